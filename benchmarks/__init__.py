@@ -1,1 +1,1 @@
-"""Measurements of jpsi beside its competitors, never part of the tests: programs, and what they share."""
+"""Measurements of jpsi beside its competitors, separate from the tests: programs and shared modules."""

@@ -1,12 +1,12 @@
-"""The first `get_instance` with 200 installed distributions, beside what any entry-point lookup costs.
+"""Measures the first `get_instance` with 200 installed distributions, beside a plain entry-point lookup.
 
     ./dev benchmarks discovery            medians of 15 fresh interpreters each
     ./dev benchmarks discovery --rounds 5
 
-The distributions are `dist-info` folders, a tenth of them with an executor. What is compared with is an
+The distributions are `dist-info` directories, a tenth of them with an executor. The reference is an
 interpreter that starts and asks `importlib.metadata` for its entry points over the same directory. "The call"
 is `jpsi.JobExecutor.get_instance(...)` itself, the first after `import jpsi`, with all that it imports. Times
-are those of the processor, which depend less on what else the machine does.
+are processor times, which depend less on the machine's other load.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def make_engine(setup):
 
 
 def run(program: str, variables: dict[str, str], place: str) -> tuple[float, float]:
-    """Return the processor time of a process, and of the call as it says itself, in seconds."""
+    """Return the processor time of a process, and that of the call, which the process prints, in seconds."""
     environment = {**os.environ, **variables, "XDG_CONFIG_HOME": place, "XDG_STATE_HOME": place}
-    # as installed: with what is compiled once
+    # as after an installation: modules are compiled once
     environment["PYTHONPYCACHEPREFIX"] = f"{place}/compiled"
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     begin = processor_seconds()
@@ -104,7 +104,7 @@ def run(program: str, variables: dict[str, str], place: str) -> tuple[float, flo
 
 
 def processor_seconds() -> float:
-    """Return the processor time of the processes that this one started and that have ended."""
+    """Return the processor time of all child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

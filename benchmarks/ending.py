@@ -1,4 +1,4 @@
-"""How long after its exit a job on a real Slurm is called back for, and what was asked meanwhile."""
+"""Measures the time from a job's exit to its callback on a real Slurm, and the commands called meanwhile."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from benchmarks.slurm_commands import Calls, counted, drain
 
 
 def on_slurm(competitor: str, count: int, has_inotify: bool) -> dict[str, Any]:  # noqa: FBT001  came as JSON
-    """How so many short jobs end.
+    """Run so many short jobs, and return the times of their ends.
 
     Returns:
-        For each the seconds from its own last reading of the clock to the callback that tells of its end,
-        how long all of it took, and the commands that were called, with the time of each.
+        For each job the seconds from its own last reading of the clock to the callback with its end, the
+        seconds of the whole run, and the commands that were called, with the time of each.
     """
     if not has_inotify:
         _without_inotify()
@@ -59,7 +59,7 @@ def _run(library: Library, count: int, folder: Path, calls: Calls) -> dict[str, 
 
 
 def _without_inotify() -> None:
-    """Have jpsi look for markers as on a network file system, which announces nothing."""
+    """Let jpsi poll for markers as on a network file system, which sends no events."""
     from jpsi_engine.monitor import poll_loop
 
-    vars(poll_loop)["_watch"] = lambda _: None  # there is no other way to have none
+    vars(poll_loop)["_watch"] = lambda _: None  # jpsi has no option for that

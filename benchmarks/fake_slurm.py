@@ -1,6 +1,6 @@
 """A Slurm that takes every job and starts none: commands of a line or two, which answer at once.
 
-`jpsi_testing.fake` has one that behaves like a Slurm; what it costs to behave would be measured here as well.
+`jpsi_testing.fake` has one that behaves like a Slurm; a measurement would include the cost of that behaviour.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# A process's number is no other's; the queue has it and, of an array, how many elements there are.
+# A pid serves as a unique job id; the queue file has it and, for an array, the number of its elements.
 _SBATCH = """\
 #!/bin/sh
 last=$(sed -n 's/^#SBATCH --array=1-//p')
@@ -37,7 +37,7 @@ _COMMANDS = {
 
 @contextlib.contextmanager
 def fake_slurm() -> Iterator[None]:
-    """Within the block, the commands on PATH are those of an empty Slurm of this kind."""
+    """Put the commands of such a Slurm with an empty queue on PATH within the block."""
     with tempfile.TemporaryDirectory() as place:
         queue, commands, before = Path(place, "queue"), Path(place, "bin"), os.environ["PATH"]
         queue.touch()

@@ -1,4 +1,4 @@
-"""This machine as if it were another: behind the sshd of ci/sshd, which lets in a user of its own."""
+"""A simulated remote host: this machine behind the sshd of ci/sshd, which has a user of its own."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Host {host}
 
 @attrs.frozen(slots=True)
 class FarMachine:
-    """How it is reached, and a directory over there in which jpsi may work."""
+    """The url of the remote host, and a directory on it in which jpsi may work."""
 
     url: str
     work_directory: str
 
 
 def why_not() -> str:
-    """Why there can be none; empty if there can."""
+    """Return why there can be no remote host; an empty text if there can."""
     if os.geteuid() != 0:
         return "ci/sshd/up brings up an sshd, which takes root"
     return "" if has("jpsi-ssh") else "jpsi-ssh is not installed"
@@ -51,13 +51,13 @@ def why_not() -> str:
 
 @contextlib.contextmanager
 def far_machine() -> Iterator[FarMachine]:
-    """Within the block it is there, and `ssh` on PATH knows it, whatever is in ~/.ssh."""
+    """Run the sshd within the block, and let `ssh` on PATH know it, whatever is in ~/.ssh."""
     was_up = _RUNS.exists()
     subprocess.run([_CI / "up"], check=True, stdout=sys.stderr)
     before = {name: os.environ.get(name) for name in ("PATH", "XDG_RUNTIME_DIR")}
     memory = _MEMORY_FILE_SYSTEM if _MEMORY_FILE_SYSTEM.is_dir() else None
     try:
-        # a socket has little room for its name
+        # a socket's path must be short
         with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory(dir=memory) as work:
             _write_client(Path(place))
             os.environ |= {"PATH": f"{place}:{before['PATH']}", "XDG_RUNTIME_DIR": place}
@@ -78,7 +78,7 @@ def far_machine() -> Iterator[FarMachine]:
 
 
 def _write_client(place: Path) -> None:
-    """A client that knows this machine alone."""
+    """Write an `ssh` command that knows only this remote host."""
     kind, key = (_STATE / "host.pub").read_text(encoding="ascii").split()[:2]
     known, config, client = place / "known_hosts", place / "config", place / "ssh"
     known.write_text(f"{_HOST} {kind} {key}\n", encoding="ascii")

@@ -1,4 +1,4 @@
-"""What a job costs jpsi, the more of them there are: time and memory, on a fake Slurm."""
+"""Measures jpsi's time and memory for each job, by the number of jobs, on a fake Slurm."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from benchmarks.libraries import Library
 
-# What is found and loaded for the first jobs does not count.
+# The first jobs do not count, as jpsi finds and loads plugins for them.
 _FIRST = 20
 
 
 def time_of(count: int) -> dict[str, float]:
-    """Seconds to submit so many jobs: by the clock, and what of that this process has used."""
+    """Return the seconds to submit so many jobs: by the clock, and this process's processor time."""
     library = _warm()
     jobs = _jobs(library, count)
     begun, used = time.perf_counter(), time.process_time()
@@ -23,14 +23,14 @@ def time_of(count: int) -> dict[str, float]:
 
 
 def memory_of(count: int) -> float:
-    """Bytes that each of so many jobs takes that wait: the job and its spec, and what follows it."""
+    """Return the bytes for each of so many waiting jobs: the job and its spec, and jpsi's state for it."""
     library = _warm()
     gc.collect()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     jobs = _jobs(library, count)
     library.executor.submit_many(jobs)
-    # asks about all of them, and keeps what it is told
+    # polls the queue for all of them, and keeps the answers
     library.executor.info(jobs[0])
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()

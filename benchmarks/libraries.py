@@ -1,4 +1,4 @@
-"""jpsi and psij-python in one shape: both speak the J/PSI specification."""
+"""A common interface to jpsi and psij-python, which both implement the J/PSI specification."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _DISTRIBUTIONS = {"psij": "psij-python", "jpsi": "jpsi-core"}
 
 
 def installed() -> list[str]:
-    """Those of the two that are there, jpsi last."""
+    """Return the names of the installed libraries, jpsi last."""
     return [name for name, distribution in _DISTRIBUTIONS.items() if has(distribution)]
 
 
 class Library:
-    """One of the two, with an executor.
+    """A library with an executor.
 
     Args:
         name: jpsi or psij.
         executor: the executor's name in both.
-        config: fields of the executor's configuration, which jpsi alone is given.
+        config: fields of the executor's configuration, which only jpsi gets.
     """
 
     def __init__(self, name: str, executor: str, **config: Any) -> None:
@@ -48,7 +48,7 @@ class Library:
         stdout: Path | None = None,
         slurm: dict[str, str] | None = None,
     ) -> Any:
-        """A new job; `slurm` is what `sbatch` is told besides, by the names of its options."""
+        """Return a new job; `slurm` has further options of `sbatch`, by their names."""
         spec = self._module.JobSpec(executable=executable, arguments=list(arguments))
         spec.stdout_path = stdout
         if slurm is not None:
@@ -68,5 +68,5 @@ class Library:
 
 
 def state(status: Any) -> str:
-    """The state that a status of either library tells, as a word."""
+    """Return the state in a status of either library, as a word."""
     return str(status.state).rpartition(".")[2]

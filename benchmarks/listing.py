@@ -1,4 +1,4 @@
-"""What `jpsi ls` takes, the more jobs there are, beside an interpreter that does nothing."""
+"""Measures the time of `jpsi ls` by the number of jobs, beside an interpreter that does nothing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COMMANDS = {"bare": ["-c", "pass"], "jpsi": ["-m", "jpsi_cli", "ls"]}
 
 
 def of_waiting(count: int) -> dict[str, list[float]]:
-    """Seconds, of the clock and of a core, to list jobs that wait in arrays."""
+    """Return the seconds, by the clock and of a core, to list jobs that wait in arrays."""
     library = Library("jpsi", "slurm")
     library.executor.submit_many(_jobs(library, count))
     return _listed(count)
 
 
 def of_ended(count: int) -> dict[str, list[float]]:
-    """The same for jobs, each by itself, that have ended on this machine."""
+    """Return the seconds, by the clock and of a core, to list single jobs that have ended on this machine."""
     library = Library("jpsi", "local")
     jobs = _jobs(library, count)
     library.submit(jobs)
@@ -45,8 +45,8 @@ def _listed(count: int) -> dict[str, list[float]]:
 
 
 def _took(command: list[str], count: int) -> Iterator[tuple[float, float]]:
-    """What each call takes; the first does not count, which compiles what is imported."""
-    # as installed: with what is compiled once
+    """Yield the times of each call but the first, which compiles the imported modules."""
+    # as after an installation: modules are compiled once
     environment = {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for number in range(1 + _ROUNDS):
         before, begun = _used(), time.perf_counter()
@@ -60,6 +60,6 @@ def _took(command: list[str], count: int) -> Iterator[tuple[float, float]]:
 
 
 def _used() -> float:
-    """What all children that have ended have used of a core."""
+    """Return the processor time of all child processes that have ended."""
     found = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found.ru_utime + found.ru_stime

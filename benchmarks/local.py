@@ -1,12 +1,13 @@
-"""Jobs on one machine: jpsi, psij-python and a bare `subprocess.Popen` loop, side by side in one run.
+"""Measures jobs on one machine: jpsi, psij-python and a bare `subprocess.Popen` loop, side by side.
 
     ./dev benchmarks local            the whole table, about a quarter of an hour
     ./dev benchmarks local --quick    smaller numbers, to see that it works
 
 State directories are on a tmpfs unless `--directory` says otherwise: a disk's file system may take ten times
 as long to create a file when many were removed just before, as ext4 without a journal does.
-Each figure is measured in a process of its own; rounds of the competitors alternate and medians are taken,
-so that a busy machine slows all of them. Figures of different machines or runs do not compare: ratios do.
+
+Each figure is measured in a process of its own; rounds of the competitors alternate and medians are taken, so
+that a busy machine slows all of them. Figures of different machines or runs do not compare: ratios do.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from benchmarks.side_by_side import PATIENCE, in_turns, machine, measured, perce
 
 
 def throughput(name: str, count: int) -> float:
-    """Jobs per second: `count` times /bin/true, all submitted, then all waited for."""
+    """Return the jobs per second: `count` times /bin/true, all submitted, then all waited for."""
     if name == "bare":
         started = time.perf_counter()
         for _ in range(count):
@@ -49,11 +50,11 @@ def throughput(name: str, count: int) -> float:
 
 
 def latency(name: str, count: int, beside: int) -> list[float]:
-    """Milliseconds from a job's own last reading of the clock to the callback that tells of its end."""
+    """Return the milliseconds from each job's own last reading of the clock to the callback with its end."""
     library = Library(name, "local")
     others = [library.job("/bin/sleep", "3600") for _ in range(beside)]
     library.submit(others)
-    # what the submissions stirred up is not what is measured
+    # let the effects of the submissions pass, which are not measured
     time.sleep(2)
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +81,7 @@ def latency(name: str, count: int, beside: int) -> list[float]:
 
 
 def idle(name: str, count: int, seconds: float) -> float:
-    """CPU seconds per minute while `count` jobs sleep."""
+    """Return the CPU seconds per minute while `count` jobs sleep."""
     library = Library(name, "local")
     jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
     library.submit(jobs)
@@ -95,7 +96,7 @@ def idle(name: str, count: int, seconds: float) -> float:
 
 
 def memory(name: str, count: int) -> float:
-    """Bytes of Python memory per job that is followed, the job itself included."""
+    """Return the bytes of Python memory for each job that jpsi follows, the job itself included."""
     library = Library(name, "local")
     warm = [library.job("/bin/true") for _ in range(10)]
     library.submit(warm)
@@ -114,7 +115,7 @@ def memory(name: str, count: int) -> float:
 
 
 def processes(name: str, count: int) -> float:
-    """Processes per job, that of the job included."""
+    """Return the number of processes for each job, that of the job included."""
     library = Library(name, "local")
     jobs = [library.job("/bin/sleep", "3600") for _ in range(count)]
     before = _processes()
@@ -132,7 +133,7 @@ def _processes() -> int:
 
 
 def imported(name: str, count: int) -> float:
-    """Milliseconds that `import` takes over a bare interpreter."""
+    """Return the milliseconds that `import` adds to a bare interpreter."""
     programs = {
         "jpsi": "import jpsi; jpsi.Job, jpsi.JobSpec",
         "jpsi, with its engine": "import jpsi; jpsi.JobExecutor",

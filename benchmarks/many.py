@@ -1,14 +1,14 @@
-"""Many jobs: jpsi, psij-python and the bare commands, side by side in one run and one table.
+"""Measures many jobs: jpsi, psij-python and the bare commands, side by side in one table.
 
     ci/slurm/up accounting            on a machine without a Slurm, as root
     ./dev benchmarks                  the whole table, in about a quarter of an hour
     ./dev benchmarks many --quick     smaller numbers, to see that it works
     ./dev benchmarks many --json      the same for programs
 
-Where no Slurm answers, what is measured on one is left out, and submitting over SSH where there can be no
-sshd, which takes root. Competitors take turns, each in a process of its own, and medians are told. State
-directories are on a tmpfs unless `--directory` says otherwise: jpsi waits until what it has written down is
-safe. Figures of different machines or runs do not compare: ratios do.
+If no Slurm answers, the program leaves out the measurements on one; if it does not run as root, which sshd
+takes, it leaves out submission over SSH. Competitors take turns, each in a process of its own, and the table
+has medians. State directories are on a tmpfs unless `--directory` says otherwise, as jpsi waits until its
+records are on the disk. Figures of different machines or runs do not compare: ratios do.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ _PERCENTS = (50, 95)
 
 @attrs.frozen(slots=True, kw_only=True)
 class Size:
-    """How much is measured."""
+    """The numbers of jobs and the times of the measurements."""
 
     rounds: int
     #: Jobs that are submitted to a real Slurm, and that wait there.
     submitted: int
-    #: In how many slices they are submitted, so that competitors take turns often.
+    #: The number of slices in which they are submitted, so that competitors take turns often.
     slices: int
-    #: Jobs that are submitted to a fake one: some, and ten times as many.
+    #: Jobs that are submitted to a fake one: this many, and ten times as many.
     faked: int
-    #: How long jobs wait until their costs are looked at, and for how long these are.
+    #: The time for which jobs wait before a measurement of their costs, and that of the measurement, in
+    #: seconds.
     settling: float
     looking: float
     #: Jobs that are listed.
@@ -52,7 +53,7 @@ class Size:
     #: Jobs that run.
     ended: int
     local: int
-    #: Jobs that are submitted here, and as many over SSH, to each executor.
+    #: Jobs that are submitted on this machine, and as many over SSH, to each executor.
     over_ssh: int
 
 
@@ -97,8 +98,8 @@ class Many:
     """The measurements of the table.
 
     Args:
-        size: how much is measured.
-        directory: where homes are.
+        size: the numbers of jobs and the times.
+        directory: the directory for home directories.
     """
 
     def __init__(self, size: Size, directory: str | None) -> None:
@@ -109,7 +110,7 @@ class Many:
         self._has_slurm = is_here()
 
     def rows(self) -> Iterator[Row]:
-        """Everything, in the order of the table."""
+        """Yield all rows, in the order of the table."""
         if self._has_slurm:
             yield from self._submissions()
         else:
@@ -131,7 +132,7 @@ class Many:
     def _in_slices(
         self, competitors: list[str], measurement: Callable[..., Iterator[float]]
     ) -> dict[str, float]:
-        """What all jobs take by the median of their slices."""
+        """Return the seconds for all jobs, from the median of their slices."""
         count, slices = self._size.submitted // self._size.slices, self._size.slices
         calls = [(name, count) for name in competitors]
         found = sliced(self._directory, measurement, slices, *calls)
@@ -219,7 +220,7 @@ class Many:
         )
 
     def _lists(self) -> Iterator[Row]:
-        """The processor time, and in parentheses the clock, of `jpsi ls` and of a bare interpreter."""
+        """Yield the processor time, and in parentheses the clock's, of `jpsi ls` and a bare interpreter."""
         count = self._size.listed
         say(f"{count:,} jobs are listed")
         waiting, ended = (
@@ -268,7 +269,7 @@ def _of_bare(found: Mapping[str, float], bare: str) -> str:
 
 
 def _commands(found: Mapping[str, Any]) -> Counter[str]:
-    """The commands to submit jobs and to ask about them for an hour."""
+    """Return the number of commands that submit jobs and poll them for an hour."""
     return Counter(found["to submit"]) + Counter(found["in an hour"])
 
 

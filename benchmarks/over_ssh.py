@@ -1,11 +1,11 @@
-"""What it costs to submit over SSH: to this machine by way of an sshd of its own, beside submitting here.
+"""Measures submission over SSH, to this machine through an sshd of its own, beside local submission.
 
     ci/slurm/up                       on a machine without a Slurm, as root
     ./dev benchmarks over_ssh         rows of the table of `./dev benchmarks` by themselves
     ./dev benchmarks over_ssh --quick smaller numbers, to see that it works
 
-Submissions here and there take turns, in one process. The first few do not count, which connect, and load
-what all others find loaded. Jobs of Slurm wait for a time that does not come.
+Local and remote submissions take turns, in one process. The first few do not count, as they connect, and load
+the modules of all others. Jobs of Slurm wait for a start time that does not come.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_MILLISECONDS = 40
 
 
 def rows(directory: str | None, count: int) -> Iterator[Row]:
-    """A row for `local`, and one for Slurm where it answers; none where there can be no sshd."""
+    """Yield a row for `local`, and one for Slurm if it answers; none if there can be no sshd."""
     reason = why_not()
     if reason:
         say(f"{reason}: what is measured over SSH is left out")
@@ -53,7 +53,7 @@ def _row(executor: str, count: int, here: float, there: float) -> Row:
 
 
 def seconds(executor: str, count: int, url: str, work_directory: str) -> tuple[list[float], list[float]]:
-    """What each of so many submissions takes here, and what each takes over SSH."""
+    """Return the seconds of each of so many submissions, first on this machine and then over SSH."""
     import jpsi
     from jpsi.plugin import BatchConfig
     from jpsi_slurm import SlurmConfig

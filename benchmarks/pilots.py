@@ -1,11 +1,11 @@
-"""Short jobs in a pilot, and the same submitted to the batch system one by one, side by side in one run.
+"""Measures short jobs in a pilot, and the same jobs submitted to the batch system, side by side.
 
     ci/slurm/up                       on a machine without a Slurm, as root
     ./dev benchmarks pilots           2,000 jobs each way, in turns: some ten minutes
     ./dev benchmarks pilots --quick   few jobs, to see that it works
 
-The pilot is a job of the same Slurm, on two nodes. What is told is from the first submission until all jobs
-are known to have ended; the pilot has started before that, and how long that took is told apart. Figures of
+The pilot is a job of the same Slurm, on two nodes. Times run from the first submission until the client knows
+the end of all jobs; the pilot has started before that, and the table gives its start time apart. Figures of
 different machines or runs do not compare.
 """
 
@@ -24,7 +24,7 @@ from jpsi import Job, JobAttributes, JobExecutor, JobSpec
 from jpsi_pilot.config import PilotConfig
 
 _PATIENCE = 3600
-# How many of the jobs are submitted to a pilot one by one.
+# One in so many jobs is also submitted to a pilot one by one.
 _PART = 10
 _LIMIT = JobAttributes(duration=timedelta(minutes=1))
 
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _table(count: int, seconds: dict[str, list[float]]) -> str:
-    """What is told, of the medians of all turns."""
+    """Return the table, with medians of all turns."""
     few = _few(count)
     rows = {
         "slurm": ("submitted to Slurm one by one", count),
@@ -73,19 +73,19 @@ def _table(count: int, seconds: dict[str, list[float]]) -> str:
 
 
 def one_by_one(count: int) -> float:
-    """How many seconds jobs take that are submitted to Slurm each for itself."""
+    """Return the seconds for jobs that are submitted to Slurm one by one."""
     with JobExecutor.get_instance("slurm") as executor:
         return _lasting(executor, _jobs(count), at_once=False)
 
 
 def as_array(count: int) -> float:
-    """How many seconds jobs take that are submitted to Slurm all at once."""
+    """Return the seconds for jobs that are submitted to Slurm all at once."""
     with JobExecutor.get_instance("slurm") as executor:
         return _lasting(executor, _jobs(count), at_once=True)
 
 
 def in_a_pilot(count: int, cores: int) -> dict[str, float]:
-    """How many seconds a pilot takes to start, and jobs in it, one by one and all at once."""
+    """Return the seconds for the start of a pilot, and for jobs in it, one by one and all at once."""
     config = PilotConfig(
         target="slurm",
         nodes_per_pilot=2,

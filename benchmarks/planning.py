@@ -1,4 +1,4 @@
-"""A workflow of 10,000 tasks is read and planned, beside PyYAML's `safe_load` of the same document.
+"""Measures reading and planning a workflow of 10,000 tasks, beside PyYAML's `safe_load` of the document.
 
     ./dev benchmarks planning            medians of 5 turns
     ./dev benchmarks planning --rounds 9
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def document(tasks: int) -> str:
-    """A workflow of so many tasks, each of which but the first depends on another."""
+    """Return a workflow of so many tasks, each of which but the first depends on another."""
     some = random.Random(1)  # noqa: S311  the same each time
     lines = (
         f'- {{name: t{n}, resources: r, command: ["run", "--index", "{n}"]'

@@ -1,11 +1,12 @@
-"""Among 100,000 executions a preview tells which one satisfies a request, or what comes closest.
+"""Measures a preview, which looks among 100,000 executions for one that satisfies a request.
 
     ./dev benchmarks previewing                  in SQLite, medians of 200 previews
     ./dev benchmarks previewing --url URL        in the empty database of a PostgreSQL server
     ./dev benchmarks previewing --executions 1000
 
-Each execution has an output, of which a preview sees to it that it is still there. Beside the time that
-passes stands the processor's, which other programs of the machine hardly change.
+If there is none, the preview names the closest. Each execution has an output, and a preview checks that it
+still exists. The program prints clock time and processor time, which other programs of the machine hardly
+change.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def main() -> None:
 
 
 def wish(number: int) -> Wish:
-    """One of many that differ in what they are given."""
+    """Return one of many requests that differ in their input."""
     text = {"kind": "text", "content": f"input {number}"}
     return read_wish(
         {
@@ -97,7 +98,7 @@ def _rows(count: int, output: str) -> Iterator[dict[str, object]]:
 
 
 def _wanted(number: int) -> str:
-    """The pre-image of a wish, as resolving it makes it."""
+    """Return the canonical key of a request, as the records resolve it."""
     mounts = {
         "stdin": write_mount(Blob(digest=digest_of(f"input {number}".encode()))),
         "/out": write_mount(Collection(digest=collection_digest(EMPTY), writable=True)),

@@ -1,8 +1,8 @@
-"""Measures competitors in turns, each in a process of its own, so that what slows the machine slows them all.
+"""Measures competitors in turns, each in a process of its own, so that other load slows them all alike.
 
 A measurement is a function of a module of this package; `python -m benchmarks.side_by_side MODULE:FUNCTION
-ARGUMENTS` calls it with arguments that are a list of JSON, and prints what it returns as the last line. If
-that is a generator, it prints what it yields next for each line that it reads.
+ARGUMENTS` calls it with arguments from a JSON list, and prints its result as the last line. If the result is
+a generator, it prints the next value for each line that it reads.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: How long a measurement may take, in seconds.
+#: The longest time for a measurement, in seconds.
 PATIENCE = 1800
 _ROOT = Path(__file__).parent.parent
 _MEMORY_FILE_SYSTEM = Path("/dev/shm")  # noqa: S108
 
 
 def measured(directory: str | None, measurement: Callable[..., T], *arguments: object) -> T:
-    """What a measurement returns in a process and a home of its own.
+    """Return the result of a measurement in a process and a home directory of its own.
 
     Args:
-        directory: where homes are; None is a tmpfs where there is one.
+        directory: the directory for home directories; None is a tmpfs if there is one.
         measurement: a function of a module of this package.
-        arguments: what it is called with.
+        arguments: its arguments.
     """
     with _process(directory, measurement, arguments) as process:
         told, _ = process.communicate(timeout=PATIENCE)
@@ -49,13 +49,13 @@ def measured(directory: str | None, measurement: Callable[..., T], *arguments: o
 def sliced(
     directory: str | None, measurement: Callable[..., Iterator[T]], slices: int, *calls: Sequence[object]
 ) -> list[list[T]]:
-    """What the same measurement yields for several competitors, in as many processes, who take turns.
+    """Return the values of a measurement for several competitors, in as many processes, which take turns.
 
     Args:
-        directory: where homes are; None is a tmpfs where there is one.
+        directory: the directory for home directories; None is a tmpfs if there is one.
         measurement: a function of a module of this package.
-        slices: how often it is each one's turn.
-        calls: what the measurement is called with for each competitor.
+        slices: the number of turns of each competitor.
+        calls: the arguments of the measurement for each competitor.
     """
     found: list[list[T]] = [[] for _ in calls]
     with contextlib.ExitStack() as stack:
@@ -71,7 +71,7 @@ def sliced(
 def _process(
     directory: str | None, measurement: Callable[..., object], arguments: Sequence[object]
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process that carries out a measurement; it ends with the block."""
+    """Start a process that carries out a measurement; it ends with the block."""
     place = tempfile.mkdtemp(dir=_homes(directory))
     variables = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), place)
     name = f"{_importable(measurement)}:{measurement.__name__}"
@@ -95,14 +95,14 @@ def _next(process: subprocess.Popen[str]) -> Any:
 
 
 def _importable(measurement: Callable[..., object]) -> str:
-    """The name of a function's module, also where that is the program that runs."""
+    """Return the name of a function's module, also if that is the program that runs."""
     spec = sys.modules[measurement.__module__].__spec__
     return measurement.__module__ if spec is None else spec.name
 
 
 @functools.cache
 def _homes(directory: str | None) -> str:
-    """Where the homes are, which are removed at the very end."""
+    """Return the directory for home directories, which is removed at the very end."""
     if directory is None and _MEMORY_FILE_SYSTEM.is_dir():
         directory = str(_MEMORY_FILE_SYSTEM)
     homes = tempfile.mkdtemp(prefix="jpsi-benchmark-", dir=directory)
@@ -111,7 +111,7 @@ def _homes(directory: str | None) -> str:
 
 
 def in_turns(rounds: int, competitors: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
-    """What each of the competitors returns, called one after the other in each round.
+    """Return the results of each competitor, called one after the other in each round.
 
     >>> in_turns(2, {"a": lambda: 1, "b": lambda: 2})
     {'a': [1, 1], 'b': [2, 2]}
@@ -125,7 +125,7 @@ def in_turns(rounds: int, competitors: Mapping[str, Callable[[], T]]) -> dict[st
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that so many percent of the values do not exceed.
+    """Return the value that so many percent of the values do not exceed.
 
     >>> percentile([3, 1, 2], 50), percentile([3, 1, 2], 99)
     (2, 3)
@@ -135,12 +135,12 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def say(text: str) -> None:
-    """Tell how far it has come, to whoever watches."""
+    """Print progress for the user."""
     print(text, file=sys.stderr, flush=True)
 
 
 def machine() -> str:
-    """What the figures depend on, in a sentence."""
+    """Return a sentence about the machine and the versions, on which the figures depend."""
     packages = ", ".join(_versions("jpsi-core", "psij-python"))
     return (
         f"{os.cpu_count()} cores ({_processor()}), Linux {platform.release()}, "
@@ -149,7 +149,7 @@ def machine() -> str:
 
 
 def has(package: str) -> bool:
-    """Whether a distribution is installed."""
+    """Return True if a distribution is installed."""
     return bool(list(_versions(package)))
 
 
@@ -182,5 +182,5 @@ def _measure(name: str, arguments: str) -> None:
 
 if __name__ == "__main__":
     _measure(*sys.argv[1:])
-    # threads of the libraries, which follow jobs for ever, keep nobody waiting
+    # do not wait for threads of the libraries, which follow jobs for ever
     os._exit(0)

@@ -1,11 +1,11 @@
-"""Short jobs on a real Slurm: jpsi with and without inotify, and psij-python, side by side in one run.
+"""Measures short jobs on a real Slurm: jpsi with and without inotify, and psij-python, side by side.
 
     ci/slurm/up                       on a machine without a Slurm, as root
     ./dev benchmarks slurm            the whole table, about five minutes
     ./dev benchmarks slurm --quick    smaller numbers, to see that it works
 
-Both libraries have the configuration that they have by default. State directories are on a tmpfs unless
-`--directory` says otherwise. Figures of different machines or runs do not compare.
+Both libraries have their default configuration. State directories are on a tmpfs unless `--directory` says
+otherwise. Figures of different machines or runs do not compare.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def table(*, quick: bool, directory: str | None) -> None:
 
 
 def told(calls: Sequence[tuple[float, str]]) -> str:
-    """How many queries there were, and how far apart those of squeue were at least.
+    """Return the number of queries, and the shortest time between those of squeue.
 
     >>> told([(0.0, "squeue"), (1.0, "sbatch"), (10.0, "squeue")])
     '2 squeue, at least 10.0 s apart'

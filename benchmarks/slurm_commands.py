@@ -1,4 +1,4 @@
-"""The commands of a Slurm, real or fake, as the measurements use them and count how others do."""
+"""The commands of a real or fake Slurm, for measurements, and counters of their calls."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pathlib import Path
 
 import attrs
 
-#: What is counted.
+#: The commands that are counted.
 COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel")
 _POLL_SECONDS = 0.5
 
 
 @attrs.frozen(slots=True)
 class Call:
-    """One call of a command, at a time in seconds since 1970."""
+    """A call of a command, at a time in seconds since 1970."""
 
     time: float
     command: str
 
 
 class Calls:
-    """The calls that commands have noted in a file."""
+    """The calls that the wrappers of commands have noted in a file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def until(self, end: float, begin: float = 0.0) -> list[Call]:
-        """Those between two times."""
+        """Return the calls between two times."""
         lines = self._file.read_text(encoding="ascii").splitlines() if self._file.exists() else []
         calls = [Call(float(time), command) for time, command in map(str.split, lines)]
         return [call for call in calls if begin <= call.time <= end]
@@ -41,7 +41,7 @@ class Calls:
 
 @contextlib.contextmanager
 def counted() -> Iterator[Calls]:
-    """Within the block, what this process and those that it starts call leaves its time."""
+    """Count the calls of commands by this process and its child processes within the block."""
     with tempfile.TemporaryDirectory() as place:
         file, commands, before = Path(place, "calls"), Path(place, "bin"), os.environ["PATH"]
         commands.mkdir()
@@ -57,7 +57,7 @@ def counted() -> Iterator[Calls]:
 
 
 def tally(counts: Mapping[str, float]) -> str:
-    """How often each command was called.
+    """Return a text with the number of calls of each command.
 
     >>> tally({"squeue": 119.6, "sbatch": 1000})
     '1,000 sbatch, 120 squeue'
@@ -66,14 +66,14 @@ def tally(counts: Mapping[str, float]) -> str:
 
 
 def is_here() -> bool:
-    """Whether there is a Slurm that answers."""
+    """Return True if a Slurm answers."""
     if shutil.which("sbatch") is None:
         return False
     return subprocess.run(["squeue", "-h", "--me"], capture_output=True, check=False).returncode == 0
 
 
 def cancel_all(name: str) -> None:
-    """End all jobs of this name, and wait until they are gone."""
+    """Cancel all jobs of this name, and wait until they are gone."""
     subprocess.run(["scancel", "--quiet", f"--name={name}"], capture_output=True, check=False)
     drain(name)
 

@@ -1,7 +1,7 @@
-"""How long it takes to submit jobs to a real Slurm: one by one, several at a time, and as an array.
+"""Measures submission to a real Slurm: one by one, several at a time, and as an array.
 
-The jobs wait for a time that does not come, so that none of them runs while others are submitted. They are
-cancelled by their name, which is the measurement's own.
+The jobs wait for a start time that does not come, so that none of them runs while others are submitted. They
+are cancelled by their name, which is the measurement's own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 from benchmarks.libraries import Library
 from benchmarks.slurm_commands import cancel_all
 
-#: How many are submitted at a time where it is several: what jpsi does by default.
+#: The number of concurrent submissions: jpsi's default.
 AT_A_TIME = 4
-# What is found and loaded for the first job does not count.
+# The first jobs do not count, as the library finds and loads plugins for them.
 _FIRST = 3
 _WAITING = {"begin": "now+2hours"}
 _SCRIPT = """\
@@ -36,14 +36,14 @@ _SCRIPT = """\
 
 
 def one_by_one(competitor: str, count: int) -> Iterator[float]:
-    """Seconds for so many submissions, each begun when the one before is done, time and again."""
+    """Yield the seconds for so many submissions, one after the other, again and again."""
     if competitor == "bare":
         return _bare(count, workers=1)
     return _times(Library(competitor, "slurm"), count, Library.submit)
 
 
 def concurrently(competitor: str, count: int) -> Iterator[float]:
-    """Seconds for so many submissions, several at a time, time and again."""
+    """Yield the seconds for so many submissions, several at a time, again and again."""
 
     def submit(library: Library, jobs: list[Any]) -> None:
         if library.name == "jpsi":
@@ -58,7 +58,7 @@ def concurrently(competitor: str, count: int) -> Iterator[float]:
 
 
 def as_array(competitor: str, count: int) -> float:
-    """Seconds for one submission of so many jobs."""
+    """Return the seconds for one submission of so many jobs."""
 
     def submit(library: Library, jobs: list[Any]) -> None:
         library.executor.submit_many(jobs)

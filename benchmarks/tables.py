@@ -1,4 +1,4 @@
-"""A table of what competitors were measured to do, for people and as JSON: pure functions."""
+"""Renders a table of measurements of competitors, for people and as JSON; all functions are pure."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-#: Who is measured, by the name of their column.
+#: The competitors, with the titles of their columns.
 COMPETITORS = {"bare": "bare commands", "psij": "psij-python", "jpsi": "jpsi"}
 _HUNDRED, _TEN = 100, 10
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Row:
-    """One thing that was measured."""
+    """A measurement of all competitors."""
 
-    #: What, and in which unit.
+    #: The measurement and its unit.
     what: str
-    #: What was found for each of the competitors; a text stands for several numbers.
+    #: The result of each competitor; a text stands for several numbers.
     found: Mapping[str, float | str]
-    #: What follows for jpsi, beside another figure of the same run.
+    #: A ratio of jpsi's result to another one of the same run.
     ratio: str = ""
-    #: What that is to be.
+    #: The goal for that ratio or result.
     goal: str = ""
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The rows as a table.
+    """Render rows as a table.
 
     >>> print(markdown([Row(what="a", found={"jpsi": 1500.0}, ratio="2.0 of bare", goal="3.0")]))
     | what | bare commands | psij-python | jpsi | ratio | to reach |
@@ -43,12 +43,12 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def as_json(machine: str, rows: Sequence[Row]) -> str:
-    """The same for programs."""
+    """Render rows as JSON."""
     return json.dumps({"machine": machine, "rows": [attrs.asdict(row) for row in rows]}, indent=2)
 
 
 def figure(value: float) -> str:
-    """A number as it is read: with three digits that count.
+    """Format a number with three significant digits.
 
     >>> figure(12345.6), figure(12.345), figure(1.2345), figure(0.00123456)
     ('12,346', '12.3', '1.23', '0.00123')

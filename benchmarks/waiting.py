@@ -1,4 +1,4 @@
-"""What it costs to follow jobs that wait: time of the processor, and calls of the batch system's commands."""
+"""Measures the cost of following jobs that wait: processor time, and calls of the batch system's commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOUR = 3600.0
 
 
 def on_slurm(competitor: str, count: int, settling: float, seconds: float) -> dict[str, Any]:
-    """What so many jobs cost that wait on a real Slurm; see `on_fake`."""
+    """Return the cost of so many jobs that wait on a real Slurm; see `on_fake`."""
     library, name = Library(competitor, "slurm"), f"benchmark-{uuid.uuid4().hex}"
     jobs = [library.job("/bin/true", str(number), slurm={"begin": "now+2hours"}) for number in range(count)]
     for job in jobs:
@@ -26,16 +26,16 @@ def on_slurm(competitor: str, count: int, settling: float, seconds: float) -> di
 
 
 def on_fake(count: int, settling: float, seconds: float) -> dict[str, Any]:
-    """What so many jobs cost jpsi that wait on a fake Slurm.
+    """Return jpsi's cost of so many jobs that wait on a fake Slurm.
 
     Args:
-        count: how many jobs.
-        settling: for how many seconds they wait before that is looked at: new jobs are asked about oftener.
-        seconds: for how long it is looked at.
+        count: the number of jobs.
+        settling: how many seconds they wait before the measurement, as jpsi polls new jobs more often.
+        seconds: how many seconds the measurement takes.
 
     Returns:
-        Per cent of a core that this process uses; the commands that submitted the jobs; and those of an hour,
-        at the rate of the time in which it was looked.
+        The percentage of a core that this process uses; the commands that submitted the jobs; and the
+        commands of an hour, at the rate of the measurement.
     """
     library = Library("jpsi", "slurm")
     jobs = [library.job("/bin/true", str(number)) for number in range(count)]

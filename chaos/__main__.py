@@ -1,4 +1,4 @@
-"""Draws the trials, plays them beside each other, and prints what they found."""
+"""Draws the trials, plays them in parallel, and prints the findings."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from chaos.systems import SYSTEMS
 _AT_A_TIME = 3 * (os.cpu_count() or 1)
 # The first columns are names, the others counts.
 _NAMES = 2
-# After so many rounds it is told how far it is.
+# The program reports its progress after so many rounds.
 _TOLD_EACH = 100
 _COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The place in which rounds are played."""
+    """A set of batch systems with their faults, and the function that plays rounds on them."""
 
     systems: Collection[str]
     faults: Collection[str]
-    #: Plays one round, in a folder of its own.
+    #: Plays one round, in a directory of its own.
     play: Callable[[Trial, Path], Verdict]
-    #: How many rounds there are, in the short form and in the long one.
+    #: The number of rounds in the short form and in the long one.
     short: int
     long: int
-    #: The faults that must not be beside any other.
+    #: The faults whose rounds must not run in parallel with any other.
     alone: Collection[str] = ()
 
 
@@ -50,7 +50,7 @@ REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=4, long=300, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play trials as the command line asks for; returns the exit code."""
+    """Play trials as the command line asks for; return the exit code."""
     asked = _parser().parse_args(arguments)
     if failures := selftest.failures():
         print("the referee cannot be believed:", *failures, sep="\n  ")
@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def draw(stage: Stage, seed: int, count: int, only: Iterable[str] = ()) -> Iterator[Trial]:
-    """The trials: as many of each pair of a system and a fault as can be, in a random order."""
+    """Yield the trials in a random order, with the pairs of a system and a fault as even as possible."""
     pairs = [(system, fault) for system in stage.systems for fault in stage.faults]
     random.Random(seed).shuffle(pairs)  # noqa: S311  to be repeated, not to be safe
     wanted = [_parts(it) for it in only] or [("", "", None)]
@@ -134,13 +134,13 @@ def _parts(only: str) -> tuple[str, str, int | None]:
 def play_all(
     stage: Stage, trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bool
 ) -> Iterator[Result]:
-    """Play trials beside each other where that is possible, and tell of what is wrong as it is found."""
+    """Play trials, in parallel where their faults allow it; report findings as they come."""
     beside = [trial for trial in trials if trial.fault not in stage.alone]
     alone = [trial for trial in trials if trial.fault in stage.alone]
     # each worker is a process of its own, as the commands of its fake are on its PATH
     context = multiprocessing.get_context("spawn")
     for some, count in ((beside, at_a_time), (alone, 1)):
-        # the workers of a pool do not live for ever
+        # a new pool after some rounds, as the workers of a pool do not live for ever
         for begin in range(0, len(some), _TOLD_EACH):
             with concurrent.futures.ProcessPoolExecutor(count, context) as pool:
                 played = [
@@ -154,7 +154,7 @@ def play_all(
 
 
 def report(result: Result) -> None:
-    """Say what is wrong with a round, and how it is repeated."""
+    """Print the findings about a round, and the command that repeats it."""
     if not result.verdict.findings and not result.error:
         return
     trial = result.trial

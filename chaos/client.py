@@ -1,9 +1,9 @@
-"""The program whose jobs they are: killed with -9 at any moment, and started again until all is told.
+"""The client program of a round: killed with -9 at any moment, and restarted until all jobs have ended.
 
     python -m chaos.client FOLDER NAME
 
-It does what docs/guide tells programs to do: recover what is on disk, submit what came back NEW, follow all
-to the end. What it does and hears it writes into the notes of the round.
+It does what docs/guide tells programs to do: recover the jobs on disk, submit those that came back NEW,
+follow all to the end. It records its acts, and the statuses that it gets, in the notes of the round.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 _PAUSE = 0.05
-# How often what is on disk is looked at again.
+# The interval, in seconds, at which it reads the jobs on disk again.
 _LOOK_SECONDS = 0.4
 
 
 def main(folder: Path, name: str) -> int:
-    """Bring every job of the round to its end; killed after a while by whoever started it."""
+    """Bring every job of the round to its end; the trial kills this process after a while."""
     logging.basicConfig(
         filename=folder / f"{name}.log",
         level=logging.DEBUG,
@@ -37,12 +37,12 @@ def main(folder: Path, name: str) -> int:
         faulthandler.register(signal.SIGUSR1, stacks)
         plan = json.loads((folder / "plan").read_text())
         _play_tricks(plan, folder)
-        # only now, as tricks are played on what it imports
+        # import it only now, as tricks change modules that it imports
         from chaos.proofs import note
 
         try:
             Program(folder, plan, is_follower=name.startswith("follower")).run()
-        except Exception:  # noqa: BLE001  whatever it is, it is found
+        except Exception:  # noqa: BLE001  any exception here is a finding
             note(folder, "error", client=name, why=traceback.format_exc())
             return 1
     return 0
@@ -87,12 +87,12 @@ class Program:
         return kind(**known)
 
     def run(self) -> None:
-        """Do all that is to be done."""
+        """Recover jobs, submit the missing ones, and follow all to their ends."""
         self._note("up")
         self._recover()
         while (there := self._on_disk()) is None:
             time.sleep(_PAUSE)
-        # what was damaged may have run; any other job that is not on disk was never sent
+        # a damaged job may have run; any other job that is not on disk was never sent
         damaged = {it["key"] for it in self._notes() if it["what"] == "damaged"}
         begun = {
             it["key"] for it in self._notes() if it["what"] == "begun" and it["key"] in there.keys() | damaged
@@ -129,7 +129,7 @@ class Program:
         return self._jobs[key]
 
     def _submit(self, key: int) -> None:
-        """Submit a job, again and again if the batch system does not take it."""
+        """Submit a job, with retries while the batch system does not take it."""
         job = self._jobs[key]
         while job.status.state is self._jpsi.JobState.NEW:
             try:
@@ -160,7 +160,7 @@ class Program:
             self._submit(key)
 
     def _recover(self) -> None:
-        """Take over what is on disk; a batch system that does not answer is asked again later."""
+        """Take over the jobs on disk; if the batch system does not answer, a later call retries."""
         try:
             found = self._executor.recover()
         except self._jpsi.JpsiError as e:
@@ -176,9 +176,9 @@ class Program:
                 self._note("recovered", key, native_id=job.native_id)
 
     def _on_disk(self) -> dict[int, Any] | None:
-        """The jobs that the disk knows; None if it cannot be read now.
+        """Return the jobs on disk; None if they cannot be read now.
 
-        What was taken back, as it could not be submitted, is not one of them: it can run no more.
+        A job that was withdrawn because it could not be submitted does not count, as it can run no more.
         """
         from jpsi_engine import job_store
 
@@ -190,7 +190,7 @@ class Program:
         return {int(job.name[-1]): job for job in found if job.name and not job.is_unsent}
 
     def _cancel(self) -> None:
-        """Cancel what is due to be cancelled, until jpsi has taken the request."""
+        """Cancel the jobs that are due to be cancelled, until jpsi has taken the request."""
         for key, after in list(self._due_cancels()):
             job = self._jobs.get(key)
             if job is None or time.monotonic() - self._begun < after or job.status.state.final:
@@ -217,7 +217,7 @@ class Program:
             self._note("refused", key, why=why)
 
     def _tell(self) -> None:
-        """Write down the ends of jobs that this program follows."""
+        """Record the ends of jobs that this program follows."""
         for key, job in self._jobs.items():
             status = job.status
             if status.state.final and key not in self._told:
@@ -225,7 +225,7 @@ class Program:
                 self._final("client", key, job, status)
 
     def _tell_of_disk(self) -> None:
-        """Write down what the disk says of jobs."""
+        """Record the statuses of jobs on disk."""
         there = self._on_disk()
         if there is None:
             return

@@ -1,4 +1,4 @@
-"""Rounds on the fakes, and what goes wrong there: each fault starts the client, and has something happen."""
+"""Rounds on the fakes, and their faults: each fault starts the client, and makes something happen."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from chaos.tampering import tamperings
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 
 _STRANGERS = ("exit 0", "exit 3", "sleep 300 & wait $!", "sleep 0.3; exit 0")
-# How much longer a controller takes to start again than it does here.
+# The seconds by which a restart of the controller takes longer on its own clock than in real time.
 _RESTART_SECONDS = (1.5, 5.0)
 
 
 class FakeRound(Round):
-    """One round on a fake."""
+    """A round on a fake."""
 
     def __init__(self, trial: Trial, folder: Path) -> None:
         self.system = SYSTEMS[trial.system]
@@ -44,7 +44,7 @@ class FakeRound(Round):
         return len(self.scheduler.jobs) >= count
 
     def let_go(self) -> None:
-        """See `Round`; no job is kept from running."""
+        """See `Round`; a fake holds no job by itself."""
 
     def are_final(self) -> bool:
         """See `Round`."""
@@ -60,7 +60,7 @@ class FakeRound(Round):
         self.scheduler.settle()
 
     def _end_hanging(self) -> None:
-        """End commands that hang, as real ones do in the end; their callers may be gone."""
+        """End commands that hang, as real ones end at last; their callers may be gone."""
         commands, _, _ = os.environ["PATH"].partition(os.pathsep)
         socket = os.fsencode(Path(commands).parent)
         for process in Path("/proc").glob("[0-9]*"):
@@ -73,7 +73,7 @@ class FakeRound(Round):
         return [StrangerFacts(it.native_id, _reached(it)) for it in self.strangers]
 
     def ours(self) -> list[tuple[int, FakeJob]]:
-        """The jobs that the batch system has, with their keys, as far as these can be known."""
+        """Return the jobs that the batch system has, with their keys, as far as these are known."""
         told = {it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"}
         found = []
         for job in self.scheduler.jobs:
@@ -85,9 +85,10 @@ class FakeRound(Round):
 
     @contextlib.contextmanager
     def restarting(self) -> Iterator[None]:
-        """Have the controller be killed and come back after what happens in the block; nothing reaches it.
+        """Kill the controller, which comes back after the block; meanwhile no command reaches it.
 
-        What was sent before does not arrive after that either. On its own clock that takes longer than here.
+        Commands that were sent before do not arrive after the restart either. On the controller's own clock
+        the restart takes longer than in real time.
         """
         self.scheduler.faults.down()
         self.pause(0.8, 1.5)
@@ -97,7 +98,7 @@ class FakeRound(Round):
         self.scheduler.faults.up()
 
     def supplant(self, key: int, job: FakeJob, script: str) -> None:
-        """Have the batch system forget a job and give its native id to somebody else's."""
+        """Let the batch system forget a job, and give its native id to a stranger's job."""
         with self.scheduler.lock:
             self._forget(key, job)
             number = len(self.strangers)
@@ -105,7 +106,7 @@ class FakeRound(Round):
             self.strangers.append(self.scheduler.supplant(job.native_id, text))
 
     def vanish(self, key: int, job: FakeJob) -> None:
-        """Have the batch system forget a job."""
+        """Let the batch system forget a job."""
         with self.scheduler.lock:
             self._forget(key, job)
             self.scheduler.vanish(job.native_id)
@@ -117,13 +118,13 @@ class FakeRound(Round):
 
 
 def _reached(stranger: FakeJob) -> str:
-    """Return what only a command can have done to a stranger's job."""
+    """Return the effect on a stranger's job that only a command can have had."""
     ended = {FakeState.CANCELLED: "cancelled", FakeState.HELD: "held"}
     return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
 
 
 def controller(round_: FakeRound) -> None:
-    """The controller is lost and started again: it forgets jobs, and gives their native ids to strangers."""
+    """Lose and restart the controller: it forgets jobs, and gives their native ids to strangers' jobs."""
     rng = round_.rng
     round_.scheduler.slots = rng.choice([0, 1, 8])
     round_.seconds(0.3, 1.5)
@@ -150,11 +151,11 @@ def controller(round_: FakeRound) -> None:
 
 
 def restored(round_: FakeRound) -> None:
-    """The controller comes back with a state of some time ago: jobs that ended since are started again."""
+    """Restart the controller from an old state: it runs jobs again that have ended since."""
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.start()
     round_.until(lambda: any(job.state.final for _, job in round_.ours()))
-    # Before it is known after which exit codes the site runs jobs again, any that failed may be meant to.
+    # Before the client knows after which exit codes the site requeues jobs, any failed job may run again.
     round_.until(lambda: list((round_.folder / "work").glob("*/requeue.json")))
     round_.pause(0.0, 0.8)
     if is_killed := round_.chance(0.3):
@@ -173,7 +174,7 @@ def _for_longer_than_grace(round_: FakeRound) -> None:
 
 
 def garbled(round_: FakeRound) -> None:
-    """Commands that tell about jobs exit 0 and print what is no answer, for longer than the grace period."""
+    """Let status commands exit 0 and print garbage, for longer than the grace period."""
     rng = round_.rng
     round_.seconds(0.3, 1.8)
     round_.scheduler.slots = rng.choice([1, 2, 8])
@@ -196,7 +197,7 @@ def garbled(round_: FakeRound) -> None:
 
 
 def hanging(round_: FakeRound) -> None:
-    """Commands hang, or fail, or the whole batch system does, for longer than the grace period."""
+    """Let commands hang or fail, or the whole batch system, for longer than the grace period."""
     rng, faults = round_.rng, round_.scheduler.faults
     round_.seconds(0.3, 1.5)
     round_.cancels(0.2)
@@ -222,7 +223,7 @@ def hanging(round_: FakeRound) -> None:
 
 
 def unclear(round_: FakeRound) -> None:
-    """Submissions are accepted and say nothing, or not all; new jobs do not show at once."""
+    """Accept submissions without an answer, or with a part of one, and show new jobs late."""
     rng, scheduler = round_.rng, round_.scheduler
     scheduler.lag = rng.choice([0.0, 0.3, 0.45])
     scheduler.slots = rng.choice([0, 2, 8])
@@ -240,7 +241,7 @@ def unclear(round_: FakeRound) -> None:
 
 
 def requeue(round_: FakeRound) -> None:
-    """Jobs are put back to run again, as somebody asked for."""
+    """Requeue jobs, as if a user had asked for it."""
     rng = round_.rng
     round_.seconds(0.3, 1.2)
     round_.start()
@@ -257,7 +258,7 @@ def requeue(round_: FakeRound) -> None:
 
 
 def _mounted(round_: FakeRound) -> Path:
-    """A file system of its own for the work directory."""
+    """Mount a file system for the work directory, and return its path."""
     work = round_.folder / "work"
     if os.geteuid() != 0:
         round_.skip("mounting takes root")
@@ -270,13 +271,13 @@ def _mounted(round_: FakeRound) -> Path:
 
 
 def _unmount(round_: FakeRound, work: Path) -> None:
-    # what was there is kept for whoever looks into it
+    # keep the files for a person who investigates the round
     subprocess.run(["cp", "-a", str(work), str(round_.folder / "work-was")], check=False)
     subprocess.run(["umount", "--lazy", str(work)], check=False)
 
 
 def readonly(round_: FakeRound) -> None:
-    """The file system of the work directory turns read-only while jobs run, and is writable again later."""
+    """Make the file system of the work directory read-only while jobs run, and writable again later."""
     work = _mounted(round_)
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.seconds(0.2, 1.2)
@@ -285,7 +286,7 @@ def readonly(round_: FakeRound) -> None:
     round_.pause(0.0, 0.5)
 
     round_.note("unwritable")
-    # seen through another mount, as a file system that somebody writes to cannot be made read-only as such
+    # by another mount, as a file system with open files cannot be remounted read-only as a whole
     other = round_.folder / "readonly"
     other.mkdir()
     steps = (["--bind", work, other], ["-o", "remount,bind,ro", other], ["--bind", other, work])
@@ -300,7 +301,7 @@ def readonly(round_: FakeRound) -> None:
 
 
 def full(round_: FakeRound) -> None:
-    """The disk of the work directory is full for a while."""
+    """Fill the disk of the work directory for a while."""
     work = _mounted(round_)
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.seconds(0.2, 1.2)

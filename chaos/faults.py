@@ -1,4 +1,4 @@
-"""Faults of any batch system: each function starts the client, and has something go wrong."""
+"""Faults of any batch system: each function starts the client, and makes something go wrong."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from chaos.rounds import Round
 
 
 def nothing(round_: Round) -> None:
-    """No fault at all: jobs run, arrays too, and some are cancelled."""
+    """Inject no fault at all: jobs run, arrays too, and some are cancelled."""
     round_.cancels()
     round_.start()
 
 
 def client(round_: Round) -> None:
-    """The client is killed with -9 at random moments, and started again; sometimes another follows, too."""
+    """Kill the client with -9 at random moments, and restart it; sometimes run a second one beside it."""
     round_.cancels(0.15)
     round_.start()
     for _ in range(round_.rng.randint(1, 4)):
@@ -30,7 +30,7 @@ def client(round_: Round) -> None:
 
 
 def cancel(round_: Round) -> None:
-    """Jobs are cancelled at random moments, while clients are killed."""
+    """Cancel jobs at random moments, while clients are killed."""
     round_.seconds(0.2, 1.5)
     round_.cancels(0.8)
     round_.start()
@@ -40,12 +40,12 @@ def cancel(round_: Round) -> None:
 
 
 def _older(path: Path, _: random.Random) -> None:
-    """Have an intent be as it was before the native id was added."""
+    """Restore an intent to its content before the native id was added."""
     lines = path.read_text().splitlines()
     path.write_text("\n".join(line for line in lines if line.startswith("{")))
 
 
-#: What can become of a file whose last writes were lost, or that came from a backup.
+#: The damages to a file whose last writes were lost, or that came from a backup.
 _DAMAGES: Mapping[str, Callable[[Path, random.Random], object]] = {
     "missing": lambda path, _: path.unlink(),
     "empty": lambda path, _: path.write_bytes(b""),
@@ -56,7 +56,7 @@ _DAMAGES: Mapping[str, Callable[[Path, random.Random], object]] = {
 
 
 def damaged(round_: Round) -> None:
-    """The client is killed, and claims and intents on disk are damaged or gone before it starts again."""
+    """Kill the client, and damage or remove claims and intents on disk before it restarts."""
     round_.start()
     round_.until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)))
     round_.pause(0.0, 0.6)
@@ -70,10 +70,10 @@ def damaged(round_: Round) -> None:
 
 
 def _damage(round_: Round, folder: Path) -> None:
-    """Damage claim and intent of a job or an array."""
+    """Damage the claim and the intent of a job or an array."""
     for path in sorted([*folder.glob("claim*"), *folder.glob("intent*")]):
         is_intent = path.name.startswith("intent")
-        # what was asked for is still known mostly
+        # mostly leave the intent readable, with its request
         how = round_.rng.choice(
             sorted(_DAMAGES) if round_.chance(0.4) else ["older" if is_intent else "missing"]
         )
@@ -82,14 +82,14 @@ def _damage(round_: Round, folder: Path) -> None:
         _DAMAGES[how](path, round_.rng)
         round_.note("damage", how=how, path=str(path))
         if is_intent and how != "older":
-            # of an array, that goes for every element
+            # the intent of an array concerns every element
             for it in proofs.notes(round_.folder):
                 if it["what"] == "begun" and (folder.name == it["id"] or folder.parent.name == "arrays"):
                     round_.note("damaged", it["key"])
 
 
 def clock(round_: Round) -> None:
-    """The clock of the client jumps by an hour, and so do the times of what jobs leave."""
+    """Let the client's clock jump by an hour, and the times of the files that jobs leave."""
     rng, file = round_.rng, round_.folder / "clock"
     round_.seconds(0.2, 1.2)
     round_.cancels(0.15)
@@ -108,10 +108,10 @@ def clock(round_: Round) -> None:
 
 
 def late(round_: Round) -> None:
-    """Show the client late what jobs leave in the directory, as NFS does."""
+    """Show the client late the files that jobs leave, as NFS does."""
     round_.cancels(0.15)
     round_.seconds(0.0, 0.8)
-    # later than that, it is the grace period that is too short for the file system
+    # with a longer delay, the grace period would be too short for the file system
     round_.plan["tricks"]["late"] = 0.7 * 2
     round_.plan["seconds"]["grace"] = 2.0
     round_.plan["config"]["network_files"] = True

@@ -1,10 +1,10 @@
-"""Writes and reads the proofs that jobs, clients and trials leave in the folder of a round.
+"""Writes and reads the proofs that jobs, clients and trials leave in the directory of a round.
 
-plan        what the round is: the system, the configuration and the jobs, as JSON
-proof       a line for each thing that a job did: `start 3`, `end 3`, `killed 3`
-notes       a line of JSON for each thing that a client or the trial did, or was told
+plan        the description of the round: the system, the configuration and the jobs, as JSON
+proof       a line for each act of a job: `start 3`, `end 3`, `killed 3`
+notes       a line of JSON for each act of a client or the trial, and each status that a client got
 work/       jpsi's work directory
-*.log       what clients logged
+*.log       logs of clients
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from chaos.referee import JobFacts, Told
 
-#: What a job runs, with its key, its code, how many seconds it takes and the file of proofs.
+#: The script of a job; its arguments are its key, its exit code, its seconds and the file of proofs.
 JOB = """\
 echo "start $1" >>"$4"
 trap 'echo "killed $1" >>"$4"; exit 143' TERM
@@ -27,7 +27,7 @@ echo "end $1" >>"$4"
 exit "$2"
 """
 
-#: A stranger's job, with the file of proofs and its own number.
+#: The script of a stranger's job, with the file of proofs and its own number.
 STRANGER = """\
 #!/bin/sh
 trap 'echo "reached {number} by TERM" >>{proof}; exit 143' TERM
@@ -36,12 +36,12 @@ trap 'echo "reached {number} by TERM" >>{proof}; exit 143' TERM
 
 
 def code_of(key: int) -> int:
-    """The exit code of a job: the first is done, and the others have codes that nobody else has."""
+    """Return the exit code of a job: 0 for the first, and a code that no other job has for the others."""
     return 0 if key == 0 else 20 + key
 
 
 def note(folder: Path, what: str, key: int | None = None, **more: Any) -> None:
-    """Write down that something happened, whole or not at all."""
+    """Record an event, whole or not at all."""
     line = json.dumps({"what": what, "key": key, **more}) + "\n"
     fd = os.open(folder / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     try:
@@ -51,21 +51,21 @@ def note(folder: Path, what: str, key: int | None = None, **more: Any) -> None:
 
 
 def notes(folder: Path) -> list[dict[str, Any]]:
-    """Everything that was written down until now."""
+    """Return all events that were recorded until now."""
     path = folder / "notes"
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def proofs(folder: Path) -> list[tuple[str, int]]:
-    """Return the proofs of the jobs until now: of each what it proves, and of which job."""
+    """Return the proofs of the jobs until now: for each the act and the key of the job."""
     path = folder / "proof"
     lines = path.read_text().splitlines() if path.exists() else []
     return [(what, int(key)) for what, key in (line.split()[:2] for line in lines) if what != "reached"]
 
 
 def reached(folder: Path) -> list[str]:
-    """Return what has reached strangers' jobs, as they say."""
+    """Return the signals that have reached strangers' jobs, as these recorded them."""
     path = folder / "proof"
     lines = path.read_text().splitlines() if path.exists() else []
     return [line for line in lines if line.startswith("reached ")]

@@ -1,8 +1,9 @@
-"""Compares what was told of jobs with what they did: pure, so that it can be tried with made-up proofs.
+"""Compares the reported outcomes of jobs with their acts; pure, so that a test can use made-up proofs.
 
-It counts four things. A job is *lost* if it ran and its end was not told, or told as LOST; *doubled* if it
-ran more often than was asked for; *strange* if its outcome is not its own, if CANCELED was told that nobody
-asked for, or if a command reached a job of somebody else; *stuck* if it is not final in bounded time.
+It counts four kinds of findings. A job is *lost* if it ran and its end was not reported, or reported as LOST;
+*doubled* if it ran more often than was requested; *strange* if its outcome is not its own, if CANCELED was
+reported without a request, or if a command reached a stranger's job; *stuck* if it is not final in bounded
+time.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-# Codes of a job that was ended by TERM or KILL.
+# The exit codes of a job that TERM or KILL has ended.
 _KILLED_CODES = frozenset({128 + 15, 128 + 9, 128 + 1, 128 + 2})
-# The code of a job that could not be set up.
+# The exit code of a job that could not be set up.
 _SETUP_CODE = 125
 _ABSENT = frozenset({"LOST", "ATTACH_UNVERIFIED"})
 
 
 class Kind(enum.Enum):
-    """A fault of a job."""
+    """A kind of finding about a job."""
 
     LOST = "lost"
     DOUBLED = "doubled"
@@ -29,9 +30,9 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Told:
-    """One final status that was told of a job."""
+    """A final status that was reported for a job."""
 
-    #: Who told it: a client, or the disk.
+    #: The source of the report: a client, or the disk.
     source: str
     state: str
     exit_code: int | None = None
@@ -50,28 +51,28 @@ class Told:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """One job of a round: what it was to do, what it did, what was done to it, and what was told."""
+    """A job of a round: its plan, its acts, what happened to it, and the statuses that were reported."""
 
     key: int
-    #: The code that it ends with by itself.
+    #: Its own exit code.
     code: int
-    #: What it has proved, in order: `start`, `end`, `killed`.
+    #: Its proofs, in order: `start`, `end`, `killed`.
     proof: Sequence[str] = ()
     told: Sequence[Told] = ()
-    #: Whether a program has begun to submit it, and whether it is on disk.
+    #: True if a program has begun to submit it; true if it is on disk.
     is_begun: bool = True
     is_on_disk: bool = True
-    #: Whether somebody asked for its end.
+    #: True if a client asked for its end.
     is_cancelled: bool = False
-    #: How many more runs were asked for.
+    #: The number of further runs that were requested.
     reruns: int = 0
-    #: Whether the batch system has forgotten it.
+    #: True if the batch system has forgotten it.
     is_forgotten: bool = False
-    #: Whether the trial has ended its processes itself.
+    #: True if the trial itself has ended its processes.
     is_killed: bool = False
-    #: Whether there were times when what it left, its claim among that, could not be written.
+    #: True if its files, such as its claim, could not be written for a while.
     is_unwritable: bool = False
-    #: Whether its files were damaged so that nobody can know what was asked for.
+    #: True if its files were damaged so that its request is lost.
     is_damaged: bool = False
 
     @property
@@ -86,7 +87,7 @@ class JobFacts:
 
     @property
     def was_ended(self) -> bool:
-        """True if something else than itself has ended it, or may have."""
+        """True if a signal or a cancel has ended it, or may have."""
         return self.is_cancelled or self.is_killed or "killed" in self.proof
 
     @property
@@ -110,19 +111,19 @@ class JobFacts:
 
 @dataclass(frozen=True)
 class StrangerFacts:
-    """A job of somebody else, which no command of jpsi's may reach."""
+    """A job that jpsi did not submit, and that no command of jpsi's may reach."""
 
     native_id: str
-    #: What was done to it that only a command can do, such as `cancelled`; empty if nothing was.
+    #: The effect of a command on it, such as `cancelled`; empty if there is none.
     reached: str = ""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong."""
+    """A wrong outcome."""
 
     kind: Kind
-    #: Which job.
+    #: The job.
     about: str
     why: str
     told: str = ""
@@ -147,7 +148,7 @@ class Verdict:
 
 
 def judge(jobs: Iterable[JobFacts], strangers: Iterable[StrangerFacts] = ()) -> Verdict:
-    """Find everything that is wrong with the jobs of a round."""
+    """Return the findings about the jobs of a round."""
     jobs = list(jobs)
     findings = [finding for job in jobs for finding in _judge_job(job)]
     findings += [
@@ -192,7 +193,7 @@ def _untold(job: JobFacts) -> Iterator[tuple[Kind, str]]:
 
 
 def _why_lost(job: JobFacts) -> str | None:
-    """Why a job is lost whose end was told."""
+    """Return why a job counts as lost although its end was reported; None if it does not."""
     if not any(it.reason in _ABSENT for it in job.told):
         return None
     if not job.proof or job.is_damaged:
@@ -203,7 +204,7 @@ def _why_lost(job: JobFacts) -> str | None:
 
 
 def _why_strange(job: JobFacts, told: Told) -> str | None:
-    """Why a status cannot be that of a job."""
+    """Return why a status cannot be that of a job; None if it can."""
     match told.state:
         case "COMPLETED":
             if not job.has_ended:
@@ -230,7 +231,7 @@ def _why_not_failed(job: JobFacts, told: Told) -> str | None:
 
 
 def _own_codes(job: JobFacts) -> frozenset[int]:
-    """The exit codes that a job can have failed with."""
+    """Return the exit codes with which a job can have failed."""
     own = {job.code} if job.has_ended and job.code != 0 else set()
     unprepared = {_SETUP_CODE} if not job.proof and (job.is_unwritable or job.is_damaged) else set()
     return frozenset(own | unprepared | (_KILLED_CODES if job.was_ended else set()))

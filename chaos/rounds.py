@@ -1,4 +1,4 @@
-"""One round: a batch system, a few jobs, clients that are killed, one fault; and what came of it."""
+"""The course of a round: a batch system, a few jobs, clients that are killed, one fault, and the verdict."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from typing import Any, NoReturn
 from chaos import proofs
 from chaos.referee import Finding, Kind, StrangerFacts, Verdict, judge
 
-#: How long all of a round may take after its fault is over, in seconds, however busy the machine is.
+#: The time that a round may take after its fault is over, in seconds, on a busy machine too.
 PATIENCE = 45.0
-# How often it is tried to remove what is left of a round.
+# The number of attempts to remove the files of a round.
 _TRIES = 6
-# In seconds: short, so that rounds are. What a fault does lasts longer than the grace period.
+# In seconds: short, so that rounds are short. A fault lasts longer than the grace period.
 GRACE = 0.6
 SECONDS = {
     "kill_delay": 0.5,
@@ -38,7 +38,7 @@ SECONDS = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One round, by all that it takes to repeat it."""
+    """The values that identify a round, and repeat it."""
 
     seed: int
     system: str
@@ -60,18 +60,18 @@ class Result:
 
     trial: Trial
     verdict: Verdict = field(default_factory=lambda: Verdict(0))
-    #: How long it took.
+    #: Its duration, in seconds.
     seconds: float = 0.0
-    #: Where its files are, if something is wrong.
+    #: The directory with its files, if something is wrong.
     folder: str | None = None
-    #: Why the round did not take place.
+    #: Why the round was skipped.
     skipped: str = ""
-    #: What went wrong with the trial itself.
+    #: The traceback of an error in the trial itself.
     error: str = ""
 
 
 class Skipped(Exception):
-    """This round cannot take place here."""
+    """This round cannot run on this machine."""
 
 
 class Clients:
@@ -85,7 +85,7 @@ class Clients:
         self.started = 0
 
     def start(self, *, is_follower: bool = False) -> subprocess.Popen[bytes]:
-        """Start one more, beside those that run; a follower makes no jobs of its own."""
+        """Start another client beside those that run; a follower submits no jobs of its own."""
         self.started += 1
         name = f"{'follower' if is_follower else 'client'}{self.started}"
         with (self._folder / f"{name}.out").open("wb") as out:
@@ -102,14 +102,14 @@ class Clients:
         return client
 
     def kill(self) -> None:
-        """Kill all that run with -9, and no process that they have started."""
+        """Kill all running clients with -9, without their child processes."""
         for client in self._running:
             client.kill()
             client.wait()
         self._running.clear()
 
     def are_over(self, seconds: float) -> bool:
-        """Wait until one is there that has come to its end; False if that takes longer."""
+        """Wait until a client has come to its end; return False if that takes longer."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._running = [it for it in self._running if it.poll() is None] or self._running[:1]
@@ -122,11 +122,11 @@ class Clients:
 
     @property
     def is_one_there(self) -> bool:
-        """True if one runs."""
+        """True if a client runs."""
         return any(it.poll() is None for it in self._running)
 
     def show_stacks(self) -> None:
-        """Have those that run write down what they are doing."""
+        """Let running clients write the stacks of their threads."""
         for client in self._running:
             if client.poll() is None:
                 client.send_signal(signal.SIGUSR1)
@@ -140,16 +140,16 @@ class Client:
     executor: str
     config_class: str
     config: Mapping[str, Any]
-    #: Times of the configuration.
+    #: Durations of the configuration, in seconds.
     seconds: Mapping[str, float]
-    #: What else is on its PYTHONPATH.
+    #: Further directories on its PYTHONPATH.
     paths: Sequence[Path] = ()
 
 
 class Round(abc.ABC):
-    """One round, as its fault sees it; a subclass has a batch system."""
+    """A round, as its fault sees it; a subclass has a batch system."""
 
-    #: How long all may take after the fault is over, in seconds.
+    #: The time that a round may take after the fault is over, in seconds.
     patience = PATIENCE
 
     def __init__(self, trial: Trial, folder: Path, client: Client) -> None:
@@ -157,7 +157,7 @@ class Round(abc.ABC):
         self.rng = rng = trial.rng
         self.folder = folder
         self.count = rng.randint(2, 5)
-        #: What clients are told; a fault may change it before the first is started.
+        #: The plan that clients read; a fault may change it before the first client starts.
         self.plan: dict[str, Any] = {
             "executor": client.executor,
             "config_class": client.config_class,
@@ -185,7 +185,7 @@ class Round(abc.ABC):
         kept = {name: os.environ[name] for name in ("HOME", "LANG", "PATH") if name in os.environ}
         return {**kept, **homes, "PYTHONPATH": os.pathsep.join(places)}
 
-    # What a subclass knows of its batch system.
+    # The batch system, which a subclass knows.
 
     @abc.abstractmethod
     def has_submitted(self, count: int) -> bool:
@@ -197,20 +197,20 @@ class Round(abc.ABC):
 
     @abc.abstractmethod
     def let_go(self) -> None:
-        """Let jobs run that the batch system keeps from running until their owner does something."""
+        """Release jobs that the batch system holds until their owner releases them."""
 
     @abc.abstractmethod
     def mend(self) -> None:
-        """Have the batch system be as it should."""
+        """Repair the batch system."""
 
     @abc.abstractmethod
     def stranger_facts(self) -> list[StrangerFacts]:
         """Return the facts about strangers' jobs."""
 
-    # What faults do.
+    # For faults.
 
     def note(self, what: str, key: int | None = None, **more: Any) -> None:
-        """Write down what the trial does."""
+        """Record an act of the trial."""
         proofs.note(self.folder, what, key, **more)
 
     def start(self, *, is_follower: bool = False) -> None:
@@ -219,7 +219,7 @@ class Round(abc.ABC):
         self.clients.start(is_follower=is_follower)
 
     def kill(self, *, is_restarted: bool = True) -> None:
-        """Kill the clients at a random moment of what the last one does, and start another."""
+        """Kill the clients at a random moment of the last one's work, and start another."""
         up = self.clients.started
         self.until(
             lambda: (
@@ -239,7 +239,7 @@ class Round(abc.ABC):
 
     @staticmethod
     def skip(why: str) -> NoReturn:
-        """Say that this fault cannot be tried here."""
+        """Skip the round, as this fault cannot be tried on this machine."""
         raise Skipped(why)
 
     def pause(self, least: float, most: float) -> None:
@@ -247,7 +247,7 @@ class Round(abc.ABC):
         time.sleep(self.rng.uniform(least, most))
 
     def until(self, condition: Callable[[], object], seconds: float = 10.0) -> bool:
-        """Wait until something is so; False if that takes longer, with which a fault can live."""
+        """Wait until a condition is true; return False after the timeout, which faults tolerate."""
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
@@ -260,28 +260,28 @@ class Round(abc.ABC):
         return self.until(lambda: self.has_submitted(count))
 
     def cancels(self, probability: float = 0.3, least: float = 0.2, most: float = 1.5) -> None:
-        """Have clients cancel some jobs, at random moments after their own start, in seconds."""
+        """Plan cancels of some jobs, at random moments after the start of a client, in seconds."""
         for key in range(self.count):
             if self.chance(probability):
                 self.plan["cancels"][str(key)] = self.rng.uniform(least, most)
 
     def seconds(self, least: float, most: float) -> None:
-        """Have all jobs take between so many seconds."""
+        """Give every job a random duration between these, in seconds."""
         for key in range(self.count):
             self.plan["jobs"][key] = self._job(key, self.rng.uniform(least, most))
 
     def undo(self, call: Callable[[], object]) -> None:
-        """Have something done when the fault is over, and if the trial fails, too."""
+        """Call a function when the fault is over, even if the trial fails."""
         self._undo.append(call)
 
     def last(self, call: Callable[[], object]) -> None:
-        """Have something done when the round is over."""
+        """Call a function when the round is over."""
         self._last.append(call)
 
     # The course of a round.
 
     def run(self, fault: Callable[[Any], None]) -> Verdict:
-        """Do it all."""
+        """Run the fault, repair the batch system, wait for all ends, and return the verdict."""
         try:
             try:
                 fault(self)
@@ -298,12 +298,12 @@ class Round(abc.ABC):
         return self._verdict()
 
     def _bring_to_its_end(self) -> None:
-        """Have a client tell all ends."""
+        """Wait until a client has reported all ends."""
         if not self.clients.is_one_there:
             self.start()
         if not self.until(self._are_clients_over, self.patience):
             self.clients.show_stacks()
-        # what still runs may prove that it has run twice
+        # wait for running jobs, which may prove that they have run twice
         self.until(self.are_final, self.patience)
 
     def _are_clients_over(self) -> bool:
@@ -326,13 +326,13 @@ class Round(abc.ABC):
 
 
 def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *, is_kept: bool) -> Result:
-    """Play one round; its files are kept where something is wrong, or always.
+    """Play a round; keep its files if something is wrong, or always.
 
     Args:
-        trial: which one.
-        play_in: plays it in a folder of its own.
-        keep: where its files are kept.
-        is_kept: whether they are kept always.
+        trial: the round.
+        play_in: plays it in a directory of its own.
+        keep: the directory for kept files.
+        is_kept: whether its files are always kept.
     """
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="jpsi-chaos-"))
@@ -342,7 +342,7 @@ def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *,
     except Skipped as e:
         shutil.rmtree(folder, ignore_errors=True)
         return Result(trial, skipped=str(e))
-    except Exception:  # noqa: BLE001  a trial that fails is told of, and is no other's end
+    except Exception:  # noqa: BLE001  report a trial that fails, and go on with the others
         error = traceback.format_exc()
     kept = None
     if verdict.findings or error or is_kept:
@@ -354,7 +354,7 @@ def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *,
 
 
 def _remove(folder: Path) -> None:
-    """Remove the files of a round, into which jobs that are being killed may still write."""
+    """Remove the files of a round, with retries, as jobs that are being killed may still write."""
     for _ in range(_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -363,7 +363,7 @@ def _remove(folder: Path) -> None:
 
 
 def _kept(folder: Path, target: Path) -> str:
-    """Keep the files of a round; returns where they are."""
+    """Keep the files of a round; return their directory."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)

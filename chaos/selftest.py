@@ -1,4 +1,4 @@
-"""Shows that the referee sees each kind of fault: made-up proofs, and what must come of them."""
+"""Tests of the referee: made-up proofs, and the findings that it must have about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OWN = Told("client", "FAILED", 21, "EXIT_CODE")
 _LOST = Told("client", "FAILED", None, "LOST")
 _CANCELED = Told("client", "CANCELED", None, "CANCELLED")
 
-#: What is right, by what it is.
+#: Correct outcomes, by their description.
 RIGHT: Mapping[str, JobFacts] = {
     "its own code": JobFacts(1, 21, _RAN, [_OWN]),
     "its own code, told twice": JobFacts(1, 21, _RAN, [_OWN, Told("disk", "FAILED", 21, "EXIT_CODE")]),
@@ -27,7 +27,7 @@ RIGHT: Mapping[str, JobFacts] = {
     "nobody can know what it was": JobFacts(1, 21, _RAN, (), is_damaged=True),
 }
 
-#: What is wrong, and how.
+#: Wrong outcomes, with the findings about them.
 WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
     ("ran and not on disk", Kind.LOST, JobFacts(1, 21, _RAN, is_on_disk=False)),
     ("ran and LOST", Kind.LOST, JobFacts(1, 21, _RAN, [_LOST])),
@@ -73,7 +73,7 @@ WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
 
 
 def failures() -> list[str]:
-    """Return the faults that the referee misses or invents; none if it can be believed."""
+    """Return the faults that the referee misses or invents; none if it is right."""
     found = []
     for name, facts in RIGHT.items():
         found += [f"{name}: right, but called {it}" for it in judge([facts]).findings]

@@ -1,7 +1,7 @@
-"""Rounds on a real Slurm, which ci/slurm has brought up, and what goes wrong there.
+"""Rounds on a real Slurm, which ci/slurm has brought up, and their faults.
 
-They run as an ordinary user, and ask ci/slurm/control for what takes root. Rounds whose fault is the whole
-system's are played alone.
+They run as an ordinary user, and ask ci/slurm/control for acts of root. Rounds whose fault concerns the whole
+system run alone.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from chaos import faults, proofs, tampering
 from chaos.referee import StrangerFacts, Verdict
 from chaos.rounds import Client, Round, Trial
 
-#: How the real Slurm is called among the systems.
+#: The name of the real Slurm among the systems.
 NAME = "real"
-#: Where ci/slurm/control listens.
+#: The variable with the socket of ci/slurm/control.
 CONTROL = "JPSI_CI_CONTROL"
-# The file system with little room that ci/slurm/control mounts.
+# The small file system that ci/slurm/control mounts.
 _SMALL = Path("/run/jpsi-ci/small")
 _SECONDS = {
     "kill_delay": 1.0,
@@ -31,14 +31,15 @@ _SECONDS = {
     "longest_interval": 1.0,
     "grace": 3.0,
 }
-# Slurm holds a job that it could not start, as after a controller was killed, until its owner releases it.
+# Slurm holds a job that it could not start, such as after the controller was killed, until its owner releases
+# it.
 _HELD_BY_SLURM = "launch failed requeued held"
-# A job whose native id a stranger has, and of which nothing else is known, may wait for the stranger's end.
+# A job without markers whose native id a stranger's job has got may wait for the end of that job.
 _STRANGERS = ("exit 0", "exit 0", "sleep 60 & wait $!", "sleep 60 & wait $!", "exit 3")
 
 
 class SlurmRound(Round):
-    """One round on a real Slurm."""
+    """A round on a real Slurm."""
 
     #: Slurm runs a job again 120 s after it could not start it.
     patience = 240.0
@@ -50,7 +51,7 @@ class SlurmRound(Round):
         self.strangers: list[str] = []
 
     def names(self) -> dict[str, int]:
-        """The keys of the jobs of this round by the names that Slurm has of them."""
+        """Return the keys of the jobs of this round, by the jobs' names in Slurm."""
         return {f"{self.plan['name']}{key}": key for key in range(self.count)}
 
     def has_submitted(self, count: int) -> bool:
@@ -80,13 +81,13 @@ class SlurmRound(Round):
             _run("scontrol", "update", f"JobId={native_id}", "StartTime=now")
 
     def known(self) -> dict[int, str]:
-        """The state of each job of the round that the controller knows."""
+        """Return the state of each job of the round that the controller knows."""
         listed = _run("squeue", "-h", "--me", "-t", "all", "-n", ",".join(self.names()), "-o", "%j %T")
         rows = [line.split() for line in listed.stdout.splitlines()]
         return {self.names()[row[0]]: row[1] for row in rows if len(row) > 1 and row[0] in self.names()}
 
     def bring_strangers(self, count: int) -> None:
-        """Submit jobs of somebody else, which get the native ids of those that were forgotten."""
+        """Submit strangers' jobs, which get the native ids of forgotten jobs."""
         for number in range(count):
             command = self.rng.choice(_STRANGERS)
             text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=command)
@@ -107,14 +108,14 @@ class SlurmRound(Round):
         return found
 
     def clear(self) -> None:
-        """Leave nothing behind."""
+        """Cancel all jobs of the round."""
         if self.strangers:
             _run("scancel", *self.strangers)
         _run("scancel", "--me", "-n", ",".join(self.names()))
 
 
 def control(verb: str) -> None:
-    """Have ci/slurm/control do something."""
+    """Send a command to ci/slurm/control, and raise if it fails."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(os.environ[CONTROL])
         client.sendall(verb.encode() + b"\n")
@@ -134,13 +135,13 @@ def _run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def _unfinished(round_: SlurmRound) -> set[int]:
-    """The jobs that have begun and not ended."""
+    """Return the jobs that have begun and not ended."""
     last = {key: what for what, key in proofs.proofs(round_.folder)}
     return {key for key, what in last.items() if what == "start"}
 
 
 def controller(round_: SlurmRound) -> None:
-    """The controller is killed at once after submissions, and started; strangers' jobs get the native ids."""
+    """Kill the controller right after submissions, and restart it; strangers' jobs get the native ids."""
     if round_.chance(0.6):
         for job in round_.plan["jobs"]:
             job["options"] = {"slurm.begin": "now+1hour"}
@@ -168,7 +169,7 @@ def controller(round_: SlurmRound) -> None:
 
 
 def restored(round_: SlurmRound) -> None:
-    """The controller is killed as jobs end, and comes back with a state from before that."""
+    """Kill the controller as jobs end, and restart it with a state from before that."""
     round_.seconds(0.2, 2.5)
     round_.start()
     round_.until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)), 20.0)
@@ -179,7 +180,7 @@ def restored(round_: SlurmRound) -> None:
     round_.note("controller killed")
     ended = {key for what, key in proofs.proofs(round_.folder) if what == "end"}
     for key in set(range(round_.count)) - ended:
-        # what had not ended may be run again
+        # jobs that had not ended may be run again
         round_.note("rerun", key)
         round_.note("killed", key)
         round_.note("forgotten", key)
@@ -190,7 +191,7 @@ def restored(round_: SlurmRound) -> None:
 
 
 def frozen(round_: SlurmRound) -> None:
-    """The controller does not answer while jobs are submitted, and takes them when it does again."""
+    """Freeze the controller while jobs are submitted; it takes them when it thaws."""
     is_late = round_.chance(0.5)
     if is_late:
         round_.start()
@@ -206,7 +207,7 @@ def frozen(round_: SlurmRound) -> None:
 
 
 def garbled(round_: SlurmRound) -> None:
-    """Commands that tell about jobs exit 0 and print what is no answer, for longer than the grace period."""
+    """Let status commands exit 0 and print garbage, for longer than the grace period."""
     commands, tamper = round_.folder / "bin", round_.folder / "tamper"
     commands.mkdir()
     module = Path(tampering.__file__)
@@ -233,7 +234,7 @@ def garbled(round_: SlurmRound) -> None:
 
 
 def requeue(round_: SlurmRound) -> None:
-    """Jobs are put back to run again, as their user asked for."""
+    """Requeue jobs, as if their user had asked for it."""
     round_.seconds(1.0, 4.0)
     round_.start()
     for _ in range(round_.rng.randint(1, 2)):
@@ -249,7 +250,7 @@ def requeue(round_: SlurmRound) -> None:
 
 
 def readonly(round_: SlurmRound) -> None:
-    """The file system of the work directory turns read-only while jobs run, and is writable again later."""
+    """Make the file system of the work directory read-only while jobs run, and writable again later."""
     control("mount")
     round_.last(lambda: control("unmount"))
     round_.plan["work"] = str(_SMALL / "work")
@@ -268,7 +269,7 @@ FAULTS: Mapping[str, Callable[[SlurmRound], None]] = {
     **faults.FAULTS,
     **{it.__name__: it for it in (controller, restored, frozen, garbled, requeue, readonly)},
 }
-#: Those that are everybody's.
+#: The faults that concern the whole system.
 ALONE = frozenset({"controller", "restored", "frozen", "readonly"})
 
 

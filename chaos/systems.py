@@ -1,4 +1,4 @@
-"""The fakes of every system: by which commands they answer, and how their answers are tampered with."""
+"""The fakes of all batch systems: their commands, and a dialect that tampers with answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from jpsi_testing.fake import dialect as dialect_of
 
 @dataclass(frozen=True)
 class System:
-    """One fake batch system, and how jpsi is told about it."""
+    """A fake batch system, and jpsi's configuration for it."""
 
     name: str
     #: The command that submits, for faults of commands.
     submit: str
-    #: The commands that tell about jobs; those with a second word are told by it.
+    #: The commands that report about jobs, some with a second word that makes them do so.
     status: frozenset[str]
     config_class: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class System:
         return words[0] in self.status or " ".join(words) in self.status
 
     def commands(self) -> list[str]:
-        """Every command that tells about jobs, as faults name them."""
+        """Return the commands that report about jobs, by the names that faults use."""
         return sorted({it.split()[0] for it in self.status})
 
 
@@ -59,19 +59,19 @@ SYSTEMS: Mapping[str, System] = {
 
 
 class Tampered:
-    """A dialect whose answers about jobs are not what they were; a `jpsi_testing.fake.Dialect`."""
+    """A dialect that tampers with its answers about jobs; a `jpsi_testing.fake.Dialect`."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._dialect: Dialect = dialect_of(system.name)
-        #: What is done to answers about jobs; None leaves them as they are.
+        #: The change to answers about jobs; None leaves them unchanged.
         self.tamper: Tamper | None = None
         self.commands: Mapping[str, CommandFunction] = {
             name: functools.partial(self._call, function) for name, function in self._dialect.commands.items()
         }
 
     def unreachable(self, command: str) -> CommandResult:
-        """Return what this command prints when it cannot contact the batch system."""
+        """Return the result of this command if it cannot contact the batch system."""
         return self._dialect.unreachable(command)
 
     def _call(
@@ -85,7 +85,7 @@ class Tampered:
 
 
 def toy_plugin(folder: Path) -> Path:
-    """Make a folder for PYTHONPATH from which the executor `toy` is installed; returned."""
+    """Write a directory for PYTHONPATH that installs the executor `toy`; return it."""
     info = folder / "toy-1.0.dist-info"
     if not info.exists():
         info.mkdir(parents=True)

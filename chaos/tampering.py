@@ -1,4 +1,4 @@
-"""The ways in which an answer is none; run with a name of one, it does that to its standard input."""
+"""The ways to spoil an answer; run with the name of one, the module spoils its standard input."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import random
 import sys
 from collections.abc import Callable
 
-#: What a fault does to the text of an answer.
+#: A function that spoils the text of an answer.
 Tamper = Callable[[str], str]
 
 
 def tamperings(rng: random.Random) -> dict[str, Tamper]:
-    """The ways in which an answer is none."""
+    """Return the ways to spoil an answer, by name."""
 
     def junk(count: int) -> str:
         return rng.randbytes(count).decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Tricks on a client from within: a wall clock that is set, and files of others that show late."""
+"""Tricks on a client within its process: a wall clock that jumps, and files of others that show late."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def jump(file: Path) -> None:
-    """Have the wall clock of this process be off by the seconds that a file says; to be called first."""
+    """Shift the wall clock of this process by the seconds in a file; call it before other imports."""
     real_time, real_time_ns = time.time, time.time_ns
 
     def offset() -> float:
@@ -30,7 +30,7 @@ def jump(file: Path) -> None:
 
 
 def delay(folder: Path, seconds: float) -> None:
-    """Have files below a folder that other processes make show only after a while, as on NFS."""
+    """Show files that other processes make below a directory only after a while, as on NFS."""
     from jpsi_testing.late_files import LateFiles
 
     LateFiles(folder, seconds).install()

@@ -8,8 +8,8 @@ from typing import Any
 
 from jpsi import Evidence, JobState, JobStatus, Reason
 from jpsi.model.plain_values import encode_status
-from jpsi_engine.job_store import Origin, SpooledJob
-from jpsi_engine.spool.history import Past
+from jpsi_engine.job_store import Origin, StoredJob
+from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.job_records import JobRecord
 from jpsi_engine.verdict.markers import Marker
 
@@ -18,13 +18,13 @@ THEN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SLURM = Origin("slurm", "", Path("/work/slurm"))
 
 
-def made(job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any) -> SpooledJob:
+def made(job_id: str, name: str | None = None, native_id: str | None = "17", **fields: Any) -> StoredJob:
     """A job of Slurm; `fields` are those of `Written`, and `origin`."""
     origin = fields.pop("origin", SLURM)
     spec = {"executable": "simulate", **({} if name is None else {"name": name})}
     intent = {"time": THEN.isoformat(), "directory": "/home/me", "spec": spec}
     written = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
-    return SpooledJob(origin, Past(written, frozenset({99})))
+    return StoredJob(origin, JobHistory(written, frozenset({99})))
 
 
 def began(job_id: str, seconds: float) -> Marker:

@@ -16,7 +16,7 @@ import pytest
 
 import jpsi
 from jpsi_cli.doctor.damage_advice import damage_advice
-from jpsi_engine.job_store import Damaged, ShownJob
+from jpsi_engine.job_store import DamagedJob, ShownJob
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -155,7 +155,7 @@ def test_what_to_do_follows_from_what_is_known(
             name = "slurm"
 
     Job.native_id = native_id  # type: ignore[attr-defined]
-    found = Damaged("job a1", Path("/spool/a1"), "intent.1.json is empty", Job())  # type: ignore[arg-type]
+    found = DamagedJob("job a1", Path("/spool/a1"), "intent.1.json is empty", Job())  # type: ignore[arg-type]
 
     sentence = damage_advice(found, shown)
 
@@ -164,7 +164,7 @@ def test_what_to_do_follows_from_what_is_known(
 
 
 def test_what_to_do_about_an_array(tmp_path: Path) -> None:
-    sentence = damage_advice(Damaged("array x", tmp_path, "intent.json is empty"))
+    sentence = damage_advice(DamagedJob("array x", tmp_path, "intent.json is empty"))
 
     assert f"array x in {tmp_path}: intent.json is empty; " in sentence
     assert os.fspath(tmp_path) in sentence

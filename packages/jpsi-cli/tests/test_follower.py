@@ -8,7 +8,7 @@ import pytest
 
 import jpsi
 from jpsi_cli.output.follower import Follower
-from jpsi_engine.transfer.local_files import FilesHere
+from jpsi_engine.transfer.local_files import LocalFiles
 
 
 class Pipe:
@@ -42,7 +42,7 @@ def pipe() -> Iterator[Pipe]:
 
 
 def _output(path: Path) -> jpsi.Output:
-    return jpsi.Output(FilesHere(), path)
+    return jpsi.Output(LocalFiles(), path)
 
 
 @pytest.fixture

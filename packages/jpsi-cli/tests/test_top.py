@@ -17,8 +17,8 @@ import jpsi
 from jpsi import JobState, Reason
 from jpsi_cli.jobs.top import Top, matching, tail
 from jpsi_engine import job_store
-from jpsi_engine.job_store import Origin, SpooledJob
-from jpsi_engine.transfer.local_files import FilesHere
+from jpsi_engine.job_store import Origin, StoredJob
+from jpsi_engine.transfer.local_files import LocalFiles
 from made_jobs import THEN, ended, made
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def test_words_choose_jobs(text: str, is_all: bool, ids: list[str]) -> None:
 
 def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "stdout"
-    output = jpsi.Output(FilesHere(), path)
+    output = jpsi.Output(LocalFiles(), path)
     assert tail(output, 3) == "nothing was written yet"
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(9999)) + b"\x1b[31mred\xff")
 
     assert tail(output, 2) == "line 9998\n\\x1b[31mred\ufffd"
-    assert tail(jpsi.Output(FilesHere(), tmp_path), 1) == f"{tmp_path} cannot be read: Is a directory"
+    assert tail(jpsi.Output(LocalFiles(), tmp_path), 1) == f"{tmp_path} cannot be read: Is a directory"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def _read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def played(
-    read: Callable[[], Sequence[SpooledJob]], scenario: Callable[[Top, Pilot[None]], Awaitable[None]]
+    read: Callable[[], Sequence[StoredJob]], scenario: Callable[[Top, Pilot[None]], Awaitable[None]]
 ) -> None:
     """Have somebody use the screen."""
 
@@ -162,7 +162,7 @@ def test_a_job_is_cancelled_if_that_is_meant(running: jpsi.Job) -> None:
 
 
 def test_a_failure_is_told_as_it_is() -> None:
-    def read() -> Sequence[SpooledJob]:
+    def read() -> Sequence[StoredJob]:
         msg = "it cannot be read [/jobs]"
         raise jpsi.SubmitException(msg)
 

@@ -29,15 +29,15 @@ from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 from jpsi_engine.batch import BatchEngine
-from jpsi_engine.monitor.poll_loop import Rounds
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.spool.intents import WrittenJob
-from jpsi_engine.spool.job_records import WrittenJobs
+from jpsi_engine.monitor.poll_loop import PollLoop
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.spool.intents import JobIntent
+from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_codes
 from jpsi_engine.spool.spool import Claim, Intent, Spool
-from jpsi_engine.submission.handoff import Sending
-from jpsi_engine.submission.run_host import ThisSide
-from jpsi_engine.submission.submission import Submitting
+from jpsi_engine.submission.handoff import Handoff
+from jpsi_engine.submission.run_host import LocalHost
+from jpsi_engine.submission.submission import SubmissionPipeline
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
 
@@ -154,7 +154,7 @@ def bench(
     tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> Bench:
     # no threads: rounds take place when a test says so
-    monkeypatch.setattr(Rounds, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
     return Bench(tmp_path, scheduler, clock)
 
@@ -491,7 +491,7 @@ def test_interrupt_is_raised_where_nobody_can_tell_what_became_of_the_job(
         raise SubmitException(msg)
 
     monkeypatch.setattr(FakeTransport, "run", interrupted)
-    monkeypatch.setattr(WrittenJob, "revoke", unknown)
+    monkeypatch.setattr(JobIntent, "revoke", unknown)
 
     with pytest.raises(KeyboardInterrupt) as caught:
         bench.engine.submit(bench.submission())
@@ -584,7 +584,7 @@ def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whos
     with monkeypatch.context() as patched:
         patched.setattr(whose, step, die)
         # what a killed process cannot do any more
-        patched.setattr(Sending, "withdraw", lambda *_: None)
+        patched.setattr(Handoff, "withdraw", lambda *_: None)
         patched.setattr(Spool, "discard", lambda *_: None)
         patched.setattr(Spool, "give_up", lambda *_: None)
         with pytest.raises(Killed):
@@ -613,7 +613,7 @@ def test_job_that_was_not_yet_written_down_was_never_submitted(
 def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
 
     (recovered,) = bench.recover()
 
@@ -623,7 +623,7 @@ def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
 
 def test_job_that_shows_late_is_known_by_its_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
 
     (recovered,) = bench.recover()
@@ -635,7 +635,7 @@ def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
 
     (recovered,) = bench.recover()
 
@@ -647,7 +647,7 @@ def test_system_that_does_not_answer_postpones_recovery(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a job without an id runs cannot be told then, and is not guessed."""
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     bench.scheduler.faults.down()
 
     with pytest.raises(SubmitException):
@@ -995,7 +995,7 @@ def test_attempt_that_another_machine_has_made_since_is_the_one_that_is_recovere
 
     intent = bench.spool.last_intent("a1")
     assert intent is not None
-    monkeypatch.setattr(ThisSide, "refresh", brings)
+    monkeypatch.setattr(LocalHost, "refresh", brings)
 
     assert [(it.attempt, it.native_id) for it in bench.engine.recover()] == [(2, "17")]
 
@@ -1045,7 +1045,7 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
 ) -> None:
     """The id is noted while another process waits for the lock; the job does not show yet."""
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     judging = Spool.judging
 
     def noted_meanwhile(spool: Spool, intent: Intent, patience: float) -> Any:
@@ -1088,7 +1088,7 @@ def test_a_submitter_hears_of_an_end_that_another_process_took_before_it_followe
 def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.submit("b2")
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     bench.engine = bench.process()
     with monkeypatch.context() as patched:
         patched.setattr(BatchEngine, "_judged", lambda *_: (_ for _ in ()).throw(SubmitException("down")))
@@ -1168,7 +1168,7 @@ def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(
 def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
 
     with pytest.raises(SubmitException, match="attempt 1 of job a1 runs already"):
@@ -1178,7 +1178,7 @@ def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
 def test_earlier_attempt_whose_intent_is_lost_can_run_no_more(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note", Submitting)
+    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "intent.1.json").unlink()
 
     bench.engine.submit(bench.submission(attempt=2))
@@ -1194,7 +1194,7 @@ def test_reason_of_a_refusal_is_kept_for_later_attempts(bench: Bench) -> None:
     with pytest.raises(InvalidJobException, match="no queue 'nowhere'"):
         bench.engine.submit(bench.submission(attempt=2, attributes=JobAttributes(queue_name="nowhere")))
 
-    (written,) = WrittenJobs(bench.spool.root, lambda *_: [], are_processes=False).read()
+    (written,) = JobRecords(bench.spool.root, lambda *_: [], are_processes=False).read()
     assert (written.attempt, written.is_revoked) == (2, True)
     assert written.unsent is not None
     assert "no queue 'nowhere'" in written.unsent
@@ -1554,7 +1554,7 @@ def test_account_of_an_older_job_with_the_same_native_id_is_not_believed(
 
 def test_account_of_an_end_before_the_queue_had_the_job_is_not_its_own() -> None:
     then = datetime(2026, 1, 1, tzinfo=UTC)
-    job = Tracked("a1", "a1", 0, "17")
+    job = JobView("a1", "a1", 0, "17")
     job.observe(Observation(state=JobState.QUEUED, word="qw", time=then), 0)
     job.observe(None, 1)
 
@@ -1716,7 +1716,7 @@ def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
 
 def run_line(bench: Bench) -> str:
     """The one line besides directives that the batch system is given."""
-    return bench.engine._sending._run_line(WrittenJob(bench.spool, "a1", 1))
+    return bench.engine._sending._run_line(JobIntent(bench.spool, "a1", 1))
 
 
 def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:

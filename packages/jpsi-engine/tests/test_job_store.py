@@ -60,7 +60,7 @@ def toys(fake: FakeScheduler) -> Iterator[JobExecutor]:
         yield executor
 
 
-def the_only() -> job_store.SpooledJob:
+def the_only() -> job_store.StoredJob:
     (job,) = job_store.jobs()
     return job
 

@@ -59,7 +59,7 @@ STEPS = [
     ("jpsi_engine.local.exits", "ExitWatch.watch", "after", 1, 1),
     ("jpsi_engine.spool.spool", "Spool.collect", "before", 1, 1),
     # the exit marker is with the job: final on disk, whoever may have heard of it
-    ("jpsi_engine.local.supervision", "Follower._finish", "before", 0, 1),
+    ("jpsi_engine.local.supervision", "Supervisor._finish", "before", 0, 1),
 ]
 
 

@@ -33,12 +33,12 @@ from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
 from jpsi_engine.scheduler.backend import Backend
-from jpsi_engine.spool.arrays import ArrayFiles, Place
-from jpsi_engine.spool.job_records import WrittenJobs
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember
+from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.pruning import prune
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.submission.handoff import Sending
-from jpsi_engine.submission.submission import Submitting
+from jpsi_engine.submission.handoff import Handoff
+from jpsi_engine.submission.submission import SubmissionPipeline
 from jpsi_engine.verdict.marker_verdict import CANCEL, Stop, exited_at_all
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.conformance.base import Sign
@@ -90,9 +90,9 @@ STEPS = [
     ("jpsi_engine.scheduler.backend", "Backend.submit", "after", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "before", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "after", COUNT),
-    ("jpsi_engine.monitor.job_monitor", "Tracking.add", "before", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "JobMonitor.add", "before", COUNT),
     ("jpsi.job", "Job._bind", "before", COUNT),
-    ("jpsi_engine.monitor.job_monitor", "Tracking.follow_all", "before", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "JobMonitor.follow_all", "before", COUNT),
 ]
 
 
@@ -397,15 +397,15 @@ def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
     """Between the word of the batch system and that of the engine they look as if somebody had left them."""
     jobs = [coded(code) for code in range(count)]
     sent, found = threading.Event(), threading.Event()
-    send = Submitting._send
+    send = SubmissionPipeline._send
 
-    def waiting(self: Submitting, *arguments: Any, **named: Any) -> object:
+    def waiting(self: SubmissionPipeline, *arguments: Any, **named: Any) -> object:
         accepted = send(self, *arguments, **named)
         sent.set()
         assert found.wait(PATIENCE)
         return accepted
 
-    monkeypatch.setattr(Submitting, "_send", waiting)
+    monkeypatch.setattr(SubmissionPipeline, "_send", waiting)
     submission = threading.Thread(target=toys.submit_many, args=(jobs,))
     submission.start()
     assert sent.wait(PATIENCE)
@@ -452,7 +452,7 @@ def test_jobs_that_go_with_a_contested_one_are_submitted_without_it(
         job.id: job.native_id for job in [*others[:-1], last] if job.native_id is not None
     }
     assert len(found) == COUNT
-    on_disk = WrittenJobs(
+    on_disk = JobRecords(
         f"{batch.work_directory}/toy", lambda _, them: [str(it) for it in them], are_processes=False
     )
     assert {it.job_id for it in on_disk.read()} == {job.id for job in others}
@@ -483,7 +483,7 @@ def test_an_element_that_was_told_to_end_before_it_was_sent_has_ended(
     array = spool.arrays.read(name)
     assert array is not None
     stopped, *others = [element["id"] for element in array.elements]
-    spool.adopt(stopped, 1, Place(name, 1))
+    spool.adopt(stopped, 1, ArrayMember(name, 1))
     spool.stop(stopped, 1, Stop(CANCEL, datetime.now(UTC)).content)
 
     for _ in range(2):
@@ -810,14 +810,14 @@ def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [coded(code) for code in range(3)]
-    send = Sending.send
+    send = Handoff.send
 
-    def interrupted(sending: Sending, *arguments: object) -> str:
+    def interrupted(sending: Handoff, *arguments: object) -> str:
         native_id = send(sending, *arguments)  # type: ignore[arg-type]  # what it is called with
         raise InterruptedSubmission(native_id, KeyboardInterrupt())
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sending, "send", interrupted)
+        patch.setattr(Handoff, "send", interrupted)
         with pytest.raises(KeyboardInterrupt):
             toys.submit_many(jobs)
 
@@ -1014,11 +1014,11 @@ def test_of_elements_no_more_is_read_than_where_they_are(
     spool = Spool(Path(str(batch.work_directory), "toy"))
     (array,) = spool.arrays.names()
     for index, job in enumerate(waiting, 1):
-        spool.adopt(job.id, 1, Place(array, index))
+        spool.adopt(job.id, 1, ArrayMember(array, index))
     toys.submit_many(jobs)
-    asked, looked, last_place = list[Place](), list[str](), Spool.last_place
+    asked, looked, last_place = list[ArrayMember](), list[str](), Spool.last_place
 
-    def counting(spool: Spool, job_id: str) -> Place | None:
+    def counting(spool: Spool, job_id: str) -> ArrayMember | None:
         looked.append(job_id)
         return last_place(spool, job_id)
 

@@ -18,7 +18,7 @@ from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState
 from jpsi.plugin import BatchConfig, Dependency, Script
 from jpsi_engine.scheduler.backend import Backend, SubmittedSeveral
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.submission.dependency_states import Predecessors
+from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_testing import ElsewhereTransport, PluginDirectory, toy
 from jpsi_testing.fake import FakeScheduler, on_path
 
@@ -98,7 +98,7 @@ STEPS = [
     ("jpsi_engine.scheduler.backend", "Backend.submit_several", "after", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "before", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "after", COUNT),
-    ("jpsi_engine.monitor.job_monitor", "Tracking.add", "before", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "JobMonitor.add", "before", COUNT),
     ("jpsi.job", "Job._bind", "before", COUNT),
 ]
 
@@ -261,7 +261,7 @@ def test_what_is_wrong_with_what_all_wait_for_is_told_of_all(
         msg = "nobody knows job 17"
         raise jpsi.SubmitException(msg)
 
-    monkeypatch.setattr(Predecessors, "still_open", unknown)
+    monkeypatch.setattr(DependencyStates, "still_open", unknown)
     jobs = [Job(JobSpec("/bin/true")) for _ in range(COUNT + 1)]
 
     with pytest.raises(BulkException, match="nobody knows job 17") as caught:

@@ -86,10 +86,10 @@ def executor(config: BatchConfig, fake: FakeScheduler) -> Iterator[JobExecutor]:
 
 
 @pytest.fixture
-def told(config: BatchConfig) -> Callable[[str], job_store.SpooledJob]:
+def told(config: BatchConfig) -> Callable[[str], job_store.StoredJob]:
     """A job as every other process sees it on disk."""
 
-    def told(job_id: str) -> job_store.SpooledJob:
+    def told(job_id: str) -> job_store.StoredJob:
         (found,) = [it for it in job_store.jobs(also=[Path(str(config.work_directory))]) if it.id == job_id]
         return found
 
@@ -125,7 +125,7 @@ def test_jobs_that_could_not_be_written_down_again_are_nothing_to_recover(
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.SpooledJob],
+    told: Callable[[str], job_store.StoredJob],
     count: int,
 ) -> None:
     jobs = [Job(Proof(tmp_path / f"proof{index}").job()) for index in range(count)]
@@ -148,7 +148,7 @@ def test_a_submission_that_was_taken_back_is_new_for_everybody(
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.SpooledJob],
+    told: Callable[[str], job_store.StoredJob],
     count: int,
 ) -> None:
     proofs = [Proof(tmp_path / f"proof{index}") for index in range(count)]
@@ -189,7 +189,7 @@ def test_a_submission_that_is_found_later_is_bound_by_everybody(
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.SpooledJob],
+    told: Callable[[str], job_store.StoredJob],
     monkeypatch: pytest.MonkeyPatch,
     count: int,
 ) -> None:
@@ -248,7 +248,7 @@ def test_a_client_that_is_killed_while_it_takes_back_leaves_one_story(
     config: BatchConfig,
     fake: FakeScheduler,
     tmp_path: Path,
-    told: Callable[[str], job_store.SpooledJob],
+    told: Callable[[str], job_store.StoredJob],
     owner: str,
     name: str,
     when: str,
@@ -306,7 +306,7 @@ def test_what_an_older_version_called_cancelled_is_new(
     executor: JobExecutor,
     config: BatchConfig,
     fake: FakeScheduler,
-    told: Callable[[str], job_store.SpooledJob],
+    told: Callable[[str], job_store.StoredJob],
 ) -> None:
     job = Job(shell_spec("exit 3"))
     hidden(fake)

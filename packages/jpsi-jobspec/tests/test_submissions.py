@@ -125,7 +125,7 @@ def test_what_a_client_left_is_found_again_once_the_batch_system_answers(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi_engine.submission.submission.Submitting._note", killed)
+        patch.setattr("jpsi_engine.submission.submission.SubmissionPipeline._note", killed)
         with pytest.raises(KeyboardInterrupt):
             first.run()
     journal.close()

@@ -1,1 +1,1 @@
-"""The `jpsi` command; what it does is in `jpsi`."""
+"""The `jpsi` command, a command line for the library `jpsi`."""

@@ -1,4 +1,4 @@
-"""Commands that other packages bring: entry points of the group `jpsi.commands`."""
+"""Commands of other packages: entry points of the group `jpsi.commands`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from . import exit_codes, messages
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-#: Each entry point is called what the command is, and leads to a command of click whose callback returns
-#: the exit code.
+#: Each entry point has the name of its command, and leads to a command of click whose callback returns the
+#: exit code.
 GROUP = "jpsi.commands"
 
 
 class CommandLine(click.Group):
-    """The commands of `jpsi`, and below them those that other packages bring."""
+    """The commands of `jpsi`, and below them those of other packages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names; click calls this for the help."""
+        """Return all names; click calls this for the help."""
         return sorted({*super().list_commands(ctx), *_brought()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by its name; no other package takes the place of one of jpsi's own."""
+        """Return a command by its name; jpsi's own commands take precedence over those of other packages."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -40,7 +40,7 @@ def _brought() -> Mapping[str, EntryPoint]:
 
 
 def _loaded(entry_point: EntryPoint) -> click.Command:
-    """The command; one that cannot be loaded says why once it is called, and keeps no other from use."""
+    """Return the command; if it cannot be loaded, return one that reports why when it is called."""
     try:
         command = entry_point.load()
     except Exception as e:  # noqa: BLE001  whatever the package does wrong

@@ -1,4 +1,4 @@
-"""What goes wrong in a command is told in a sentence, with an exit code that says whose fault it is."""
+"""Turns errors of commands into messages and exit codes, which distinguish usage errors from failures."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from . import exit_codes, messages
 
 
 class SelectionError(Exception):
-    """A word on the command line means no job, or several."""
+    """A JOB argument that matches no job, or several."""
 
 
 def fenced(command: Callable[[], int]) -> int:
-    """Do what a command does; every failure that jpsi knows is told in a sentence."""
+    """Run a command; report each failure that jpsi knows in a sentence, and return its exit code."""
     messages.show_library_warnings()
     try:
         return command()
@@ -30,7 +30,7 @@ def fenced(command: Callable[[], int]) -> int:
 
 
 def in_options(message: str) -> str:
-    """A message of the library in the words of the command line.
+    """Return a message of the library in the words of the command line.
 
     >>> in_options("make it, or set create_directory")
     'make it, or give --create-dir'

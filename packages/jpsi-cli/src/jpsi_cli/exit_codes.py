@@ -1,4 +1,4 @@
-"""The exit codes of `jpsi`: for `jpsi run` the job's own, and what stands for an end that has none."""
+"""The exit codes of `jpsi`: for `jpsi run` that of the job, or one for an end without an exit code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LARGEST = 255
 
 
 def of(status: jpsi.JobStatus) -> int:
-    """The exit code that stands for a final status."""
+    """Return the exit code for a final status."""
     import jpsi  # noqa: PLC0415  `jpsi --help` shows the table above without waiting for the library
 
     if status.state is jpsi.JobState.COMPLETED:
@@ -43,6 +43,6 @@ def of(status: jpsi.JobStatus) -> int:
         return CANCELLED
     if status.reason is jpsi.Reason.TIMEOUT:
         return TIMEOUT
-    # A failed job must not look like a success, whatever its batch system says of its code.
+    # A failed job must not look like a success, whatever exit code its batch system reports.
     code = status.exit_code
     return code if code is not None and 0 < code <= _LARGEST else JPSI

@@ -1,4 +1,4 @@
-"""The command line as a whole: commands, help, and the exit code of everything that goes wrong."""
+"""The command line as a whole: its commands, its help, and the exit codes of all errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COMPLETION = "_JPSI_COMPLETE"
 
 
 def main() -> NoReturn:
-    """Do what the command line says and exit; the entry point of `jpsi`."""
+    """Run the command line and exit; the entry point of `jpsi`."""
     _hold_standard_streams()
     if _COMPLETION in os.environ:
         cli.main(prog_name=_NAME)
@@ -55,7 +55,7 @@ def _unwritable(error: messages.UnwritableError | OSError) -> int:
         messages.error(str(error))
         return exit_codes.JPSI
     if isinstance(error, BrokenPipeError):
-        # Else the interpreter complains when it flushes at its end.
+        # Otherwise the interpreter complains when it flushes standard output at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), messages.STDOUT)
         return exit_codes.BROKEN_PIPE
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -77,20 +77,20 @@ def _misused(error: click.UsageError, arguments: list[str]) -> int:
 
 
 def _place(error: click.UsageError, arguments: list[str]) -> str:
-    """The command whose help tells what would be right."""
+    """Return the command whose help shows the right usage."""
     if error.ctx is not None:
         return error.ctx.command_path
-    # of an option without a value click does not tell where it stands
+    # click does not say to which command an option without a value belongs
     return " ".join([_NAME, *(name for name in arguments[:1] if name in cli.commands)])
 
 
 def _hold_standard_streams() -> None:
-    """Keep a standard stream that was closed from becoming whatever is opened next."""
+    """Keep the descriptor of a closed standard stream from being reused for the next file."""
     for fd in range(messages.STDERR + 1):
         try:
             os.fstat(fd)
         except OSError:
-            # Opened the wrong way round, so that using it fails as it does for a closed one.
+            # Opened in the wrong mode, so that using it fails as for a closed stream.
             os.open(os.devnull, os.O_WRONLY if fd == 0 else os.O_RDONLY)
 
 

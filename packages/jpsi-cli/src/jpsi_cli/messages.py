@@ -1,4 +1,4 @@
-"""What jpsi itself writes: `jpsi: ...` lines on standard error, and what was asked for on standard output."""
+"""The messages of jpsi: `jpsi: ...` lines on standard error, and results on standard output."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import sys
 STDOUT, STDERR = 1, 2
 
 
-# How long the line on standard error is that the next one takes the place of.
+# The length of the line on standard error that the next one replaces.
 _passing = 0
 
 
 class UnwritableError(Exception):
-    """Standard output is closed, or what was asked for has no room there."""
+    """Standard output is closed, or has no room for the result."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(f"standard output cannot be written to: {error.strerror}")
 
 
 def error(text: str) -> None:
-    """Say why something does not work, or not yet."""
+    """Report why something does not work, or does not work yet."""
     write(f"jpsi: {printable(text)}\n")
 
 
 def warning(text: str) -> None:
-    """Say what somebody should look at; each line of `text` is a warning."""
+    """Warn the user; each line of `text` is a warning."""
     for line in text.splitlines():
         write(f"jpsi: warning: {printable(line)}\n")
 
 
 def passing(text: str) -> None:
-    """Say what is so for a moment, on a terminal: what is written next takes the place of this line."""
+    """Show a temporary state on a terminal: the next message replaces this line."""
     global _passing  # noqa: PLW0603  there is one standard error
     line = f"jpsi: {printable(text)}"[: shutil.get_terminal_size().columns - 1]
     write(f"{line}\r")
@@ -42,13 +42,13 @@ def passing(text: str) -> None:
 
 
 def write(text: str) -> None:
-    """Write to standard error; nothing happens if that is closed or nobody reads it."""
+    """Write to standard error; do nothing if it is closed or no process reads it."""
     global _passing  # noqa: PLW0603  there is one standard error
     if text and _passing:
         text = f"{' ' * _passing}\r{text}"
         _passing = 0
     encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
-    # Not through sys.stderr, which raises when a signal handler interrupts somebody who writes to it.
+    # Not through sys.stderr, which raises if a signal handler interrupts another write to it.
     with contextlib.suppress(OSError):
         os.write(STDERR, text.encode(encoding, "backslashreplace"))
 
@@ -57,12 +57,12 @@ def show(text: str) -> None:
     """Write to standard output.
 
     Raises:
-        BrokenPipeError: nobody reads it.
+        BrokenPipeError: no process reads it.
         UnwritableError: it cannot be written to.
     """
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
     left = memoryview(text.encode(encoding, "backslashreplace"))
-    # Not through sys.stdout, which tries again at the end of the process what could not be written.
+    # Not through sys.stdout, which would retry failed writes at the end of the process.
     try:
         while left:
             left = left[os.write(STDOUT, left) :]
@@ -73,23 +73,23 @@ def show(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    r"""The text with what would do something to a terminal, but for line ends, as escapes.
+    r"""Return the text with control characters, except line ends, as escapes.
 
     >>> printable("a\x1b[31mb\n")
     'a\\x1b[31mb\n'
     """
     if text.isprintable():
         return text
-    # most messages need nothing of the library
+    # most messages do not need the library
     from jpsi.plugin import printable as escaped  # noqa: PLC0415
 
     return escaped(text)
 
 
 def show_library_warnings() -> None:
-    """Show what the library logs for users, without the traceback that goes with some of it.
+    """Show what the library logs for users, without the tracebacks that go with some of it.
 
-    A person at a terminal sees at once why a job waits to be submitted, which is no warning yet.
+    A user at a terminal sees at once why a job waits to be submitted, which is no warning yet.
     """
     for library in ("jpsi", "jpsi_engine"):
         logging.getLogger(library).addHandler(_Warnings(logging.WARNING))

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from jpsi.layers import Plugin, plugins
     from jpsi.model import StagingProgress, parse_duration
 else:
-    # Programs import jpsi long before they run jobs, or without doing so: the engine comes when asked for.
+    # Programs import jpsi long before they run jobs, or never run any: the engine is imported on first use.
     from jpsi.lazy import lazy_names
 
     __getattr__, _ = lazy_names(

@@ -1,7 +1,7 @@
-"""Jobs in asyncio: submit, wait and hear of states without a thread for each.
+"""Jobs in asyncio: submit, wait and receive statuses without a thread for each job.
 
-Everything here belongs to the event loop that it is called in; jobs and executors are the same objects as
-everywhere, and may be used by threads besides.
+Everything in this module belongs to the event loop that it is called in. The jobs and executors are the
+ordinary ones, and threads may use them at the same time.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Self, overload
 
-from jpsi.api import Combining, by_id, check_job, not_done
+from jpsi.api import Batching, by_id, check_job, not_done
 from jpsi.executor import JobExecutor
 from jpsi.job import Job, States, asked
 from jpsi.model import JobStatus
 
 
 async def submit(job: Job, executor: JobExecutor) -> None:
-    """Hand a job to the backend, as `JobExecutor.submit`.
+    """Submit a job to the backend, as `JobExecutor.submit` does.
 
-    What several tasks submit within a moment, or while another submission is under way, is one request, as of
-    `submit_many`; each task hears of its own jobs.
+    Jobs that several tasks submit at about the same time, or while another submission is under way, become
+    one request, as with `submit_many`; each task learns the outcome of its own jobs.
 
-    A task that is cancelled meanwhile ends once it is clear whether the backend has its job, as `job.status`
-    tells. A job that the backend was not given yet, such as one that waits for room, is not submitted.
+    A task that is cancelled meanwhile ends once it is clear whether the backend has its job, which
+    `job.status` then shows. A job that was not handed to the backend yet, such as one that waits for the
+    quota, is not submitted.
 
     Raises:
-        InvalidJobException: the job can never run here as it is.
+        InvalidJobException: the job can never run on this backend as it is.
         SubmitException: the job did not reach the backend for another reason; it is still NEW.
     """
     check_job(job)
@@ -39,7 +40,7 @@ async def submit(job: Job, executor: JobExecutor) -> None:
 
 
 async def submit_many(jobs: Iterable[Job], executor: JobExecutor) -> None:
-    """Hand many jobs to the backend, as `JobExecutor.submit_many`; raises what it raises."""
+    """Submit many jobs to the backend, as `JobExecutor.submit_many` does; raises the same errors."""
     given = list(by_id(jobs).values())
     error = not_done("submitted", await _submitted(given, executor))
     if error is not None:
@@ -47,11 +48,11 @@ async def submit_many(jobs: Iterable[Job], executor: JobExecutor) -> None:
 
 
 async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job, BaseException | None]:
-    """What came of each of some jobs."""
+    """Submit jobs, and return the error of each, or None for those that the backend accepted."""
     executor._check_open()  # noqa: SLF001  a door of it
     if not jobs:
         return {}
-    combining = Combining.of(executor)
+    combining = Batching.of(executor)
     outcomes = {job: combining.put(job) for job in jobs}
     try:
         await asyncio.wait(outcomes.values())
@@ -68,10 +69,10 @@ async def wait(
     timeout: float | timedelta | None = None,  # noqa: ASYNC109  the arguments of Job.wait
     target_states: States | None = None,
 ) -> JobStatus | None:
-    """Wait for the job to enter a state, or to have passed through it; all as `Job.wait`.
+    """Wait until the job enters a state, or has passed through it; the asyncio form of `Job.wait`.
 
     Raises:
-        UnreachableStateException: states were given and none can be reached any more.
+        UnreachableStateException: the caller gave states and the job can reach none of them any more.
     """
     limit, targets = asked(waited, timeout, target_states)
     try:
@@ -90,19 +91,19 @@ def events(of: Job) -> AsyncIterator[JobStatus]: ...
 @overload
 def events(of: JobExecutor) -> AsyncIterator[tuple[Job, JobStatus]]: ...
 def events(of: Job | JobExecutor) -> AsyncIterator[JobStatus] | AsyncIterator[tuple[Job, JobStatus]]:
-    """The statuses of a job, or of all jobs of an executor, in order, as they come.
+    """Iterate over the statuses of a job, or of all jobs of an executor, in order, as they arrive.
 
-    Of a job: every status since its submission, those that came before this call too; the last is the
-    final one. A status comes once the callbacks of the job for it have returned.
+    For a job: every status since its submission, including those before this call; the final one is the last.
+    A status arrives once the callbacks of the job for it have returned.
 
-    Of an executor: each job with its status, for everything from this call on, which is made in the event
-    loop. It goes on until you leave the loop over it.
+    For an executor: each job with its status, for every status after this call, which must be made in the
+    event loop. The iteration has no end; leave the loop over it to stop.
     """
     return _OfExecutor(of) if isinstance(of, JobExecutor) else _of_job(of)
 
 
 async def _of_job(job: Job) -> AsyncIterator[JobStatus]:
-    seen = 1  # that it is NEW is no news
+    seen = 1  # the initial NEW is not reported
     with _news(job) as news:
         while True:
             news.clear()
@@ -117,11 +118,11 @@ async def _of_job(job: Job) -> AsyncIterator[JobStatus]:
 
 @contextlib.contextmanager
 def _news(job: Job) -> Iterator[asyncio.Event]:
-    """An event of this loop that is set whenever there may be more to say about a job."""
+    """Provide an event of this loop that is set whenever the status of a job may have changed."""
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
     def watcher() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed, so that nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop was closed, so that no task waits
             loop.call_soon_threadsafe(news.set)
 
     job._watch(watcher)  # noqa: SLF001  a door of it
@@ -132,7 +133,7 @@ def _news(job: Job) -> Iterator[asyncio.Event]:
 
 
 class _OfExecutor:
-    """What happens on an executor, for as long as somebody holds this."""
+    """The statuses of an executor's jobs; it receives them for as long as a reference to it exists."""
 
     def __init__(self, executor: JobExecutor) -> None:
         self._queue: asyncio.Queue[tuple[Job, JobStatus]] = asyncio.Queue()
@@ -142,7 +143,7 @@ class _OfExecutor:
             found = queue()
             if found is None or loop.is_closed():
                 return False
-            with contextlib.suppress(RuntimeError):  # closed meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(found.put_nowait, (job, status))
             return True
 

@@ -1,4 +1,4 @@
-"""Does something with each of many things, several at a time, in threads that no interrupt reaches."""
+"""Calls a function for many items, several at a time, in threads that receive no interrupt."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# How often what is under way is hastened: it may have been about to wait only.
+# The time between calls of `hasten`: work under way may only then begin to wait.
 _HASTEN_SECONDS = 0.5
 
 
 def _nothing() -> None:
-    """What is under way takes no time to speak of."""
+    """Do nothing: the work under way ends soon by itself."""
 
 
 def concurrently(
     things: Iterable[T], do: Callable[[T], object], at_most: int, hasten: Callable[[], None] = _nothing
 ) -> None:
-    """Do something with each thing, with so many at a time; returns when all of it is done.
+    """Call `do` for each item, at most `at_most` at a time; returns when all calls have returned.
 
-    Once that fails with one of them, or the caller is interrupted, no other is begun: what is under way is
-    done, however often the caller is interrupted, and the first exception raised. The caller's thread only
-    waits, if there can be others, as it is the one that signals interrupt.
+    Once a call fails, or the caller is interrupted, no other call begins. Calls under way are completed,
+    however often the caller is interrupted; then the first exception is raised. The caller's thread only
+    waits, if other threads can be started, since it is the one that signals interrupt.
 
     Args:
-        things: what it is done with.
-        do: does it.
-        at_most: how many at a time.
-        hasten: called when no other is begun any more, perhaps often, so that what is under way does not wait
-            for long.
+        things: the items.
+        do: the function.
+        at_most: the number of concurrent calls.
+        hasten: called, perhaps often, once no other call begins, so that calls under way stop waiting.
     """
     left = list(things)
     left.reverse()
@@ -64,7 +63,7 @@ def concurrently(
     except BaseException as e:  # noqa: BLE001  raised again below
         failures.append(e)
     with gate:
-        # a thread that was started when an interrupt came works by now, or never will
+        # a thread that was being started when an interrupt came is in `working` by now, or does nothing
         threads = {*started, *working} - {threading.current_thread()}
     crew.await_end(threads, failures, hasten)
     if failures:
@@ -72,9 +71,9 @@ def concurrently(
 
 
 class _Crew:
-    """Threads that say when they have ended.
+    """Threads that report their end.
 
-    Before Python 3.13, `Thread.join` takes a thread for ended once the caller was interrupted.
+    Before Python 3.13, `Thread.join` considers a thread ended once the caller was interrupted.
     """
 
     def __init__(self) -> None:
@@ -83,7 +82,7 @@ class _Crew:
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
-        """Within the block, this thread works."""
+        """Register the end of this thread at the end of the block."""
         try:
             yield
         finally:
@@ -93,7 +92,7 @@ class _Crew:
     def await_end(
         self, threads: set[threading.Thread], failures: list[BaseException], hasten: Callable[[], None]
     ) -> None:
-        """Wait for threads, whatever interrupts that: they end after what is under way."""
+        """Wait for threads in spite of interrupts: they end after the work under way."""
         while not threads <= self._ended:
             try:
                 if failures:
@@ -105,7 +104,7 @@ class _Crew:
 
 
 def _start(work: Callable[[], None], count: int, started: list[threading.Thread]) -> None:
-    """Start as many threads as can be had now."""
+    """Start as many threads as the system allows, at most `count`."""
     with contextlib.suppress(RuntimeError):
         for _ in range(count):
             thread = threading.Thread(target=work, name="jpsi-many")

@@ -1,4 +1,4 @@
-"""The front that users submit jobs to, whatever executes them."""
+"""The executor that users submit jobs to, whatever backend runs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jpsi import notifier
-from jpsi.api import Checking, Many, NoTransport, Observing, System, check_job
+from jpsi.api import BulkOperations, NoTransport, Observers, System, Validation, check_job
 from jpsi.contract import (
     EngineSetup,
     FileTransport,
@@ -46,11 +46,11 @@ Watcher = Callable[[Job, JobStatus], bool]
 StagingFunction = Callable[[Job, "StagingProgress"], object]
 
 
-class JobExecutor(Many):
-    """Submits jobs to one backend and follows them. All methods may be called from any thread.
+class JobExecutor(BulkOperations):
+    """An executor: submits jobs to one backend and follows them. Any thread may call its methods.
 
-    As a context manager it is closed at the end of the block: it takes no more jobs then; those that it
-    has run on and are still followed.
+    As a context manager the executor is closed at the end of the block: it then accepts no more jobs; the
+    jobs that it has run on and are still followed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class JobExecutor(Many):
         url: str | None = None,
         config: ExecutorConfig | None = None,
     ) -> None:
-        """The same as `get_instance`; without a name, the configured default executor, else `local`."""
+        """Make an executor as `get_instance` does; no name means the configured default, else `local`."""
         assembly = assemble(name, version_constraint, url, config)
         self._name = assembly.stack.candidate.name
         self._version = assembly.stack.candidate.version
@@ -70,7 +70,7 @@ class JobExecutor(Many):
         self._systems = systems(assembly.plugins)
         self._warned: set[str] = set()
         self._launchers = Launchers(assembly.plugins, self._capabilities)
-        self._observing = Observing(self._name, assembly.stack.observers)
+        self._observing = Observers(self._name, assembly.stack.observers)
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._callback: StatusFunction | None = None
@@ -90,7 +90,7 @@ class JobExecutor(Many):
             site=lambda: self._site,
             has_commands=own_engine is None,
         )
-        self._checking = Checking(
+        self._checking = Validation(
             name=self._name,
             hooks=self._hooks,
             engine=self._engine,
@@ -111,19 +111,18 @@ class JobExecutor(Many):
         url: str | None = None,
         config: ExecutorConfig | None = None,
     ) -> Self:
-        """An executor for the backend of this name.
+        """Return an executor for the backend of this name.
 
         Args:
-            name: the name of an installed executor, or of a target that is configured; case does not
-                matter.
-            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest version that fits is
-                taken. None is the configured one, if there is one.
-            url: where the backend is, if not on this machine; None is where the target is.
-            config: the executor's configuration; None is the configured one.
+            name: the name of an installed executor, or of a configured target; case does not matter.
+            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest version that satisfies it
+                is taken. None takes the configured constraint, if there is one.
+            url: the address of the backend if it is not on this machine; None takes the target's URL.
+            config: the executor's configuration; None takes the configured one.
 
         Raises:
-            PluginError: no such executor is installed, or it, or something that the site lays over it,
-                cannot be loaded.
+            PluginError: no such executor is installed, or it cannot be loaded, or an override that the site
+                adds to it cannot be loaded.
             ConfigError: the configuration is wrong.
         """
         return cls(name, version_constraint, url, config)
@@ -158,7 +157,7 @@ class JobExecutor(Many):
 
     @property
     def name(self) -> str:
-        """The executor's name, as its plugin is called."""
+        """The executor's name, which is the name of its plugin."""
         return self._name
 
     @property
@@ -170,19 +169,19 @@ class JobExecutor(Many):
 
     @property
     def system(self) -> System:
-        """What can be found out about the batch system: its version, its queues, and whether it answers."""
+        """Access to facts about the batch system: its version, its queues, and whether it answers."""
         return self._system
 
     def submit(self, job: Job) -> None:
-        """Hand a job to the backend; returns once the backend has accepted it.
+        """Submit a job to the backend; returns once the backend has accepted it.
 
-        Where the configuration limits how many jobs there are, it waits until there is room for this one.
+        If the configuration limits the number of jobs, this call waits until the quota allows this one.
 
         Raises:
-            InvalidJobException: the job can never run here as it is. Nothing was submitted, the job is
-                unchanged.
-            SubmitException: the job did not reach the backend for another reason. It is still NEW and
-                can be submitted again.
+            InvalidJobException: the job can never run on this backend as it is. Nothing was submitted, the
+                job is unchanged.
+            SubmitException: the job did not reach the backend for another reason. It is still NEW and can be
+                submitted again.
         """
         check_job(job)
         self._check_open()
@@ -200,11 +199,11 @@ class JobExecutor(Many):
         self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
 
     def preview(self, job: Job) -> Preview:
-        """What `submit` would come to: the script, and the command. Nothing is written or sent.
+        """Return what `submit` would send: the script and the command. Nothing is written or sent.
 
         Raises:
-            InvalidJobException: the job can never run here as it is.
-            SubmitException: what carries out the jobs of this executor does not tell.
+            InvalidJobException: the job can never run on this backend as it is.
+            SubmitException: the engine of this executor offers no preview.
         """
         check_job(job)
         submission = self._checking.submission(job, 1)
@@ -222,7 +221,7 @@ class JobExecutor(Many):
             raise SubmitException(msg)
 
     def _know(self, job: Job, submission: Submission) -> None:
-        """Tell this job what the engine says about its id."""
+        """Register a job, so that what the engine reports about its id reaches it."""
         with self._lock:
             if self._jobs.setdefault(job.id, job) is not job:
                 msg = f"job {job.id} was recovered twice, and the other one was submitted"
@@ -230,7 +229,7 @@ class JobExecutor(Many):
         self._observing.know(job.id, submission.spec)
 
     def _drop(self, job: Job, attempt: int) -> None:
-        """A submission came to nothing."""
+        """Forget a job whose submission failed."""
         with self._lock:
             if self._jobs.get(job.id) is job:
                 del self._jobs[job.id]
@@ -243,7 +242,7 @@ class JobExecutor(Many):
         self._engine.track(job.id)
 
     def _warn(self, spec: JobSpec) -> None:
-        """Warn, once each, of what is probably a mistake and keeps no job from running."""
+        """Warn, once each, about a probable mistake that does not keep the job from running."""
         custom = spec.attributes.custom_attributes
         for doubt in doubts(custom or (), self._systems, self._name):
             if doubt not in self._warned:
@@ -251,7 +250,7 @@ class JobExecutor(Many):
                 log.warning("%s", doubt)
 
     def _is_here(self, job: Job) -> bool:
-        """Whether a job is one of the same batch system."""
+        """Return True if the other job belongs to the same batch system as this executor."""
         other = job.executor
         if other is None or other is self:
             return other is self
@@ -259,27 +258,26 @@ class JobExecutor(Many):
         return mine == others
 
     def cancel(self, job: Job) -> None:
-        """Ask the backend to end a job; its status tells when it has.
+        """Request the end of a job; a later status reports it.
 
         Raises:
-            SubmitException: the job is not one of this executor's, or the request did not reach the
-                backend.
+            SubmitException: the job is not one of this executor's, or the request did not reach the backend.
         """
         self._check_own(job)
         if not job.status.final:
             self._engine.cancel(job.id)
 
     def attach(self, job: Job, native_id: str) -> None:
-        """Let a NEW job stand for one that the backend already has.
+        """Attach a NEW job to a job that the backend already has.
 
-        Returns at once; what the backend says arrives as statuses. The job stays NEW, and no callback is
-        called, until the backend has said that there is such a job. One that it does not know becomes FAILED
-        with the reason ATTACH_UNVERIFIED, and so does a job whose native id cannot be one. The spec of the
-        job is discarded.
+        Returns at once; the backend's reports arrive as statuses. The job stays NEW, and no callback is
+        called, until the backend has confirmed that the native job exists. If the backend does not know it,
+        the job becomes FAILED with the reason ATTACH_UNVERIFIED, and so does a job whose native id is
+        malformed. The spec of the job is discarded.
 
         Raises:
             InvalidJobException: the job is not NEW.
-            SubmitException: what is on disk cannot be read.
+            SubmitException: the files on disk cannot be read.
         """
         check_job(job)
         attempt = job._take(self)  # noqa: SLF001
@@ -296,30 +294,31 @@ class JobExecutor(Many):
         self._engine.track(job.id)
 
     def recover(self) -> Sequence[Job]:
-        """The jobs of earlier processes that are not final on disk, followed again, oldest first.
+        """Return the jobs of earlier processes that are not final on disk, oldest first; follow them again.
 
-        A job that never reached the backend comes back NEW with its id and can be submitted. One that another
-        process is submitting at this moment is left out after 10 seconds, with a warning: call again for it.
-        Where files are elsewhere, as behind ssh, jobs are found that other machines have submitted.
+        A job that never reached the backend comes back NEW with its id and can be submitted. A job that
+        another process is submitting at this moment is left out after 10 seconds, with a warning: call again
+        for it. If the files are on a remote host, as with ssh, jobs that other machines submitted are found
+        as well.
 
         Raises:
-            SubmitException: the work directory cannot be read, or nothing is known here and the place where
-                files are cannot be reached.
+            SubmitException: the work directory cannot be read, or this machine has no records and the remote
+                host that holds the files cannot be reached.
         """
         return self._take_over(self._engine.recover())
 
     def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
-        """The jobs with these ids, whichever process submitted them, followed from now on, oldest first.
+        """Return the jobs with these ids, oldest first, whichever process submitted them; follow them again.
 
-        Other processes may follow them as well. A job that has ended comes back, too, and becomes final at
-        once; one that never reached the backend comes back NEW. Ids that nothing on disk has are left out,
-        and jobs that another process is submitting at this moment. `jpsi_engine.job_store` lists
-        what is on disk.
+        Other processes may follow them as well. A job that has ended is returned, too, and becomes final at
+        once; a job that never reached the backend comes back NEW. Ids that are not on disk are left out, and
+        so are jobs that another process is submitting at this moment. `jpsi_engine.job_store` lists the jobs
+        on disk.
 
         Raises:
-            SubmitException: the work directory cannot be read, or this executor keeps nothing there.
+            SubmitException: the work directory cannot be read, or this executor keeps no records there.
         """
-        # what cannot be an id is not on disk, and names no file there
+        # text that is no valid id is not on disk, and must not be used as a file name
         wanted = [job_id for job_id in dict.fromkeys(job_ids) if is_job_id(job_id)]
         with self._lock:
             known = [self._jobs[job_id] for job_id in wanted if job_id in self._jobs]
@@ -330,7 +329,7 @@ class JobExecutor(Many):
         return known + self._take_over(self._engine.recall([it for it in wanted if it not in have]))
 
     def _take_over(self, found: Iterable[Recovered]) -> list[Job]:
-        """Follow jobs that were found on disk."""
+        """Follow jobs that the engine found on disk, and return them, oldest first."""
         jobs, bound = [], []
         for recovered in sorted(found, key=lambda recovered: recovered.time):
             job = Job(recovered.spec)
@@ -349,7 +348,7 @@ class JobExecutor(Many):
         return jobs
 
     def _is_new(self, job: Job, *, is_bound: bool) -> bool:
-        """Whether a job that was found on disk is not one that another thread is submitting here."""
+        """Return True unless another thread of this process is submitting the job that was found on disk."""
         with self._lock:
             if is_bound:
                 return self._jobs.setdefault(job.id, job) is job
@@ -359,24 +358,24 @@ class JobExecutor(Many):
         """Keep a QUEUED job from starting until it is released; its state does not change.
 
         Raises:
-            SubmitException: the job is not one of this executor's, runs, or has ended; the backend refused,
-                does not offer that, or was not reached.
+            SubmitException: the job is not one of this executor's, runs, or has ended; or the backend
+                refused, does not offer holds, or could not be reached.
         """
         self._check_own(job)
         self._engine.hold(job.id)
 
     def release(self, job: Job) -> None:
-        """Let a held job start; raises as `hold` does."""
+        """Let a held job start; raises the errors of `hold`."""
         self._check_own(job)
         self._engine.release(job.id)
 
     def info(self, job: Job) -> Observation | None:
-        """What the backend says about a job now: its own word for the state, nodes, queue position and so on.
+        """Return the backend's current view of a job: its word for the state, nodes, queue position.
 
-        None if the backend does not mention it.
+        Returns None if the backend does not mention the job.
 
         Raises:
-            SubmitException: the job is not one of this executor's, or has ended; the backend was not
+            SubmitException: the job is not one of this executor's, or has ended; or the backend could not be
                 reached.
         """
         self._check_own(job)
@@ -390,55 +389,56 @@ class JobExecutor(Many):
     def list(self) -> list[str]:
         """Return the native ids of the jobs of this executor that are not final; each can be attached.
 
-        An id stands there once, whatever the number of `Job` objects that are attached to it.
+        Each id occurs once, however many `Job` objects are attached to it.
         """
         return list(dict.fromkeys(self._engine.native_ids()))
 
     def streams(self, job: Job) -> Streams | None:
-        """Where the output of a job goes, or None if that is not known."""
+        """Return the paths of a job's output, or None if they are not known."""
         return self._engine.streams(job.id)
 
     def output(self, job: Job, stream: Stream = "stdout") -> Output | None:
-        """What a job writes to a stream, wherever that is; None if nobody knows where."""
+        """Return one output stream of a job, local or remote; None if its path is not known."""
         streams = self.streams(job)
         return None if streams is None else Output.of(self.files, streams, stream)
 
     @functools.cached_property
     def files(self) -> JobFiles:
-        """The files of the machine where jobs run."""
+        """The files of the machine where the jobs run."""
         return self._carrier.hooks.open_files(transport=self._transport)
 
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
-        """Have `callback` called for every status of every job of this executor; None calls nobody.
+        """Call `callback` for every status of every job of this executor; None removes the callback.
 
-        One call at a time; see also `Job.set_job_status_callback`.
+        The calls happen one at a time; see also `Job.set_job_status_callback`.
         """
         self._callback = as_function(callback)
 
     def set_staging_callback(self, callback: StagingFunction | None) -> None:
-        """Have `callback` called with how far the staged files of jobs are; None calls nobody.
+        """Call `callback` with the progress of files that are staged; None removes the callback.
 
-        That is where files are elsewhere, as behind ssh: once a second for each file or directory that takes
-        longer, and then when it is there. It is called by the thread that moves the file, which is the one
-        that submits for what is staged in, and another for what is staged out; of several jobs at once. The
-        file waits until it returns.
+        Progress is reported if the job's files are on a remote host, as with ssh: once a second for each file
+        or directory that takes longer than that, and once when it has arrived. The thread that transfers the
+        file makes the call: for stage in it is the submitting thread, for stage out another one. Several jobs
+        may report at the same time. The transfer waits until the callback returns.
         """
         self._staging_callback = callback
 
     def _watch(self, watcher: Watcher) -> None:
-        """Have `watcher` called for every status, until it returns False.
+        """Call `watcher` for every status, until it returns False.
 
-        It is called under the lock of the job, so that it must return at once and do nothing with the job.
+        The call happens under the lock of the job: the watcher must return at once and must not use the job.
         """
         with self._lock:
             self._watchers = (*self._watchers, watcher)
 
     def find_out(self) -> None:
-        """See to it that files tell how jobs end here, such as after which exit codes a site runs them again.
+        """Record on disk how the site treats ended jobs, such as the exit codes after which it requeues them.
 
-        A program that stays with its jobs does so by itself. One that ends once it has submitted them calls
-        this, so that whoever lists jobs without asking the batch system knows which failures are final. The
-        site is asked once, and not again once that is on disk; one that does not answer is left alone.
+        A program that stays alive with its jobs records this by itself. A program that exits after submitting
+        calls this method, so that a reader of the job store who does not query the batch system knows which
+        failures are final. The site is queried once, and not again once the answer is on disk; a site that
+        does not answer is skipped.
 
         Raises:
             SubmitException: the work directory cannot be used.
@@ -447,7 +447,7 @@ class JobExecutor(Many):
             self._engine.find_out()
 
     def close(self) -> None:
-        """Take no more jobs; a `submit` that waits for room raises that."""
+        """Accept no more jobs; a `submit` that waits for the quota raises SubmitException."""
         self._is_closed = True
         self._give_up(None)
 
@@ -466,7 +466,7 @@ class JobExecutor(Many):
         return f"<JobExecutor {self._name} {self._version}>"
 
     def _take_news(self, job_id: str, status: JobStatus) -> None:
-        """What the engine calls."""
+        """Publish a status; the engine calls this."""
         with self._lock:
             job = self._jobs.get(job_id)
         if job is not None and job._publish(status):  # noqa: SLF001
@@ -474,14 +474,14 @@ class JobExecutor(Many):
                 self._jobs.pop(job_id, None)
 
     def _take_native_id(self, job_id: str, native_id: str) -> None:
-        """What the engine calls."""
+        """Record a job's changed native id; the engine calls this."""
         with self._lock:
             job = self._jobs.get(job_id)
         if job is not None:
             job._rename(native_id)  # noqa: SLF001  two halves of one thing
 
     def _take_progress(self, job_id: str, progress: StagingProgress) -> None:
-        """What the engine calls."""
+        """Pass on the progress of a staged file; the engine calls this."""
         callback = self._staging_callback
         with self._lock:
             job = self._jobs.get(job_id)
@@ -490,11 +490,11 @@ class JobExecutor(Many):
         try:
             callback(job, progress)
         except Exception:
-            # the fence of callbacks: the file goes on
+            # an error of a callback must not stop the transfer
             log.exception("the staging callback of the executor %s failed for job %s", self._name, job_id)
 
     def _notify(self, job: Job, status: JobStatus) -> None:
-        """Tell the executor's callback and the observers; called by the job under its lock."""
+        """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
         self._observing.tell(job.id, job.native_id, status)
         callback = self._callback
         if callback is not None:
@@ -510,22 +510,22 @@ class JobExecutor(Many):
 
 
 class _Carrier:
-    """The distribution that carries out jobs; a backend with an engine of its own works without any."""
+    """The installed engine distribution; a backend with an engine of its own works without it."""
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
 
     @functools.cached_property
     def hooks(self) -> EngineHooks:
-        """Its hooks; PluginError if there is none, or it is broken."""
+        """The hooks of the engine; PluginError if it is missing or broken."""
         return engine_hooks(self._plugins)
 
     def local_transport(self) -> Transport:
-        """Return what runs commands on this machine."""
+        """Return the transport that runs commands on this machine."""
         try:
             hooks = self.hooks
         except PluginError as e:
-            # raised again to those who need it: a backend with an engine of its own does not
+            # raised once a command is to be run: a backend with an engine of its own runs none
             return NoTransport(str(e))
         return hooks.local_transport()
 

@@ -1,4 +1,4 @@
-"""Waiting for many jobs, and jobs as the futures of `concurrent.futures`."""
+"""Functions that wait for many jobs, and jobs as the futures of `concurrent.futures`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from jpsi.registry import BARS
 
 
 def as_future(job: Job) -> Future[JobStatus]:
-    """A future that becomes the final status of a job, once the callbacks of the job have returned.
+    """Return a future whose result is the final status of a job, set once the job's callbacks have returned.
 
-    Like `Job.wait` it does not raise for a job that failed: `result()` is the status, and the status tells.
-    To end the job, cancel the job: a future that is under way cannot be cancelled. What is added with
-    `add_done_callback` is called on a thread that belongs to jpsi.
+    Like `Job.wait` it does not raise for a failed job: `result()` returns the status, which shows the
+    failure. To end the job, cancel the job: the future itself cannot be cancelled. Functions that are added
+    with `add_done_callback` are called on a thread of jpsi.
     """
     future: Future[JobStatus] = Future()
     future.set_running_or_notify_cancel()
     once = threading.Lock()
 
     def look() -> None:
-        # posted, since a watcher may not ask the job, and since setting a result calls what users added
+        # posted, since a watcher must not use the job, and since setting a result calls the users' functions
         notifier.shared().post(notifier.Lane(), lambda: settle(job._told()[-1]))  # noqa: SLF001  a door of it
 
     def settle(status: JobStatus | None) -> None:
@@ -44,14 +44,14 @@ def as_future(job: Job) -> Future[JobStatus]:
 
 
 def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) -> Iterator[Job]:
-    """Yield each job once it is final, in the order in which they end; those that have ended come first.
+    """Yield each job once it is final, in the order in which they end; jobs that have ended come first.
 
     Args:
-        jobs: of any executors; a job that is named twice is yielded once.
-        timeout: seconds or a timedelta, for all of them together; None waits for ever.
+        jobs: jobs of any executors; a job that is given twice is yielded once.
+        timeout: seconds or a timedelta, for all jobs together; None waits for ever.
 
     Raises:
-        TimeoutError: time ran out before all were final; the message says how many are left.
+        TimeoutError: the timeout expired before all jobs were final; the message says how many are left.
     """
     left = dict.fromkeys(jobs)
     with _changes(left) as changes:
@@ -65,10 +65,10 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
 
 
 class _Bar(Protocol):
-    """Shows how far many jobs are."""
+    """A progress bar for many jobs."""
 
     def show(self, job_id: str, state: JobState) -> None:
-        """Take in the state that a job is in."""
+        """Show the state that a job is in now."""
 
 
 def wait_all(
@@ -77,17 +77,17 @@ def wait_all(
     """Wait until all jobs are final.
 
     Args:
-        jobs: of any executors.
-        timeout: seconds or a timedelta, for all of them together; None waits for ever.
-        progress: show on standard error how many jobs are in which state, where that is a terminal or a
-            notebook. The bar is in jpsi-cli.
+        jobs: jobs of any executors.
+        timeout: seconds or a timedelta, for all jobs together; None waits for ever.
+        progress: show on standard error how many jobs are in which state, if that is a terminal or a
+            notebook. The progress bar is part of jpsi-cli.
 
     Returns:
-        The final status of each, in the order of `jobs`; None for those that are not final when time ran
-        out.
+        The final status of each job, in the order of `jobs`; None for jobs that are not final when the
+        timeout expires.
 
     Raises:
-        PluginError: `progress` was asked for, and jpsi-cli, which shows it, is not installed.
+        PluginError: `progress` is true, and jpsi-cli, which provides the bar, is not installed.
     """
     jobs = list(jobs)
     left = dict.fromkeys(jobs)
@@ -102,7 +102,7 @@ def wait_all(
 
 @contextlib.contextmanager
 def _changes(jobs: Collection[Job]) -> Iterator[queue.SimpleQueue[Job]]:
-    """A queue of the jobs whose status may have changed; all of them at first."""
+    """Provide a queue of the jobs whose status may have changed; it holds all jobs at first."""
     changes: queue.SimpleQueue[Job] = queue.SimpleQueue()
     watchers = {job: functools.partial(changes.put, job) for job in jobs}
     try:
@@ -116,7 +116,7 @@ def _changes(jobs: Collection[Job]) -> Iterator[queue.SimpleQueue[Job]]:
 
 
 def _changed(changes: queue.SimpleQueue[Job], left: Collection[Job], timeout: float | None) -> Iterator[Job]:
-    """What comes out of the queue until no job is left, or time has run out."""
+    """Yield the jobs that come out of the queue, until no job is left or the timeout expires."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while left:
         wait = None if deadline is None else max(deadline - time.monotonic(), 0)
@@ -127,7 +127,7 @@ def _changed(changes: queue.SimpleQueue[Job], left: Collection[Job], timeout: fl
 
 
 def _progress_bar(jobs: int) -> contextlib.AbstractContextManager[_Bar]:
-    """Return the bar of what is installed for that."""
+    """Return the progress bar of the plugin that is installed for it."""
     from jpsi.registry import installed, load_plugin  # noqa: PLC0415  few programs show a bar
 
     bar: Callable[[int], contextlib.AbstractContextManager[_Bar]]

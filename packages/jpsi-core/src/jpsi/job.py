@@ -1,4 +1,4 @@
-"""The job as a user holds it: what to run, where it got to, and who is told about that."""
+"""The job as a user holds it: its spec, its statuses, and the callbacks and waits that follow them."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ class SubmittingExecutor(Protocol):
         """Ask the backend to end a job."""
 
     def streams(self, job: Job) -> Streams | None:
-        """Return where the output of a job goes."""
+        """Return the paths of the job's output, or None if they are not known."""
 
     def output(self, job: Job, stream: Stream = "stdout") -> Output | None:
-        """Return what a job writes to a stream."""
+        """Return one output stream of the job, or None if its path is not known."""
 
     def _notify(self, job: Job, status: JobStatus) -> None:
-        """Tell the executor's callback and the observers; called by the job under its lock."""
+        """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
 
 
-#: What `wait` waits for if it is not told.
+#: The states that `wait` waits for if the caller gives none.
 FINAL = frozenset(state for state in JobState if state.final)
 
 
 @runtime_checkable
 class JobStatusCallback(Protocol):
-    """What may be registered for status changes, besides a plain function of the same arguments."""
+    """An object that receives status changes; a plain function with the same arguments serves as well."""
 
     def job_status_changed(self, job: Job, status: JobStatus) -> None:
-        """Called for each status, in order, on a thread that belongs to jpsi.
+        """Receive one status; called for each status in order, on a thread of jpsi.
 
-        By the time of the call `job.status` may be further on than `status`.
+        `job.status` may already be later than `status` when this is called.
         """
 
 
@@ -91,20 +91,20 @@ class Job:
     )
 
     def __init__(self, spec: JobSpec | None = None) -> None:
-        #: What to run. Changes after `submit` have no effect.
+        #: The program to run and what it needs. Changes after `submit` have no effect.
         self.spec = spec
         self._id = _new_id()
         self._native_id: str | None = None
         self._executor: SubmittingExecutor | None = None
         self._is_bound = False
-        # how often this job was written down for submission
+        # the number of submission attempts that have been recorded
         self._attempt = 0
         self._lock = threading.Lock()
         self._condition: threading.Condition | None = None
         self._statuses = [JobStatus(JobState.NEW)]
         self._callback: StatusFunction | None = None
         self._lane: notifier.Lane | None = None
-        # how many statuses went to the lane, and how many statuses `wait` may tell of
+        # the number of statuses posted to the lane, and of those that `wait` may return
         self._posted = 0
         self._delivered = 1
         self._watchers: tuple[Callable[[], None], ...] = ()
@@ -116,14 +116,15 @@ class Job:
 
     @property
     def native_id(self) -> str | None:
-        """The id that the backend gave the job; None while the job is NEW.
+        """The id that the batch system gave the job; None while the job is NEW.
 
-        It changes if the job turns out to run by another: a submit command that was unsure may have made two.
+        It changes if the job turns out to run under another id: a submit command whose outcome was unclear
+        may have created two jobs.
         """
         return None if self.status.state is JobState.NEW else self._native_id
 
     @property
-    def executor(self) -> Any:  # noqa: ANN401  a JobExecutor, which stands above this module
+    def executor(self) -> Any:  # noqa: ANN401  a JobExecutor, a class of a higher layer
         """The `JobExecutor` that the job was submitted or attached to, or None."""
         return self._executor if self._is_bound else None
 
@@ -134,29 +135,29 @@ class Job:
 
     @property
     def streams(self) -> Streams | None:
-        """Where the output of the job goes; None if the job was not submitted or that is not known."""
+        """The paths of the job's output; None before submission, or if they are not known."""
         return None if self.executor is None else self.executor.streams(self)
 
     def output(self, stream: Stream = "stdout") -> Output | None:
-        """What the job writes to a stream; None if the job was not submitted or nobody knows where it is.
+        """Return one output stream of the job; None before submission, or if its path is not known.
 
-        It can be read while the job runs, also where the job's files are on another machine.
+        The stream can be read while the job runs, also if the job's files are on a remote host.
         """
         return None if self.executor is None else self.executor.output(self, stream)
 
     def get_status(self) -> JobStatus:
-        """The same as `status`."""
+        """Return the latest status, as `status` does."""
         return self.status
 
     def set_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
-        """The same as `set_job_status_callback`."""
+        """Set the status callback, as `set_job_status_callback` does."""
         self.set_job_status_callback(callback)
 
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
-        """Have `callback` called for every status from now on; None calls nobody any more.
+        """Call `callback` for every status from now on; None removes the callback.
 
-        Calls for one job happen one after the other and in order. A callback may block, raise, submit
-        other jobs and wait for them: no other job is delayed by that.
+        The calls for one job happen one at a time and in order. A callback may block, raise, submit other
+        jobs and wait for them: this delays no other job.
         """
         function = as_function(callback)
         with self._lock:
@@ -168,22 +169,22 @@ class Job:
         timeout: float | timedelta | None = None,
         target_states: States | None = None,
     ) -> JobStatus | None:
-        """Wait for the job to enter a state, or to have passed through it.
+        """Wait until the job enters a state, or return at once if it has already passed through it.
 
-        Returns once the callbacks of this job for that status have returned, except in a callback, which
-        would wait for itself.
+        Returns once the callbacks of this job for that status have returned. Inside a callback it does not
+        wait for them, since that would be a deadlock.
 
         Args:
             waited: a timeout and states, in any order: `wait(60)`, `wait(JobState.ACTIVE, JobState.FAILED)`,
                 `wait([JobState.ACTIVE], 60)`.
             timeout: seconds or a timedelta; None waits for ever.
-            target_states: more states to wait for; without any, any final state.
+            target_states: more states to wait for; if the caller names no state at all, any final state.
 
         Returns:
-            The status with which the job entered one of the states, or None if time ran out.
+            The status with which the job entered one of the states, or None if the timeout expired.
 
         Raises:
-            UnreachableStateException: states were given and none can be reached any more.
+            UnreachableStateException: the caller gave states and the job can reach none of them any more.
         """
         limit, targets = asked(waited, timeout, target_states)
         deadline = None if limit is None else time.monotonic() + limit
@@ -198,7 +199,7 @@ class Job:
             return status
 
     def _entered(self, targets: Collection[JobState]) -> JobStatus | None:
-        """What `wait` may say now; called under the lock."""
+        """Return the status that ends a `wait`, None to wait on, or raise; called under the lock."""
         known = self._statuses if notifier.is_delivering() else self._statuses[: self._delivered]
         for status in known:
             if status.state in targets:
@@ -210,7 +211,7 @@ class Job:
         return None
 
     def cancel(self) -> None:
-        """Ask for the end of the job; its status tells when it has come. Does nothing for a final job.
+        """Request the end of the job; a later status reports it. Does nothing for a final job.
 
         Raises:
             SubmitException: the job was never submitted, or the request did not reach the backend.
@@ -228,22 +229,22 @@ class Job:
         native = "" if self.native_id is None else f" native_id={self.native_id!r}"
         return f"<Job {self._id}{native} {self.status.state}>"
 
-    # What follows is for other ways of waiting.
+    # The following methods are for `jpsi.aio` and `jpsi.futures`.
 
     def _peek(self, targets: Collection[JobState]) -> JobStatus | None:
-        """What `wait` would return at once, or raise."""
+        """Return what `wait` would return with a timeout of zero, or raise as it does."""
         with self._lock:
             return self._entered(targets)
 
     def _told(self) -> Sequence[JobStatus]:
-        """The statuses so far whose callbacks have returned."""
+        """Return the statuses so far whose callbacks have returned."""
         with self._lock:
             return self._statuses[: self._delivered]
 
     def _watch(self, watcher: Callable[[], None]) -> None:
-        """Have `watcher` called whenever `wait` may have more to say.
+        """Call `watcher` whenever the result of `wait` may have changed.
 
-        It is called under the lock of the job, so that it must return at once and do nothing with the job.
+        The call happens under the lock of the job: the watcher must return at once and must not use the job.
         """
         with self._lock:
             self._watchers = (*self._watchers, watcher)
@@ -252,10 +253,10 @@ class Job:
         with self._lock:
             self._watchers = tuple(it for it in self._watchers if it is not watcher)
 
-    # What follows is for the executor.
+    # The following methods are for the executor.
 
     def _take(self, executor: SubmittingExecutor) -> int:
-        """Reserve the job for one submission or attachment; returns the attempt's number."""
+        """Reserve the job for one submission or attachment, and return the attempt's number."""
         with self._lock:
             if self._executor is not None or self.status.state is not JobState.NEW:
                 where = "" if self._executor is None else f" on {self._executor.name}"
@@ -267,25 +268,25 @@ class Job:
             return self._attempt + 1
 
     def _give_back(self, attempt: int) -> None:
-        """The submission came to nothing: the job is as it was, but for the number that is used up."""
+        """Undo `_take` after a failed submission; the number of the attempt stays used."""
         with self._lock:
             self._executor = None
             self._attempt = attempt
 
     def _bind(self, native_id: str | None, attempt: int) -> None:
-        """The backend has the job."""
+        """Record that the backend has the job."""
         with self._lock:
             self._native_id = native_id
             self._attempt = attempt
             self._is_bound = True
 
     def _rename(self, native_id: str) -> None:
-        """The backend has the job by this id."""
+        """Replace the native id by the one that the backend uses for the job."""
         with self._lock:
             self._native_id = native_id
 
     def _publish(self, news: JobStatus) -> bool:
-        """Take in a piece of news; returns whether the job is final."""
+        """Apply a status report to the job, and return True if the job is final."""
         if TIME_SOURCE not in news.metadata:
             news = timed(news, "observation")
         with self._lock:
@@ -330,13 +331,13 @@ class Job:
 
 
 def _new_id() -> str:
-    # a random UUID in the usual spelling, without the module that costs more than all of this one to import
+    # a random UUID in the usual spelling; importing `uuid` would take longer than importing this whole module
     digits = os.urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFunction | None:
-    """The function to call for what a user registered."""
+    """Return the function to call for a callback that a user registered."""
     if isinstance(callback, JobStatusCallback):
         return callback.job_status_changed
     if callback is not None and not callable(callback):
@@ -350,7 +351,7 @@ def asked(
     timeout: float | timedelta | None = None,
     target_states: States | None = None,
 ) -> tuple[float | None, Collection[JobState]]:
-    """The seconds and the states that the arguments of `Job.wait` stand for."""
+    """Return the timeout in seconds and the target states that the arguments of `Job.wait` denote."""
     given = [it for it in (*waited, timeout) if it is not None]
     times = [it for it in given if isinstance(it, int | float | timedelta) and not isinstance(it, bool)]
     if len(times) > 1:
@@ -372,5 +373,5 @@ def _states(states: object) -> frozenset[JobState]:
 
 
 def seconds(timeout: float | timedelta | None) -> float | None:
-    """A time to wait, in seconds; None is for ever."""
+    """Convert a timeout to seconds; None means for ever."""
     return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

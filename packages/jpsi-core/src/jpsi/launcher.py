@@ -1,4 +1,4 @@
-"""Which launcher starts the processes of a job."""
+"""The launchers: finds the one that starts the processes of a job."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from jpsi.registry import Candidate, Plugins
 
 _SINGLE = "single"
-# What means the same to fnmatch and to a shell, and nothing else to either.
+# Patterns that mean the same to fnmatch and to a shell.
 _PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]+\Z")
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Launcher:
-    """A launcher: its name, its hooks, and their answers that no spec changes."""
+    """An installed launcher: its name, its hooks, and those of their results that depend on no spec."""
 
-    #: Its name, as `JobSpec.launcher` takes it.
+    #: The launcher's name, as `JobSpec.launcher` takes it.
     name: str
     hooks: LauncherHooks
-    #: Patterns of the variables that it gives each process.
+    #: Patterns of the environment variables that it sets in each process.
     rank_variables: Sequence[str]
-    #: Whether its lines source pre_launch and post_launch and open the streams.
+    #: True if its shell lines source pre_launch and post_launch and open the streams.
     sources_scripts: bool
-    #: Whether it launches jobs whose slots are of several kinds.
+    #: True if it launches jobs whose slots are of several kinds.
     heterogeneous: bool = False
     _version: str
 
@@ -48,11 +48,12 @@ class Launcher:
 
     @classmethod
     def get_instance(cls, name: str, version_constraint: str | None = None) -> Launcher:
-        """The launcher of this name.
+        """Return the launcher of this name.
 
         Args:
             name: the name of an installed launcher; case does not matter.
-            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest that fits is taken.
+            version_constraint: a PEP 440 specifier such as `">= 0.2"`; the highest version that satisfies it
+                is taken.
 
         Raises:
             PluginError: no such launcher is installed, or it cannot be loaded.
@@ -66,24 +67,25 @@ class Launcher:
 
 
 class Launchers:
-    """The launchers of one executor; each is found once."""
+    """The launchers of one executor; each is loaded once."""
 
     def __init__(self, plugins: Plugins, offered: Callable[[], Capabilities]) -> None:
-        """Have those that are installed.
+        """Serve the installed launchers.
 
         Args:
-            plugins: what is installed.
-            offered: which launchers are for jobs of several processes that name none.
+            plugins: the installed plugins.
+            offered: returns the backend's capabilities, with its launchers for jobs of several processes that
+                name none.
         """
         self._plugins = plugins
         self._offered = offered
         self._found: dict[str, Launcher] = {}
 
     def of(self, spec: JobSpec) -> tuple[Launcher | None, list[str]]:
-        """Return the launcher for a spec, and what is wrong with the choice.
+        """Return the launcher for a spec, and the problems with that choice.
 
-        There is none for a job of one process that names none where nothing offers `single`, as jpsi-engine
-        does: another engine starts one process by itself.
+        The launcher is None for a job of one process that names none, if no installed distribution offers
+        `single` (jpsi-engine does): another engine starts one process by itself.
         """
         count = process_count(spec.resources)
         name = spec.launcher or (self._default(spec) if count > 1 else _SINGLE)
@@ -103,11 +105,11 @@ class Launchers:
         return launcher, []
 
     def _heterogeneous(self) -> list[str]:
-        """The names of the installed launchers that launch jobs whose slots are of several kinds."""
+        """Return the names of the installed launchers that launch jobs whose slots are of several kinds."""
         names = sorted({it.name for it in self._plugins.candidates if it.group == LAUNCHERS})
         able = []
         for name in names:
-            # one that cannot be loaded is no advice
+            # do not suggest a launcher that cannot be loaded
             with contextlib.suppress(PluginError):
                 if launcher_hooks(self._plugins, name).heterogeneous():
                     able.append(name)

@@ -1,4 +1,4 @@
-"""Names that a package imports when they are asked for first: no program pays for what it does not use."""
+"""Imports a package's names on first use, so that no program pays for what it does not use."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 def lazy_attributes(
     package: str, names: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package that offers what its modules define (PEP 562).
+    """Return the `__getattr__` and the `__dir__` of a package that exports names of its modules (PEP 562).
 
     Args:
         package: the name of the package.
-        names: by module of the package, the names that it offers of it, with blanks between them; for the
-            empty text, modules that are offered themselves.
+        names: by module of the package, the names that it exports from it, separated by blanks; the empty
+            text lists modules that are exported themselves.
     """
     modules = {name: module for module, some in names.items() for name in some.split()}
     return _getters(
@@ -26,11 +26,11 @@ def lazy_attributes(
 def lazy_names(
     package: str, names: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a module that offers names of other packages.
+    """Return the `__getattr__` and the `__dir__` of a module that exports names of other packages.
 
     Args:
         package: the name of the module.
-        names: by package, the names that it takes from there, with blanks between them.
+        names: by package, the names that it exports from there, separated by blanks.
     """
     return _getters(package, {name: it for it, some in names.items() for name in some.split()}, "")
 

@@ -1,7 +1,7 @@
-"""Delivers callbacks: in order within a lane, lanes side by side, never on the thread that found the news.
+"""Delivers callbacks: in order within a lane, lanes in parallel, never on the thread that found the status.
 
-A lane is one sequence of calls: the callbacks of a job, or those of an executor. The threads are shared by
-the whole process; there are few while callbacks return quickly, and more while callbacks block.
+A lane is one sequence of calls: the callbacks of a job, or those of an executor. The whole process shares the
+threads; there are few while callbacks return quickly, and more while callbacks block.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _LAST_SECONDS = 2.0
 
 
 class Lane:
-    """Calls that happen one after the other."""
+    """A sequence of calls that are made one at a time, in order."""
 
     __slots__ = ("calls", "notifier")
 
     def __init__(self) -> None:
         self.calls: deque[Call] = deque()
-        #: Whose threads work on this lane, or will.
+        #: The notifier whose threads work on this lane, or will; None for an empty lane.
         self.notifier: Notifier | None = None
 
 
 class Notifier:
-    """Threads that work on lanes."""
+    """A pool of threads that makes the calls of lanes."""
 
     def __init__(self) -> None:
         lock = threading.RLock()
         self._changed = threading.Condition(lock)
         self._quiet = threading.Condition(lock)
-        # lanes that have calls, waiting or under way
+        # the number of lanes that have calls, waiting or under way
         self._busy = 0
         self._ready: deque[Lane] = deque()
         self._threads = 0
@@ -52,7 +52,7 @@ class Notifier:
         self._watchman = False
 
     def post(self, lane: Lane, call: Call) -> None:
-        """Have `call` called after everything that was posted to the lane before; returns at once."""
+        """Queue `call` behind everything that was posted to the lane before; returns at once."""
         with self._changed:
             if lane.notifier is not None and lane.notifier is not self:
                 lane.calls.clear()  # this is a forked child; the parent makes those calls
@@ -73,7 +73,7 @@ class Notifier:
         if _started(self._work):
             self._threads += 1
         elif self._threads == 0 and not self._watchman:
-            # Without any thread nobody would ever come back to it.
+            # Without any thread the lane would never be served.
             self._watchman = _started(self._watch)
 
     def _work(self) -> None:
@@ -104,12 +104,12 @@ class Notifier:
                         self._quiet.notify_all()
 
     def drain(self, seconds: float) -> bool:
-        """Wait until every call that was posted has returned; False if that takes longer."""
+        """Wait until every posted call has returned; False if that takes longer than `seconds`."""
         with self._changed:
             return self._quiet.wait_for(lambda: not self._busy, seconds)
 
     def _watch(self) -> None:
-        """While lanes wait and no thread gets to them, add threads: the others are blocked."""
+        """Add threads while lanes wait and no thread takes them: the others are blocked."""
         while True:
             with self._changed:
                 if not self._ready:
@@ -124,7 +124,7 @@ class Notifier:
 
 
 def _started(work: Call) -> bool:
-    """Start a thread; False if the system has none left, which may pass."""
+    """Start a thread; False if the system has none left, which may be temporary."""
     try:
         threading.Thread(target=work, name="jpsi-callbacks", daemon=True).start()
     except RuntimeError:
@@ -134,7 +134,7 @@ def _started(work: Call) -> bool:
 
 
 def _log() -> Logger:
-    # `import jpsi` brings this module in, and logging would be a tenth of what that takes
+    # `import jpsi` imports this module, and logging would take a tenth of that time
     import logging  # noqa: PLC0415
 
     return logging.getLogger(__name__)
@@ -148,7 +148,7 @@ _delivery = _Delivery()
 
 
 def is_delivering() -> bool:
-    """Whether this thread is one that delivers callbacks, which must not wait for delivery."""
+    """Return True if this thread delivers callbacks, so that it must not wait for delivery."""
     return _delivery.active
 
 
@@ -156,18 +156,18 @@ _shared = Notifier()
 
 
 def shared() -> Notifier:
-    """The notifier of this process."""
+    """Return the notifier of this process."""
     return _shared
 
 
 @atexit.register
 def _deliver_the_last() -> None:
-    """What was posted when the program ends is delivered still, but a callback that blocks ends with it."""
+    """Deliver the calls that are still queued when the program ends; a blocking callback is abandoned."""
     _shared.drain(_LAST_SECONDS)
 
 
 def _after_fork() -> None:
-    # The threads stayed with the parent, and so did what they were about to deliver.
+    # The threads stayed with the parent, and so did the calls that they were about to make.
     global _shared  # noqa: PLW0603  the one of this process
     _shared = Notifier()
 

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from jpsi import JobSpec, JobState, JobStatus
-from jpsi.api.observers import Observing
+from jpsi.api.observers import Observers
 
 PATIENCE = 30
 STATUSES = [JobStatus(state) for state in (JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)]
@@ -31,7 +31,7 @@ class Watching:
 
 def told(*observers: Watching) -> JobSpec:
     spec = JobSpec("/bin/true", ["x"])
-    observing = Observing("toy", observers)
+    observing = Observers("toy", observers)
     observing.know("1", spec)
     for status in STATUSES:
         observing.tell("1", "native", status)
@@ -64,7 +64,7 @@ def test_observer_gets_a_copy_of_the_spec() -> None:
 
 
 def test_nobody_to_tell_costs_nothing() -> None:
-    observing = Observing("toy", ())
+    observing = Observers("toy", ())
     observing.know("1", JobSpec("/bin/true"))
     observing.tell("1", None, STATUSES[0])
     observing.forget("1")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from jpsi import HeterogeneousResources, InvalidJobException, Job, JobAttributes, JobSpec, ResourceSpecV1
-from jpsi.api.validation import Checking, Known
+from jpsi.api.validation import KnownAnswers, Validation
 from jpsi.plugin import Capabilities, Site
 
 
@@ -48,7 +48,7 @@ def backend() -> Backend:
     return Backend()
 
 
-def checking(backend: Backend, *, has_policy: bool = False) -> Checking:
+def checking(backend: Backend, *, has_policy: bool = False) -> Validation:
     """The checks of an executor of a backend."""
     # `isinstance` with a protocol asks for all of its methods
     names = ["offers", "submit", "track", "attach", "recover"]
@@ -61,7 +61,7 @@ def checking(backend: Backend, *, has_policy: bool = False) -> Checking:
         rank_variables=(),
         sources_scripts=False,
     )
-    return Checking(
+    return Validation(
         name="acme",
         hooks=cast("Any", backend),
         engine=cast("Any", engine),
@@ -117,7 +117,7 @@ def test_what_may_change_is_asked_about_each_time(backend: Backend) -> None:
 
 
 def test_of_one_request_it_is_asked_once(backend: Backend) -> None:
-    checks, present = checking(backend), Known()
+    checks, present = checking(backend), KnownAnswers()
     checks.submission(Job(JobSpec("a")), 1, present)
 
     backend.missing = ["its directory was removed"]

@@ -12,7 +12,7 @@ import pytest
 
 from jpsi.config.fields import structured
 from jpsi.contract.config import BatchConfig, ExecutorConfig
-from jpsi.document.problems import Mistakes
+from jpsi.document.problems import Problems
 from jpsi.document.values import Value
 from jpsi.model.errors import ConfigError
 
@@ -56,7 +56,7 @@ class Pair(ExecutorConfig):
 
 
 def made(values: dict[str, Any], config_class: type[ExecutorConfig] = Config) -> ExecutorConfig:
-    mistakes = Mistakes("config.yaml")
+    mistakes = Problems("config.yaml")
     place = ("executors", "toy", "config")
     return structured(
         config_class, {name: Value(raw, (*place, name), mistakes) for name, raw in values.items()}

@@ -10,8 +10,8 @@ import pytest
 from jpsi.contract.job_identity import Owner, is_own, is_refused, owner_of
 from jpsi.contract.observation import Observation
 from jpsi.model.states import JobState
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.spool.arrays import Place
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.verdict.markers import Marker, parse
 
 TAG = "jpsi-a1-1"
@@ -143,7 +143,7 @@ def test_what_may_be_about_a_job(observation: Observation | None, expected: bool
 
 
 def test_end_without_a_tag_counts_only_if_the_job_has_left_a_marker() -> None:
-    unmarked, marked = (Tracked("a1", "a1", 1, "17") for _ in range(2))
+    unmarked, marked = (JobView("a1", "a1", 1, "17") for _ in range(2))
     marked.markers = [_active()]
 
     for job in (unmarked, marked):
@@ -155,7 +155,7 @@ def test_end_without_a_tag_counts_only_if_the_job_has_left_a_marker() -> None:
 
 def test_end_of_what_is_shown_without_the_tag_is_not_believed_and_its_life_is() -> None:
     """A stranger may have got the native id in the second in which the job was submitted and began."""
-    job = Tracked("a1", "a1", 1, "17")
+    job = JobView("a1", "a1", 1, "17")
     job.observe(told(TAG, THEN, JobState.ACTIVE), 1.0)
     job.markers = [_active()]
 
@@ -172,7 +172,7 @@ def test_end_of_what_is_shown_without_the_tag_is_not_believed_and_its_life_is() 
 
 def test_job_that_waits_is_told_of_without_a_tag() -> None:
     """As by plugins that know no tags: that is no end, and is seen to be wrong when it ends."""
-    job = Tracked("a1", "a1", 1, "17")
+    job = JobView("a1", "a1", 1, "17")
 
     job.observe(told(None, state=JobState.QUEUED), 1.0)
 
@@ -180,7 +180,7 @@ def test_job_that_waits_is_told_of_without_a_tag() -> None:
 
 
 def test_time_of_an_answer_with_the_tag_tells_later_ones_apart() -> None:
-    job = Tracked("a1", "a1", 1, "17")
+    job = JobView("a1", "a1", 1, "17")
     job.observe(told(TAG, THEN, JobState.QUEUED), 1.0)
 
     job.observe(None, 2.0)
@@ -189,7 +189,7 @@ def test_time_of_an_answer_with_the_tag_tells_later_ones_apart() -> None:
 
 
 def test_account_of_the_time_of_an_answer_with_the_tag_counts_unless_another_job_has_the_id() -> None:
-    job = Tracked("a1", "a1", 1, "17")
+    job = JobView("a1", "a1", 1, "17")
     job.observe(told(TAG, THEN, JobState.QUEUED), 1.0)
     job.observe(None, 2.0)
 
@@ -202,7 +202,7 @@ def test_account_of_the_time_of_an_answer_with_the_tag_counts_unless_another_job
 
 def test_account_of_an_older_job_of_the_native_id_says_nothing() -> None:
     """Controllers begin anew when they have used all their ids: that tells nothing of what came later."""
-    job = Tracked("a1", "a1", 1, "17")
+    job = JobView("a1", "a1", 1, "17")
     job.observe(told(TAG, LATER, JobState.QUEUED), 1.0)
     job.observe(None, 2.0)
 
@@ -213,7 +213,7 @@ def test_account_of_an_older_job_of_the_native_id_says_nothing() -> None:
 
 def test_element_carries_the_tag_of_its_array() -> None:
 
-    assert Tracked("a1", "a1", 1, "17_3", place=Place("x9", 3)).tag == "jpsi-x9-1"
+    assert JobView("a1", "a1", 1, "17_3", place=ArrayMember("x9", 3)).tag == "jpsi-x9-1"
 
 
 def _active() -> Marker:

@@ -5,11 +5,11 @@ import subprocess
 import pytest
 
 from jpsi.contract.command import CommandResult
-from jpsi.contract.remote_directories import FarDirectories, directories_command, read_directories
+from jpsi.contract.remote_directories import RemoteDirectories, directories_command, read_directories
 from jpsi.model.errors import TransportError
 
 
-def _asked(**environment: str) -> FarDirectories:
+def _asked(**environment: str) -> RemoteDirectories:
     done = subprocess.run(
         directories_command().argv, env=environment, capture_output=True, text=True, check=False
     )
@@ -17,10 +17,10 @@ def _asked(**environment: str) -> FarDirectories:
 
 
 def test_they_are_those_of_the_side_that_is_asked() -> None:
-    assert _asked(HOME="/home/it's me") == FarDirectories(
+    assert _asked(HOME="/home/it's me") == RemoteDirectories(
         "/home/it's me", "/home/it's me/.local/state/jpsi/work"
     )
-    assert _asked(HOME="/h", XDG_STATE_HOME="/scratch") == FarDirectories("/h", "/scratch/jpsi/work")
+    assert _asked(HOME="/h", XDG_STATE_HOME="/scratch") == RemoteDirectories("/h", "/scratch/jpsi/work")
     assert _asked(HOME="/h", XDG_STATE_HOME="relative").work == "/h/.local/state/jpsi/work"
 
 
@@ -42,4 +42,4 @@ def test_without_them_nothing_can_be_sent(result: CommandResult) -> None:
     [("~", "/h"), ("~/a/b", "/h/a/b"), ("a", "/h/a"), ("/a", "/a"), ("~x/a", "/h/~x/a")],
 )
 def test_paths_begin_at_home(path: str, expanded: str) -> None:
-    assert FarDirectories("/h", "/w").expanded(path) == expanded
+    assert RemoteDirectories("/h", "/w").expanded(path) == expanded

@@ -155,6 +155,8 @@ def test_entry_point_that_leads_nowhere(
 ) -> None:
     lay(tmp_path, executors={"mine": value})
     monkeypatch.syspath_prepend(str(tmp_path))
+    # another test may have imported one of that name
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
 
     with pytest.raises(PluginError, match=told):
         load_plugin(find())

@@ -1,8 +1,6 @@
-"""What carries out jobs.
+"""The engine that runs jobs: on batch systems, as processes of this machine, and on remote hosts.
 
-On batch systems, as processes of this machine, and on remote hosts.
-
-`import jpsi` finds it by an entry point; `job_store` has all jobs that the disk of this machine remembers.
+`import jpsi` finds it by an entry point. `job_store` lists all jobs recorded on the disk of this machine.
 """
 
 from typing import TYPE_CHECKING

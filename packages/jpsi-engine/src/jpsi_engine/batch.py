@@ -1,7 +1,9 @@
-"""The engine for batch systems: hooks say what to run and what the answers mean, this does it.
+"""The engine for batch systems: it runs jobs by the command lines that an executor's hooks describe.
 
-A job is written down before it is sent, marked with a tag that the batch system carries, and run by a script
-that first claims its attempt: so that each job runs once, whatever fails between here and there.
+The hooks say which command to run and what its output means; this engine runs it. The engine writes the
+intent of a job to the spool before it submits the job. A tag that the batch system carries marks the job, and
+the job's script claims its attempt before it does anything else. So each job runs once, even if the client,
+the connection or a machine fails on the way.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ from jpsi.plugin.engine import (
 )
 from jpsi.plugin.kit import check_way
 from jpsi_engine.host import is_on_network, is_transient
-from jpsi_engine.monitor import Hearing, Judging, Rounds, Tracking, hearing
+from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, hearing
 from jpsi_engine.runner import streams_of
 from jpsi_engine.scheduler import (
-    Asking,
+    Absences,
     Backend,
-    MissingJobs,
+    JobView,
     NativeIds,
-    Poller,
-    Sharing,
-    Tracked,
+    PollInterval,
+    QueuePoll,
+    SharedPoll,
     admission,
     given_anew,
     intents_of,
@@ -63,10 +65,10 @@ from jpsi_engine.spool import (
     UNNAMED,
     UNREADABLE,
     WORK_DIRECTORY,
+    ArrayMember,
     Intent,
-    Place,
+    JobIntent,
     Spool,
-    WrittenJob,
     folder_name,
     keep_codes,
     prune,
@@ -75,32 +77,32 @@ from jpsi_engine.spool import (
 )
 from jpsi_engine.spool import tag as tag_of
 from jpsi_engine.submission import (
-    Bulk,
-    Changing,
-    Elements,
-    Listening,
-    Predecessors,
-    Sending,
-    Side,
-    Submitting,
-    ThisSide,
+    ArrayElements,
+    BulkSubmission,
+    Control,
+    DependencyStates,
+    Handoff,
+    LocalHost,
+    MarkerSource,
+    RunHost,
+    SubmissionPipeline,
 )
 from jpsi_engine.verdict import never_ran, settles, unverified
 
 log = logging.getLogger(__name__)
 
-# How long all submissions together are waited for that others have under way. A submit command that was
-# orphaned holds the lock until it ends, which it may never do.
+# How long to wait in all for submissions that other processes have under way. An orphaned submit command
+# holds the lock until it ends, which may be never.
 _JUDGE_SECONDS = 10.0
 _LOCAL_GRACE_SECONDS = 0.5
 
 
 class _BusyError(Exception):
-    """Another process has the submission of a job under way."""
+    """Another process is submitting this job."""
 
 
 class BatchEngine:
-    """Runs jobs through a batch system's commands; implements `jpsi.plugin.Engine`."""
+    """An engine that runs jobs through a batch system's commands; implements `jpsi.plugin.Engine`."""
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
         self._setup = setup
@@ -108,46 +110,46 @@ class BatchEngine:
         self._config = config = self._backend.config
         self._side = side_of(setup)
         self._spool = self._side.spool
-        self._sending = Sending(self._backend, self._side, config)
+        self._sending = Handoff(self._backend, self._side, config)
         self._sending.grace_seconds = _LOCAL_GRACE_SECONDS
         self._renew()
         _engines.add(self)
 
     def _renew(self) -> None:
-        """Follow nothing: after a fork, jobs, threads and locks stay with the parent."""
-        self._submitting = Submitting(
+        """Set up empty state; after a fork, the jobs, threads and locks stay with the parent process."""
+        self._submitting = SubmissionPipeline(
             self._backend, self._side, self._sending, self._setup, self._open_dependencies
         )
         self._lock = threading.Lock()
         self._native_ids = NativeIds(self._backend, self._spool, self._side.refresh)
-        self._elements = Elements(self._backend, self._spool, self._sending, self._native_ids)
-        self._opened: tuple[Tracking, Rounds] | None = None
-        # jobs that were attached to what cannot be a native id, until `track` tells why
+        self._elements = ArrayElements(self._backend, self._spool, self._sending, self._native_ids)
+        self._opened: tuple[JobMonitor, PollLoop] | None = None
+        # jobs that were attached to a malformed native id: `track` publishes the reason
         self._malformed: dict[str, str] = {}
         self._admission = admission(
-            self._backend, Sharing(f"{self._spool.root}/room"), self._followed, time.monotonic
+            self._backend, SharedPoll(f"{self._spool.root}/room"), self._followed, time.monotonic
         )
         shortest = self._config.shortest_interval.total_seconds()
-        self._predecessors = Predecessors(self._backend, self._spool, self._native_ids, shortest)
-        # what runs while there are jobs to follow: sees and asks, and hears of them
-        self._ears: Sequence[Rounds | Listening | Hearing] = ()
+        self._predecessors = DependencyStates(self._backend, self._spool, self._native_ids, shortest)
+        # what runs while there are jobs to follow: the poll loop, and threads that receive events
+        self._ears: Sequence[PollLoop | MarkerSource | EventStream] = ()
 
     def offers(self) -> Mapping[str, Any]:
-        """What the probe found; see `jpsi.plugin.Engine`."""
+        """Return what the site's probe found; see `jpsi.plugin.Engine`."""
         return self._backend.site.offers
 
     def find_out(self) -> None:
-        """Have it on disk which failures are final here; see `jpsi.plugin.InquiringEngine`."""
+        """Find out which exit codes are final, and keep that on disk; see `jpsi.plugin.InquiringEngine`."""
         if read_codes(self._spool.root) is EVERY_FAILURE:
             tracking, _ = self._open()
             tracking.find_out(time.monotonic)
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """Why a spec cannot run here as things are now; see `jpsi.plugin.Engine`."""
+        """Return the reasons why a spec cannot run at present; see `jpsi.plugin.Engine`."""
         return self._side.problems(spec)
 
     def refused(self, spec: JobSpec) -> list[str]:
-        """Why a spec can never run here; see `jpsi.plugin.RefusingEngine`."""
+        """Return the reasons why a spec can never run; see `jpsi.plugin.RefusingEngine`."""
         after, found = tuple(dependencies(spec)), list[str]()
         for native_id in (it.native_id for it in after if it.native_id):
             try:
@@ -169,9 +171,10 @@ class BatchEngine:
         tracking, _ = self._open()
         with self._admission.one(job_id):
             accepted = self._submitting.one(submission)
-            # its folder has nothing to read yet; what others take there is found once the job has left
+            # Its folder holds nothing to read yet. Markers that other processes move into it are read once
+            # the job has left the queue.
             tracking.add(
-                Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun, is_read=True)
+                JobView(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun, is_read=True)
             )
         if accepted.interrupt is not None:
             raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
@@ -180,14 +183,16 @@ class BatchEngine:
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         """Submit many jobs; see `jpsi.plugin.BulkEngine`."""
         tracking, _ = self._open()
-        Bulk(self._backend, self._submitting, self._admission, tracking.add).submit(submissions, told)
+        BulkSubmission(self._backend, self._submitting, self._admission, tracking.add).submit(
+            submissions, told
+        )
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Have jobs wait for room no more; see `jpsi.plugin.PatientEngine`."""
+        """Stop waiting for quota for these jobs; see `jpsi.plugin.PatientEngine`."""
         self._admission.give_up(job_ids)
 
     def preview(self, submission: Submission) -> Preview:
-        """What submitting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        """Return what would be submitted for a job; see `jpsi.plugin.PreviewingEngine`."""
         return self._submitting.preview(submission)
 
     def _open_dependencies(self, spec: JobSpec) -> tuple[Dependency, ...]:
@@ -196,7 +201,7 @@ class BatchEngine:
 
     # ----------------------------------------------------------------------------------------- files
 
-    def _open(self) -> tuple[Tracking, Rounds]:
+    def _open(self) -> tuple[JobMonitor, PollLoop]:
         with self._lock:
             if self._opened is not None:
                 return self._opened
@@ -212,28 +217,28 @@ class BatchEngine:
             patience = config.grace.total_seconds()
             is_slow = is_shared or not self._side.is_here
             self._sending.grace_seconds = patience if is_slow else min(patience, _LOCAL_GRACE_SECONDS)
-            poller = Poller(
+            poller = PollInterval(
                 config.shortest_interval.total_seconds(),
                 config.longest_interval.total_seconds(),
-                random.SystemRandom().random,  # not the one that is the program's to seed
+                random.SystemRandom().random,  # the user's program may seed the default generator
             )
-            judging = Judging(
+            judging = Publisher(
                 self._backend,
                 self._spool,
                 grace=self._sending.grace_seconds,
                 patience=patience,
                 publish=self._setup.publish,
             )
-            tracking = Tracking(
+            tracking = JobMonitor(
                 self._backend,
                 self._spool,
                 poller=poller,
-                asking=Asking(self._backend, Sharing(self._spool.root), poller),
+                asking=QueuePoll(self._backend, SharedPoll(self._spool.root), poller),
                 judging=judging,
                 native_ids=self._native_ids,
                 renamed=self._setup.renamed,
-                # elsewhere, what a job leaves while nobody listens may show late
-                missing=MissingJobs(self._spool.root, max(self._sending.grace_seconds, patience))
+                # on a remote host, a marker may show late if no process was listening
+                missing=Absences(self._spool.root, max(self._sending.grace_seconds, patience))
                 if self._side.is_here
                 else None,
             )
@@ -241,12 +246,12 @@ class BatchEngine:
             if listening is not None:
                 judging.passed = listening.passed
             if self._side.carrying is not None:
-                # most programs need nothing of that
-                from jpsi_engine.remote import Bringing  # noqa: PLC0415
+                # imported late, as most programs have no remote jobs
+                from jpsi_engine.remote import StageOutLoop  # noqa: PLC0415
 
-                bringing = Bringing(self._spool, self._side.carrying, judging, self._setup.staged)
+                bringing = StageOutLoop(self._spool, self._side.carrying, judging, self._setup.staged)
                 judging.is_held = bringing.holds
-            rounds = Rounds(tracking, self._spool.events, is_announced=not is_shared)
+            rounds = PollLoop(tracking, self._spool.events, is_announced=not is_shared)
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
             self._opened = tracking, rounds
             heard = hearing(self._backend, tracking, rounds) if self._backend.tells else None
@@ -305,19 +310,19 @@ class BatchEngine:
             for it in self._ears:
                 it.begin()
         except RuntimeError:
-            # the batch system has the jobs; the next one that is followed brings the threads
+            # the batch system has the jobs; the next `track` tries again to start the threads
             log.warning("no thread could be started to follow jobs", exc_info=True)
 
     def attach(self, job_id: str, native_id: str) -> str:
-        """Let a job stand for one of the batch system's; see `jpsi.plugin.Engine`."""
+        """Bind a job to a job of the batch system; see `jpsi.plugin.Engine`."""
         return self._attached({job_id: native_id})[job_id]
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
-        """Let jobs stand for some of the batch system's; see `jpsi.plugin.BulkEngine`."""
+        """Bind several jobs to jobs of the batch system; see `jpsi.plugin.BulkEngine`."""
         return self._attached(native_ids)
 
     def _attached(self, native_ids: Mapping[str, str]) -> Mapping[str, str]:
-        """Let jobs stand for some of the batch system's; return their ids as the batch system spells them."""
+        """Bind jobs to jobs of the batch system; return native ids as the batch system spells them."""
         tracking, _ = self._open()
         named: dict[str, str] = {}
         for job_id, native_id in native_ids.items():
@@ -331,19 +336,19 @@ class BatchEngine:
         return {**native_ids, **named}
 
     def _tell_malformed(self, job_ids: Iterable[str]) -> None:
-        """Publish the ends of jobs that were attached to what cannot be a native id."""
+        """Publish the failure of jobs that were attached to a malformed native id."""
         for job_id in job_ids:
             message = self._malformed.pop(job_id, None)
             if message is not None:
                 self._setup.publish(job_id, unverified(datetime.now(UTC), message))
 
     def _owners(self, native_ids: Collection[str]) -> Mapping[str, Intent]:
-        """The last attempts of those jobs of jpsi's that the batch system means by these native ids."""
+        """Return, by native id, the last attempts of the spool's jobs that own these native ids."""
         with self._reading():
             own = self._native_ids.owners(native_ids)
             strange = [native_id for native_id in native_ids if native_id not in own]
             if strange and not self._side.is_here:
-                # they may be another machine's
+                # another machine may have submitted them
                 self._side.find_others()
                 own |= self._native_ids.owners(strange)
             others = given_anew(self._backend, self._spool, own)
@@ -363,7 +368,7 @@ class BatchEngine:
             intents += self._open_intents(tracking, unnamed, unseen)
         tags = self._find(self._unnamed(intents))
         found, busy = self._judge_each(intents, tags, 0.0)
-        # those that are held up keep no other from being found
+        # Only now wait for locks, so that a busy job does not delay the others.
         more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
         found += more
         if busy:
@@ -388,15 +393,15 @@ class BatchEngine:
                 raise unheard
             msg = "%s: jobs of other machines are left out until recover() is called again: %s"
             log.warning(msg, self._backend.place, unheard)
-        # Only now, as an error before leaves all of them to the next call.
+        # Only now, so that after an earlier error the next call still finds all of them.
         for job in chosen:
             if job.native_id is not None:
                 place = places.get(job.job_id)
-                tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+                tracking.add_found(JobView(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return chosen
 
     def _find_others(self) -> JpsiError | None:
-        """Have the jobs here that other machines have submitted; returns why they are not to be found now."""
+        """Mirror the jobs that other machines have submitted; return the error if that fails."""
         try:
             with self._reading():
                 self._side.find_others()
@@ -405,7 +410,7 @@ class BatchEngine:
         return None
 
     def _take_markers_of_lost_attempts(self, job_ids: Collection[str]) -> frozenset[str]:
-        """Move markers of attempts whose other files are missing to their jobs' folders; return the jobs."""
+        """Move markers of attempts without other files to their jobs' folders; return the job ids."""
         last: dict[str, int] = {}
         found = set()
         for marker in self._spool.news(frozenset(job_ids)):
@@ -416,11 +421,11 @@ class BatchEngine:
         return frozenset(found)
 
     def _open_intents(
-        self, tracking: Tracking, job_ids: Iterable[str], unseen: Collection[str] = ()
+        self, tracking: JobMonitor, job_ids: Iterable[str], unseen: Collection[str] = ()
     ) -> list[Intent]:
         """Return the last attempts of single jobs that are not final and that this process does not follow.
 
-        That one of `unseen` has ended is not told to anybody yet.
+        The jobs in `unseen` are returned even if they are final, since no client has seen their end yet.
         """
         intents = []
         for job_id in job_ids:
@@ -452,11 +457,11 @@ class BatchEngine:
         for job in found:
             if job.native_id is not None:
                 place = places[job.job_id]
-                tracking.add_found(Tracked(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+                tracking.add_found(JobView(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return found
 
     def _recalled_elements(self, intents: Sequence[Intent]) -> Iterator[Recovered]:
-        """Return the jobs to recall among elements of arrays, but none of an array in submission."""
+        """Yield the array elements to recall, but none of an array that is being submitted."""
         names = {intent.place.array for intent in intents if intent.place is not None}
         with self._reading():
             settled = self._elements.settled(self._elements.native_ids_of(names), _JUDGE_SECONDS)
@@ -470,7 +475,7 @@ class BatchEngine:
                     warn_of_damage(self._spool, intent.job_id, e)
 
     def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
-        """Return those of these jobs that were neither cancelled before they had begun, nor given up."""
+        """Yield the jobs that were neither cancelled before they began nor given up."""
         for it in found:
             try:
                 is_over = it.native_id is None and (
@@ -483,17 +488,17 @@ class BatchEngine:
                 yield it
 
     def _was_stopped(self, job_id: str, attempt: int) -> bool:
-        """Whether a job was told to end before it had begun; then that is how it ended."""
+        """Return True if a job was cancelled before it began, and record that as its end."""
         if self._spool.read_stop(job_id, attempt) is None:
             return False
         self._spool.finish(job_id, attempt, plain_values.encode_status(never_ran()))
         return True
 
-    def _is_known(self, tracking: Tracking, job_id: str) -> bool:
+    def _is_known(self, tracking: JobMonitor, job_id: str) -> bool:
         return _is_followed(tracking, job_id) or self._spool.is_final(job_id, self._settles)
 
     def _unnamed(self, intents: Iterable[Intent]) -> list[Intent]:
-        """Return the attempts of which it is not known whether the batch system has them."""
+        """Return the attempts for which the spool does not show whether the batch system has them."""
         return [
             intent
             for intent in intents
@@ -502,7 +507,7 @@ class BatchEngine:
         ]
 
     def _find(self, intents: Sequence[Intent]) -> Mapping[str, str]:
-        """The native ids, by tag, of jobs whose submitter died before it could write them down."""
+        """Ask the batch system, by tag, for the native ids that a submitter died before recording."""
         if not intents:
             return {}
         return self._backend.find([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
@@ -510,7 +515,13 @@ class BatchEngine:
     def _judge_each(
         self, intents: Sequence[Intent], tags: Mapping[str, str], patience: float
     ) -> tuple[list[Recovered], list[Intent]]:
-        """What is to be recovered of these, and those that are still held up after so many seconds."""
+        """Return the recovered jobs, and the intents that another process still holds.
+
+        Args:
+            intents: the attempts to recover.
+            tags: the native ids that the batch system has, by tag.
+            patience: how long, in seconds and in all, to wait for other processes.
+        """
         found, busy = [], []
         deadline = time.monotonic() + patience
         for intent in intents:
@@ -527,7 +538,7 @@ class BatchEngine:
         known = self._native_ids.of(intent)
         native_id = None if known == UNREADABLE else known
         if native_id is None and self._has_run(intent):
-            # it is looked for by its tag as long as nobody knows how it ended
+            # the monitor looks for the job by its tag until its end is known
             native_id = tags.get(tag_of(job_id, attempt)) or f"{UNNAMED}{job_id}"
         if native_id is None:
             with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
@@ -537,19 +548,22 @@ class BatchEngine:
         return _recovered(intent, native_id)
 
     def _has_run(self, intent: Intent) -> bool:
-        """Return True if any file shows that an attempt has begun: jpsi never submits it again then."""
+        """Return True if any file shows that an attempt has begun; jpsi never submits it again then."""
         new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         return self._spool.has_run(intent.job_id, intent.attempt, new)
 
     def _judged(self, job_id: str, attempt: int, tags: Mapping[str, str]) -> str | None:
-        """The native id of an attempt whose submitter is done with it; without one it can run no more."""
+        """Return the native id of an attempt that no process is submitting; None if it can never run.
+
+        The caller holds the lock of the attempt's intent. Without a native id, the attempt is withdrawn.
+        """
         intent = self._spool.last_intent(job_id)
         if intent is not None and intent.attempt == attempt and intent.native_id is not None:
             return intent.native_id
         if self._spool.is_revoked(job_id, attempt):
-            # it never runs, whatever the batch system has of it
+            # its runner finds the claim taken and exits, even if the batch system starts it
             return None
-        written = WrittenJob(self._spool, job_id, attempt)
+        written = JobIntent(self._spool, job_id, attempt)
         found = tags.get(written.tag) or (self._backend.find([written.tag]) or {}).get(written.tag)
         if found is None:
             return self._sending.withdraw(written)
@@ -558,19 +572,19 @@ class BatchEngine:
         try:
             self._spool.note_found(job_id, attempt, found)
         except OSError:
-            # whoever looks next finds it in the same way
+            # the next process that recovers the job finds it by its tag, too
             log.warning("job %s: its native id %s could not be written down", job_id, found, exc_info=True)
         return found
 
     def native_ids(self) -> list[str]:
-        """The native ids of the jobs that are not final, and that can be attached to."""
+        """Return the native ids of the jobs that are not final and can be attached to."""
         return [job.native_id for job in self._followed() if job.is_attachable]
 
-    def _followed(self) -> list[Tracked]:
+    def _followed(self) -> list[JobView]:
         return [] if self._opened is None else self._opened[0].all()
 
     def streams(self, job_id: str) -> Streams | None:
-        """Where the output of a job goes; None for a job that is none of jpsi's."""
+        """Return where the output of a job goes; None if jpsi did not submit the job."""
         job = None if self._opened is None else self._opened[0].get(job_id)
         spool_id = job_id if job is None else job.spool_id
         content = self._content(spool_id, None if job is None else job.place)
@@ -578,8 +592,8 @@ class BatchEngine:
             return None
         return streams_of(content, self._spool.folder(spool_id))
 
-    def _content(self, job_id: str, place: Place | None) -> Mapping[str, Any] | None:
-        """What was asked for."""
+    def _content(self, job_id: str, place: ArrayMember | None) -> Mapping[str, Any] | None:
+        """Return the recorded intent of a job or array element."""
         if place is not None:
             return self._spool.arrays.read_element(place)
         intent = self._spool.last_intent(job_id)
@@ -614,8 +628,8 @@ class BatchEngine:
                 refused[job_id] = e
         return refused | self._changing().cancel_many(jobs)
 
-    def _changing(self) -> Changing:
-        return Changing(self._backend, *self._open(), self._side.pass_on)
+    def _changing(self) -> Control:
+        return Control(self._backend, *self._open(), self._side.pass_on)
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
@@ -626,11 +640,11 @@ class BatchEngine:
         self._changing().release(self._present(job_id))
 
     def info(self, job_id: str) -> Observation | None:
-        """What the batch system says about a job now; see `jpsi.plugin.Engine`."""
+        """Return what the batch system shows of a job now; see `jpsi.plugin.Engine`."""
         job = self._present(job_id)
         return self._open()[0].info(job, time.monotonic, time.sleep)
 
-    def _present(self, job_id: str) -> Tracked:
+    def _present(self, job_id: str) -> JobView:
         job = self._open()[0].get(job_id)
         if job is None:
             msg = f"job {job_id} has ended, or was never submitted here"
@@ -648,16 +662,16 @@ def _recovered(intent: Intent, native_id: str | None) -> Recovered:
     )
 
 
-def _is_followed(tracking: Tracking, job_id: str) -> bool:
-    """Whether somebody here hears of a job; the caller of a submission that was cut short does not."""
+def _is_followed(tracking: JobMonitor, job_id: str) -> bool:
+    """Return True if this process follows a job; after an interrupted submission it does not."""
     job = tracking.get(job_id)
     return job is not None and job.is_followed
 
 
 def _once(found: Iterable[Recovered]) -> list[Recovered]:
-    """Of each job the one that the batch system has, or else the last attempt.
+    """Return one entry per job: the one that the batch system has, or else the last attempt.
 
-    Its folder and an array may both tell of it, if two processes submitted it at the same time.
+    A job may occur twice, in its folder and in an array, if two processes submitted it at the same time.
     """
     chosen: dict[str, Recovered] = {}
     for it in found:
@@ -671,11 +685,11 @@ def _rank(it: Recovered) -> tuple[bool, int]:
     return it.native_id is not None, it.attempt
 
 
-def _attach(tracking: Tracking, job_id: str, native_id: str, own: Intent | None) -> None:
+def _attach(tracking: JobMonitor, job_id: str, native_id: str, own: Intent | None) -> None:
     if own is None:
-        tracking.add(Tracked(job_id, job_id, 0, native_id))
+        tracking.add(JobView(job_id, job_id, 0, native_id))
     else:
-        tracking.add(Tracked(job_id, own.job_id, own.attempt, native_id, place=own.place))
+        tracking.add(JobView(job_id, own.job_id, own.attempt, native_id, place=own.place))
 
 
 _engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()
@@ -689,18 +703,18 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def side_of(setup: EngineSetup) -> Side:
-    """Where the jobs of an executor run.
+def side_of(setup: EngineSetup) -> RunHost:
+    """Return the run host of an executor.
 
     Raises:
-        ConfigError: others can change what leads to the work directory.
+        ConfigError: other users can change a directory on the path to the work directory.
     """
     name, configured = folder_name(setup.executor, setup.target), setup.config.work_directory
     is_far = isinstance(setup.transport, FileTransport)
     check_way(work_directory(None if is_far else configured) / name, WORK_DIRECTORY)
     if isinstance(setup.transport, FileTransport):
-        # most programs need nothing of that
-        from jpsi_engine.remote import MirroredSide  # noqa: PLC0415
+        # imported late, as most programs have no remote jobs
+        from jpsi_engine.remote import RemoteHost  # noqa: PLC0415
 
-        return MirroredSide(Spool(work_directory(None) / name), setup.transport, setup.config)
-    return ThisSide(Spool(work_directory(configured) / name), setup.transport)
+        return RemoteHost(Spool(work_directory(None) / name), setup.transport, setup.config)
+    return LocalHost(Spool(work_directory(configured) / name), setup.transport)

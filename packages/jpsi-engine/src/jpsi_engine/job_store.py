@@ -1,11 +1,11 @@
-"""Jobs as the disk remembers them: of every process, executor and target, without asking any batch system.
+"""Jobs as recorded on disk: of every process, executor and target, without a request to any batch system.
 
     import jpsi_engine.job_store
 
     for job in jpsi_engine.job_store.jobs():
         print(job.id, job.name, job.status.state)
 
-What is told follows from the files alone, so that whoever looks at the same time is told the same. To act
+The result depends on the files alone, so all processes that read at the same time see the same. To act
 upon jobs, open their executor: `job.origin.open().recall([job.id])`.
 """
 
@@ -32,10 +32,10 @@ from jpsi_engine.spool import (
     DAMAGE,
     ArrayFiles,
     ElementIds,
+    JobHistory,
     JobRecord,
-    Past,
+    JobRecords,
     SpoolFolder,
-    WrittenJobs,
     array_problem,
     array_tag,
     fallback_intent,
@@ -48,37 +48,37 @@ from jpsi_engine.spool import (
     work_directory,
 )
 
-# To list jobs takes no executor: what is needed of one is imported once it is needed.
+# Listing jobs takes no executor, so its modules are imported only where they are needed.
 if TYPE_CHECKING:
     from jpsi import JobExecutor, JobFiles, Output
     from jpsi.plugin.engine import Stream
-    from jpsi_engine.scheduler import Spelling
+    from jpsi_engine.scheduler import IdSpelling
 
-__all__ = ["Damaged", "Origin", "ShownJob", "SpooledJob", "damaged", "jobs", "shown"]
+__all__ = ["DamagedJob", "Origin", "ShownJob", "StoredJob", "damaged", "jobs", "shown"]
 
 log = logging.getLogger(__name__)
 
 
 @attrs.frozen
 class Origin:
-    """The executor that has a job, and the target that it was asked for by."""
+    """The executor of a job, and the target by which the user asked for it."""
 
     executor: str
-    #: The name of a configured target, or a URL; empty for the executor that is here.
+    #: The name of a configured target, or a URL; empty for an executor of this machine.
     target: str
-    #: The directory that holds what is remembered of its jobs.
+    #: The spool of its jobs.
     path: Path
-    #: The machine whose processes its jobs are; None for jobs of a batch system.
+    #: The name of the machine if its jobs are processes; None for jobs of a batch system.
     machine: str | None = None
 
     @property
     def name(self) -> str:
-        """What to ask for to get this executor, for people: `slurm`, a target, or `slurm@URL`."""
+        """The executor's name for users: `slurm`, a target, or `slurm@URL`."""
         return place_name(self.executor, self.target)
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether its jobs are processes of another machine, which cannot be reached from here."""
+        """True if its jobs are processes of another machine, which this machine cannot reach."""
         return self.machine is not None and self.machine != platform.node()
 
     @property
@@ -87,12 +87,12 @@ class Origin:
 
     @property
     def asked_for(self) -> tuple[str, str | None]:
-        """The name and the URL that `JobExecutor` takes for it."""
+        """The name and the URL with which `JobExecutor` opens it."""
         return (self.executor, self.target) if self._is_url else (self.target or self.executor, None)
 
     @property
     def _url(self) -> str | None:
-        """What leads to where its jobs run; None is here."""
+        """The URL of the remote host where its jobs run; None for this machine."""
         if self._is_url or not self.target:
             return self.target or None
         configured = configuration()
@@ -100,10 +100,10 @@ class Origin:
         return next((it.url for it in sections if it is not None and it.url is not None), None)
 
     def files(self) -> JobFiles:
-        """The files of the machine where its jobs run. Whoever holds on to them holds the connection.
+        """Open the files of the machine where its jobs run; the connection lasts as long as the result does.
 
         Raises:
-            JpsiError: that machine cannot be reached by what is configured and installed.
+            JpsiError: the configuration and the installed plugins do not lead to that machine.
         """
         from jpsi_engine.host import LocalTransport  # noqa: PLC0415
         from jpsi_engine.transfer import open_job_files  # noqa: PLC0415
@@ -118,10 +118,10 @@ class Origin:
         return open_job_files(open_transport(assembly.plugins, url, assembly.config, here))
 
     def open(self) -> JobExecutor:
-        """The executor.
+        """Open the executor.
 
         Raises:
-            JpsiError: it cannot be had here, or any more.
+            JpsiError: the executor cannot be opened on this machine, or does not exist any more.
         """
         if self.is_elsewhere:
             msg = f"the jobs are processes of {self.machine}, and can be reached only there"
@@ -132,24 +132,24 @@ class Origin:
         return JobExecutor(name, url=url)
 
 
-class SpooledJob:
-    """One job as it is on disk: a picture of one moment, which does not change."""
+class StoredJob:
+    """A job as it is on disk: a snapshot that does not change."""
 
-    def __init__(self, origin: Origin, past: Past) -> None:
+    def __init__(self, origin: Origin, past: JobHistory) -> None:
         self._past = past
-        #: Whose job it is.
+        #: The executor that the job belongs to.
         self.origin = origin
         #: The id that jpsi gave the job.
         self.id: str = past.written.job_id
-        #: The id that the backend gave the job; None if that is not known.
+        #: The id that the backend gave the job; None if it is not known.
         self.native_id: str | None = past.written.native_id
-        #: The name that the job was given.
+        #: The name in the job's spec.
         self.name: str | None = past.written.intent["spec"].get("name")
-        #: What is wrong with its files, a clause each; then what was asked for may be empty.
+        #: The problems with its files, a clause each; if there are any, the spec may be empty.
         self.damage: Sequence[str] = tuple(past.written.damage)
         #: When the job was submitted.
         self.submitted: datetime = past.submitted
-        #: When the job began to run, as it told itself; None if it did not.
+        #: When the job began to run, by its own marker; None if there is no such marker.
         self.started: datetime | None = past.started
         #: The last status that is certain.
         self.status: JobStatus = self._explained(past.status)
@@ -159,12 +159,12 @@ class SpooledJob:
 
     @property
     def attempt(self) -> int:
-        """How often the job was written down to be submitted."""
+        """The number of times that the job was recorded for submission."""
         return self._past.written.attempt
 
     @property
     def array(self) -> tuple[str, int] | None:
-        """The id of the array that the job was submitted in, and which element it is, from 1."""
+        """The id of the job's array and the job's index in it, from 1; None for a single job."""
         place = self._past.written.place
         return None if place is None else (place.array, place.index)
 
@@ -177,7 +177,7 @@ class SpooledJob:
 
     @functools.cached_property
     def spec(self) -> JobSpec:
-        """What was asked for; nothing if that is damaged."""
+        """The job's spec; an empty one if its record is damaged."""
         try:
             spec = decode(self._past.written.intent["spec"])
         except DAMAGE:
@@ -190,7 +190,7 @@ class SpooledJob:
         from jpsi_engine.runner import explained  # noqa: PLC0415
         from jpsi_engine.spool import Spool  # noqa: PLC0415
 
-        # whoever followed the job would have told the same
+        # the client that followed the job would have published the same message
         return explained(Spool(self.origin.path), self.id, self.attempt, status)
 
     @functools.cached_property
@@ -200,14 +200,14 @@ class SpooledJob:
 
     @property
     def remark(self) -> str | None:
-        """What else is known of a job that has not ended for certain, or is damaged: a sentence, or None."""
+        """A sentence about a job that is damaged or has not certainly ended; None if nothing is known."""
         return self._past.remark(is_gone=self._is_gone)
 
     @property
     def is_unsent(self) -> bool:
-        """True if the job was not submitted and can run no more, unless it is submitted again.
+        """True if the job was not submitted and cannot run unless it is submitted again.
 
-        Of one that is NEW and for which this is false it is not known yet whether it was submitted.
+        If this is False for a job in state NEW, it is not known yet whether the job was submitted.
         """
         return self.status.state is JobState.NEW and self._past.written.is_revoked
 
@@ -220,17 +220,17 @@ class SpooledJob:
 
     @property
     def folder(self) -> Path:
-        """The directory with the files of this job alone; one that waits in an array may have none yet."""
+        """The directory with the files of this job alone; an array element may have none before it runs."""
         return self.origin.path / "jobs" / self.id
 
     @property
     def directory(self) -> Path:
-        """Where the job runs."""
+        """The directory in which the job runs."""
         return Path(self._directory)
 
     @property
     def reruns(self) -> int:
-        """How often the batch system has started the job again after it had ended, which did nothing."""
+        """The number of times that the job was started again after its end; those runs did nothing."""
         try:
             return len((self.folder / f"{RERUN}.{self.attempt}").read_bytes().splitlines())
         except OSError:
@@ -238,37 +238,37 @@ class SpooledJob:
 
     @property
     def streams(self) -> Streams:
-        """Where the output of the job goes, as far as that can be read."""
+        """The paths of the job's output, as far as the record can be read."""
         try:
             return streams_of(self._past.written.intent, str(self.folder))
         except DAMAGE:
             return streams_of(fallback_intent(str(self.folder)), str(self.folder))
 
     def output(self, stream: Stream = "stdout", files: JobFiles | None = None) -> Output:
-        """What the job writes to a stream, wherever that is; read anew each time, and no picture.
+        """Return what the job writes to a stream, on whichever machine; each read gives the current content.
 
         Args:
-            stream: which one.
-            files: what `origin.files()` has returned; None asks for it.
+            stream: the name of the stream.
+            files: a result of `origin.files()`; if None, this method calls it.
 
         Raises:
-            JpsiError: the machine where it runs cannot be reached by what is configured and installed.
+            JpsiError: the configuration and the installed plugins do not lead to the job's machine.
         """
         from jpsi import Output  # noqa: PLC0415
 
         return Output.of(self.origin.files() if files is None else files, self.streams, stream)
 
     def __repr__(self) -> str:
-        return f"<SpooledJob {self.id} {self.origin.name} {self.status.state}>"
+        return f"<StoredJob {self.id} {self.origin.name} {self.status.state}>"
 
 
-def jobs(*, also: Iterable[Path] = ()) -> list[SpooledJob]:
-    """All jobs that are on disk, the oldest first.
+def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
+    """Return all jobs that are on disk, the oldest first.
 
-    They are looked for in the default work directory and in those that are configured.
+    The default work directory and the configured ones are searched.
 
     Args:
-        also: further work directories, which executors were given by their configuration in a program.
+        also: further work directories, which a program has set in the configuration of an executor.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -286,21 +286,21 @@ def jobs(*, also: Iterable[Path] = ()) -> list[SpooledJob]:
 
 
 @attrs.frozen
-class Damaged:
+class DamagedJob:
     """A job, or an array of jobs, whose files are not as jpsi wrote them."""
 
     #: `job` or `array`, and its id.
     name: str
-    #: Its files.
+    #: The folder with its files.
     folder: Path
-    #: What is wrong with them, for people.
+    #: The problems with them, as a text for users.
     problem: str
-    #: What is known of the job all the same; None for an array.
-    job: SpooledJob | None = None
+    #: The job, as far as its files can be read; None for an array.
+    job: StoredJob | None = None
 
 
-def damaged(*, also: Iterable[Path] = ()) -> list[Damaged]:
-    """All jobs whose files are damaged; each file is looked at closely, which takes longer than `jobs`.
+def damaged(*, also: Iterable[Path] = ()) -> list[DamagedJob]:
+    """Return all jobs and arrays whose files are damaged; it reads each file, so it is slower than `jobs`.
 
     Args:
         also: as for `jobs`.
@@ -313,26 +313,26 @@ def damaged(*, also: Iterable[Path] = ()) -> list[Damaged]:
     for job in jobs(also=further):
         problems = job.damage or _close_look(job)
         if problems:
-            found.append(Damaged(f"job {job.id}", job.folder, "; ".join(problems), job))
+            found.append(DamagedJob(f"job {job.id}", job.folder, "; ".join(problems), job))
     directories = dict.fromkeys([*_work_directories(configuration()), *map(work_directory, further)])
     for folder in (it for directory in directories for it in spools(directory)):
         arrays = ArrayFiles(folder.root)
         for name in arrays.names():
-            # one without its script was never made
+            # an array without its script was never complete, so it was never submitted
             is_made = Path(arrays.folder(name), "run").exists()
             problem = array_problem(folder.root, name) if is_made else None
             if problem is not None:
-                found.append(Damaged(f"array {name}", Path(arrays.folder(name)), f"intent.json {problem}"))
+                found.append(DamagedJob(f"array {name}", Path(arrays.folder(name)), f"intent.json {problem}"))
     return found
 
 
-def shown(found: Iterable[SpooledJob]) -> Mapping[str, ShownJob | JpsiError | None]:
-    """Ask for jobs, whatever is wrong with their files, whether they are in the queue or run as processes.
+def shown(found: Iterable[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:
+    """Ask the queues, or the process tables, for jobs, even if the files of the jobs are damaged.
 
     Returns:
-        By the ids of the jobs: the job; None if it does not show; or why that cannot be known.
+        By job id: the job as it shows; None if it does not show; or the error that prevented an answer.
     """
-    by_origin: dict[Origin, list[SpooledJob]] = {}
+    by_origin: dict[Origin, list[StoredJob]] = {}
     for job in found:
         by_origin.setdefault(job.origin, []).append(job)
     answers: dict[str, ShownJob | JpsiError | None] = {}
@@ -344,10 +344,10 @@ def shown(found: Iterable[SpooledJob]) -> Mapping[str, ShownJob | JpsiError | No
     return answers
 
 
-def _shown(origin: Origin, asked: Sequence[SpooledJob]) -> Mapping[str, ShownJob | JpsiError | None]:
+def _shown(origin: Origin, asked: Sequence[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:
     if origin.machine is not None and not origin.is_elsewhere:
         return {job.id: _shown_process(job) for job in asked}
-    # the tag of an element finds all of its array
+    # the elements of an array share a tag, so a tag does not lead to a single element
     unnamed = {job.id for job in asked if job.array is not None and job.native_id is None}
     wanted = {job.id: (job.tag or "", job.native_id) for job in asked if job.id not in unnamed}
     with origin.open() as executor:
@@ -356,18 +356,18 @@ def _shown(origin: Origin, asked: Sequence[SpooledJob]) -> Mapping[str, ShownJob
     return {job.id: unknown if job.id in unnamed else found.get(job.id) for job in asked}
 
 
-def _shown_process(job: SpooledJob) -> ShownJob | JpsiError | None:
+def _shown_process(job: StoredJob) -> ShownJob | JpsiError | None:
     if job.native_id is None:
         return SubmitException(f"its process is not known; `pgrep -f {job.folder}` finds it if it runs")
     process = parse_native_id(job.native_id)
     if process is None or not process.is_alive():
         return None
-    # the runner leads a group of that number
+    # the runner leads the process group with its pid as number
     command = f"kill -TERM -- -{process.pid}"
     return ShownJob(native_id=job.native_id, word="running", cancel_command=command)
 
 
-def _close_look(job: SpooledJob) -> Sequence[str]:
+def _close_look(job: StoredJob) -> Sequence[str]:
     try:
         names = os.listdir(job.folder)  # noqa: PTH208  text, as in the spool
     except OSError:
@@ -378,16 +378,16 @@ def _close_look(job: SpooledJob) -> Sequence[str]:
 def _work_directories(configured: Configuration) -> list[Path]:
     sections = (*configured.executors.values(), *configured.targets.values())
     given = [section.config.get("work_directory") for section in sections]
-    # one that is no text is a mistake that is told to whoever opens the executor
+    # opening the executor refuses a value that is not a string
     paths = [work_directory(Path(it)) for it in given if isinstance(it, str)]
     return list(dict.fromkeys([work_directory(None), *paths]))
 
 
-def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
+def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[StoredJob]:
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
-    files = WrittenJobs(
+    files = JobRecords(
         folder.root,
         _element_ids(origin),
         are_processes=folder.machine is not None,
@@ -401,7 +401,7 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
     for it in written:
         job = _understood(origin, it, codes)
         if job is None:
-            # something else wrote it
+            # its files are not as jpsi wrote them
             damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
             job = None if damaged is None else _understood(origin, damaged, codes)
         if job is None:
@@ -410,20 +410,20 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[SpooledJob]:
             yield job
 
 
-def _understood(origin: Origin, written: JobRecord, codes: Collection[int] | None) -> SpooledJob | None:
+def _understood(origin: Origin, written: JobRecord, codes: Collection[int] | None) -> StoredJob | None:
     try:
-        return SpooledJob(origin, Past(written, codes))
+        return StoredJob(origin, JobHistory(written, codes))
     except DAMAGE:
         return None
 
 
 def _element_ids(origin: Origin) -> ElementIds:
-    """Tells the native ids of elements; plugins are not looked for where there are no arrays."""
+    """Return a function that spells native ids of array elements; it loads plugins at its first call."""
 
     @functools.cache
-    def spelling() -> Spelling:
-        from jpsi_engine.scheduler import Spelling  # noqa: PLC0415
+    def spelling() -> IdSpelling:
+        from jpsi_engine.scheduler import IdSpelling  # noqa: PLC0415
 
-        return Spelling(*origin.asked_for)
+        return IdSpelling(*origin.asked_for)
 
     return lambda native_id, indices: spelling().element_ids(native_id, indices)

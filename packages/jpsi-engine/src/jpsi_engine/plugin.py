@@ -1,4 +1,4 @@
-"""The engine `batch`: what jpsi-core asks for to have jobs carried out. Each hook imports what it needs."""
+"""The engine `batch`: the hooks by which jpsi-core gets its engines. Each hook imports what it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def local_transport() -> Transport:
-    """Return what runs commands on this machine."""
+    """Return the transport that runs commands on this machine."""
     from jpsi_engine.host import LocalTransport  # noqa: PLC0415
 
     return LocalTransport()

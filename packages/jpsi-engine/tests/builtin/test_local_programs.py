@@ -18,9 +18,9 @@ from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
 from jpsi_engine.builtin import local_programs as programs
 from jpsi_engine.builtin import local_results as answers
 from jpsi_engine.remote.submission import (
-    FarFolder,
-    FarOutcome,
-    FarSubmission,
+    RemoteJobFolder,
+    RemoteOutcome,
+    RemoteSubmission,
     read_submission,
     submission_text,
 )
@@ -287,11 +287,11 @@ def test_every_program_is_posix_shell_whatever_the_script_is(shell: str) -> None
 def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: Path) -> None:
     """What it prints is collected there before it goes back; a job that kept it open would hold that up."""
     command = Command(["/bin/sh", "-s"], stdin=programs.starting("exec sleep 1000", TAG, limit=9, delay=5))
-    submission = FarSubmission(
+    submission = RemoteSubmission(
         root=str(tmp_path / "root"),
         rooms=[str(tmp_path / "root" / "jobs")],
         folders=[
-            FarFolder(path=str(tmp_path / "root" / "jobs" / "5"), is_new=True, files={"intent": "{}\n"})
+            RemoteJobFolder(path=str(tmp_path / "root" / "jobs" / "5"), is_new=True, files={"intent": "{}\n"})
         ],
         command=command,
         script="script",
@@ -302,7 +302,7 @@ def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: P
     outcome, result = read_submission(machine.run(submission_text(submission, "n0nce")), "n0nce")
 
     native_id = answers.started(result)
-    assert (outcome, list(machine.seen(native_id))) == (FarOutcome.ENDED, [native_id])
+    assert (outcome, list(machine.seen(native_id))) == (RemoteOutcome.ENDED, [native_id])
     machine.cancel(native_id)
     machine.end(native_id)
 

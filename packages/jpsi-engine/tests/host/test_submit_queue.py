@@ -11,10 +11,10 @@ import pytest
 
 from gate import PATIENCE
 from jpsi.model.errors import SubmitException
-from jpsi_engine.host.submit_queue import Entrance, Full, GivenUpError
+from jpsi_engine.host.submit_queue import QuotaReached, SubmissionCancelled, SubmitQueue
 from jpsi_testing.fake import FakeClock
 
-FULL = Full(2.0, "it is full")
+FULL = QuotaReached(2.0, "it is full")
 SILENCE = SubmitException("no answer")
 
 
@@ -23,7 +23,7 @@ class Line:
 
     def __init__(self, events: dict[int, Callable[[], object]] | None = None) -> None:
         self.clock = FakeClock(0)
-        self.entrance = Entrance(self.clock, self._wait)
+        self.entrance = SubmitQueue(self.clock, self._wait)
         self.looks = 0
         self.room_after = 3
         self.events = events or {}
@@ -32,7 +32,7 @@ class Line:
         self.clock.advance(seconds)
         self.events.get(self.looks, lambda: None)()
 
-    def look(self) -> str | Full:
+    def look(self) -> str | QuotaReached:
         self.looks += 1
         return "room" if self.looks > self.room_after else FULL
 
@@ -48,7 +48,7 @@ def test_who_is_given_up_waits_no_more() -> None:
     line = Line()
     line.events = {2: lambda: line.entrance.give_up(["b", "x"])}
 
-    with pytest.raises(GivenUpError) as caught:
+    with pytest.raises(SubmissionCancelled) as caught:
         line.entrance.enter(["a", "b"], line.look)
 
     assert caught.value.job_ids == {"b"}
@@ -67,7 +67,7 @@ def test_nobody_waits_at_a_closed_entrance() -> None:
     line.events = {2: lambda: line.entrance.give_up(None)}
 
     for _ in range(2):
-        with pytest.raises(GivenUpError) as caught:
+        with pytest.raises(SubmissionCancelled) as caught:
             line.entrance.enter(["a", "b"], line.look)
         assert caught.value.job_ids == {"a", "b"}
 
@@ -83,7 +83,7 @@ def test_who_finds_room_at_once_enters_at_a_closed_entrance() -> None:
 
 
 def test_who_cannot_look_is_told_so() -> None:
-    def fail() -> Full:
+    def fail() -> QuotaReached:
         raise SILENCE
 
     with pytest.raises(SubmitException, match="no answer"):
@@ -93,7 +93,7 @@ def test_who_cannot_look_is_told_so() -> None:
 def test_who_waits_goes_on_though_it_cannot_be_looked_for_a_while() -> None:
     line = Line()
 
-    def look() -> str | Full:
+    def look() -> str | QuotaReached:
         found = line.look()
         if line.looks == 2:
             raise SILENCE
@@ -117,15 +117,15 @@ def test_an_interrupt_leaves_nobody_in_the_line() -> None:
 
 
 def test_who_comes_first_enters_first() -> None:
-    entrance = Entrance(FakeClock(0))
+    entrance = SubmitQueue(FakeClock(0))
     entered: list[str] = []
     is_standing, has_room = threading.Event(), threading.Event()
 
-    def first() -> str | Full:
+    def first() -> str | QuotaReached:
         is_standing.set()
-        return "room" if has_room.is_set() else Full(PATIENCE, "it is full")
+        return "room" if has_room.is_set() else QuotaReached(PATIENCE, "it is full")
 
-    def work(name: str, look: Callable[[], str | Full]) -> threading.Thread:
+    def work(name: str, look: Callable[[], str | QuotaReached]) -> threading.Thread:
         thread = threading.Thread(target=lambda: entered.append(name) if entrance.enter([name], look) else 0)
         thread.start()
         return thread
@@ -147,7 +147,7 @@ def test_who_comes_first_enters_first() -> None:
 def test_room_that_came_while_one_looked_is_not_waited_for() -> None:
     line = Line()
 
-    def look() -> str | Full:
+    def look() -> str | QuotaReached:
         line.entrance.look_again()
         return line.look()
 
@@ -156,11 +156,11 @@ def test_room_that_came_while_one_looked_is_not_waited_for() -> None:
 
 
 def test_nobody_stands_before_a_child_in_the_line() -> None:
-    entrance, ready, go_on = Entrance(FakeClock(0)), threading.Event(), threading.Event()
+    entrance, ready, go_on = SubmitQueue(FakeClock(0)), threading.Event(), threading.Event()
 
-    def first() -> str | Full:
+    def first() -> str | QuotaReached:
         ready.set()
-        return "room" if go_on.is_set() else Full(PATIENCE, "it is full")
+        return "room" if go_on.is_set() else QuotaReached(PATIENCE, "it is full")
 
     thread = threading.Thread(target=entrance.enter, args=[["a"], first])
     thread.start()

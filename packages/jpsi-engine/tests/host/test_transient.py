@@ -20,7 +20,7 @@ from jpsi.layers import default_hooks
 from jpsi.model.errors import SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
 from jpsi_engine.batch import BatchEngine
-from jpsi_engine.monitor.poll_loop import Rounds
+from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
@@ -37,7 +37,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 @pytest.fixture
 def engine(tmp_path: Path, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch) -> BatchEngine:
     """One that has a job already, `a0`, with the native id 1."""
-    monkeypatch.setattr(Rounds, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for it in (default_hooks, toy):

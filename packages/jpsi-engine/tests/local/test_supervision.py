@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from jpsi_engine.host.procfs import NOBODY, ProcessId, identify
-from jpsi_engine.local.supervision import Followed, seconds_left
+from jpsi_engine.local.supervision import SupervisedProcess, seconds_left
 
 HOUR = timedelta(hours=1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def followed(started: datetime, process: ProcessId | None) -> Followed:
+def followed(started: datetime, process: ProcessId | None) -> SupervisedProcess:
     """A job with a duration of a minute whose claim has this time."""
-    return Followed("a1", "a1", 1, process, is_child=False, started=started, duration=timedelta(minutes=1))
+    return SupervisedProcess(
+        "a1", "a1", 1, process, is_child=False, started=started, duration=timedelta(minutes=1)
+    )
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ps(1) tells no time but the wall clock's")

@@ -25,7 +25,7 @@ from jpsi.model.errors import PluginError, TransportError
 from jpsi.model.spec import JobSpec
 from jpsi_engine.batch import BatchEngine
 from jpsi_engine.host.line_stream import ProcessLines
-from jpsi_engine.monitor.event_stream import Hearing
+from jpsi_engine.monitor.event_stream import EventStream
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
 
@@ -52,7 +52,7 @@ class Told:
 
 @attrs.define
 class Listener:
-    """What a `Hearing` is given, and what came of it."""
+    """What a `EventStream` is given, and what came of it."""
 
     streams: list[Told | Exception] = attrs.field(factory=list)
     is_wanted: bool = True
@@ -82,8 +82,8 @@ class Listener:
         if closed.is_set():
             self.done.set()
 
-    def hearing(self) -> Hearing:
-        return Hearing(self.listen, self.understand, lambda: self.is_wanted, self.heard.put, self.wait)
+    def hearing(self) -> EventStream:
+        return EventStream(self.listen, self.understand, lambda: self.is_wanted, self.heard.put, self.wait)
 
     def all_pauses(self) -> list[float]:
         return [self.pauses.get(timeout=PATIENCE) for _ in range(self.pauses.qsize())]
@@ -285,7 +285,7 @@ def test_what_is_told_of_a_job_has_the_batch_system_asked_soon(
     now = time.monotonic()
     poller.asked(now, now)
     hearing = tested._ears[-1]
-    assert isinstance(hearing, Hearing)
+    assert isinstance(hearing, EventStream)
 
     hearing._take("999")
     assert poller.due() > time.monotonic() + HOUR / 2
@@ -323,5 +323,5 @@ def test_a_backend_that_tells_nothing_is_not_listened_to(tmp_path: Path, schedul
     tested = BatchEngine(setup, cast("ExecutorHooks", manager.hook))
     tested._open()
 
-    assert not any(isinstance(it, Hearing) for it in tested._ears)
+    assert not any(isinstance(it, EventStream) for it in tested._ears)
     assert default_hooks.parse_event() == ()

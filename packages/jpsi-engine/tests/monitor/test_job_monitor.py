@@ -26,12 +26,12 @@ from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi_engine.batch import BatchEngine
 from jpsi_engine.monitor import job_monitor as module
-from jpsi_engine.monitor.job_monitor import Tracking
-from jpsi_engine.monitor.poll_loop import Rounds
-from jpsi_engine.monitor.publisher import Judging
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.scheduler.snapshot import Answer
-from jpsi_engine.spool.arrays import Place
+from jpsi_engine.monitor.job_monitor import JobMonitor
+from jpsi_engine.monitor.poll_loop import PollLoop
+from jpsi_engine.monitor.publisher import Publisher
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.scheduler.snapshot import Snapshot
+from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.tags import array_tag
 from jpsi_engine.verdict.batch_verdict import Facts, judge
 from jpsi_engine.verdict.marker_verdict import CANCEL, Stop
@@ -83,7 +83,7 @@ class Client:
     published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
     #: Called before a status is taken down.
     on_publish: Callable[[], None] = lambda: None
-    tracking: Tracking = attrs.field(init=False)
+    tracking: JobMonitor = attrs.field(init=False)
     engine: BatchEngine = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -108,7 +108,7 @@ class Client:
         self.on_publish()
         self.published.append((job_id, status))
 
-    def submit(self, *job_ids: str) -> list[Tracked]:
+    def submit(self, *job_ids: str) -> list[JobView]:
         """Submit jobs and follow them."""
         for job_id in job_ids:
             spec = JobSpec("/bin/true", directory=self.root)
@@ -120,12 +120,12 @@ class Client:
             self.tracking.follow(job, self.clock())
         return jobs
 
-    def job(self, job_id: str) -> Tracked:
+    def job(self, job_id: str) -> JobView:
         job = self.tracking.get(job_id)
         assert job is not None
         return job
 
-    def info(self, job: Tracked) -> Observation | None:
+    def info(self, job: JobView) -> Observation | None:
         return self.tracking.info(job, self.clock, self.clock.advance)
 
     def ask(self) -> None:
@@ -161,7 +161,7 @@ def client(tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, no_thread
 
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rounds, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
 
 
@@ -492,11 +492,11 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
     client: Client, clock: FakeClock, traces: list[str]
 ) -> None:
     """The batch system has forgotten one that ran before the rest of its array was cancelled."""
-    job = Tracked("j", "j", 1, "1.1", place=Place("x", 1))
+    job = JobView("j", "j", 1, "1.1", place=ArrayMember("x", 1))
     client.tracking.add(job)
     client.tracking.follow(job, clock())
     if traces:
-        client.engine._spool.adopt("j", 1, Place("x", 1))
+        client.engine._spool.adopt("j", 1, ArrayMember("x", 1))
     if "start" in traces:
         Path(client.engine._spool.folder("j"), "start.1.0").touch()
     client.leave("j", *(it for it in traces if it == "active"))
@@ -505,7 +505,7 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
     seen = {"1": whole, "1.1": whole}
 
     for _ in range(2):
-        answer = Answer(begun=clock(), ended=clock(), asked=None, seen=seen)
+        answer = Snapshot(begun=clock(), ended=clock(), asked=None, seen=seen)
         client.tracking._hear(answer, [job], clock())
         clock.advance(GRACE + 1)
 
@@ -526,12 +526,12 @@ class SaysOfArrays:
         return dict.fromkeys(["1", *elements], self.whole)
 
 
-@pytest.mark.parametrize("place", [Place("x", 1), None], ids=["own", "foreign"])
+@pytest.mark.parametrize("place", [ArrayMember("x", 1), None], ids=["own", "foreign"])
 def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
-    client: Client, clock: FakeClock, place: Place | None
+    client: Client, clock: FakeClock, place: ArrayMember | None
 ) -> None:
     other = another(client, SaysOfArrays(JobState.QUEUED))
-    job = Tracked("j", "j", 0 if place is None else 1, "1.1", place=place)
+    job = JobView("j", "j", 0 if place is None else 1, "1.1", place=place)
     other.tracking.add(job)
     other.tracking.follow(job, clock())
 
@@ -552,7 +552,7 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
 def test_how_an_array_ended_says_nothing_of_foreign_elements(client: Client, clock: FakeClock) -> None:
     """One of them may have run, and been forgotten since."""
     other = another(client, SaysOfArrays(JobState.CANCELED))
-    job = Tracked("j", "j", 0, "1.1")
+    job = JobView("j", "j", 0, "1.1")
     other.tracking.add(job)
     other.tracking.follow(job, clock())
 
@@ -570,13 +570,13 @@ def test_jobs_about_which_nothing_is_new_are_not_judged(
     client.submit("a1", "a2")
     client.ask()
     judged = list[str]()
-    judge = Judging.judge
+    judge = Publisher.judge
 
-    def counting(judging: Judging, job: Tracked, now: float) -> None:
+    def counting(judging: Publisher, job: JobView, now: float) -> None:
         judged.append(job.job_id)
         judge(judging, job, now)
 
-    monkeypatch.setattr(Judging, "judge", counting)
+    monkeypatch.setattr(Publisher, "judge", counting)
 
     for _ in range(3):
         client.clock.advance(GRACE)
@@ -597,22 +597,22 @@ def test_what_is_said_of_many_waiting_jobs_in_one_is_thought_of_once(
     layer.names_elements = True
     other = another(client, layer)
     for index in range(1, 6):
-        job = Tracked(f"j{index}", f"j{index}", 1, f"1.{index}", place=Place("x", index))
+        job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
         other.tracking.add(job)
         other.tracking.follow(job, clock())
     thought, observed = list[Facts](), list[str]()
-    observe = Tracked.observe
+    observe = JobView.observe
 
     def judged(facts: Facts) -> JobStatus | None:
         thought.append(facts)
         return judge(facts)
 
-    def observing(job: Tracked, seen: Observation | None, now: float) -> None:
+    def observing(job: JobView, seen: Observation | None, now: float) -> None:
         observed.append(job.job_id)
         observe(job, seen, now)
 
     monkeypatch.setattr("jpsi_engine.monitor.publisher.judge", judged)
-    monkeypatch.setattr(Tracked, "observe", observing)
+    monkeypatch.setattr(JobView, "observe", observing)
 
     for _ in range(3):
         other.ask()
@@ -627,7 +627,7 @@ def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: Fake
     """However many of its elements are gone."""
     other = another(client, OneByOne())
     for index in range(1, 6):
-        job = Tracked(f"j{index}", f"j{index}", 1, f"1.{index}", place=Place("x", index))
+        job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
         other.tracking.add(job)
         other.tracking.follow(job, clock())
 
@@ -641,7 +641,7 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
     client: Client, clock: FakeClock
 ) -> None:
     """Some systems forget one that was told to end before it began, and a marker may show late."""
-    jobs = [Tracked(f"j{it}", f"j{it}", 1, f"1.{it}", place=Place("x", it)) for it in (1, 2)]
+    jobs = [JobView(f"j{it}", f"j{it}", 1, f"1.{it}", place=ArrayMember("x", it)) for it in (1, 2)]
     for job in jobs:
         client.tracking.add(job)
         client.tracking.follow(job, clock())
@@ -649,7 +649,7 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
     seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
 
     def hear() -> None:
-        client.tracking._hear(Answer(begun=clock(), ended=clock(), asked=None, seen=seen), jobs, clock())
+        client.tracking._hear(Snapshot(begun=clock(), ended=clock(), asked=None, seen=seen), jobs, clock())
 
     hear()
     clock.advance(GRACE - 1)
@@ -666,7 +666,7 @@ def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
 ) -> None:
     client.scheduler.slots = 0
     client.scheduler.submit_all(FakeJob(f"1.{index}") for index in (1, 2, 3))
-    job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
+    job = JobView("j1", "j1", 1, "1.1", place=ArrayMember("x", 1))
     client.tracking.add(job)
     client.tracking.follow(job, clock())
 
@@ -685,7 +685,7 @@ def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: C
     arrays = client.engine._spool.arrays
     os.close(arrays.prepare("x", {"id": "x", "spec": {}}, elements, "", [""]))
     Path(arrays.folder("x"), "claim").write_text("2")
-    job = Tracked("j1", "j1", 1, "1.1", place=Place("x", 1))
+    job = JobView("j1", "j1", 1, "1.1", place=ArrayMember("x", 1))
 
     assert client.engine._native_ids.corrected([job]) == {"j1": "2.1"}
 
@@ -696,8 +696,8 @@ def test_elements_of_an_array_whose_native_id_is_lost_are_found_by_its_tag(clien
     os.close(arrays.prepare("x", {"id": "x", "spec": {}}, elements, "", [""]))
     client.scheduler.slots = 0
     client.scheduler.submit_all(FakeJob(f"5.{index}", tag=array_tag("x")) for index in (1, 2, 3))
-    jobs = [Tracked(f"j{it}", f"j{it}", 1, f"unnamed.j{it}", place=Place("x", it)) for it in (1, 3)]
-    alone = Tracked("k1", "k1", 1, "unnamed.k1")
+    jobs = [JobView(f"j{it}", f"j{it}", 1, f"unnamed.j{it}", place=ArrayMember("x", it)) for it in (1, 3)]
+    alone = JobView("k1", "k1", 1, "unnamed.k1")
 
     found = client.engine._native_ids.corrected([*jobs, alone])
 

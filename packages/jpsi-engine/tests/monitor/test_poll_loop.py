@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from jpsi_engine.monitor.job_monitor import Tracking
-from jpsi_engine.monitor.poll_loop import Rounds, _ask_once, next_pause
+from jpsi_engine.monitor.job_monitor import JobMonitor
+from jpsi_engine.monitor.poll_loop import PollLoop, _ask_once, next_pause
 
 PATIENCE = 20.0
 
@@ -51,15 +51,15 @@ class Seen:
         self.questions.release()
 
 
-def rounds_of(seen: Seen, events: Path) -> Rounds:
-    return Rounds(cast("Tracking", seen), str(events), is_announced=True)
+def rounds_of(seen: Seen, events: Path) -> PollLoop:
+    return PollLoop(cast("JobMonitor", seen), str(events), is_announced=True)
 
 
 def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("jpsi-batch")]
 
 
-def end(seen: Seen, rounds: Rounds) -> None:
+def end(seen: Seen, rounds: PollLoop) -> None:
     """Have the threads end, as they do when no job is left."""
     seen.jobs.clear()
     rounds._changed.set()
@@ -178,7 +178,7 @@ def test_thread_waits_as_long_as_there_is_nothing_to_see(
     seen = Seen()
     seen.is_expecting = is_expecting
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.select.poll", Poll)
-    rounds = Rounds(cast("Tracking", seen), str(tmp_path), is_announced=is_announced)
+    rounds = PollLoop(cast("JobMonitor", seen), str(tmp_path), is_announced=is_announced)
 
     rounds._see()()
 

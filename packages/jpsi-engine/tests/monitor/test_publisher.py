@@ -11,9 +11,9 @@ import pytest
 
 from jpsi.model.plain_values import encode_status
 from jpsi.model.states import JobState, JobStatus, Reason
-from jpsi_engine.monitor.publisher import Judging
+from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.backend import Backend
-from jpsi_engine.scheduler.job_view import Tracked
+from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import ended
 from jpsi_engine.verdict.markers import Marker, parse
@@ -28,19 +28,19 @@ class Process:
 
     root: Path
     spool: Spool = attrs.field(init=False)
-    judging: Judging = attrs.field(init=False)
+    judging: Publisher = attrs.field(init=False)
     published: list[JobStatus] = attrs.field(factory=list, init=False)
-    job: Tracked = attrs.field(init=False)
+    job: JobView = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.spool = Spool(self.root)
         self.spool.open()
         Path(self.spool.folder("a1")).mkdir(exist_ok=True)
         backend = cast("Backend", SimpleNamespace(name="toy", requeue_exit_codes=()))
-        self.judging = Judging(
+        self.judging = Publisher(
             backend, self.spool, grace=1, patience=1, publish=lambda _, status: self.published.append(status)
         )
-        self.job = Tracked("a1", "a1", 1, "17")
+        self.job = JobView("a1", "a1", 1, "17")
         self.judging.add(self.job)
 
 
@@ -75,7 +75,7 @@ def test_an_end_that_nobody_has_written_down_is_what_the_job_has_left(process: P
 def test_what_holds_an_end_up_tells_it_as_it_was_written_down(process: Process) -> None:
     held: list[JobStatus] = []
 
-    def holds(_: Tracked, status: JobStatus) -> bool:
+    def holds(_: JobView, status: JobStatus) -> bool:
         held.append(status)
         return True
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.command import CommandResult
-from jpsi_engine.remote.claims import FarClaim, claim_text, read_far_claim, revoke_text
+from jpsi_engine.remote.claims import RemoteClaim, claim_text, read_far_claim, revoke_text
 
 
-def _asked(text: str) -> FarClaim | None:
+def _asked(text: str) -> RemoteClaim | None:
     done = subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False)
     return read_far_claim(CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr))
 
@@ -23,7 +23,7 @@ def claim(tmp_path: Path) -> Path:
 
 
 def test_a_claim_that_nobody_has_made_is_free(claim: Path) -> None:
-    assert _asked(claim_text(str(claim))) == FarClaim(is_made=False, text=None)
+    assert _asked(claim_text(str(claim))) == RemoteClaim(is_made=False, text=None)
     assert not claim.exists()
 
 
@@ -31,18 +31,18 @@ def test_a_claim_that_is_there_says_who_made_it(claim: Path) -> None:
     claim.write_text("17\n")
 
     for text in (claim_text(str(claim)), revoke_text(str(claim))):
-        assert _asked(text) == FarClaim(is_made=False, text="17")
+        assert _asked(text) == RemoteClaim(is_made=False, text="17")
     assert claim.read_text() == "17\n"
 
 
 def test_a_claim_that_nothing_was_written_into_yet_is_there(claim: Path) -> None:
     claim.touch()
 
-    assert _asked(revoke_text(str(claim))) == FarClaim(is_made=False, text="")
+    assert _asked(revoke_text(str(claim))) == RemoteClaim(is_made=False, text="")
 
 
 def test_revoking_makes_the_claim(claim: Path) -> None:
-    assert _asked(revoke_text(str(claim))) == FarClaim(is_made=True, text=None)
+    assert _asked(revoke_text(str(claim))) == RemoteClaim(is_made=True, text=None)
     assert claim.read_text() == "revoked"
     assert claim.stat().st_mode & 0o077 == 0
 
@@ -57,8 +57,8 @@ def test_of_many_that_revoke_one_makes_the_claim(claim: Path) -> None:
 def test_what_is_revoked_before_its_folder_is_there_never_runs(claim: Path) -> None:
     claim.parent.rmdir()
 
-    assert _asked(claim_text(str(claim))) == FarClaim(is_made=False, text=None)
-    assert _asked(revoke_text(str(claim))) == FarClaim(is_made=True, text=None)
+    assert _asked(claim_text(str(claim))) == RemoteClaim(is_made=False, text=None)
+    assert _asked(revoke_text(str(claim))) == RemoteClaim(is_made=True, text=None)
     assert claim.read_text() == "revoked"
 
 

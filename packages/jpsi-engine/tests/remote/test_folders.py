@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jpsi_engine.remote.folders import (
-    FarFolders,
-    FoundFolder,
+    RemoteFolder,
+    RemoteFolders,
     listing_text,
     read_folders,
     read_listing,
@@ -35,7 +35,7 @@ def _said(text: str) -> str:
     return subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False).stdout
 
 
-def _told(root: Path, *folders: str) -> FarFolders:
+def _told(root: Path, *folders: str) -> RemoteFolders:
     told = read_folders(_said(telling_text(str(root), folders)))
     assert told is not None
     return told
@@ -117,20 +117,20 @@ def test_names_that_nobody_gives_are_left_out(root: Path) -> None:
     for name in ("two words", "it's", "-x", "line\nbreak"):
         (root / "jobs/a1" / name).touch()
 
-    assert _told(root, "jobs/a1").folders == [FoundFolder("jobs/a1", {}, {})]
+    assert _told(root, "jobs/a1").folders == [RemoteFolder("jobs/a1", {}, {})]
 
 
 @pytest.mark.parametrize("name", ["jobs/..", "jobs/../a1", "jobs/a1/..", "jobs/", "events/a1", "/jobs/a1"])
 def test_no_name_that_is_told_leads_to_another_directory(name: str) -> None:
     assert read_listing(f"{name}\nend\n") == []
-    assert read_folders(f"folder {name}\nend\n") == FarFolders([], None)
+    assert read_folders(f"folder {name}\nend\n") == RemoteFolders([], None)
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "final.1.json", "get.1", "run.1", "intent.1.json/../x"])
 def test_no_text_is_taken_that_was_not_asked_for(name: str) -> None:
     told = read_folders(f"folder jobs/a1\ntext {name}\n {{}}\nmarker 5 {name}/x\nend\n")
 
-    assert told == FarFolders([FoundFolder("jobs/a1", {}, {})], None)
+    assert told == RemoteFolders([RemoteFolder("jobs/a1", {}, {})], None)
 
 
 @pytest.mark.parametrize("length", range(0, 80, 7))

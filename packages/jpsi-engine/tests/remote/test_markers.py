@@ -10,9 +10,9 @@ import pytest
 
 from jpsi_engine.remote.markers import (
     ClockDifference,
-    FarAll,
-    FarClock,
-    FarMarker,
+    RemoteClock,
+    RemoteMarker,
+    RemoteMarkers,
     looking_text,
     moving_text,
     read_line,
@@ -47,14 +47,14 @@ class Watching:
         self.process.kill()
         self.process.communicate()
 
-    def next(self) -> list[FarMarker]:
+    def next(self) -> list[RemoteMarker]:
         """The markers of the next look at which anything was there."""
-        found: list[FarMarker] = []
+        found: list[RemoteMarker] = []
         for line in self.process.stdout or ():
             if line == "all\n" and found:
                 return found
             told = read_line(line.removesuffix("\n"))
-            if isinstance(told, FarMarker):
+            if isinstance(told, RemoteMarker):
                 found.append(told)
         return found
 
@@ -96,7 +96,7 @@ def test_markers_are_told_with_their_times_as_they_appear(events: Path, watching
 def test_times_are_exact_where_the_system_tells_them(events: Path, watching: Watching) -> None:
     _left(events, "a1.1.active", 1_500_000_000_123_456_789)
 
-    assert watching.next() == [FarMarker("a1.1.active", 1_500_000_000_123_456_789)]
+    assert watching.next() == [RemoteMarker("a1.1.active", 1_500_000_000_123_456_789)]
 
 
 @pytest.mark.parametrize("watching", ["gnu"], indirect=True)
@@ -142,7 +142,7 @@ def test_one_look_tells_all_that_is_there_and_ends(events: Path) -> None:
     )
 
     clock, *told = done.stdout.splitlines()
-    assert isinstance(read_line(clock), FarClock)
+    assert isinstance(read_line(clock), RemoteClock)
     assert told == ["marker 1500000000.000000000 a1.1.active", "all"]
     assert done.returncode == 0
 
@@ -185,13 +185,13 @@ def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("clock 1700000000.5", FarClock(1_700_000_000_500_000_000)),
-        ("clock 1700000000.000000001", FarClock(1_700_000_000_000_000_001)),
-        ("clock 1700000000.N", FarClock(1_700_000_000_000_000_000)),
-        ("clock 1700000000", FarClock(1_700_000_000_000_000_000)),
-        ("marker - a.1.active", FarMarker("a.1.active", None)),
-        ("marker 17 a.1.active", FarMarker("a.1.active", 17_000_000_000)),
-        ("all", FarAll()),
+        ("clock 1700000000.5", RemoteClock(1_700_000_000_500_000_000)),
+        ("clock 1700000000.000000001", RemoteClock(1_700_000_000_000_000_001)),
+        ("clock 1700000000.N", RemoteClock(1_700_000_000_000_000_000)),
+        ("clock 1700000000", RemoteClock(1_700_000_000_000_000_000)),
+        ("marker - a.1.active", RemoteMarker("a.1.active", None)),
+        ("marker 17 a.1.active", RemoteMarker("a.1.active", 17_000_000_000)),
+        ("all", RemoteMarkers()),
         ("clock", None),
         ("clock x", None),
         ("marker 17 ", None),

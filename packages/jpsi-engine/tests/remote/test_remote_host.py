@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.config import BatchConfig
-from jpsi_engine.remote.remote_host import MirroredSide
+from jpsi_engine.remote.remote_host import RemoteHost
 from jpsi_engine.spool.spool import Spool, stop_file
 from jpsi_engine.verdict.markers import parse
 from jpsi_testing import ElsewhereTransport
 
 
 @pytest.fixture
-def side(tmp_path: Path) -> MirroredSide:
-    side = MirroredSide(Spool(tmp_path / "mirror"), ElsewhereTransport(tmp_path / "far home"), BatchConfig())
+def side(tmp_path: Path) -> RemoteHost:
+    side = RemoteHost(Spool(tmp_path / "mirror"), ElsewhereTransport(tmp_path / "far home"), BatchConfig())
     side.spool.open()
     return side
 
 
 @pytest.fixture
-def far(side: MirroredSide) -> Path:
+def far(side: RemoteHost) -> Path:
     """The folder of a job over there."""
     folder = Path(side.layout().jobs) / "a1"
     folder.mkdir(parents=True)
@@ -32,7 +32,7 @@ def far(side: MirroredSide) -> Path:
     return folder
 
 
-def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: MirroredSide, far: Path) -> None:
+def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: RemoteHost, far: Path) -> None:
     side.find_others()
     (far / "intent.2.json").write_text('{"id": "a1", "attempt": 2}\n')
     (far / "claim.2").write_text("18\n")
@@ -45,14 +45,14 @@ def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: Mirror
     assert (intent.attempt, intent.native_id, claim.text) == (2, None, "18")
 
 
-def test_a_request_to_end_is_known_to_other_machines(side: MirroredSide, far: Path, tmp_path: Path) -> None:
+def test_a_request_to_end_is_known_to_other_machines(side: RemoteHost, far: Path, tmp_path: Path) -> None:
     side.find_others()
     for job_id in ("a1", "without a folder"):
         Path(side.spool.folder(job_id)).mkdir(exist_ok=True)
         side.spool.stop(job_id, 1, {"why": "cancel", "time": "2026-01-01T00:00:00+00:00"})
     side.pass_on([stop_file("a1", 1), stop_file("without a folder", 1)])
 
-    other = MirroredSide(Spool(tmp_path / "other" / "mirror"), side._transport, BatchConfig())
+    other = RemoteHost(Spool(tmp_path / "other" / "mirror"), side._transport, BatchConfig())
     other.spool.open()
     other.find_others()
 
@@ -61,11 +61,11 @@ def test_a_request_to_end_is_known_to_other_machines(side: MirroredSide, far: Pa
     assert [it.name for it in far.parent.iterdir()] == ["a1"]
 
 
-def test_a_request_to_end_that_cannot_be_passed_on_is_made_all_the_same(side: MirroredSide) -> None:
+def test_a_request_to_end_that_cannot_be_passed_on_is_made_all_the_same(side: RemoteHost) -> None:
     side.pass_on([stop_file("a1", 1)])
 
 
-def test_an_attempt_that_is_here_stays_as_it_is(side: MirroredSide, far: Path) -> None:
+def test_an_attempt_that_is_here_stays_as_it_is(side: RemoteHost, far: Path) -> None:
     """It knows its native id."""
     side.find_others()
     intent = Path(side.spool.folder("a1"), "intent.1.json")
@@ -81,7 +81,7 @@ def test_an_attempt_that_is_here_stays_as_it_is(side: MirroredSide, far: Path) -
 
 
 def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
-    side: MirroredSide, far: Path, monkeypatch: pytest.MonkeyPatch
+    side: RemoteHost, far: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(side.spool.root)
     (root / "draft.folder").mkdir()
@@ -97,7 +97,7 @@ def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
     assert side.spool.job_ids() == ["a1"]
 
 
-def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: MirroredSide, far: Path) -> None:
+def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: RemoteHost, far: Path) -> None:
     (far / "a1.1.active").touch()
     side.find_others()
     (far / "a1.1.exit.run.7").touch()
@@ -111,7 +111,7 @@ def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: Mirror
     ("name", "expected"), [("a1.1.exit.launch.125", True), ("a1.1.exit.run.1", False), ("a1.1.active", False)]
 )
 def test_what_a_launcher_said_that_failed_is_here_when_that_is_told(
-    side: MirroredSide, far: Path, name: str, expected: bool
+    side: RemoteHost, far: Path, name: str, expected: bool
 ) -> None:
     side.find_others()
     (far / "launch.1").write_text("mpirun: no such host\n")
@@ -126,7 +126,7 @@ def test_what_a_launcher_said_that_failed_is_here_when_that_is_told(
 
 
 def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
-    side: MirroredSide, far: Path
+    side: RemoteHost, far: Path
 ) -> None:
     marker = parse("a1.1.exit.launch.125", 0)
     assert marker is not None
@@ -141,7 +141,7 @@ def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
 
 
 def test_what_cannot_be_removed_there_is_still_known_to_be_removed(
-    side: MirroredSide, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    side: RemoteHost, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as a folder with a file of somebody else: the job would be found again, as one from elsewhere."""
     (far.parent / "b2").mkdir()
@@ -160,5 +160,5 @@ def test_what_cannot_be_removed_there_is_still_known_to_be_removed(
     assert not list(far.parent.iterdir())
 
 
-def test_where_nothing_is_nothing_has_to_be_removed(side: MirroredSide) -> None:
+def test_where_nothing_is_nothing_has_to_be_removed(side: RemoteHost) -> None:
     assert not side.remove(["a1"])

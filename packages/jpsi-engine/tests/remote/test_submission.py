@@ -14,9 +14,9 @@ import pytest
 from jpsi.contract.command import Command, CommandResult
 from jpsi_engine.remote.ownership import read_unsafe
 from jpsi_engine.remote.submission import (
-    FarFolder,
-    FarOutcome,
-    FarSubmission,
+    RemoteJobFolder,
+    RemoteOutcome,
+    RemoteSubmission,
     read_submission,
     submission_text,
 )
@@ -26,9 +26,9 @@ _INTENT, _RUN = '{"id": "a1"}', "#!/bin/sh\necho '$HOME' `x` \\\n"
 
 
 @pytest.fixture
-def submission(tmp_path: Path) -> FarSubmission:
+def submission(tmp_path: Path) -> RemoteSubmission:
     root = tmp_path / "far side"
-    return FarSubmission(
+    return RemoteSubmission(
         root=str(root),
         rooms=[str(root / "jobs"), str(root / "events")],
         folders=[_folder(root, {"intent.1.json": _INTENT, "run.1": _RUN})],
@@ -38,30 +38,32 @@ def submission(tmp_path: Path) -> FarSubmission:
     )
 
 
-def _folder(root: Path, files: Mapping[str, str], job_id: str = "a1", *, is_new: bool = True) -> FarFolder:
-    return FarFolder(path=str(root / "jobs" / job_id), is_new=is_new, files=files)
+def _folder(
+    root: Path, files: Mapping[str, str], job_id: str = "a1", *, is_new: bool = True
+) -> RemoteJobFolder:
+    return RemoteJobFolder(path=str(root / "jobs" / job_id), is_new=is_new, files=files)
 
 
-def _root(submission: FarSubmission) -> Path:
+def _root(submission: RemoteSubmission) -> Path:
     return Path(submission.root)
 
 
-def _carried_out(submission: FarSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
+def _carried_out(submission: RemoteSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
     whole = submission_text(submission, _NONCE) if text is None else text
     done = subprocess.run([shell], input=whole, capture_output=True, text=True, check=False)
     return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
-def _outcome(submission: FarSubmission) -> tuple[FarOutcome, CommandResult]:
+def _outcome(submission: RemoteSubmission) -> tuple[RemoteOutcome, CommandResult]:
     return read_submission(_carried_out(submission), _NONCE)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_everything_is_written_down_and_submitted_in_one_go(submission: FarSubmission, shell: str) -> None:
+def test_everything_is_written_down_and_submitted_in_one_go(submission: RemoteSubmission, shell: str) -> None:
     outcome, result = read_submission(_carried_out(submission, shell=shell), _NONCE)
 
     folder = _root(submission) / "jobs" / "a1"
-    assert outcome is FarOutcome.ENDED
+    assert outcome is RemoteOutcome.ENDED
     assert (result.returncode, result.stdout, result.stderr) == (0, "#!/bin/sh\nSubmitted 17\n", "note\n")
     assert (folder / "intent.1.json").read_text() == f"{_INTENT}\n"
     assert (folder / "run.1").read_text() == _RUN
@@ -70,7 +72,7 @@ def test_everything_is_written_down_and_submitted_in_one_go(submission: FarSubmi
 
 
 def test_what_is_written_down_is_for_the_user_alone_and_jobs_have_the_mask_of_the_user(
-    submission: FarSubmission,
+    submission: RemoteSubmission,
 ) -> None:
     old = os.umask(0o027)
     try:
@@ -86,79 +88,81 @@ def test_what_is_written_down_is_for_the_user_alone_and_jobs_have_the_mask_of_th
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
-def test_where_others_can_write_nothing_is_submitted(submission: FarSubmission, mode: int) -> None:
+def test_where_others_can_write_nothing_is_submitted(submission: RemoteSubmission, mode: int) -> None:
     _outcome(submission)
     _root(submission).chmod(mode)
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
 
-    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.NOT_PRIVATE
+    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is RemoteOutcome.NOT_PRIVATE
     assert not (_root(submission) / "jobs" / "b2").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory to somebody else")
-def test_in_a_directory_of_somebody_else_nothing_is_submitted(submission: FarSubmission) -> None:
+def test_in_a_directory_of_somebody_else_nothing_is_submitted(submission: RemoteSubmission) -> None:
     _outcome(submission)
     os.chown(_root(submission), 1, 1)
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
 
-    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.NOT_PRIVATE
+    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is RemoteOutcome.NOT_PRIVATE
 
 
-def test_nothing_is_made_where_others_can_change_the_way(submission: FarSubmission, tmp_path: Path) -> None:
+def test_nothing_is_made_where_others_can_change_the_way(
+    submission: RemoteSubmission, tmp_path: Path
+) -> None:
     tmp_path.chmod(0o777)
 
     outcome, result = _outcome(submission)
 
-    assert outcome is FarOutcome.NOT_PRIVATE
+    assert outcome is RemoteOutcome.NOT_PRIVATE
     assert f"{tmp_path} (owner {os.geteuid()}, drwxrwxrwx)" in (read_unsafe(result.stdout) or "")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_way_may_be_sticky(submission: FarSubmission, tmp_path: Path) -> None:
+def test_the_way_may_be_sticky(submission: RemoteSubmission, tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
 
-    assert _outcome(submission)[0] is FarOutcome.ENDED
+    assert _outcome(submission)[0] is RemoteOutcome.ENDED
 
 
-def test_the_root_may_be_reached_by_a_link(submission: FarSubmission, tmp_path: Path) -> None:
+def test_the_root_may_be_reached_by_a_link(submission: RemoteSubmission, tmp_path: Path) -> None:
     (tmp_path / "large disk").mkdir(mode=0o700)
     _root(submission).symlink_to("large disk")
 
-    assert _outcome(submission)[0] is FarOutcome.ENDED
+    assert _outcome(submission)[0] is RemoteOutcome.ENDED
 
 
-def test_an_exit_code_of_the_submit_command_is_told(submission: FarSubmission) -> None:
+def test_an_exit_code_of_the_submit_command_is_told(submission: RemoteSubmission) -> None:
     command = Command(["sh", "-c", "echo no >&2; exit 3"], stdin="x")
 
     outcome, result = _outcome(attrs.evolve(submission, command=command))
 
-    assert (outcome, result.returncode, result.stderr) == (FarOutcome.ENDED, 3, "no\n")
+    assert (outcome, result.returncode, result.stderr) == (RemoteOutcome.ENDED, 3, "no\n")
 
 
-def test_a_submit_command_that_a_signal_has_ended_is_told(submission: FarSubmission) -> None:
+def test_a_submit_command_that_a_signal_has_ended_is_told(submission: RemoteSubmission) -> None:
     outcome, result = _outcome(attrs.evolve(submission, command=Command(["sh", "-c", "kill -9 $$"])))
 
-    assert (outcome, result.returncode) == (FarOutcome.ENDED, -9)
+    assert (outcome, result.returncode) == (RemoteOutcome.ENDED, -9)
 
 
-def test_a_submit_command_that_is_not_there_is_told(submission: FarSubmission) -> None:
+def test_a_submit_command_that_is_not_there_is_told(submission: RemoteSubmission) -> None:
     outcome, _ = _outcome(attrs.evolve(submission, command=Command(["no-such-command"], stdin="x")))
 
-    assert outcome is FarOutcome.NOT_FOUND
+    assert outcome is RemoteOutcome.NOT_FOUND
     assert not list((_root(submission) / "jobs").iterdir())
 
 
 @pytest.mark.parametrize("gone", ["jobs", "events"])
-def test_a_directory_that_somebody_has_removed_is_made_again(submission: FarSubmission, gone: str) -> None:
+def test_a_directory_that_somebody_has_removed_is_made_again(submission: RemoteSubmission, gone: str) -> None:
     _outcome(submission)
     shutil.rmtree(_root(submission) / gone)
     other = _folder(_root(submission), {"intent.1.json": _INTENT}, "b2")
 
-    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is FarOutcome.ENDED
+    assert _outcome(attrs.evolve(submission, folders=[other]))[0] is RemoteOutcome.ENDED
     assert (_root(submission) / "events").is_dir()
 
 
-def test_the_answer_is_kept_where_nobody_listens_any_more(submission: FarSubmission) -> None:
+def test_the_answer_is_kept_where_nobody_listens_any_more(submission: RemoteSubmission) -> None:
     text = submission_text(submission, _NONCE)
     reader, writer = os.pipe()
     os.close(reader)
@@ -169,13 +173,13 @@ def test_the_answer_is_kept_where_nobody_listens_any_more(submission: FarSubmiss
     assert answer.read_text().endswith("Submitted 17\n")
 
 
-def test_a_job_is_submitted_once_whoever_sends_it(submission: FarSubmission) -> None:
+def test_a_job_is_submitted_once_whoever_sends_it(submission: RemoteSubmission) -> None:
     _outcome(submission)
 
-    assert _outcome(submission)[0] is FarOutcome.TAKEN
+    assert _outcome(submission)[0] is RemoteOutcome.TAKEN
 
 
-def test_what_was_made_is_undone_if_another_attempt_is_taken(submission: FarSubmission) -> None:
+def test_what_was_made_is_undone_if_another_attempt_is_taken(submission: RemoteSubmission) -> None:
     root = _root(submission)
     _outcome(submission)
     second = _folder(root, {"intent.2.json": _INTENT, "run.2": _RUN}, is_new=False)
@@ -184,13 +188,13 @@ def test_what_was_made_is_undone_if_another_attempt_is_taken(submission: FarSubm
         _folder(root, {"intent.1.json": _INTENT}),
     )
 
-    assert _outcome(attrs.evolve(submission, folders=[second, new, taken]))[0] is FarOutcome.TAKEN
+    assert _outcome(attrs.evolve(submission, folders=[second, new, taken]))[0] is RemoteOutcome.TAKEN
     assert [it.name for it in (root / "jobs").iterdir()] == ["a1"]
     assert not list((root / "jobs" / "a1").glob("*.2*"))
     assert (root / "jobs" / "a1" / "run.1").exists()
 
 
-def test_a_later_attempt_is_made_once(submission: FarSubmission) -> None:
+def test_a_later_attempt_is_made_once(submission: RemoteSubmission) -> None:
     _outcome(submission)
     files = {"intent.2.json": _INTENT, "run.2": _RUN}
     second = attrs.evolve(
@@ -200,67 +204,67 @@ def test_a_later_attempt_is_made_once(submission: FarSubmission) -> None:
         answer="answer.2",
     )
 
-    assert [_outcome(second)[0] for _ in range(2)] == [FarOutcome.ENDED, FarOutcome.TAKEN]
+    assert [_outcome(second)[0] for _ in range(2)] == [RemoteOutcome.ENDED, RemoteOutcome.TAKEN]
     assert ((_root(submission) / "jobs" / "a1") / "run.1").exists()
 
 
 def test_what_cannot_be_written_down_is_not_submitted_and_leaves_nothing(
-    submission: FarSubmission, tmp_path: Path
+    submission: RemoteSubmission, tmp_path: Path
 ) -> None:
     files = {"intent.1.json": "", "no/such": ""}
     broken = attrs.evolve(submission, folders=[_folder(_root(submission), files)])
 
     outcome, result = _outcome(attrs.evolve(broken, command=Command(["touch", str(tmp_path / "ran")])))
 
-    assert outcome is FarOutcome.NOT_WRITTEN
+    assert outcome is RemoteOutcome.NOT_WRITTEN
     assert "no/such" in result.stderr
     assert not (_root(submission) / "jobs" / "a1").exists()
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_root_that_cannot_be_made_is_told(submission: FarSubmission, tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_made_is_told(submission: RemoteSubmission, tmp_path: Path) -> None:
     (tmp_path / "far side").write_text("a file")
 
-    assert _outcome(submission)[0] is FarOutcome.NOT_WRITTEN
+    assert _outcome(submission)[0] is RemoteOutcome.NOT_WRITTEN
 
 
 @pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
-def test_half_of_it_does_nothing(submission: FarSubmission, part: float) -> None:
+def test_half_of_it_does_nothing(submission: RemoteSubmission, part: float) -> None:
     text = submission_text(submission, _NONCE)
 
     result = _carried_out(submission, text[: int(len(text) * part)])
 
     assert not Path(submission.root).exists()
-    assert read_submission(result, _NONCE)[0] is FarOutcome.UNKNOWN
+    assert read_submission(result, _NONCE)[0] is RemoteOutcome.UNKNOWN
 
 
-def test_an_answer_that_is_cut_short_decides_nothing(submission: FarSubmission) -> None:
+def test_an_answer_that_is_cut_short_decides_nothing(submission: RemoteSubmission) -> None:
     whole = _carried_out(submission)
 
     for length in range(len(whole.stdout)):
         cut = attrs.evolve(whole, stdout=whole.stdout[:length])
-        assert read_submission(cut, _NONCE)[0] is FarOutcome.UNKNOWN
+        assert read_submission(cut, _NONCE)[0] is RemoteOutcome.UNKNOWN
 
 
-def test_a_hundred_thousand_lines_arrive_as_they_are(submission: FarSubmission) -> None:
+def test_a_hundred_thousand_lines_arrive_as_they_are(submission: RemoteSubmission) -> None:
     many = "".join(f'{{"line": {number}}}\n' for number in range(100_000))
 
     outcome, _ = _outcome(
         attrs.evolve(submission, folders=[_folder(_root(submission), {"intent.1.json": many})])
     )
 
-    assert outcome is FarOutcome.ENDED
+    assert outcome is RemoteOutcome.ENDED
     assert ((_root(submission) / "jobs" / "a1") / "intent.1.json").read_text() == many
 
 
-def test_several_are_written_down_for_one_command_or_none(submission: FarSubmission) -> None:
+def test_several_are_written_down_for_one_command_or_none(submission: RemoteSubmission) -> None:
     root = _root(submission)
     both = [_folder(root, {"intent.1.json": _INTENT}, job_id) for job_id in ("b1", "b2")]
     several = attrs.evolve(submission, folders=both)
 
-    assert _outcome(several)[0] is FarOutcome.ENDED
+    assert _outcome(several)[0] is RemoteOutcome.ENDED
     assert all((Path(it.path) / "intent.1.json").exists() for it in both)
     new = _folder(root, {"intent.1.json": _INTENT}, "b3")
-    assert _outcome(attrs.evolve(submission, folders=[new, both[1]]))[0] is FarOutcome.TAKEN
+    assert _outcome(attrs.evolve(submission, folders=[new, both[1]]))[0] is RemoteOutcome.TAKEN
     assert not Path(new.path).exists()
     assert Path(both[1].path).exists()

@@ -17,7 +17,7 @@ from jpsi.model.spec import JobSpec, StageIn, StageOut
 from jpsi_engine.runner import staging
 from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
 from jpsi_engine.runner.run import Run
-from jpsi_engine.spool.arrays import BLOCK, Place, read_link
+from jpsi_engine.spool.arrays import BLOCK, ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, read_claim, revoke
 from jpsi_engine.spool.spool import Spool
 from runners import PATH, SINGLE, shell_job
@@ -96,7 +96,7 @@ def test_each_element_runs_its_own_command_with_its_own_environment(elements: El
         assert elements.run(index) == index - 1
         assert elements.output(index) == f"{index - 1} job-{index}\n"
         assert f"job-{index}.1.exit.run.{index - 1}" in elements.left()
-        assert read_link(elements.spool.folder(f"job-{index}"), 1) == Place("x", index)
+        assert read_link(elements.spool.folder(f"job-{index}"), 1) == ArrayMember("x", index)
 
 
 def test_elements_may_differ_in_anything_that_a_spec_has(elements: Elements, tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi_engine.transfer.remote_staging import Carriage, far_plan, left, record, recorded, where
+from jpsi_engine.transfer.remote_staging import RemoteTransfer, far_plan, left, record, recorded, where
 from jpsi_engine.transfer.staging_plan import plan
 from runners import Ended, Place, shell_job
 
 
-def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[Carriage]]:
+def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[RemoteTransfer]]:
     """How a job ends whose files are carried, and what there is to be got after it."""
     planned = far_plan(plan(spec), str(place.folder), 1)
     for put in planned.puts:
@@ -34,7 +34,7 @@ def copy(source: str, target: str) -> None:
         shutil.copy(source, target)
 
 
-def numbers(carriages: Iterable[Carriage]) -> list[int]:
+def numbers(carriages: Iterable[RemoteTransfer]) -> list[int]:
     return [it.number for it in carriages]
 
 

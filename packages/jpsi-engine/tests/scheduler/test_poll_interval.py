@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi_engine.scheduler.poll_interval import QUIET_SECONDS, Poller
+from jpsi_engine.scheduler.poll_interval import QUIET_SECONDS, PollInterval
 
 
-def poller(jitter: float = 0.0) -> Poller:
-    return Poller(2.0, 30.0, lambda: jitter)
+def poller(jitter: float = 0.0) -> PollInterval:
+    return PollInterval(2.0, 30.0, lambda: jitter)
 
 
-def asked_until(poller: Poller, end: float) -> Iterator[float]:
+def asked_until(poller: PollInterval, end: float) -> Iterator[float]:
     """When a question is asked by somebody who always asks when it is due."""
     while (due := poller.due()) < end:
         yield due

@@ -18,11 +18,11 @@ from jpsi.contract.observation import Observation
 from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState
 from jpsi_engine.scheduler.backend import Backend
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.scheduler.poll_interval import Poller
-from jpsi_engine.scheduler.queue_poll import Asking, is_recent, serves
-from jpsi_engine.scheduler.shared_poll import Sharing
-from jpsi_engine.scheduler.snapshot import Answer
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.scheduler.poll_interval import PollInterval
+from jpsi_engine.scheduler.queue_poll import QueuePoll, is_recent, serves
+from jpsi_engine.scheduler.shared_poll import SharedPoll
+from jpsi_engine.scheduler.snapshot import Snapshot
 
 SHORTEST = 2.0
 LONGEST = 30.0
@@ -88,21 +88,21 @@ class Process:
     world: World
     name: str
     jitter: float
-    jobs: list[Tracked] = attrs.field(factory=list)
+    jobs: list[JobView] = attrs.field(factory=list)
     #: When it last knew more of each job than before.
     told: dict[str, float] = attrs.field(factory=dict)
     lists_all: bool = attrs.field(init=False)
-    poller: Poller = attrs.field(init=False)
-    asking: Asking = attrs.field(init=False)
+    poller: PollInterval = attrs.field(init=False)
+    asking: QueuePoll = attrs.field(init=False)
     is_asking: bool = False
     probes: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.lists_all = self.world.lists_all
-        self.poller = Poller(SHORTEST, LONGEST, lambda: self.jitter)
-        self.asking = Asking(cast("Backend", self), Sharing(self.world.root), self.poller)
+        self.poller = PollInterval(SHORTEST, LONGEST, lambda: self.jitter)
+        self.asking = QueuePoll(cast("Backend", self), SharedPoll(self.world.root), self.poller)
 
-    # What `Asking` wants of a backend.
+    # What `QueuePoll` wants of a backend.
 
     def system(self) -> str:
         return self.name
@@ -115,13 +115,13 @@ class Process:
 
     # What the rounds do.
 
-    def submit(self, native_id: str) -> Tracked:
+    def submit(self, native_id: str) -> JobView:
         """Submit a job and follow it."""
         self.world.known.add(native_id)
         return self.follow(native_id)
 
-    def follow(self, native_id: str) -> Tracked:
-        job = Tracked(native_id, native_id, 1, native_id, is_followed=True, since=self.world.now)
+    def follow(self, native_id: str) -> JobView:
+        job = JobView(native_id, native_id, 1, native_id, is_followed=True, since=self.world.now)
         self.jobs.append(job)
         self.poller.wanted(self.world.now)
         return job
@@ -129,10 +129,10 @@ class Process:
     def next(self) -> float:
         return float("inf") if self.is_asking or not self.jobs else self.poller.due()
 
-    def ask(self) -> Answer | None:
+    def ask(self) -> Snapshot | None:
         return self._hear(lambda jobs: self.asking.due(jobs, self.world.clock))
 
-    def info(self, job: Tracked) -> Answer | None:
+    def info(self, job: JobView) -> Snapshot | None:
         since = min(job.since, self.world.now)
         answer = self._hear(
             lambda jobs: self.asking.at_once(
@@ -145,7 +145,7 @@ class Process:
         assert answer is None or job.native_id in answer.seen, "a job that is there was called absent"
         return answer
 
-    def _hear(self, question: Callable[[list[Tracked]], Answer | None]) -> Answer | None:
+    def _hear(self, question: Callable[[list[JobView]], Snapshot | None]) -> Snapshot | None:
         jobs, self.is_asking = list(self.jobs), True
         try:
             answer = question(jobs)
@@ -230,7 +230,7 @@ def test_job_that_another_process_has_asked_for_in_vain_is_not_absent_when_it_is
     first, second = world.process(), world.process()
     first.submit("1")
     world.run_until(world.now + 60)
-    answer = Answer(begun=world.now - 1, ended=world.now, asked=frozenset({"1", "2"}), seen={"1": WAITING})
+    answer = Snapshot(begun=world.now - 1, ended=world.now, asked=frozenset({"1", "2"}), seen={"1": WAITING})
     first.asking._sharing.keep("it", answer)
 
     second.submit("2")
@@ -311,7 +311,7 @@ def test_process_for_which_the_others_cannot_ask_asks_for_itself(
 def test_lock_is_not_waited_for_longer_than_the_interval(world: World) -> None:
     process = world.process()
     process.submit("1")
-    sharing = Sharing(world.root)
+    sharing = SharedPoll(world.root)
     sharing.want("it", frozenset(), world.now, 60)
     start = world.now
 
@@ -384,7 +384,7 @@ def test_answer_at_once_waits_for_whoever_asks_no_longer_than_the_shortest_inter
     world.run_until(world.now + 60)
     start, before = world.now, len(world.questions)
 
-    with Sharing(world.root).turn():
+    with SharedPoll(world.root).turn():
         world.processes.remove(process)
         answer = process.info(job)
 
@@ -465,15 +465,15 @@ class played:  # noqa: N801  reads like a function
         self._stack.close()
 
 
-def job(native_id: str, since: float) -> Tracked:
-    return Tracked(native_id, native_id, 1, native_id, is_followed=True, since=since)
+def job(native_id: str, since: float) -> JobView:
+    return JobView(native_id, native_id, 1, native_id, is_followed=True, since=since)
 
 
-def answer(begun: float, *asked: str) -> Answer:
-    return Answer(begun=begun, ended=begun + 1, asked=frozenset(asked), seen={})
+def answer(begun: float, *asked: str) -> Snapshot:
+    return Snapshot(begun=begun, ended=begun + 1, asked=frozenset(asked), seen={})
 
 
-def cases() -> Iterator[tuple[Answer, list[Tracked], bool]]:
+def cases() -> Iterator[tuple[Snapshot, list[JobView], bool]]:
     yield answer(5, "1"), [job("1", 5), job("2", 4)], True
     yield answer(5, "1"), [job("1", 6), job("2", 4)], False
     yield attrs.evolve(answer(5), asked=None), [job("1", 5)], True
@@ -486,7 +486,7 @@ def cases() -> Iterator[tuple[Answer, list[Tracked], bool]]:
     ids=["one", "later one", "all", "all are later"],
 )
 def test_answer_serves_if_it_is_about_a_job_that_was_followed_by_then(
-    given_answer: Answer, jobs: list[Tracked], expected: bool
+    given_answer: Snapshot, jobs: list[JobView], expected: bool
 ) -> None:
     assert serves(given_answer, jobs) is expected
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from jpsi.contract.observation import Observation
 from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState
-from jpsi_engine.host.submit_queue import Full
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.scheduler.quota import Grant, Limits, Room, wave
-from jpsi_engine.scheduler.shared_poll import Sharing
-from jpsi_engine.spool.arrays import Place
+from jpsi_engine.host.submit_queue import QuotaReached
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, wave
+from jpsi_engine.scheduler.shared_poll import SharedPoll
+from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_testing.fake import FakeClock
 
 WAITS = Observation(state=JobState.QUEUED, word="W")
@@ -50,28 +50,28 @@ class Queue:
 class Program:
     def __init__(self, queue: Queue, limits: Mapping[str, float]) -> None:
         self.queue = queue
-        self.own: dict[str, Tracked] = {}
-        self.room = Room(
+        self.own: dict[str, JobView] = {}
+        self.room = Quota(
             "toy",
             Limits(**limits, shortest=2, longest=30),
             ask=queue.ask,
             system=lambda: "toy",
             own=lambda: list(self.own.values()),
-            sharing=Sharing(str(queue.root)),
+            sharing=SharedPoll(str(queue.root)),
             now=queue.clock,
         )
 
-    def look(self, wanted: int = 1) -> Grant | Full:
+    def look(self, wanted: int = 1) -> QuotaShare | QuotaReached:
         return self.room.look(wanted)
 
-    def granted(self, wanted: int = 1) -> Grant:
+    def granted(self, wanted: int = 1) -> QuotaShare:
         found = self.look(wanted)
-        assert isinstance(found, Grant), found
+        assert isinstance(found, QuotaShare), found
         return found
 
-    def full(self, wanted: int = 1) -> Full:
+    def full(self, wanted: int = 1) -> QuotaReached:
         found = self.look(wanted)
-        assert isinstance(found, Full), found
+        assert isinstance(found, QuotaReached), found
         return found
 
     def submit(self, *names: str, seen: Observation = WAITS) -> None:
@@ -83,8 +83,8 @@ class Program:
 
     def follow(self, *names: str, array: str | None = None) -> None:
         for index, name in enumerate(names, 1):
-            place = None if array is None else Place(array, index)
-            self.own[name] = Tracked(name, name, 1, name, place=place)
+            place = None if array is None else ArrayMember(array, index)
+            self.own[name] = JobView(name, name, 1, name, place=place)
 
     def end(self, *names: str) -> None:
         for name in names:
@@ -214,7 +214,7 @@ def test_it_is_asked_soon_once_an_own_job_has_ended(queue: Queue) -> None:
     asked = queue.asked
 
     program.end("1")
-    while isinstance(found := program.look(), Full):
+    while isinstance(found := program.look(), QuotaReached):
         queue.clock.advance(found.seconds)
 
     assert queue.asked == asked + 1
@@ -268,7 +268,7 @@ def test_own_jobs_that_run_count_once(queue: Queue) -> None:
 
 
 def test_what_somebody_else_has_left_is_passed_over(queue: Queue) -> None:
-    other = Sharing(str(queue.root))
+    other = SharedPoll(str(queue.root))
     other.want("toy", frozenset({"strange", "a/b/c", "a/1"}), queue.clock(), 600)
 
     assert queue.program(queued=3).granted(9).queued == 3
@@ -299,7 +299,7 @@ def test_what_is_being_submitted_may_run(queue: Queue) -> None:
 
 parts = st.lists(st.lists(st.integers(), min_size=1, max_size=6), max_size=6)
 grants = st.builds(
-    Grant,
+    QuotaShare,
     st.integers(1, 20) | st.just(float("inf")),
     st.integers(1, 20) | st.just(float("inf")),
 )
@@ -307,7 +307,7 @@ grants = st.builds(
 
 @given(parts, grants, st.booleans())
 def test_a_wave_is_no_more_than_was_granted_and_loses_no_job(
-    parts: list[list[int]], grant: Grant, can_limit: Any
+    parts: list[list[int]], grant: QuotaShare, can_limit: Any
 ) -> None:
     now, later = wave(parts, grant, can_limit=can_limit)
 

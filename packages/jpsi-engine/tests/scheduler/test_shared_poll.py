@@ -20,22 +20,22 @@ from hypothesis import strategies as st
 from jpsi.contract.observation import Observation
 from jpsi.model.states import JobState
 from jpsi_engine.host.procfs import boot_id
-from jpsi_engine.scheduler.shared_poll import Sharing
-from jpsi_engine.scheduler.snapshot import Answer, encode
+from jpsi_engine.scheduler.shared_poll import SharedPoll
+from jpsi_engine.scheduler.snapshot import Snapshot, encode
 
 SEEN = {"1": Observation(state=JobState.ACTIVE, word="RUNNING")}
-ANSWER = Answer(begun=10.0, ended=11.0, asked=frozenset({"1", "2"}), seen=SEEN)
+ANSWER = Snapshot(begun=10.0, ended=11.0, asked=frozenset({"1", "2"}), seen=SEEN)
 NOW = 12.0
 
 
 @pytest.fixture
-def sharing(tmp_path: Path) -> Sharing:
+def sharing(tmp_path: Path) -> SharedPoll:
     return joined(tmp_path)
 
 
-def joined(root: Path) -> Sharing:
+def joined(root: Path) -> SharedPoll:
     """One process more."""
-    sharing = Sharing(str(root))
+    sharing = SharedPoll(str(root))
     sharing.want("it", frozenset(), NOW, 1000)
     return sharing
 
@@ -51,13 +51,13 @@ def write(root: Path, content: Mapping[str, Any]) -> None:
 # ------------------------------------------------------------------------------------------ the answer
 
 
-def test_answer_is_read_by_another_process(tmp_path: Path, sharing: Sharing) -> None:
+def test_answer_is_read_by_another_process(tmp_path: Path, sharing: SharedPoll) -> None:
     sharing.keep("it", ANSWER)
 
     assert joined(tmp_path).last("it", NOW) == ANSWER
 
 
-def test_own_answer_is_not_read_again_unless_another_has_come(tmp_path: Path, sharing: Sharing) -> None:
+def test_own_answer_is_not_read_again_unless_another_has_come(tmp_path: Path, sharing: SharedPoll) -> None:
     sharing.keep("it", ANSWER)
 
     assert sharing.last("it", NOW) is ANSWER
@@ -67,11 +67,11 @@ def test_own_answer_is_not_read_again_unless_another_has_come(tmp_path: Path, sh
     assert sharing.last("it", NOW) == newer
 
 
-def test_there_is_none_before_the_first(sharing: Sharing) -> None:
+def test_there_is_none_before_the_first(sharing: SharedPoll) -> None:
     assert sharing.last("it", NOW) is None
 
 
-def test_answer_of_another_system_is_none(sharing: Sharing) -> None:
+def test_answer_of_another_system_is_none(sharing: SharedPoll) -> None:
     sharing.keep("another", ANSWER)
 
     assert sharing.last("it", NOW) is None
@@ -82,21 +82,21 @@ def test_answer_of_another_system_is_none(sharing: Sharing) -> None:
     [{"begun": 13.0}, {"ended": 13.0}, {"ended": 9.0}, {"begun": float("nan")}],
     ids=["begun in the future", "ended in the future", "ended before it was begun", "no time"],
 )
-def test_answer_of_an_impossible_time_is_none(sharing: Sharing, change: dict[str, Any]) -> None:
+def test_answer_of_an_impossible_time_is_none(sharing: SharedPoll, change: dict[str, Any]) -> None:
     sharing.keep("it", attrs.evolve(ANSWER, **change))
 
     assert sharing.last("it", NOW) is None
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, None, "3"])
-def test_answer_of_another_version_is_none(tmp_path: Path, sharing: Sharing, version: object) -> None:
+def test_answer_of_another_version_is_none(tmp_path: Path, sharing: SharedPoll, version: object) -> None:
     write(tmp_path, {"version": version, "system": "it", **encode(ANSWER)})
 
     assert sharing.last("it", NOW) is None
 
 
 @pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
-def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: Sharing, field: str) -> None:
+def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: SharedPoll, field: str) -> None:
     content = {"version": 3, "system": "it", **encode(ANSWER)}
     del content[field]
     write(tmp_path, content)
@@ -109,13 +109,13 @@ TEXT = json.dumps({"version": 3, "system": "it", **encode(ANSWER)}).encode()
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=50) | st.integers(0, len(TEXT) - 1).map(lambda length: TEXT[:length]))
-def test_torn_and_strange_answers_are_none(tmp_path: Path, sharing: Sharing, content: bytes) -> None:
+def test_torn_and_strange_answers_are_none(tmp_path: Path, sharing: SharedPoll, content: bytes) -> None:
     (folder(tmp_path) / "answer.json").write_bytes(content)
 
     assert sharing.last("it", NOW) is None
 
 
-def test_folder_that_was_removed_is_made_again(tmp_path: Path, sharing: Sharing) -> None:
+def test_folder_that_was_removed_is_made_again(tmp_path: Path, sharing: SharedPoll) -> None:
     shutil.rmtree(tmp_path / "asking")
     sharing.want("it", frozenset({"1"}), NOW, 10)
 
@@ -124,13 +124,13 @@ def test_folder_that_was_removed_is_made_again(tmp_path: Path, sharing: Sharing)
     assert joined(tmp_path).wanted("it", NOW) == {"1"}
 
 
-def test_answer_that_cannot_be_read_is_none(tmp_path: Path, sharing: Sharing) -> None:
+def test_answer_that_cannot_be_read_is_none(tmp_path: Path, sharing: SharedPoll) -> None:
     (folder(tmp_path) / "answer.json").mkdir()
 
     assert sharing.last("it", NOW) is None
 
 
-def test_answer_that_json_cannot_hold_is_not_shared(sharing: Sharing) -> None:
+def test_answer_that_json_cannot_hold_is_not_shared(sharing: SharedPoll) -> None:
     odd = Observation(state=None, word="w", details={"toy.x": object()})
 
     sharing.keep("it", attrs.evolve(ANSWER, seen={"1": odd}))
@@ -138,7 +138,7 @@ def test_answer_that_json_cannot_hold_is_not_shared(sharing: Sharing) -> None:
     assert sharing.last("it", NOW) is None
 
 
-def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, sharing: Sharing) -> None:
+def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, sharing: SharedPoll) -> None:
     sharing.keep("it", ANSWER)
     with sharing.turn():
         pass
@@ -161,7 +161,7 @@ def test_where_a_boot_has_no_name_nothing_is_shared(tmp_path: Path, monkeypatch:
 # -------------------------------------------------------------------------------------------- the lock
 
 
-def test_one_asks_at_a_time(tmp_path: Path, sharing: Sharing) -> None:
+def test_one_asks_at_a_time(tmp_path: Path, sharing: SharedPoll) -> None:
     other = joined(tmp_path)
 
     with sharing.turn() as first, other.turn() as second:
@@ -170,10 +170,10 @@ def test_one_asks_at_a_time(tmp_path: Path, sharing: Sharing) -> None:
         assert third
 
 
-def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, sharing: Sharing) -> None:
+def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, sharing: SharedPoll) -> None:
     program = (
-        "import sys; from jpsi_engine.scheduler.shared_poll import Sharing\n"
-        "with Sharing(sys.argv[1]).turn() as is_ours:\n"
+        "import sys; from jpsi_engine.scheduler.shared_poll import SharedPoll\n"
+        "with SharedPoll(sys.argv[1]).turn() as is_ours:\n"
         "    print(is_ours, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -189,7 +189,7 @@ def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, sharing: Shar
         assert is_ours
 
 
-def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, sharing: Sharing) -> None:
+def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, sharing: SharedPoll) -> None:
     reader, writer = os.pipe()
     with sharing.turn():
         child = os.fork()
@@ -207,7 +207,7 @@ def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, 
 
 
 def test_where_there_are_no_locks_nobody_is_waited_for(
-    sharing: Sharing, monkeypatch: pytest.MonkeyPatch
+    sharing: SharedPoll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(fd: int, operation: int) -> None:
         raise OSError(95, "Operation not supported")
@@ -232,7 +232,7 @@ def test_where_nothing_can_be_written_everything_is_as_if_alone(tmp_path: Path) 
 # ---------------------------------------------------------------------------------------- what is wanted
 
 
-def test_jobs_of_all_processes_are_wanted(tmp_path: Path, sharing: Sharing) -> None:
+def test_jobs_of_all_processes_are_wanted(tmp_path: Path, sharing: SharedPoll) -> None:
     joined(tmp_path).want("it", frozenset({"1"}), NOW, 10)
     joined(tmp_path).want("it", frozenset({"2", "3"}), NOW, 10)
     joined(tmp_path).want("another", frozenset({"4"}), NOW, 10)
@@ -240,13 +240,13 @@ def test_jobs_of_all_processes_are_wanted(tmp_path: Path, sharing: Sharing) -> N
     assert sharing.wanted("it", NOW) == {"1", "2", "3"}
 
 
-def test_what_a_process_wants_itself_it_need_not_be_told(sharing: Sharing) -> None:
+def test_what_a_process_wants_itself_it_need_not_be_told(sharing: SharedPoll) -> None:
     sharing.want("it", frozenset({"1"}), NOW, 10)
 
     assert sharing.wanted("it", NOW) == set()
 
 
-def test_last_word_of_a_process_counts(tmp_path: Path, sharing: Sharing) -> None:
+def test_last_word_of_a_process_counts(tmp_path: Path, sharing: SharedPoll) -> None:
     other = joined(tmp_path)
     other.want("it", frozenset({"1"}), NOW, 10)
     other.want("it", frozenset({"2"}), NOW, 10)
@@ -254,7 +254,9 @@ def test_last_word_of_a_process_counts(tmp_path: Path, sharing: Sharing) -> None
     assert sharing.wanted("it", NOW) == {"2"}
 
 
-def test_process_that_was_not_heard_of_is_forgotten_with_its_files(tmp_path: Path, sharing: Sharing) -> None:
+def test_process_that_was_not_heard_of_is_forgotten_with_its_files(
+    tmp_path: Path, sharing: SharedPoll
+) -> None:
     other = joined(tmp_path)
     other.want("it", frozenset({"1"}), NOW, 10)
     (folder(tmp_path) / f"{other._name}.7.new").touch()
@@ -266,7 +268,7 @@ def test_process_that_was_not_heard_of_is_forgotten_with_its_files(tmp_path: Pat
     assert sharing.wanted("it", NOW + 12) == {"1"}
 
 
-def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sharing: Sharing) -> None:
+def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sharing: SharedPoll) -> None:
     other = joined(tmp_path)
     other.want("it", frozenset({"1"}), NOW, 10)
     file = folder(tmp_path) / f"{other._name}.json"
@@ -279,7 +281,7 @@ def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sha
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 3}', '{"version": 3, "until": "x"}'])
-def test_strange_word_disturbs_nobody(tmp_path: Path, sharing: Sharing, content: str) -> None:
+def test_strange_word_disturbs_nobody(tmp_path: Path, sharing: SharedPoll, content: str) -> None:
     (folder(tmp_path) / "0123456789abcdef.json").write_text(content)
     joined(tmp_path).want("it", frozenset({"1"}), NOW, 10)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jpsi.contract.observation import Observation
 from jpsi.model.states import JobState, Reason
-from jpsi_engine.scheduler.snapshot import Answer, compared, decode, encode
+from jpsi_engine.scheduler.snapshot import Snapshot, compared, decode, encode
 
 REFUSED = (AttributeError, LookupError, TypeError, ValueError)
 
@@ -41,7 +41,7 @@ observations = st.builds(
     details=st.dictionaries(texts, texts | st.integers() | st.booleans(), max_size=3),
 )
 answers = st.builds(
-    Answer,
+    Snapshot,
     begun=st.floats(0, 1e9),
     ended=st.floats(0, 1e9),
     asked=st.none() | st.frozensets(texts, max_size=4),
@@ -55,7 +55,7 @@ json_values = st.recursive(
 
 
 @given(answers)
-def test_answer_comes_back_from_json_as_it_was(answer: Answer) -> None:
+def test_answer_comes_back_from_json_as_it_was(answer: Snapshot) -> None:
     assert decode(json.loads(json.dumps(encode(answer)))) == answer
 
 
@@ -78,7 +78,7 @@ def test_every_field_of_an_observation_is_told() -> None:
         details={"slurm.reason": "r"},
     )
 
-    plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": full}))
+    plain = encode(Snapshot(begun=1, ended=2, asked=None, seen={"1": full}))
 
     assert plain["said"][0].keys() == {field.name for field in attrs.fields(Observation)}
 
@@ -86,7 +86,7 @@ def test_every_field_of_an_observation_is_told() -> None:
 def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
     one, other = Observation(state=None, word="a"), Observation(state=None, word="b")
 
-    plain = encode(Answer(begun=1, ended=2, asked=None, seen={"1": one, "2": other, "3": one}))
+    plain = encode(Snapshot(begun=1, ended=2, asked=None, seen={"1": one, "2": other, "3": one}))
 
     assert len(plain["said"]) == 2
     seen = decode(plain).seen
@@ -95,7 +95,7 @@ def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
 
 
 @given(answers, answers)
-def test_compared_answer_says_the_same(answer: Answer, before: Answer) -> None:
+def test_compared_answer_says_the_same(answer: Snapshot, before: Snapshot) -> None:
     assert compared(answer, before) == answer
 
 
@@ -104,7 +104,7 @@ def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> 
         waits, ended = (Observation(state=state, word="w") for state in (JobState.QUEUED, JobState.COMPLETED))
         return {"1": waits, "2": waits, "3": ended}
 
-    before, answer = (Answer(begun=it, ended=it, asked=None, seen=told()) for it in (1, 2))
+    before, answer = (Snapshot(begun=it, ended=it, asked=None, seen=told()) for it in (1, 2))
 
     found = compared(answer, before)
 
@@ -150,7 +150,7 @@ def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> 
 
 
 def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:
-    answer = Answer(begun=5, ended=6, asked=frozenset({"1"}), seen={})
+    answer = Snapshot(begun=5, ended=6, asked=frozenset({"1"}), seen={})
 
     assert answer.tells_of("1", 5)
     assert not answer.tells_of("1", 5.1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jpsi_engine.spool.arrays import ArrayFiles, Place, _line_starts, adopt, read_link
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, _line_starts, adopt, read_link
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import json_values
 
@@ -65,7 +65,7 @@ def test_what_is_written_is_read(
     for index, spec in enumerate(specs, 1):
         expected = {**COMMON, **own[index - 1], "spec": {**COMMON["spec"], **spec}, "count": len(specs)}
         assert array.content(index) == expected
-        assert spool.arrays.read_element(Place("x", index)) == expected
+        assert spool.arrays.read_element(ArrayMember("x", index)) == expected
 
 
 def test_an_array_that_was_cut_short_while_it_was_written_is_none(spool: Spool) -> None:
@@ -123,12 +123,12 @@ def test_an_array_is_revoked_once_and_then_over(spool: Spool) -> None:
 def test_the_folder_of_an_element_tells_what_was_asked_for(spool: Spool) -> None:
     write(spool)
 
-    spool.adopt("job2", 1, Place("x", 2))
-    spool.adopt("job2", 1, Place("x", 2))
+    spool.adopt("job2", 1, ArrayMember("x", 2))
+    spool.adopt("job2", 1, ArrayMember("x", 2))
 
     intent = spool.last_intent("job2")
     assert intent is not None
-    assert (intent.attempt, intent.native_id, intent.place) == (1, None, Place("x", 2))
+    assert (intent.attempt, intent.native_id, intent.place) == (1, None, ArrayMember("x", 2))
     assert intent.content["spec"] == {"executable": "/bin/sh", "name": "n", "arguments": ["2"]}
     assert intent.content["directory"] == "/d2"
 
@@ -137,18 +137,18 @@ def test_one_attempt_is_made_by_itself_or_in_an_array(spool: Spool) -> None:
     """Two processes may submit the same job at the same time."""
     for job_id in ("job1", "job2"):
         os.close(spool.prepare(job_id, 1, {"id": job_id}, "exit 1\n"))
-    spool.enrol("job1", 2, Place("x", 1))
+    spool.enrol("job1", 2, ArrayMember("x", 1))
     os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
 
     with pytest.raises(FileExistsError):
         spool.prepare("job1", 2, {"id": "job1"}, "exit 1\n")
     with pytest.raises(FileExistsError):
-        spool.enrol("job2", 2, Place("x", 2))
+        spool.enrol("job2", 2, ArrayMember("x", 2))
     with pytest.raises(FileExistsError):
-        spool.enrol("job1", 2, Place("y", 1))
+        spool.enrol("job1", 2, ArrayMember("y", 1))
 
     assert not spool.has_intent("job1", 2)
-    assert spool.places("job1") == {2: Place("x", 1)}
+    assert spool.places("job1") == {2: ArrayMember("x", 1)}
 
 
 def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:
@@ -156,7 +156,7 @@ def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:
     write(spool)
     before = _line_starts.cache_info().misses
 
-    found = [spool.arrays.read_element(Place("x", index)) for index in (3, 1, 2, 3, 4, 5)]
+    found = [spool.arrays.read_element(ArrayMember("x", index)) for index in (3, 1, 2, 3, 4, 5)]
 
     assert [it and it["id"] for it in found] == ["job3", "job1", "job2", "job3", None, None]
     assert _line_starts.cache_info().misses == before + 1
@@ -164,7 +164,7 @@ def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:
 
 def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: Spool) -> None:
     write(spool)
-    spool.adopt("job2", 1, Place("x", 2))
+    spool.adopt("job2", 1, ArrayMember("x", 2))
 
     os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
 
@@ -183,10 +183,10 @@ def test_a_link_that_is_odd_is_none(tmp_path: Path, text: str) -> None:
 
 
 def test_a_link_is_written_once(tmp_path: Path) -> None:
-    adopt(str(tmp_path / "job"), 1, Place("x", 1))
-    adopt(str(tmp_path / "job"), 1, Place("y", 2))
+    adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1))
+    adopt(str(tmp_path / "job"), 1, ArrayMember("y", 2))
 
-    assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
+    assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
 
 
 @pytest.mark.parametrize("text", ["", "x", "x one\n"])
@@ -194,9 +194,9 @@ def test_a_link_that_was_cut_short_is_written_anew(tmp_path: Path, text: str) ->
     Path(tmp_path / "job").mkdir()
     Path(tmp_path / "job" / "array.1").write_text(text)
 
-    assert not adopt(str(tmp_path / "job"), 1, Place("x", 1))
+    assert not adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1))
 
-    assert read_link(str(tmp_path / "job"), 1) == Place("x", 1)
+    assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
 
 
 @pytest.mark.parametrize(

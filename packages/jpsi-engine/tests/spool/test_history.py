@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jpsi.model.plain_values import encode_status
 from jpsi.model.states import JobState, JobStatus
-from jpsi_engine.spool.history import Past
+from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.job_records import JobRecord
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE
 from jpsi_engine.verdict.marker_verdict import CANCEL, Stop
@@ -57,7 +57,7 @@ WRITTEN = st.builds(
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WRITTEN, st.none() | st.sampled_from([frozenset(), frozenset({7}), EVERY_FAILURE]), st.booleans())
 def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gone: bool) -> None:
-    past = Past(written, codes)
+    past = JobHistory(written, codes)
 
     history = past.history
 
@@ -76,7 +76,7 @@ def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows
         job_id="a", attempt=1, intent={"time": NOW.isoformat()}, native_id="17", markers=[], stop=stop
     )
 
-    past = Past(written, frozenset())
+    past = JobHistory(written, frozenset())
 
     assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, "its end was asked for")
 
@@ -96,12 +96,14 @@ def test_a_job_has_not_ended_before_its_files_are_here() -> None:
         awaits_files=True,
     )
 
-    past = Past(written, frozenset())
+    past = JobHistory(written, frozenset())
 
     assert past.status.state is JobState.ACTIVE
     assert past.remark(is_gone=False) == (
         "it ended with exit code 0; its output is being brought, or waits to be"
     )
-    told = Past(attrs.evolve(written, brought="staging out a: 1 bytes of 2 bytes"), frozenset())
+    told = JobHistory(attrs.evolve(written, brought="staging out a: 1 bytes of 2 bytes"), frozenset())
     assert (told.remark(is_gone=False) or "").endswith("or waits to be; staging out a: 1 bytes of 2 bytes")
-    assert Past(attrs.evolve(written, awaits_files=False), frozenset()).status.state is JobState.COMPLETED
+    assert (
+        JobHistory(attrs.evolve(written, awaits_files=False), frozenset()).status.state is JobState.COMPLETED
+    )

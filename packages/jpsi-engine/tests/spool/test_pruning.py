@@ -11,7 +11,7 @@ import pytest
 
 from jpsi.model.plain_values import encode_status
 from jpsi_engine.spool import spool as module
-from jpsi_engine.spool.arrays import Place
+from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.pruning import prune
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import exited_at_all, never_ran
@@ -186,7 +186,7 @@ def array(
 def end(spool: Spool, *job_ids: str) -> None:
     """Let jobs have ended, and be consumed."""
     for job_id in job_ids:
-        spool.adopt(job_id, 1, Place("x", int(job_id[-1])))
+        spool.adopt(job_id, 1, ArrayMember("x", int(job_id[-1])))
         Path(spool.folder(job_id), f"{job_id}.1.exit.run.0").touch()
 
 
@@ -282,7 +282,7 @@ def test_a_job_that_went_on_in_another_array_stays_when_the_first_goes(spool: Sp
     spool.arrays.give_up("x", "it did not answer")
     array(spool, "y", 2)
     for number in (1, 2, 3):
-        spool.enrol(f"job{number}", 2, Place("y", number))
+        spool.enrol(f"job{number}", 2, ArrayMember("y", number))
 
     assert left(spool, 31) == {"y", "job1", "job2", "job3"}
 
@@ -292,7 +292,7 @@ def test_an_end_in_a_later_array_stays_while_that_array_does(spool: Spool) -> No
     array(spool, "x", 1, ("job1",))
     spool.arrays.revoke("x")
     array(spool, "y", 2, ("job1", "job2"))
-    spool.enrol("job1", 2, Place("y", 1))
+    spool.enrol("job1", 2, ArrayMember("y", 1))
     Path(spool.folder("job1"), "job1.2.exit.run.0").touch()
 
     assert left(spool, 31) == {"y", "job1"}

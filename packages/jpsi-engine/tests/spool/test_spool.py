@@ -18,7 +18,7 @@ from jpsi.model.errors import ConfigError
 from jpsi.model.plain_values import encode_status
 from jpsi_engine.host import files as files_module
 from jpsi_engine.host.files import is_transient
-from jpsi_engine.spool.arrays import Place
+from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.claims import REVOKED
 from jpsi_engine.spool.roots import LAYOUT
 from jpsi_engine.spool.spool import Claim, Intent, Spool
@@ -276,19 +276,19 @@ def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
     before = files(spool)
 
     with pytest.raises(FileExistsError):
-        spool.enrol("a1", 2, Place("array", 7))
+        spool.enrol("a1", 2, ArrayMember("array", 7))
 
     assert files(spool) == before
 
 
 def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
     make(spool)
-    spool.enrol("a1", 2, Place("one", 1))
+    spool.enrol("a1", 2, ArrayMember("one", 1))
 
     with pytest.raises(FileExistsError):
-        spool.enrol("a1", 2, Place("other", 1))
+        spool.enrol("a1", 2, ArrayMember("other", 1))
 
-    assert spool.last_place("a1") == Place("one", 1)
+    assert spool.last_place("a1") == ArrayMember("one", 1)
     spool.leave("a1", 2)
     assert spool.last_attempt("a1") == 1
 
@@ -756,7 +756,9 @@ def test_markers_that_cannot_be_moved_are_told_all_the_same(
 def test_marker_of_a_job_without_folder_makes_one_where_that_is_known(spool: Spool) -> None:
     touch(spool.events, EXIT)
 
-    found = spool.collect(["a1"], only_new=True, enter=lambda job_id: spool.adopt(job_id, 1, Place("x", 1)))
+    found = spool.collect(
+        ["a1"], only_new=True, enter=lambda job_id: spool.adopt(job_id, 1, ArrayMember("x", 1))
+    )
 
     assert told(found) == {"a1": [EXIT]}
 

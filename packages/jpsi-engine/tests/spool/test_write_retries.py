@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from jpsi_engine.spool.write_retries import Unwritten
+from jpsi_engine.spool.write_retries import WriteRetries
 
 READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS))
 
@@ -33,17 +33,17 @@ def disk() -> Disk:
 
 
 @pytest.fixture
-def unwritten(monkeypatch: pytest.MonkeyPatch) -> Unwritten:
+def unwritten(monkeypatch: pytest.MonkeyPatch) -> WriteRetries:
     """One that tries again when a test says so."""
-    monkeypatch.setattr(Unwritten, "_start", lambda self: True)
-    return Unwritten("/work")
+    monkeypatch.setattr(WriteRetries, "_start", lambda self: True)
+    return WriteRetries("/work")
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [it.getMessage() for it in caplog.records if it.levelno >= logging.WARNING]
 
 
-def test_what_can_be_written_is_written_at_once(unwritten: Unwritten, disk: Disk) -> None:
+def test_what_can_be_written_is_written_at_once(unwritten: WriteRetries, disk: Disk) -> None:
     disk.error = None
 
     unwritten.write("a", lambda: disk.write("a"))
@@ -51,7 +51,7 @@ def test_what_can_be_written_is_written_at_once(unwritten: Unwritten, disk: Disk
     assert disk.written == ["a"]
 
 
-def test_what_could_not_be_written_is_written_once_it_can_be(unwritten: Unwritten, disk: Disk) -> None:
+def test_what_could_not_be_written_is_written_once_it_can_be(unwritten: WriteRetries, disk: Disk) -> None:
     for name in ("a", "b"):
         unwritten.write(name, lambda name=name: disk.write(name))
 
@@ -64,7 +64,7 @@ def test_what_could_not_be_written_is_written_once_it_can_be(unwritten: Unwritte
 
 
 def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
-    unwritten: Unwritten, disk: Disk, caplog: pytest.LogCaptureFixture
+    unwritten: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
         unwritten.write(name, lambda name=name: disk.write(name))
@@ -80,7 +80,7 @@ def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
 
 
 def test_another_write_that_succeeds_ends_what_nothing_waits_for(
-    unwritten: Unwritten, disk: Disk, caplog: pytest.LogCaptureFixture
+    unwritten: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     unwritten.failed(READ_ONLY)
     unwritten.succeeded()
@@ -97,7 +97,7 @@ def test_child_of_a_fork_writes_what_its_parent_does_not_know_of(
 ) -> None:
     started: list[str] = []
     monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
-    unwritten = Unwritten("/work")
+    unwritten = WriteRetries("/work")
 
     # as after a fork, no thread of an earlier write is alive
     for name in ("a", "b"):
@@ -106,7 +106,7 @@ def test_child_of_a_fork_writes_what_its_parent_does_not_know_of(
     assert started == ["jpsi-write-again"] * 2
 
 
-def test_the_last_word_on_something_counts(unwritten: Unwritten, disk: Disk) -> None:
+def test_the_last_word_on_something_counts(unwritten: WriteRetries, disk: Disk) -> None:
     unwritten.write("a", lambda: disk.write("old"))
     unwritten.write("a", lambda: disk.write("new"))
     disk.error = None
@@ -116,7 +116,7 @@ def test_the_last_word_on_something_counts(unwritten: Unwritten, disk: Disk) -> 
     assert disk.written == ["new"]
 
 
-def test_what_was_removed_meanwhile_is_not_waited_for(unwritten: Unwritten, disk: Disk) -> None:
+def test_what_was_removed_meanwhile_is_not_waited_for(unwritten: WriteRetries, disk: Disk) -> None:
     unwritten.write("a", lambda: disk.write("a"))
     disk.error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi_engine.transfer.chunk_size import Pace
+from jpsi_engine.transfer.chunk_size import ChunkSize
 
 
 @pytest.mark.parametrize(("seconds", "size"), [(0.001, 1 << 24), (0.5, 1 << 20), (60, 1 << 16)])
 def test_the_size_follows_the_time_that_pieces_take(seconds: float, size: int) -> None:
-    pace = Pace()
+    pace = ChunkSize()
 
     for _ in range(20):
         pace.took(pace.size, seconds)
@@ -18,7 +18,7 @@ def test_the_size_follows_the_time_that_pieces_take(seconds: float, size: int) -
 
 
 def test_the_end_of_a_file_tells_nothing_of_how_quick_it_is() -> None:
-    pace = Pace()
+    pace = ChunkSize()
 
     pace.took(100, 0.001)
 

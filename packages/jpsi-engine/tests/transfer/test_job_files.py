@@ -21,9 +21,9 @@ from jpsi_engine.host.local_transport import LocalTransport
 from jpsi_engine.transfer import checksums, remote_commands, remote_shell
 from jpsi_engine.transfer.copy import SMALL
 from jpsi_engine.transfer.job_files import open_job_files
-from jpsi_engine.transfer.local_files import FilesHere
+from jpsi_engine.transfer.local_files import LocalFiles
 from jpsi_engine.transfer.part_files import append, complete, opened_part, part_of
-from jpsi_engine.transfer.remote_files import FarFiles
+from jpsi_engine.transfer.remote_files import RemoteFiles
 from jpsi_testing import ElsewhereTransport
 
 _HOSTILE = [
@@ -84,7 +84,7 @@ def far(elsewhere: Elsewhere) -> JobFiles:
 
 @pytest.fixture(params=["here", "far"])
 def files(request: pytest.FixtureRequest, far: JobFiles) -> JobFiles:
-    return far if request.param == "far" else FilesHere()
+    return far if request.param == "far" else LocalFiles()
 
 
 @pytest.fixture
@@ -165,9 +165,9 @@ def test_where_the_files_are_follows_from_the_transport(elsewhere: Elsewhere) ->
         is_local = False
 
     assert isinstance(elsewhere, BytesTransport)
-    assert isinstance(open_job_files(elsewhere), FarFiles)
-    assert isinstance(open_job_files(LocalTransport()), FilesHere)
-    assert isinstance(open_job_files(Shared()), FilesHere)  # type: ignore[arg-type]  # it has no other
+    assert isinstance(open_job_files(elsewhere), RemoteFiles)
+    assert isinstance(open_job_files(LocalTransport()), LocalFiles)
+    assert isinstance(open_job_files(Shared()), LocalFiles)  # type: ignore[arg-type]  # it has no other
 
 
 def test_a_tree_comes_back_as_it_was(files: JobFiles, tree: Path, tmp_path: Path) -> None:

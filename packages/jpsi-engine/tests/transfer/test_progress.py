@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jpsi.model.staging_progress import StagingProgress
-from jpsi_engine.transfer.progress import Telling
+from jpsi_engine.transfer.progress import ProgressReport
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from jpsi_engine.transfer.progress import Telling
 def test_it_is_told_once_a_second_and_at_the_end(times: list[float], told: list[int]) -> None:
     said: list[StagingProgress] = []
     clock = iter([0.0, *times])
-    telling = Telling(said.append, "a", is_in=True, now=lambda: next(clock))
+    telling = ProgressReport(said.append, "a", is_in=True, now=lambda: next(clock))
 
     for done, _ in enumerate(times, 1):
         telling(done, len(times))

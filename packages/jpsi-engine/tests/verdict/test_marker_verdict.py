@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 from jpsi_engine.verdict.exit_phases import CANCEL, TIMEOUT
-from jpsi_engine.verdict.marker_verdict import Gone, Stop, conclude, from_ns
+from jpsi_engine.verdict.marker_verdict import ProcessEnd, Stop, conclude, from_ns
 from jpsi_engine.verdict.markers import Marker, parse
 
 COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
@@ -33,15 +33,15 @@ def stop(why: str = CANCEL) -> Stop:
     return Stop(why, START)
 
 
-def gone(wait_status: int | None = None, at: int = 9) -> Gone:
-    return Gone(START + timedelta(seconds=at), wait_status)
+def gone(wait_status: int | None = None, at: int = 9) -> ProcessEnd:
+    return ProcessEnd(START + timedelta(seconds=at), wait_status)
 
 
-def exited(code: int) -> Gone:
+def exited(code: int) -> ProcessEnd:
     return gone(code << 8)
 
 
-def killed(number: int, *, dumped: bool = False) -> Gone:
+def killed(number: int, *, dumped: bool = False) -> ProcessEnd:
     return gone(number | (0x80 if dumped else 0))
 
 
@@ -150,7 +150,7 @@ VERDICTS = {
 def test_verdict(
     markers: list[Marker],
     stopped: Stop | None,
-    is_gone: Gone | None,
+    is_gone: ProcessEnd | None,
     verdict: tuple[JobState, int | None, Reason | None, Evidence] | None,
 ) -> None:
     status = conclude(markers, stopped, is_gone)
@@ -174,7 +174,7 @@ ATTACHED = {
 @pytest.mark.parametrize(("stopped", "is_gone", "verdict"), ATTACHED.values(), ids=ATTACHED)
 def test_verdict_on_a_process_without_runner(
     stopped: Stop | None,
-    is_gone: Gone | None,
+    is_gone: ProcessEnd | None,
     verdict: tuple[JobState, int | None, Reason | None, Evidence] | None,
 ) -> None:
     status = conclude([], stopped, is_gone, has_runner=False)
@@ -195,7 +195,7 @@ def test_what_of_staging_failed_is_told_in_metadata(what: str, stopped: Stop | N
 
 @given(markers, stops, gones)
 def test_verdict_does_not_depend_on_the_order_of_the_markers(
-    markers: list[Marker], stopped: Stop | None, is_gone: Gone | None
+    markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None
 ) -> None:
     verdicts = {repr(conclude(list(order), stopped, is_gone)) for order in itertools.permutations(markers)}
 
@@ -211,7 +211,7 @@ def test_verdict_is_the_same_whatever_holds_the_markers() -> None:
 @pytest.mark.clause("state-metadata")
 @given(markers, stops, gones, st.booleans())
 def test_verdict_is_final_and_names_its_evidence(
-    markers: list[Marker], stopped: Stop | None, is_gone: Gone | None, has_runner: bool
+    markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None, has_runner: bool
 ) -> None:
     status = conclude(markers, stopped, is_gone, has_runner=has_runner)
 
@@ -225,7 +225,7 @@ def test_verdict_is_final_and_names_its_evidence(
 
 @given(markers, stops, gones, st.booleans())
 def test_completed_is_never_concluded_without_code_0(
-    markers: list[Marker], stopped: Stop | None, is_gone: Gone | None, has_runner: bool
+    markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None, has_runner: bool
 ) -> None:
     status = conclude(markers, stopped, is_gone, has_runner=has_runner)
 
@@ -245,7 +245,7 @@ def test_job_that_was_told_to_end_is_not_over_while_its_processes_are_there(
 
 @given(markers, stops, gones)
 def test_verdict_never_changes_when_the_process_is_found_gone_after_it(
-    markers: list[Marker], stopped: Stop | None, is_gone: Gone | None
+    markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None
 ) -> None:
     before = conclude(markers, stopped, None)
 

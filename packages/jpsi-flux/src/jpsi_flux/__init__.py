@@ -1,4 +1,4 @@
-"""Flux for jpsi: what jpsi-core must say to Flux, and what Flux's answers mean. Nothing here acts."""
+"""The Flux backend of jpsi: it renders Flux commands and parses their output. It runs no command itself."""
 
 from .config import FluxConfig
 

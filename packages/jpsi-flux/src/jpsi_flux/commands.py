@@ -1,4 +1,4 @@
-"""The one form that every command has: the instance of Flux that it is for."""
+"""Builds command lines for the configured Flux instance."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from jpsi.plugin import Command, Site
 
 
 def command(site: Site, *argv: str, stdin: str | None = None, unset: Iterable[str] = ()) -> Command:
-    """The command, for the instance that is configured."""
+    """Return a command with the environment of the configured Flux instance."""
     uri = site.config.uri
     return Command(argv, stdin=stdin, unset=unset, environment={} if uri is None else {"FLUX_URI": uri})

@@ -1,4 +1,4 @@
-"""What Flux offers, and what can be set for the executor `flux`."""
+"""The configuration of the executor `flux`, and the capabilities of Flux."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import attrs
 
 from jpsi.plugin import BatchConfig, Capabilities, DependencyKind, hookimpl
 
-# The forms of FLUX_URI that flux-environment(7) has
+# The forms of FLUX_URI in flux-environment(7)
 _URI = re.compile(r"(?:local|ssh)://[^\s]+\Z")
-# Each is an open file until its id is known, and four such commands run at a time.
+# Each job is an open file until its id is known, and four such commands run at a time.
 _JOBS_PER_SUBMISSION = 100
-# A thousand take 0.3 s, a hundred 0.13 s.
+# A query for a thousand jobs takes 0.3 s, one for a hundred 0.13 s.
 _IDS_PER_QUERY = 1000
 
 
@@ -24,27 +24,27 @@ def _uri(_instance: object, _attribute: object, value: str | None) -> None:
 
 @attrs.frozen(slots=True, kw_only=True)
 class FluxConfig(BatchConfig):
-    """What can be set for the executor `flux`, besides what every batch system has."""
+    """The settings of the executor `flux`, in addition to those of every batch system."""
 
-    #: The Flux instance that jobs are sent to, as in `FLUX_URI`; None is the one that the environment
-    #: leads to. Job ids mean something in one instance only, so that each wants a target of its own.
+    #: The Flux instance that receives the jobs, as in `FLUX_URI`; None is the instance of the environment.
+    #: Job ids are valid within one instance only, so that each instance needs its own target.
     uri: str | None = attrs.field(default=None, validator=_uri)
-    #: Whether Flux is listened to while jobs are followed, where it tells of them by itself.
+    #: True if jpsi follows Flux's event stream while it monitors jobs, where Flux offers one.
     events: bool = True
 
 
 @hookimpl
 def config_class() -> type[BatchConfig]:
-    """The class."""
+    """Return the class of this executor's configuration."""
     return FluxConfig
 
 
 @hookimpl
 def capabilities() -> Capabilities:
-    """What Flux offers."""
+    """Return the capabilities of Flux."""
     return Capabilities(
         default_launcher="flux",
-        # A job that is an instance of its own knows itself by the latter, since Flux 0.71.
+        # Since Flux 0.71, a job that is its own instance has its id in the second variable.
         id_variable="FLUX_JOB_ID FLUX_ENCLOSING_ID",
         ids_per_query=_IDS_PER_QUERY,
         dependencies=frozenset(DependencyKind),

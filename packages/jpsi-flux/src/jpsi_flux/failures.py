@@ -1,4 +1,4 @@
-"""What it means for a job that its submission failed: whether Flux may have the job nonetheless."""
+"""Classifies failures of submissions, above all whether Flux may have accepted the job nonetheless."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from .submission import printed_ids
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
 
-# What `flux submit`, `bulksubmit` and `batch` say, in the order in which it is looked for; what stands in
-# no line is AMBIGUOUS. Errors of the client and of the broker have the same exit code and, with `flux batch`,
-# the same form. Texts are those of flux-core 0.58 and 0.88.
+# Messages of `flux submit`, `bulksubmit` and `batch`; the first that matches decides, and a message that is
+# not listed is AMBIGUOUS. Errors of the client and of the broker have the same exit code and, with `flux
+# batch`, the same form. The texts are from flux-core 0.58 and 0.88.
 _TEXTS = (
-    # Nothing was sent, and never will be from here.
+    # The client sent nothing, and a retry on this machine will not succeed.
     ("Unable to connect to Flux: Unable to find connector", _PERMANENT),
     ("Unable to connect to Flux: Permission denied", _PERMANENT),
     ("Unable to connect to Flux: Invalid argument", _PERMANENT),
-    # The instance is not there, or not yet.
+    # The instance is not running, or not yet.
     ("Unable to connect to Flux", _TRANSIENT),
-    # Job submission is closed, or the part of Flux that takes jobs is not loaded.
+    # Job submission is disabled, or Flux's module for it is not loaded.
     ("job submission to ", _TRANSIENT),
     ("job submission is disabled", _TRANSIENT),
     ("Function not implemented", _TRANSIENT),
-    # The job is somebody else's, or not signed as this instance wants it.
+    # The instance belongs to another user, or requires another signature of the job.
     ("signer=", _PERMANENT),
     # The broker refuses this job: EPERM, EINVAL and EOVERFLOW.
     ("[Errno 1] ", _INVALID),
     ("[Errno 22] ", _INVALID),
     ("[Errno 75] ", _INVALID),
-    # The same through `flux batch`.
+    # The broker refuses this job, in the messages of `flux batch`.
     ("unsatisfiable request", _INVALID),
     ("Invalid queue", _INVALID),
     ("is not a valid queue", _INVALID),
@@ -43,7 +43,7 @@ _TEXTS = (
     ("host constraint", _INVALID),
     ("invalid jobspec", _INVALID),
     ("only the instance owner", _INVALID),
-    # The client does not understand what it is asked.
+    # The client does not understand an option or a value.
     ("unrecognized arguments", _INVALID),
     ("invalid Flux standard duration", _INVALID),
     ("duration must ", _INVALID),
@@ -68,8 +68,8 @@ _ERRORS = SubmitErrors(
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
-    """What a failed submission means."""
-    # of several jobs that are refused alike it is said as often
+    """Return what a failed submission means for the job and for a retry."""
+    # Flux repeats the message for each of several refused jobs
     said = "".join(dict.fromkeys(result.stderr.splitlines(keepends=True)))
     failure = _ERRORS.failure(attrs.evolve(result, stderr=said))
     return attrs.evolve(failure, kind=_AMBIGUOUS) if any(printed_ids(result)) else failure

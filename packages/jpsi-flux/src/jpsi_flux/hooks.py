@@ -1,4 +1,4 @@
-"""The executor `flux`: its hooks, each from the module that knows the answer."""
+"""The hook implementations of the executor `flux`, collected from the modules of this package."""
 
 from .config import capabilities, config_class
 from .convert import read_script

@@ -1,7 +1,7 @@
-"""The spellings that the id of a Flux job has.
+"""Converts the spellings of a Flux job id into a decimal number and back.
 
-Flux prints an id as `ƒ...` or `f...`, by the locale of whoever asks, and takes it in these forms and others.
-Here it is a decimal number, which Flux takes as well and which is the same everywhere.
+Flux prints an id as `ƒ...` or `f...`, depending on the locale of the command, and accepts these forms and
+others. jpsi uses the decimal number, which Flux accepts too and which does not depend on the locale.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import re
 
 from jpsi.plugin import hookimpl
 
-#: RFC 19: what F58 begins with, or a plain f, and its digits.
+#: RFC 19: the first character of F58 (or a plain f), and below its digits.
 HOOKED = "\N{LATIN SMALL LETTER F WITH HOOK}"
 DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _F58 = re.compile(rf"[f{HOOKED}]([{DIGITS}]+)\Z")
 _DECIMAL = re.compile(r"[0-9]+\Z")
 _HEX = re.compile(r"0x([0-9a-f]+)\Z", re.IGNORECASE)
-# dothex, and the directory of the job in the key-value store
+# dothex, and the job's directory in the key-value store
 _DOTTED = re.compile(r"(?:job\.)?([0-9a-f]{4}(?:\.[0-9a-f]{4}){3})\Z", re.IGNORECASE)
 _LARGEST = 0xFFFF_FFFF_FFFF_FFFF
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """An id as a decimal number.
+    """Return the id as a decimal number.
 
     >>> {canonical_id(it) for it in ("f4JWpL1vw", "0x6a17f000000", "job.0000.06a1.7f00.0000")}
     {'7290690207744'}
 
     Raises:
-        ValueError: it is none; or one of words or emoji, for which Flux's dictionary is needed.
+        ValueError: the text is no id, or an id of words or emoji, which only Flux can convert.
     """
     number = _number(native_id)
     if number is None or number > _LARGEST:
@@ -40,7 +40,7 @@ def canonical_id(native_id: str) -> str:
 
 
 def f58(native_id: str) -> str:
-    """A decimal id as Flux's commands print it where there is ASCII alone.
+    """Return a decimal id in the form that Flux's commands print in an ASCII locale.
 
     >>> f58("7290690207744")
     'f4JWpL1vw'

@@ -1,4 +1,4 @@
-"""The custom attributes `flux.<option>`: which options of Flux a user may set past jpsi, and how."""
+"""Checks the custom attributes `flux.<option>`, Flux options that users set directly."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ CUSTOM = CustomOptions(
         "wrap": "the job's command is JobSpec.executable",
     },
     repeated={"dependency", "setattr"},
-    # Flux 0.58 takes the beginning of an option's name for the option.
+    # Flux 0.58 accepts abbreviations of option names.
     abbreviated=(),
 )

@@ -1,4 +1,4 @@
-"""What Flux's words for the state of a job mean."""
+"""Maps Flux's job states and exceptions to the states and reasons of jpsi."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from jpsi.plugin import JobState, Reason
 
-# flux-jobs(1), JOB STATUS: the field `status`, which is the state until a job is INACTIVE, and its result
-# from then on.
+# flux-jobs(1), JOB STATUS: the field `status`, which is the state until the job is INACTIVE, and then its
+# result.
 STATES: Mapping[str, JobState] = {
     "DEPEND": JobState.QUEUED,
     "PRIORITY": JobState.QUEUED,
@@ -20,8 +20,8 @@ STATES: Mapping[str, JobState] = {
     "TIMEOUT": JobState.FAILED,
 }
 
-# RFC 21, exceptions: the types by which Flux itself ends a job. Other types are its users' to choose; what
-# `exec` means is told by its note.
+# RFC 21, exceptions: the types with which Flux itself ends a job. Users may raise other types; the meaning of
+# `exec` follows from its note.
 EXCEPTIONS: Mapping[str, Reason] = {
     "alloc": Reason.LAUNCH,
     "cancel": Reason.CANCELLED,
@@ -29,8 +29,8 @@ EXCEPTIONS: Mapping[str, Reason] = {
     "prolog": Reason.LAUNCH,
     "timeout": Reason.TIMEOUT,
 }
-# What stands in the note of an exception `exec`, of flux-core 0.58 and 0.88. Others tell what the job did, as
-# that it called PMI_Abort, or that a process of it failed.
+# Texts in the note of an exception `exec`, from flux-core 0.58 and 0.88. Other notes describe what the job
+# did, for example that it called PMI_Abort or that one of its processes failed.
 EXEC_NOTES: Mapping[str, Reason] = {
     "node failure": Reason.NODE_FAIL,
     "lost contact with job shell": Reason.NODE_FAIL,

@@ -1,4 +1,4 @@
-"""Grid Engine for jpsi: what jpsi-core must say to it, and what its answers mean. Nothing here acts."""
+"""The Grid Engine backend of jpsi: it renders commands and parses their output. It runs no command itself."""
 
 from .config import GridEngineConfig
 

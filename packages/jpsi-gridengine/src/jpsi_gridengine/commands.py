@@ -1,4 +1,4 @@
-"""The one form that every call of a Grid Engine command has: its environment."""
+"""Builds the command lines of Grid Engine with a clean environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from jpsi.plugin import Command
 
-#: Grid Engine prints local time without saying which.
+#: By default Grid Engine prints local times without their zone.
 UNIVERSAL_TIME = {"TZ": "UTC0"}
 
 
@@ -17,7 +17,7 @@ def gridengine(
     unset: Iterable[str] = (),
     environment: Mapping[str, str] = UNIVERSAL_TIME,
 ) -> Command:
-    """The command that calls a program of Grid Engine's."""
-    # They choose debugging output, which goes where answers are expected.
+    """Return the command that calls one of Grid Engine's programs."""
+    # These variables turn on debugging output, which would mix with the command's output.
     misleading = ("SGE_DEBUG_LEVEL", "SGE_ND")
     return Command([program, *arguments], stdin=stdin, unset=(*misleading, *unset), environment=environment)

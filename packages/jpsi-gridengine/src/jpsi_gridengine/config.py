@@ -1,4 +1,4 @@
-"""What can be set for the executor `gridengine`."""
+"""The configuration of the executor `gridengine`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import attrs
 
 from jpsi.plugin import BatchConfig, hookimpl
 
-#: Stands in the name of a parallel environment for the number of slots that it gives on each node.
+#: The placeholder, in the name of a parallel environment, for its number of slots per node.
 SLOTS = "{slots}"
 
-# sge_types(5) of 8.1.9, object_name; a blank or a comma would begin another request
+# sge_types(5) of 8.1.9, object_name; a blank or a comma would start another request
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*\Z")
 _LIST = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*(,[A-Za-z_][A-Za-z0-9_.+-]*)*\Z")
 
@@ -32,26 +32,26 @@ def _resources(_instance: object, attribute: attrs.Attribute[Any], value: str | 
 
 @attrs.frozen(slots=True, kw_only=True)
 class GridEngineConfig(BatchConfig):
-    """What can be set for the executor `gridengine`, besides what every batch system has."""
+    """The settings of the executor `gridengine`, in addition to those of every batch system."""
 
-    #: The parallel environment for jobs of several processes (`qconf -spl` lists those of a site). `{slots}`
-    #: in it stands for the slots on each node, where a site has one for each number, as in `mpi-{slots}`;
-    #: only then can a job say how its processes are spread over nodes.
+    #: The parallel environment for jobs with several processes (`qconf -spl` lists those of a site). If the
+    #: site has one for each number of slots per node, `{slots}` stands for that number, as in `mpi-{slots}`;
+    #: only then can a job choose its number of nodes or processes per node.
     parallel_environment: str | None = attrs.field(default=None, validator=_environment)
-    #: The parallel environment whose slots are all on one node (its `allocation_rule` is `$pe_slots`).
+    #: The parallel environment with all slots on one node (its `allocation_rule` is `$pe_slots`).
     node_environment: str | None = attrs.field(default=None, validator=_environment)
-    #: The resource that a job's memory is asked for by, in shares for each slot; or several with commas
-    #: between them, such as `mem_free,h_vmem`.
+    #: The resource with which jpsi requests memory, per slot; or several resources separated by commas, such
+    #: as `mem_free,h_vmem`.
     memory_resource: str = attrs.field(default="mem_free", validator=_resources)
-    #: The resource that counts GPUs, in shares for each slot.
+    #: The resource that counts GPUs, per slot.
     gpu_resource: str | None = attrs.field(default=None, validator=_resources)
-    #: The resource by which a job has its nodes to itself.
+    #: The resource that gives a job exclusive use of its nodes.
     exclusive_resource: str = attrs.field(default="exclusive", validator=_resources)
-    #: Whether Grid Engine may run a job again after a node has failed; None is the site's own rule.
+    #: True if Grid Engine may rerun a job after a node failed; None leaves it to the site's rule.
     requeue: bool | None = None
 
 
 @hookimpl
 def config_class() -> type[BatchConfig]:
-    """The class."""
+    """Return the class of this executor's configuration."""
     return GridEngineConfig

@@ -1,4 +1,4 @@
-"""What it means for a job that qsub failed: whether Grid Engine may have the job nonetheless."""
+"""Classifies failures of qsub, above all whether Grid Engine may have accepted the job nonetheless."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from jpsi.plugin.kit import SubmitErrors
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
 
-# What qsub says, in the order in which it is looked for. Texts are those of qsub and sge_qmaster of 8.1.9;
-# what stands in no line is AMBIGUOUS.
+# Messages of qsub; the first that matches decides. The texts are from qsub and sge_qmaster of 8.1.9; a
+# message that is not listed is AMBIGUOUS.
 _TEXTS = (
-    # The request was sent, and no answer came.
+    # qsub sent the request and got no answer.
     ("failed receiving gdi request", _AMBIGUOUS),
     ("Error reading answer list from qmaster", _AMBIGUOUS),
-    # Nothing was sent.
+    # qsub sent nothing.
     ("unable to send message to qmaster", _TRANSIENT),
     ("failed sending gdi request", _TRANSIENT),
     ("SGE_ROOT", _PERMANENT),
-    # The master, or a site's own rules (jsv(1)), refused it for now.
+    # The master, or a site's own rules (jsv(1)), refused the job for now; a retry may succeed.
     ("jobs are allowed per user", _TRANSIENT),
     ("jobs are allowed per cluster", _TRANSIENT),
     ("rejected temporarily", _TRANSIENT),
     ("temporarily rejected job", _TRANSIENT),
     ("couldn't be written", _TRANSIENT),
     ("can't be written", _TRANSIENT),
-    # The master refuses everything from here.
+    # The master refuses every job of this user or this machine.
     ("is not a submit host", _PERMANENT),
     ("is neither submit nor admin host", _PERMANENT),
     ("is not allowed to submit jobs", _PERMANENT),
@@ -49,7 +49,7 @@ _TEXTS = (
 _ERRORS = SubmitErrors(
     command="qsub",
     texts=_TEXTS,
-    # qsub itself, of an option or a value that it does not understand; nothing was sent.
+    # qsub itself did not understand an option or a value, and sent nothing.
     own_codes={2, 7},
     own_words=("qsub: ",),
     noise=r"\A(Unable to run job: |qsub: )+| Exiting\.\Z",
@@ -58,5 +58,5 @@ _ERRORS = SubmitErrors(
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
-    """What a failed qsub means."""
+    """Return what a failed qsub means for the job and for a retry."""
     return _ERRORS.failure(result)

@@ -1,4 +1,4 @@
-"""The native ids of Grid Engine jobs, of arrays and of their tasks."""
+"""The native ids of Grid Engine jobs, arrays and array tasks."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Sequence
 from jpsi.plugin import hookimpl
 from jpsi.plugin.kit import IdForm, write_indices
 
-# A job, or a task of an array. Anything else is a pattern for names, with which qdel would end other jobs.
+# A job or an array task. qdel takes any other text as a pattern for names, and would end other jobs.
 _IDS = IdForm("Grid Engine", r"[1-9][0-9]{0,9}(\.[1-9][0-9]{0,9})?")
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """The id, if it is one."""
+    """Return the id in its canonical form; raise ValueError if it is none."""
     return _IDS.canonical(native_id)
 
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
-    """The ids of tasks of an array."""
+    """Return the native ids of an array's tasks with these indices."""
     return [f"{native_id}.{index}" for index in indices]
 
 
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
-    """The arrays of those that are tasks of one."""
+    """Return the array of each native id that is an array task; other ids are left out."""
     return {native_id: number_of(native_id) for native_id in native_ids if "." in native_id}
 
 
 def number_of(native_id: str) -> str:
-    """The number of a job, which all tasks of an array have in common.
+    """Return the number of a job, which all tasks of an array share.
 
     >>> number_of("17.3"), number_of("17")
     ('17', '17')
@@ -39,7 +39,7 @@ def number_of(native_id: str) -> str:
 
 
 def compress_ids(native_ids: Sequence[str]) -> list[str]:
-    """As few words as name these jobs.
+    """Return the fewest arguments that name these jobs; an array needs one per range of tasks.
 
     >>> compress_ids(["17.1", "18", "17.3", "17.2", "17.9"])
     ['18', '17.1-3', '17.9']
@@ -50,6 +50,6 @@ def compress_ids(native_ids: Sequence[str]) -> list[str]:
         if is_task:
             tasks.setdefault(array, []).append(int(index))
     single = [native_id for native_id in native_ids if "." not in native_id]
-    # behind a comma would be another job
+    # a comma would separate two jobs
     runs = ((array, write_indices(indices).split(",")) for array, indices in tasks.items())
     return single + [f"{array}.{run}" for array, words in runs for run in words]

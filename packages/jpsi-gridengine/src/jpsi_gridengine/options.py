@@ -1,4 +1,4 @@
-"""Options of qsub: those that are attributes of a job, and those that users may set past jpsi."""
+"""Names the qsub options that are attributes of a job, and checks those that users set directly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from jpsi.plugin import CustomOptions, JobSpec
 
-#: The options whose value is that of an attribute of the job, with its name.
+#: Options whose value is one of the job's attributes, with the attribute's name.
 NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "ar": "reservation_id"}
 #: sge_submit(1) of 8.1.9, OPTIONS.
 CUSTOM = CustomOptions(
@@ -41,26 +41,26 @@ CUSTOM = CustomOptions(
     repeated={"ac", "l"},
     dependency="hold_jid",
 )
-# The one option of two words: a parallel environment, and how many slots; no range, as the number of a job's
-# processes does not vary
+# The value of -pe, the only option with two arguments: a parallel environment and the slots. It may be no
+# range, as the number of a job's processes is fixed.
 _ENVIRONMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_.+-]*) ([1-9][0-9]*)")
 _NOTHING_SUBMITTED = frozenset({"p", "v"})
 
 
 def spelled(option: str, value: str | None) -> tuple[str, str | None]:
-    """An option and its value; `pe` with its first word, so that the blank between the two is not quoted."""
+    """Return an option and its value; the first word of `pe` joins the option, so that no blank is quoted."""
     words = _ENVIRONMENT.fullmatch(value or "") if option == "pe" else None
     return (option, value) if words is None else (f"pe {words[1]}", words[2])
 
 
 def own_slots(spec: JobSpec) -> int | None:
-    """How many slots a user's own parallel environment gives the job, if there is one."""
+    """Return the slots that the user's custom attribute `pe` requests; None if it is not set."""
     words = _ENVIRONMENT.fullmatch(str(CUSTOM.of(spec).get("pe")))
     return None if words is None else int(words[2])
 
 
 def value_problems(spec: JobSpec) -> Iterator[str]:
-    """What is wrong with the values of custom attributes, one sentence each."""
+    """Yield one sentence for each custom attribute with an invalid value."""
     custom = CUSTOM.of(spec)
     if custom.get("w") in _NOTHING_SUBMITTED:
         yield f"custom attribute gridengine.w cannot be {custom['w']}: it submits nothing"

@@ -1,4 +1,4 @@
-"""What the letters mean that Grid Engine puts together to the state of a job."""
+"""Maps Grid Engine's job states, which are combinations of letters, to those of jpsi."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from jpsi.plugin import JobState, Meaning, Reason
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
-# qstat(1) of 8.1.9, OUTPUT FORMATS: the status of the job. `z`, for ended jobs, tells no more of them than
-# that they have ended, and is not asked for.
+# qstat(1) of 8.1.9, OUTPUT FORMATS: the status of the job. `z`, for ended jobs, says nothing about how they
+# ended, and jpsi does not query it.
 _LETTERS = frozenset("dEhqrRsStTw")
 
-# In this order: a job in an error state is also waiting, one that is deleted also running. sge_status(5) of
-# 8.1.9 lists what comes together.
+# The first letter found decides: a job in an error state is also waiting, a deleted one also running.
+# sge_status(5) of 8.1.9 lists the combinations.
 _MEANINGS = (
     (
         "E",
@@ -35,7 +35,7 @@ _MEANINGS = (
 
 
 def meaning(letters: str) -> Meaning | None:
-    """What a state says; None if one of its letters is unknown.
+    """Return the meaning of a state; None if one of its letters is unknown.
 
     >>> meaning("dr").state, meaning("Eqw").reason, meaning("XYZ")
     (<JobState.ACTIVE: 'ACTIVE'>, <Reason.LAUNCH: 'launch'>, None)

@@ -1,1 +1,1 @@
-"""Workflows in YAML, as JobSpec NG writes them, on every batch system."""
+"""Workflows in YAML, as JobSpec NG defines them, on every batch system."""

@@ -1,7 +1,7 @@
-"""Runs what is inside of an allocation, to its end: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
+"""Runs the inside of an allocation to its end: `python -m jpsi_jobspec.group_run RUN ENTRY LIFE`.
 
-It needs nobody outside. What happens is in a journal of its own, so that whoever begins again after it was
-killed goes on from there. When it is to end, it ends what runs, and runs what cleans up.
+It needs no process outside of the allocation. It keeps a journal of its own, so that a new process goes on
+after this one was killed. When it is to end, it ends what runs, and then runs the tasks that clean up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def main(path: str, entry_id: str, life: str) -> int:
     Args:
         path: the folder of the run.
         entry_id: the group.
-        life: what no other start of the allocation's job is called; it begins with the time of that.
+        life: an id of this start of the allocation's job, unlike that of any other; it begins with the time
+            of the start.
     """
     run = read_run(Path(path))
     allocation = next(it for it in run.plan.entries if it.id == entry_id)
@@ -49,7 +50,7 @@ def main(path: str, entry_id: str, life: str) -> int:
         journal.cancel(why=CANCELLED if run.is_unwanted(entry_id) else why)
 
     journal = inner_journal(run.path, allocation)
-    # one whose keeper is gone is at work for a while
+    # a process whose keeper has died is still at work for a while
     with journal.held(is_waiting=True):
         journal = inner_journal(run.path, allocation)
         is_restarted = begin_life(journal, life, is_wanted=not run.is_unwanted(entry_id))
@@ -65,7 +66,7 @@ def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool
     launcher = "" if len(nodes) == 1 else JobExecutor(target).system.capabilities.default_launcher
     with open_executor(allocation, nodes, launcher, journal.work) as executor:
         capacity = Capacity(allocation, nodes, can_span=any(spanning(allocation)))
-        # what is watched inside is watched outside, with nothing between
+        # the output of watched tasks is shown outside as well, without lines of this process in between
         is_watched = any(it.is_watched for it in flatten(allocation))
         told = _keep_quiet if is_watched else _tell
         Driver(journal, executor, told, capacity, is_restarted=is_restarted, show=_show).run()
@@ -74,7 +75,7 @@ def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool
 
 
 def _nodes(allocation: Entry) -> tuple[int, ...]:
-    """How many slots there are on each node."""
+    """Return the number of slots on each node."""
     file = os.environ.get("JPSI_NODEFILE")
     names = Path(file).read_text(encoding="utf-8").split() if file else []
     nodes = slots_of_nodes(allocation.shape or ONE_SLOT, names)
@@ -89,12 +90,12 @@ def _tell(entry: Entry, state: JobState) -> None:
 
 
 def _keep_quiet(_: Entry, __: JobState) -> None:
-    """Write nothing of the state of an entry."""
+    """Write nothing about the state of an entry."""
 
 
 def _show(data: bytes, stream: str) -> None:
-    """Write what a task has written, as output of the group."""
-    # a full disk, or nobody who reads it, is no reason to end the group
+    """Write the output of a task as output of the group."""
+    # a full disk, or a pipe that no process reads, is no reason to end the group
     with contextlib.suppress(OSError):
         file = sys.stdout if stream == "stdout" else sys.stderr
         file.buffer.write(data)

@@ -1,7 +1,8 @@
-"""The job of an allocation, `python -m jpsi_jobspec.inside RUN ENTRY`: has its inside run to the end.
+"""The job of an allocation, `python -m jpsi_jobspec.inside RUN ENTRY`: keeps its inside running.
 
-What runs the inside may be killed, as by a node that runs out of memory; it is started again then, and goes
-on where it was. It learns that this process is gone by the end of its input.
+It starts a process that runs the inside. Something may kill that, such as a node that runs out of memory; the
+job starts it again then, and it goes on where it was. The process notices by the end of its standard input
+that the job is gone.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import sys
 import time
 from types import FrameType
 
-# How often what runs the inside is started, as something may kill it each time.
+# How often the process that runs the inside is started, as it may be killed each time.
 _MOST_STARTS = 20
 _TOLD_BY = {signal.SIGTERM, signal.SIGINT}
 _SIGNAL_BASE = 128
 
 
 def main(path: str, entry_id: str) -> int:
-    """Have one entry of a run be run inside, and return the exit code of the group."""
-    # no other start of this job has the same; it begins with when its time began
+    """Have the inside of one entry of a run run to its end, and return the exit code of the group."""
+    # no other start of this job has the same id; it begins with the time of the start
     life = f"{time.time()} {socket.gethostname()} {os.getpid()}"
     command = [sys.executable, "-m", "jpsi_jobspec.group_run", path, entry_id, life]
     keeper = _Keeper()
@@ -38,14 +39,14 @@ def main(path: str, entry_id: str) -> int:
 
 
 class _Keeper:
-    """Keeps one process, and hands on to it that it is to end."""
+    """The keeper of one process, to which it forwards signals to end."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_told = False
 
     def run(self, command: list[str]) -> int:
-        # it lets signals in once it knows what to do with them
+        # the process unblocks signals once it has handlers for them
         signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
         with subprocess.Popen(command, stdin=subprocess.PIPE) as self._process:  # noqa: S603  ours
             if self._is_told:

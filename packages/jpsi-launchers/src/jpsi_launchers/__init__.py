@@ -1,1 +1,1 @@
-"""Launchers for jpsi, each a module of hooks that turn a spec into lines of shell. Nothing here acts."""
+"""The launchers of jpsi, one module of hooks each, which render a spec into shell lines. They run nothing."""

@@ -27,7 +27,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
 
 # aprun(1), Cray S-2496
 def _options(layout: ProcessLayout) -> Iterator[str]:
-    # Otherwise it adds how long the processes ran to their output.
+    # Without -q aprun appends the run time of the processes to their output.
     yield "-q"
     yield from ("-n", str(layout.processes))
     if layout.per_node is not None:

@@ -1,4 +1,4 @@
-"""The launcher `flux`: runs the job's processes with `flux run`, in the Flux instance that the job sees."""
+"""The launcher `flux`: runs the job's processes with `flux run`, in the job's Flux instance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _options(layout: ProcessLayout) -> Iterator[str]:
         yield f"--gpus-per-task={layout.gpus}"
         yield "--setopt=gpu-affinity=per-task"
     yield "--setopt=cpu-affinity=per-task"
-    # Otherwise Flux ends the job half a minute after the first process has ended, or never if that failed.
+    # By default Flux ends the job half a minute after the first process ends, or never if that one failed.
     yield "--setopt=exit-timeout=none"
     yield "--setopt=exit-on-error"
     # standard input is for rank 0

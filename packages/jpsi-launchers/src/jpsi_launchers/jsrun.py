@@ -25,7 +25,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
     ]
 
 
-# Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process is a resource set of its own
+# Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process gets its own resource set
 def _options(layout: ProcessLayout) -> Iterator[str]:
     cores = layout.cores or 1
     yield f"--nrs={layout.processes}"
@@ -34,7 +34,7 @@ def _options(layout: ProcessLayout) -> Iterator[str]:
     yield f"--gpu_per_rs={layout.gpus}"
     if layout.per_node is not None:
         yield f"--rs_per_host={layout.per_node}"
-    # All cores of the set: by default a process may use one.
+    # Bind to all cores of the set; by default a process may use one.
     yield f"--bind=packed:{cores}"
-    # Neighbouring ranks are neighbours: by default they go round.
+    # Place neighbouring ranks together; by default jsrun distributes them round-robin.
     yield "--launch_distribution=packed"

@@ -1,6 +1,6 @@
-"""The lines of shell that run processes with the launcher of an MPI: `mpirun` or `mpiexec`.
+"""Renders the shell lines that run processes with an MPI's `mpirun` or `mpiexec`.
 
-Which MPI that is, is only known where the job runs, so the lines find out.
+The lines detect the kind of MPI when the job runs, as it is known only on the job's nodes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _RANK_VARIABLES = (
 
 
 def rank_variables() -> Sequence[str]:
-    """What Open MPI, Hydra (MPICH, MVAPICH) and Intel MPI give each process."""
+    """Return the variables that Open MPI, Hydra (MPICH, MVAPICH) and Intel MPI set for each process."""
     return _RANK_VARIABLES
 
 
 def lines(program: str, layouts: Sequence[ProcessLayout]) -> Sequence[ShellLine]:
-    """The lines that start the processes of all kinds of slots with this program."""
+    """Return the lines that start the processes of all components with this program."""
     return list(_lines(program, layouts))
 
 
 def _lines(program: str, layouts: Sequence[ProcessLayout]) -> Iterator[ShellLine]:
     processes = sum(it.processes for it in layouts)
-    # of several kinds each has its own number, and no option says that
+    # several components may differ in their cores, which no option can express
     cores = layouts[0].cores if len(layouts) == 1 else None
     yield from need_program(program)
     if len(layouts) > 1:
@@ -56,7 +56,7 @@ def _lines(program: str, layouts: Sequence[ProcessLayout]) -> Iterator[ShellLine
     yield from _UNDER_WATCH
 
 
-# sbatch(1), HETEROGENEOUS JOBS: what is started from the first component has no way to the others but srun's.
+# sbatch(1), HETEROGENEOUS JOBS: from the first component, only srun can start processes on the others.
 _SEVERAL = shell(
     """\
 if [ -n "${SLURM_HET_SIZE-}" ]; then
@@ -115,7 +115,7 @@ _mpi_has_cores() {
 }"""
 )
 
-# What --version says: Open MPI 4 `mpirun (Open MPI) 4.1.4` (Debian: `(OpenRTE)`), 5 the same; Hydra
+# The output of --version: Open MPI 4 `mpirun (Open MPI) 4.1.4` (Debian: `(OpenRTE)`), 5 the same; Hydra
 # `HYDRA build details:`; Intel MPI `Intel(R) MPI Library for Linux* OS, Version 2021.19`.
 _CASES = shell(
     """\

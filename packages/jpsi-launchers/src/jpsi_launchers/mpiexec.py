@@ -1,4 +1,4 @@
-"""The launcher `mpiexec`: runs the processes with the `mpiexec` that the job finds, whichever MPI's it is."""
+"""The launcher `mpiexec`: runs the processes with the `mpiexec` on the job's PATH, of any MPI."""
 
 from __future__ import annotations
 

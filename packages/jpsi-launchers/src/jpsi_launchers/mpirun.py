@@ -1,4 +1,4 @@
-"""The launcher `mpirun`: runs the processes with the `mpirun` that the job finds, whichever MPI's it is."""
+"""The launcher `mpirun`: runs the processes with the `mpirun` on the job's PATH, of any MPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher `multiple`: runs the command several times at once, on the node where the script runs."""
+"""The launcher `multiple`: runs several copies of the command at once, on the node of the job script."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
     ]
 
 
-# By rank, not by time: which rank failed first is not known to a POSIX shell, and chance would decide.
+# The exit code depends on ranks, not on time: a POSIX shell cannot tell which rank failed first.
 _LINES = shell(
     """\
 export JPSI_SIZE

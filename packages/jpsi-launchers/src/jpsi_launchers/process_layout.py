@@ -1,4 +1,4 @@
-"""What a spec says about the processes to start, as far as it says it."""
+"""Derives the layout of a job's processes from its spec, for the launchers."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from jpsi.plugin import JobSpec, ResourceSpecV1, components, node_count, resourc
 
 @attrs.frozen(slots=True, kw_only=True)
 class ProcessLayout:
-    """How many processes there are, and what each of them gets.
+    """The number of processes of a job or component, and the resources of each.
 
-    None is what the user left open: there the batch system has decided, and the launcher must not.
+    None means that the user left a value open: the batch system has chosen it, and the launcher must not set
+    it.
     """
 
     processes: int
     nodes: int | None
-    #: The largest number of processes on a node, where the user has given that or the number of nodes.
+    #: The largest number of processes on a node, if the user gave that or the number of nodes.
     per_node: int | None
-    #: The same where the user has given that, and the batch system has been told.
+    #: The processes per node, only if the user gave them; the batch system then has them too.
     told_per_node: int | None
     cores: int | None
     gpus: int
 
     @property
     def is_uneven(self) -> bool:
-        """Whether the last of the nodes has less processes than the first."""
+        """True if the last node has fewer processes than the first."""
         each = self.told_per_node or self.per_node or self.processes
         return self.processes != (self.nodes or 1) * each
 
     @classmethod
     def of(cls, spec: JobSpec) -> ProcessLayout:
-        """The layout of a valid spec whose slots are of one kind."""
+        """Return the layout of a valid spec with one component."""
         return cls._of(resources(spec))
 
     @classmethod
     def of_each(cls, spec: JobSpec) -> list[ProcessLayout]:
-        """The layouts of all kinds of slots of a valid spec, in their order."""
+        """Return the layouts of all components of a valid spec, in their order."""
         return [cls._of(it) for it in components(spec.resources)]
 
     @classmethod
     def _of(cls, given: ResourceSpecV1) -> ProcessLayout:
-        # A number of processes alone may end up on any number of nodes.
+        # Without more than a number of processes, the number of nodes is open.
         nodes = node_count(given)
         return cls(
             processes=given.computed_process_count,

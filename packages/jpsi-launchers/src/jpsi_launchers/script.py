@@ -1,6 +1,6 @@
 """The launcher `script`: runs the launcher script of PSI/J that the custom attribute `script.path` names.
 
-Those that start several processes want to be told how many, before the command: `script.takes_count`.
+Scripts that start several processes take their number before the command: `script.takes_count`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import aprun, flux, jsrun, mpi, multiple, srun
 _SYSTEM = "script"
 _PATH = "path"
 _COUNT = "takes_count"
-# What such a script uses to start processes, nobody knows.
+# A script may use any launcher to start processes.
 _ANY = (mpi, aprun, flux, jsrun, multiple, srun)
 
 

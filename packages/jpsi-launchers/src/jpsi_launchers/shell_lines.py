@@ -1,4 +1,4 @@
-"""Lines of shell that several launchers need."""
+"""Shell lines that several launchers use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from jpsi.plugin import ShellLine
 
 
 def shell(text: str) -> list[ShellLine]:
-    """The lines of a text that is shell already."""
+    """Return the lines of a shell text."""
     return [ShellLine(it) for it in text.splitlines()]
 
 
-#: Makes a word of the command that is a colon pass launchers to which a colon ends the command.
+#: Protects arguments that are a colon from launchers that take a colon for the end of the command.
 HIDE_COLONS = shell(
     """\
 case " $* " in
@@ -23,5 +23,5 @@ case " $* " in
 esac"""
 )
 
-#: Keeps standard input, which nothing in the background has by itself, at descriptor 3.
+#: Keeps standard input at descriptor 3, as the shell takes it away from background processes.
 KEEP_INPUT = shell("command exec 3<&0 || exec 3</dev/null")

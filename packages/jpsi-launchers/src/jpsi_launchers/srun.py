@@ -1,4 +1,4 @@
-"""The launcher `srun`: runs the job's processes as a step of the Slurm job that they are in."""
+"""The launcher `srun`: runs the job's processes as a step of their Slurm job."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ CUSTOM = CustomOptions(
         "output": "set JobSpec.stdout_path",
         "pty": "jobs have no terminal",
     },
-    # srun takes the beginning of an option's name for the option.
+    # srun accepts abbreviations of option names.
     abbreviated=("cpus-per-task", "distribution", "gpus-per-task", "nodes", "ntasks-per-node", "wait"),
 )
 _SHARING = frozenset({"exact", "exclusive", "overlap"})
-# srun(1), INPUT ENVIRONMENT; before Slurm 20.11 steps overlapped, and nobody read the variable. The numbers
-# of steps that hold nothing (the batch script, an interactive step) are the largest that there are.
+# srun(1), INPUT ENVIRONMENT; before Slurm 20.11 steps overlapped, and srun did not read the variable. Steps
+# that hold no resources (the batch script, an interactive step) have the largest step ids.
 _INSIDE_A_STEP = shell(
     """\
 case ${SLURM_STEP_ID-} in
@@ -67,7 +67,7 @@ def rank_variables() -> Sequence[str]:
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     layouts = ProcessLayout.of_each(spec)
-    # Who says how steps share the job has said it.
+    # If the user set an option about how steps share the job, that option decides.
     inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP
     before = [*need_program("srun"), *HIDE_COLONS, *inside]
     if len(layouts) > 1:
@@ -78,7 +78,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
 
 
 def _several(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list[ShellLine]:
-    """One step over all components, each with its own options; srun(1), HETEROGENEOUS JOBS."""
+    """Return a step over all components, each with its own options; srun(1), HETEROGENEOUS JOBS."""
     parts = []
     for group, layout in enumerate(layouts):
         options = CUSTOM.merged({"het-group": group, **_options(layout)}, spec)
@@ -90,8 +90,8 @@ def _words(options: Options) -> list[str]:
     return [f"--{name}" if value is None else f"--{name}={value}" for name, value in given(options)]
 
 
-# srun(1), --distribution: it goes by a file with the node of each task. Otherwise srun would spread them
-# evenly over uneven nodes, and warn that it does not heed the number that the job was submitted with.
+# srun(1), --distribution: srun reads the node of each task from a file. Otherwise it would spread tasks
+# evenly over uneven nodes, and warn that it ignores the number with which the job was submitted.
 _AS_LISTED = "arbitrary"
 _PLACED = (
     ShellLine("unset SLURM_NTASKS_PER_NODE"),
@@ -106,13 +106,13 @@ def _options(layout: ProcessLayout) -> Options:
         "ntasks": layout.processes,
         "ntasks-per-node": None if layout.is_uneven else layout.told_per_node,
         "distribution": _AS_LISTED if layout.is_uneven else None,
-        # Since 22.05 a step does not inherit it from its job.
+        # Since Slurm 22.05 a step does not inherit this option from its job.
         "cpus-per-task": layout.cores,
         "gpus-per-task": layout.gpus or None,
-        # Standard input is for rank 0, and not for each of them.
+        # Standard input goes to rank 0 only.
         "input": "0",
-        # The job may have been submitted with something else, which steps would inherit.
+        # Steps would inherit another value with which the job was submitted.
         "export": "ALL",
-        # Every process may take its time, whatever the site's WaitTime is.
+        # The other processes may run on after the first ends, whatever the site's WaitTime is.
         "wait": "0",
     }

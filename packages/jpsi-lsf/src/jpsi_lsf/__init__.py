@@ -1,4 +1,4 @@
-"""LSF for jpsi: what jpsi-core must say to LSF, and what LSF's answers mean. Nothing here acts."""
+"""The LSF backend of jpsi: it renders LSF commands and parses their output. It runs no command itself."""
 
 from .config import LsfConfig
 

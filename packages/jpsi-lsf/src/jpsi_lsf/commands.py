@@ -1,15 +1,15 @@
-"""The one form that every call of an LSF command has: its environment."""
+"""Builds the command lines of LSF with a clean environment."""
 
 from __future__ import annotations
 
 from jpsi.plugin import Command
 
-# lsf.conf of LSF 10.1 and its "Environment variable reference": they choose columns or hide reasons.
+# lsf.conf of LSF 10.1 and its "Environment variable reference": they select columns or hide reasons.
 _MISLEADING = ("LSB_BJOBS_*", "LSB_BHIST_*", "LSB_BQUEUES_*", "LSB_DISPLAY_YEAR", "LSB_SUPPRESS_*", "BJOBS_*")
-# LSF's messages are translated, and times are those of the zone of whoever asks.
+# LSF translates its messages, and prints times in the time zone of the command's environment.
 _PLAIN = {"LC_ALL": "C", "TZ": "UTC0"}
 
 
 def lsf(program: str, *arguments: str) -> Command:
-    """The command that asks LSF something, or tells it something about jobs that it has."""
+    """Return the command that queries LSF or changes existing jobs."""
     return Command([program, *arguments], unset=_MISLEADING, environment=_PLAIN)

@@ -1,4 +1,4 @@
-"""What it means for a job that bsub failed: whether LSF may have the job nonetheless."""
+"""Classifies failures of bsub, above all whether LSF may have accepted the job nonetheless."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from jpsi.plugin.kit import SubmitErrors
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
 
-# What bsub says, in the order in which it is looked for: texts of the error table of lsbatch as LSF and
-# volclava 2.2 have it. What stands in no line is AMBIGUOUS.
+# Messages of bsub; the first that matches decides. The texts are from the error table of lsbatch in LSF and
+# volclava 2.2. A message that is not listed is AMBIGUOUS.
 _TEXTS = (
-    # Nothing was sent.
+    # bsub sent nothing.
     ("Connection refused by server", _TRANSIENT),
     ("Timeout on connect call to server", _TRANSIENT),
     ("LIM is down", _TRANSIENT),
     ("Unable to open file lsf.conf", _PERMANENT),
     ("Batch service not registered", _PERMANENT),
     ("LSB_SHAREDIR not defined", _PERMANENT),
-    # LSF says so of jobs that it has: the request was sent, and something went wrong with the answer.
+    # bsub prints these even for jobs that LSF has: it sent the request, and the answer failed.
     ("ommunication time", _AMBIGUOUS),
     ("Failed in an LSF library call", _AMBIGUOUS),
     ("System call failed", _AMBIGUOUS),
@@ -29,7 +29,7 @@ _TEXTS = (
     ("encode/decode error", _AMBIGUOUS),
     ("Server is not connected", _AMBIGUOUS),
     ("Child process died", _AMBIGUOUS),
-    # mbatchd refused it for now.
+    # mbatchd refused the job for now; a retry may succeed.
     ("Queue has been closed", _TRANSIENT),
     ("has reached its job limit", _TRANSIENT),
     ("threshold reached", _TRANSIENT),
@@ -38,15 +38,15 @@ _TEXTS = (
     ("currently eligible", _TRANSIENT),
     ("Batch daemon cannot fork", _TRANSIENT),
     ("is closed for advance reservation", _TRANSIENT),
-    # It refuses everything from here.
+    # mbatchd refuses every job of this user or this machine.
     ("User permission denied", _PERMANENT),
     ("Request from non-LSF host rejected", _PERMANENT),
     ("Root job submission is disabled", _PERMANENT),
     ("Unknown user", _PERMANENT),
     ("No user is defined in the lsb.users file", _PERMANENT),
     ("authentication", _PERMANENT),
-    # Whatever else LSF calls not submitted was refused for what it asked for; a site's esub has words of its
-    # own before that.
+    # For any other "not submitted", LSF refused what this job requests; a site's esub prints its own message
+    # before that.
     ("Job not submitted.", _INVALID),
     ("Request aborted by esub", _INVALID),
     ("Usage: bsub", _INVALID),
@@ -56,5 +56,5 @@ _ERRORS = SubmitErrors(command="bsub", texts=_TEXTS)
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
-    """What a failed bsub means."""
+    """Return what a failed bsub means for the job and for a retry."""
     return _ERRORS.failure(result)

@@ -1,4 +1,4 @@
-"""The executor `lsf`: its hooks, each from the module that knows the answer."""
+"""The hook implementations of the executor `lsf`, collected from the modules of this package."""
 
 from .config import config_class
 from .convert import read_script

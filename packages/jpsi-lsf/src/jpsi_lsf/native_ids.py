@@ -8,25 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi.plugin import hookimpl
 from jpsi.plugin.kit import IdForm, read_indices, write_indices
 
-#: A job, or an element of an array, as part of a pattern. The id 0 would mean all jobs.
+#: A pattern for the id of a job or an array element. LSF takes the id 0 for all jobs.
 ID_PATTERN = r"[1-9][0-9]{0,9}(?:\[[1-9][0-9]{0,9}\])?"
 # lsb.params of LSF 10.1: MAX_JOBID
 _IDS = IdForm("LSF", ID_PATTERN, largest=2147483646)
-# Elements of an array that are named together
+# Several array elements as one text
 _TOGETHER = re.compile(r"([1-9][0-9]{0,9})\[([0-9,:-]+)\]")
-# Measured on volclava 2.2: it refuses lists of more than 73 ranges, and has room for 512 characters, which it
-# does not count.
+# Measured on volclava 2.2: it refuses lists of more than 73 ranges, and its buffer has 512 characters, which
+# it does not check.
 _RANGES = 40
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """The id, if it is one."""
+    """Return the id in its canonical form; raise ValueError if it is none."""
     return _IDS.canonical(native_id)
 
 
 def is_id(text: str) -> bool:
-    """Whether it is one.
+    """Return True if the text is the id of a job or an array element.
 
     >>> is_id("17[3]"), is_id("17[~]")
     (True, False)
@@ -36,18 +36,18 @@ def is_id(text: str) -> bool:
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
-    """The ids of elements of an array."""
+    """Return the native ids of an array's elements with these indices."""
     return [f"{native_id}[{index}]" for index in indices]
 
 
 @hookimpl
 def arrays_of(native_ids: Iterable[str]) -> dict[str, str]:
-    """The arrays of those that are elements of one."""
+    """Return the array of each native id that is an array element; other ids are left out."""
     return {native_id: array_of(native_id) for native_id in native_ids if "[" in native_id}
 
 
 def array_of(native_id: str) -> str:
-    """The array of an element; a job by itself is its own.
+    """Return the array of an element; return any other id itself.
 
     >>> array_of("17[3]"), array_of("17")
     ('17', '17')
@@ -56,7 +56,7 @@ def array_of(native_id: str) -> str:
 
 
 def named(text: str) -> Iterator[str]:
-    """The ids of jobs that a text names: a job, or several elements of one array.
+    """Yield the native ids that a text names: one job, or several elements of one array.
 
     >>> list(named("17[1-3,7]")), list(named("17[1]")), list(named("17")), list(named("all"))
     (['17[1]', '17[2]', '17[3]', '17[7]'], ['17[1]'], ['17'], [])
@@ -73,7 +73,7 @@ def named(text: str) -> Iterator[str]:
 
 
 def together(native_ids: Sequence[str]) -> list[str]:
-    """Few words that name these jobs.
+    """Return few arguments that name these jobs; elements of one array share arguments.
 
     >>> together(["17[1]", "18", "17[3]", "17[2]"])
     ['18', '17[1-3]']
@@ -88,7 +88,7 @@ def together(native_ids: Sequence[str]) -> list[str]:
 
 
 def _parts(indices: str) -> Iterator[str]:
-    """A list of indices, in parts that LSF understands."""
+    """Yield the list of indices in parts that are short enough for LSF."""
     ranges = indices.split(",")
     for start in range(0, len(ranges), _RANGES):
         yield ",".join(ranges[start : start + _RANGES])

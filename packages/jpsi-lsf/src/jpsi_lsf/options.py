@@ -1,4 +1,4 @@
-"""Options of bsub: those that are attributes of a job, and those that users may set past jpsi."""
+"""Names the bsub options that are attributes of a job, and checks those that users set directly."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import attrs
 
 from jpsi.plugin import CustomOptions, HeterogeneousResources, JobSpec
 
-#: The options whose value is that of an attribute of the job, with its name.
+#: Options whose value is one of the job's attributes, with the attribute's name.
 NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "U": "reservation_id"}
 
-#: bsub of LSF 10.1, options such as -J, -gpu, -alloc_flags; capital and small letters differ.
+#: bsub of LSF 10.1, options such as -J, -gpu, -alloc_flags; their names are case-sensitive.
 CUSTOM = CustomOptions(
     systems=("lsf",),
     name=r"[A-Za-z][A-Za-z_]*",
@@ -54,13 +54,13 @@ CUSTOM = CustomOptions(
         "yaml": "jpsi submits a script",
     },
     excludes={"nnodes": ("n", "R"), "r": ("rn",), "rn": ("r",)},
-    # The last word of a description stays the tag, by which the job is found; requirements add up.
+    # The tag stays the last word of the description: jpsi finds the job by it. Requirements add up.
     joined={"Jd", "R"},
     dependency="w",
 )
 
 _ONE_KIND = "it is for slots of one kind"
-#: The same for jobs that ask for slots of several kinds, each of which requires what -R says.
+#: The options for jobs with several components, each of which gets the requirements of -R.
 OF_SEVERAL_KINDS = attrs.evolve(
     CUSTOM,
     refused={
@@ -75,10 +75,10 @@ OF_SEVERAL_KINDS = attrs.evolve(
 
 
 def required_of_each(spec: JobSpec) -> str | None:
-    """What a user requires of the slots of each of several kinds.
+    """Return the user's requirements (`lsf.R`) for each of several components; None if there are none.
 
     Raises:
-        ValueError: it has kinds, or alternatives, of its own.
+        ValueError: the requirements contain compound terms or alternatives themselves.
     """
     if not isinstance(spec.resources, HeterogeneousResources):
         return None

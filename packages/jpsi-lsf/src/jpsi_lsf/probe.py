@@ -1,4 +1,4 @@
-"""What LSF offers, and a site's own LSF, as it shows when it is asked for it."""
+"""Declares the capabilities of LSF and probes those of a site's LSF."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .commands import lsf
 from .queue import FIELDS
 from .submission import DEPENDENCIES
 
-# The first two tell what bjobs understands, the third how large arrays may be, the last what queues do.
+# The first two show which options bjobs knows, the third the limit of array sizes, the last the queues.
 _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; bparams -l; exec bqueues -l"
-# bjobs that does not know an option, or a field
+# bjobs's messages about an unknown option or field
 _OLD = re.compile(
     r"^Usage: bjobs|in the format string is not a valid field|bjobs: (?:illegal|invalid)", re.MULTILINE
 )
-# Volclava 2.2 knows -json and not all the fields, and says so only if there is a job to tell of. It also
-# calls jobs DONE that were killed, whatever fields a later one may know.
+# volclava 2.2 knows -json but not all fields, and says so only if there is a job to print. It also calls
+# killed jobs DONE, so that a later version with all fields does not count as LSF 10 either.
 _LSF_10 = re.compile(r"\bLSF\b.* [1-9][0-9]\.[0-9]")
 _RECORDS = re.compile(r'"RECORDS"\s*:\s*\[')
 _QUEUE = re.compile(r"^QUEUE: ", re.MULTILINE)
@@ -28,15 +28,15 @@ _EVERY = range(1, 256)
 _ARRAY_SIZE = re.compile(r"^ *MAX_JOB_ARRAY_SIZE *= *([1-9][0-9]{0,9})\b", re.MULTILINE)
 # lsb.params of LSF 10.1: the default of MAX_JOB_ARRAY_SIZE
 _DEFAULT_ARRAY_SIZE = 1000
-# From the next on, volclava 2.2 takes an array for a job whose name ends so.
+# With a larger index, volclava 2.2 submits a job whose name ends with the brackets instead of an array.
 _LARGEST_INDEX = 65534
-# What `bjobs -l` says of a job takes about 2 kB.
+# `bjobs -l` prints about 2 kB per job.
 _IDS_PER_QUERY = 500
 
 
 @hookimpl
 def capabilities(site: Site) -> Capabilities:
-    """What LSF offers, and with which exit codes this site puts jobs back."""
+    """Return the capabilities of LSF, with the exit codes for which this site requeues jobs."""
     codes = frozenset(site.offers.get("requeue_exit_codes", ()))
     return Capabilities(
         default_launcher="mpirun",
@@ -57,15 +57,16 @@ def capabilities(site: Site) -> Capabilities:
 
 @hookimpl
 def probe() -> Command:
-    """The command that tries bjobs, and shows parameters and queues."""
+    """Return the command that tries bjobs and prints LSF's parameters and queues."""
     return lsf("/bin/sh", "-c", _SCRIPT)
 
 
 @hookimpl
 def parse_probe(result: CommandResult) -> Mapping[str, Any]:
-    """Whether bjobs prints `json` with all that is to be known, and `requeue_exit_codes` of the queues.
+    """Return the properties of the site's LSF that jpsi uses.
 
-    Also `max_job_array_size`, how many elements an array may have.
+    `json` is True if bjobs prints JSON with all needed fields; `requeue_exit_codes` are those of the queues;
+    `max_job_array_size` is the largest number of array elements.
     """
     json = _json(result)
     if json is None or not _QUEUE.search(result.stdout):
@@ -80,7 +81,7 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
 
 
 def _json(result: CommandResult) -> bool | None:
-    """Whether bjobs tells all fields as JSON; None if it has not answered."""
+    """Return True if bjobs prints all needed fields as JSON; None if it failed."""
     if _OLD.search(result.stderr):
         return False
     if not _RECORDS.search(result.stdout):
@@ -89,7 +90,7 @@ def _json(result: CommandResult) -> bool | None:
 
 
 def _codes(text: str) -> Iterator[int]:
-    """The codes in what a queue says (lsb.queues of LSF 10.1, REQUEUE_EXIT_VALUES).
+    """Yield the exit codes in a queue's REQUEUE_EXIT_VALUES (lsb.queues of LSF 10.1).
 
     >>> list(_codes("3 99 EXCLUDE(125)")), len(list(_codes("all ~1 ~2")))
     ([3, 99, 125], 253)

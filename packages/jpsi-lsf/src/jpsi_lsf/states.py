@@ -1,4 +1,4 @@
-"""What LSF's words for the state of a job, and for why it ended, mean."""
+"""Maps LSF's job states and termination reasons to the states and reasons of jpsi."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STATES = {
     "EXIT": Meaning(_FAILED),
     "UNKWN": Meaning(_ACTIVE, None, "LSF cannot reach the job's node"),
     "WAIT": Meaning(_QUEUED, None, "the job waits for others of its chunk"),
-    # It becomes EXIT once LSF has seen to it that it is dead.
+    # It becomes EXIT once LSF has made sure that the job is dead.
     "ZOMBI": Meaning(_ACTIVE, None, "the job is to be killed once LSF can reach its node again"),
 }
 
 # "Termination reasons displayed by bacct, bhist, and bjobs" of the LSF 10.1 documentation, in its order; the
-# last eight stand in lsbatch.h alone. Whatever is in no line says no more than that LSF ended the job.
+# last eight are in lsbatch.h only. Any other code means only that LSF ended the job.
 TERMINATIONS = {
     "TERM_ADMIN": Meaning(_CANCELED, Reason.CANCELLED),
     "TERM_BUCKET_KILL": Meaning(_CANCELED, Reason.CANCELLED),

@@ -1,4 +1,4 @@
-"""PBS and Torque for jpsi: what jpsi-core must say to them, and what they answer. Nothing here acts."""
+"""The PBS and Torque backends of jpsi: they render commands and parse their output, and run no command."""
 
 from .config import PbsConfig
 

@@ -1,4 +1,4 @@
-"""What can be set for the executors `pbs` and `torque`."""
+"""The configuration of the executors `pbs` and `torque`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from jpsi.plugin import BatchConfig, hookimpl
 
 @attrs.frozen(slots=True, kw_only=True)
 class PbsConfig(BatchConfig):
-    """What can be set for the executors `pbs` and `torque`, besides what every batch system has."""
+    """The settings of the executors `pbs` and `torque`, in addition to those of every batch system."""
 
-    #: The umask of jobs, such as 022; None is the batch system's own, which is 077.
+    #: The umask of jobs, such as 022; None is the batch system's default, 077.
     umask: str | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.matches_re("[0-7]{3,4}"))
     )
-    #: Whether the batch system may run a job again after a node has failed; None is the site's own rule.
+    #: True if the batch system may rerun a job after a node failed; None leaves it to the site's rule.
     rerun: bool | None = None
-    #: How many cores each node of the site has. With it, a job of Torque that asks for more processes than
-    #: fit on one node, and does not say how they are spread, has as many nodes as it takes.
+    #: The number of cores of each node of the site. With it, a Torque job with more processes than fit on one
+    #: node, and without a layout, gets as many nodes as it needs.
     cores_per_node: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.gt(0))
     )
@@ -26,5 +26,5 @@ class PbsConfig(BatchConfig):
 
 @hookimpl
 def config_class() -> type[BatchConfig]:
-    """The class."""
+    """Return the class of this executor's configuration."""
     return PbsConfig

@@ -1,4 +1,4 @@
-"""What it means for a job that qsub failed: whether the batch system may have the job nonetheless."""
+"""Classifies failures of qsub, above all whether the batch system may have accepted the job nonetheless."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from jpsi.plugin.kit import SubmitErrors
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
 
-# What qsub says, in the order in which it is looked for: texts of OpenPBS 23.06.06 (pbs_messages.c, qsub.c)
-# and Torque 6.1.3. What stands in no line is AMBIGUOUS.
+# Messages of qsub; the first that matches decides. The texts are from OpenPBS 23.06.06 (pbs_messages.c,
+# qsub.c) and Torque 6.1.3. A message that is not listed is AMBIGUOUS.
 _TEXTS = (
-    # Nothing was sent.
+    # qsub sent nothing.
     ("Unknown Host", _PERMANENT),
     ("Cannot resolve", _PERMANENT),
     ("cannot connect to server", _TRANSIENT),
     ("pbs_iff: ", _TRANSIENT),
-    # The server refused it for now.
+    # The server refused the job for now; a retry may succeed.
     ("Request not allowed: Server shutting down", _TRANSIENT),
     ("No free connections", _TRANSIENT),
     ("Resource temporarily unavailable", _TRANSIENT),
     ("Queue is not enabled", _TRANSIENT),
     ("Maximum number of jobs already in queue", _TRANSIENT),
     ("would exceed", _TRANSIENT),
-    # The server refuses everything from here.
+    # The server refuses every job of this user or this machine.
     ("Bad UID for job execution", _PERMANENT),
     ("Access from host not allowed", _PERMANENT),
     ("No default queue specified", _PERMANENT),
@@ -59,7 +59,7 @@ _TEXTS = (
 _ERRORS = SubmitErrors(
     command="qsub",
     texts=_TEXTS,
-    # PBSE_HOOKERROR (15136) as an exit code: a site's own rule refuses the job, in words of its own.
+    # PBSE_HOOKERROR (15136) as an exit code: a hook of the site refuses the job, with any message.
     own_codes={32},
     own_words=("qsub: ",),
     noise="qsub: ",
@@ -68,5 +68,5 @@ _ERRORS = SubmitErrors(
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
-    """What a failed qsub means."""
+    """Return what a failed qsub means for the job and for a retry."""
     return _ERRORS.failure(result)

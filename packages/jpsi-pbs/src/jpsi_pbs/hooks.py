@@ -1,4 +1,4 @@
-"""The hooks that the executors `pbs` and `torque` share."""
+"""The hook implementations that the executors `pbs` and `torque` share."""
 
 from __future__ import annotations
 
@@ -54,38 +54,38 @@ from .queue import (
 )
 from .submission import parse_submit, qsub_options, submit
 
-# qstat prints local time without saying which.
+# By default qstat prints local times without their zone.
 _UNIVERSAL_TIME = {"TZ": "UTC0"}
-# They have Torque's qstat leave out jobs.
+# These variables make Torque's qstat leave out jobs.
 _MISLEADING = ("PBS_QSTAT_*",)
 
 
 class Hooks(ABC):
-    """What PBS and Torque have in common; they differ in what a subclass says."""
+    """The common hooks of PBS and Torque; subclasses define how the two systems differ."""
 
-    #: How the names of custom attributes and of details begin.
+    #: The prefix of the names of custom attributes and details.
     name: str
-    #: How scripts are written.
+    #: The form in which job scripts are written.
     form: ScriptForm
-    #: What becomes of the options in scripts that were not written by jpsi.
+    #: The readers of options in scripts that were not written by jpsi.
     readers: Mapping[str, Reader]
-    #: The command that submits.
+    #: The command that submits a job.
     qsub: Sequence[str] = ("qsub",)
-    #: The command that lists the jobs that it is given, or all.
+    #: The command that lists the named jobs, or all.
     qstat: Sequence[str]
-    #: What it is given besides where the jobs of one server are named.
+    #: Additional arguments of qstat if all named jobs belong to one server.
     express: Sequence[str] = ()
-    #: How many jobs one command asks for, and how many of them it names rather than list all there are.
+    #: The most jobs per query, and the most that a query names; for more it lists all jobs.
     most_ids: int
     most_named: int
-    #: What qstat has listed; None if that is not whole.
+    #: The parser of qstat's listing; it returns None if the listing is incomplete.
     jobs: Callable[[str], list[Listed] | None]
-    #: What qstat says of a job that has ended; None if that cannot be told.
+    #: The function that derives the end of a finished job; it returns None if the listing does not say.
     end_of: Callable[[Listed], End | None]
 
-    #: The option of qsub that says which elements an array has.
+    #: The option of qsub for the indices of an array.
     array_option: str
-    #: What qstat calls the largest number of them.
+    #: The server attribute with the largest number of array elements.
     largest_array: str
 
     config_class = staticmethod(config_class)
@@ -104,52 +104,52 @@ class Hooks(ABC):
 
     @abstractmethod
     def resources(self, spec: JobSpec, site: Site) -> Options:
-        """The options of qsub for what a job needs of the machine."""
+        """Return the qsub options for the job's resources."""
 
     @abstractmethod
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:
-        """POSIX shell that prints the node of each process from the file that `PBS_NODEFILE` names."""
+        """Return POSIX shell that prints the node of each process from the file that `PBS_NODEFILE` names."""
 
     def queue(self, asked: JobAttributes) -> str | None:
-        """Where a job is sent."""
+        """Return the queue to which the job is submitted; None is the default queue."""
         return asked.queue_name
 
     @abstractmethod
     def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
-        """Why a job cannot be sent there."""
+        """Return the problems with the job's queue or reservation."""
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
-        """The options of qsub for a job."""
+        """Return the qsub options for a job."""
         needs = {**self.resources(spec, context.site), self.array_option: _array(context)}
         return qsub_options(spec, context, self.queue(attributes(spec)), needs)
 
     @abstractmethod
     def arrays(self, site: Site) -> Arrays | None:
-        """What arrays there may be."""
+        """Return the capabilities for arrays; None if the site allows none."""
 
     @abstractmethod
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
-        """The command that asks for these jobs, or for all."""
+        """Return the command that queries these jobs, or all jobs if None."""
 
     def naming(self, native_ids: Sequence[str], *arguments: str) -> Command:
-        """A call of qstat for these jobs; without any, for all."""
+        """Return the qstat command that names these jobs, or lists all jobs if there are none."""
         express = self.express if is_one_server(native_ids) else ()
         argv = [*self.qstat, *arguments, *express, *native_ids]
         return Command(argv, environment=_UNIVERSAL_TIME, unset=_MISLEADING)
 
     def all_jobs(self, result: CommandResult) -> list[Listed]:
-        """The jobs that a call of qstat for all of them has listed.
+        """Return the jobs in the output of a qstat that lists all jobs.
 
         Raises:
-            SubmitException: it has not answered, or not to its end.
+            SubmitException: qstat failed, or its output is incomplete.
         """
         return self.listed(result)
 
     def listed(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[Listed]:
-        """The jobs that a call of qstat for these has listed, if only to say that it knows none of them.
+        """Return the jobs in qstat's output; an answer that no named job is known yields an empty list.
 
         Raises:
-            SubmitException: it has not answered, or not to its end.
+            SubmitException: qstat failed, or its output is incomplete.
         """
         jobs = self.jobs(result.stdout)
         if jobs is None or not is_answer(result, native_ids, has_jobs=bool(jobs)):
@@ -157,10 +157,10 @@ class Hooks(ABC):
         return jobs
 
     def named(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
-        """The jobs that a call of qstat has listed which has named these.
+        """Return the jobs in the output of a qstat that named these jobs.
 
         Raises:
-            SubmitException: it has not answered, or has left out a job without a word.
+            SubmitException: qstat failed, or left out a job without an error message.
         """
         jobs = self.listed(result, native_ids)
         shown = {job.native_id: "" for job in jobs}
@@ -176,11 +176,11 @@ class Hooks(ABC):
 
     @abstractmethod
     def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:
-        """Whether qstat, given these ids, lists a job or complains of it, whatever it says of the others."""
+        """Return True if a qstat for these ids always either lists this job or prints an error about it."""
 
     @hookimpl
     def capabilities(self, site: Site) -> Capabilities:
-        """What the batch system offers."""
+        """Return the capabilities of the batch system at this site."""
         return Capabilities(
             default_launcher="mpirun",
             id_variable="PBS_JOBID",
@@ -192,51 +192,51 @@ class Hooks(ABC):
 
     @hookimpl
     def probe(self) -> Command:
-        """The command that shows what the server is configured to do."""
+        """Return the command that prints the server's configuration."""
         return Command(["qstat", "-B", "-f"])
 
     @hookimpl
     def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
-        """How many elements an array may have, if `qstat -B -f` says so."""
+        """Return the largest number of array elements, if `qstat -B -f` prints it."""
         setting = re.compile(rf"^    {self.largest_array} = ([1-9][0-9]*)$", re.MULTILINE)
         found = setting.search(result.checked().stdout)
         return {} if found is None else {"largest_array": int(found[1])}
 
     @hookimpl
     def check_spec(self, spec: JobSpec, site: Site) -> list[str]:
-        """Why the batch system can never be asked for this."""
+        """Return the problems for which the batch system can never run this spec."""
         return [*self.queue_problems(attributes(spec)), *self.form.problems(spec, site, self.options)]
 
     @hookimpl
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
-        """The directives for a spec."""
+        """Render the directives for a spec."""
         return self.form.script(spec, context, self.options)
 
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
-        """The queues that qstat told of."""
+        """Return the queues in qstat's output."""
         return read_queues(result, self.name)
 
     @hookimpl
     def read_script(self, text: str) -> ForeignScript:
-        """What the directives of a script ask for."""
+        """Return the job that the directives of a script describe."""
         return read_script(text, self.form.custom, self.readers)
 
     @hookimpl
     def submit(self, script: Script) -> Command:
-        """The command that submits a script."""
+        """Return the command that submits a script."""
         return submit(self.qsub, script)
 
     @hookimpl
     def nodes(self, spec: JobSpec) -> Sequence[ShellLine]:
-        """Shell that prints the node of each process."""
+        """Return shell lines that print the node of each process."""
         return self.node_lines(spec)
 
     @hookimpl
     def parse_status(
         self, result: CommandResult, native_ids: Sequence[str] | None
     ) -> Mapping[str, Observation]:
-        """What qstat said about each job."""
+        """Return an Observation of each job in qstat's output or error messages."""
         if native_ids is None:
             user, answer = unframe_listing(result)
             jobs = own_jobs(user, self.all_jobs(answer))
@@ -253,34 +253,34 @@ class Hooks(ABC):
         return found | observe_jobs(there, self.name, self.end_of)
 
     def asked_for(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
-        """The jobs in the answer to `query` for these; there may be others besides.
+        """Return the jobs in the output of `query` for these ids; it may contain other jobs too.
 
         Raises:
-            SubmitException: it is none, or not whole.
+            SubmitException: qstat failed, or its output is incomplete.
         """
         return self.named(result, native_ids)
 
     @hookimpl
     def find(self) -> Command:
-        """The command that lists all jobs with their variables, among which the tags are."""
+        """Return the command that lists all jobs with their variables, which include the tags."""
         return self.naming(())
 
     @hookimpl
     def parse_find(self, result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-        """The native ids of the jobs that carry the tags."""
+        """Return the native ids of the jobs that carry the tags."""
         found = [(tag, job.native_id) for job in self.everything(result) for tag in tags_in(job.variables)]
         return tagged(found, tags)
 
     def everything(self, result: CommandResult) -> list[Listed]:
-        """The jobs in the answer to `find`.
+        """Return the jobs in the output of `find`.
 
         Raises:
-            SubmitException: it is none, or not whole.
+            SubmitException: qstat failed, or its output is incomplete.
         """
         return self.all_jobs(result)
 
 
 def _array(context: SubmitContext) -> str | None:
-    """The indices of an array, and how many of its elements may run at a time."""
+    """Return the array's indices, with the limit of elements that may run at a time."""
     indices = None if context.elements is None else f"1-{context.elements}"
     return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"

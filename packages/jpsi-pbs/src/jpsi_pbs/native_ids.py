@@ -1,4 +1,4 @@
-"""The native ids of jobs, of arrays and of their elements: with the name of their server or without it."""
+"""The native ids of jobs, arrays and array elements, with or without the name of their server."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from jpsi.plugin import Site, hookimpl
 from jpsi.plugin.kit import IdForm, read_indices, write_indices
 
-# A job, an array, an element of an array; then the server, and where the job is to be looked for. Any other
-# text would be taken for a queue.
+# A job, an array or an array element; then the job's server, and the server to query. qstat takes any other
+# text for the name of a queue.
 _ID = re.compile(r"([0-9]{1,18}(?:\[[0-9]{0,9}\])?)(?:\.([A-Za-z0-9._-]+))?(?:@[A-Za-z0-9._:-]+)?")
 IDS = IdForm("PBS", _ID.pattern)
-# An array, or elements of one: its number, which elements, and what follows.
+# An array, or elements of one: the number, the indices, and the rest.
 _OF_ARRAY = re.compile(r"([0-9]{1,18})\[([0-9,:-]*)\](.*)")
 
 
 @hookimpl
 def canonical_id(native_id: str, site: Site) -> str:
-    """The id with the name of its server, if that is known: people leave out that of the default server."""
+    """Return the id with the name of the default server, if that is known and the id names no server."""
     whole, server = IDS.canonical(native_id), site.offers.get("server")
     return whole if server is None or "." in whole or "@" in whole else f"{whole}.{server}"
 
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
-    """The ids of elements of an array: `17[3].server` of `17[].server`."""
+    """Return the native ids of array elements, such as `17[3].server` of `17[].server`."""
     before, bracket, after = native_id.partition("[]")
     return [f"{before}[{index}]{after}" if bracket else native_id for index in indices]
 
 
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
-    """The arrays of those that are elements of one."""
+    """Return the array of each native id that is an array element; other ids are left out."""
     return {native_id: array for native_id in native_ids for array in by_array([native_id])}
 
 
 def by_array(native_ids: Iterable[str]) -> dict[str, list[int]]:
-    """The indices of those that are elements, by array."""
+    """Return the indices of the ids that are array elements, by array."""
     found: dict[str, list[int]] = {}
     for native_id in native_ids:
         match = _OF_ARRAY.fullmatch(native_id)
@@ -47,18 +47,18 @@ def by_array(native_ids: Iterable[str]) -> dict[str, list[int]]:
 
 
 def is_element(native_id: str) -> bool:
-    """Whether it is the id of an element of an array."""
+    """Return True if the id is that of an array element."""
     return bool(by_array([native_id]))
 
 
 def together(native_ids: Sequence[str]) -> list[str]:
-    """As few words as name these jobs; of an array, one for each range.
+    """Return the fewest arguments that name these jobs; an array needs one per range of indices.
 
     >>> together(["17[1].a", "18.a", "17[3].a", "17[2].a", "17[9].a"])
     ['18.a', '17[1-3].a', '17[9].a']
     """
     single = [native_id for native_id in native_ids if not is_element(native_id)]
-    # a server has no room for lists of many ranges
+    # servers limit the length of a list of ranges
     ranges = (
         (array, run) for array, it in by_array(native_ids).items() for run in write_indices(it).split(",")
     )
@@ -66,7 +66,7 @@ def together(native_ids: Sequence[str]) -> list[str]:
 
 
 def is_one_server(native_ids: Iterable[str]) -> bool:
-    """Whether these ids can be of one server.
+    """Return True if these ids can belong to one server.
 
     >>> is_one_server(["17", "18.a", "19[].a.org"]), is_one_server(["18.a", "18.b"])
     (True, False)
@@ -77,7 +77,7 @@ def is_one_server(native_ids: Iterable[str]) -> bool:
 
 
 def kinds_of_arrays(native_ids: Iterable[str]) -> tuple[bool, bool]:
-    """Whether there are whole arrays among these ids, and whether there are elements of one.
+    """Return two flags: the ids include whole arrays, and the ids include array elements.
 
     >>> kinds_of_arrays(["17", "18[].a", "19[3]"]), kinds_of_arrays(["17"])
     ((True, True), (False, False))
@@ -88,7 +88,7 @@ def kinds_of_arrays(native_ids: Iterable[str]) -> tuple[bool, bool]:
 
 
 class Asked:
-    """The ids that were asked for, to be found again in an answer, which may spell them otherwise.
+    """The queried ids, to match against ids in qstat's output, which may spell the server differently.
 
     >>> Asked(["17", "18.pbs.example.org"]).names("18.pbs")
     ['18.pbs.example.org']
@@ -102,7 +102,7 @@ class Asked:
                 self._by_number.setdefault(_parts(native_id)[0], []).append(native_id)
 
     def names(self, shown: str) -> list[str]:
-        """The ids that were asked for that mean the job with the id `shown`."""
+        """Return the queried ids that mean the job with the id `shown`."""
         if not IDS.has(shown):
             return []
         if self._by_number is None:
@@ -112,7 +112,7 @@ class Asked:
 
 
 def by_asked(answers: Mapping[str, str], native_ids: Iterable[str]) -> dict[str, str]:
-    """What was said of jobs, or of their arrays, by the ids that were asked for."""
+    """Map messages about jobs, arrays or ranges of elements to the queried ids."""
     native_ids = list(native_ids)
     asked, arrays = Asked(native_ids), by_array(native_ids)
     found: dict[str, str] = {}
@@ -124,7 +124,7 @@ def by_asked(answers: Mapping[str, str], native_ids: Iterable[str]) -> dict[str,
 
 
 def _elements(shown: str, arrays: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """The elements that are meant by an array, or by a range of its elements, if there are such."""
+    """Yield the ids of the elements that an array or a range of elements stands for; none for other ids."""
     match = _OF_ARRAY.fullmatch(shown)
     if match is None or match[2].isdecimal():
         return
@@ -141,7 +141,7 @@ def _parts(native_id: str) -> tuple[str, str]:
 
 
 def _agree(server: str, other: str) -> bool:
-    """Whether two names mean one server: one may be left out, or lack its domain."""
+    """Return True if two names can mean one server: a name may be empty or lack its domain."""
     if not server or not other:
         return True
     return f"{server}.".startswith(f"{other}.") or f"{other}.".startswith(f"{server}.")

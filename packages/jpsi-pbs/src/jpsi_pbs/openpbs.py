@@ -32,8 +32,8 @@ from .submission import CHUNK, Part, added_resources, laid_out, script_form
 _KIBIBYTE = 1 << 10
 # src/include/server_limits.h of OpenPBS 23.06.06: PBS_MAX_ARRAY_JOB_DFL
 _MAX_ARRAY_SIZE = 10_000
-# src/lib/Libattr/master_resc_def_all.xml of OpenPBS 23.06.06: ATR_DFLAG_CVTSLT, but for what replaces chunks;
-# and what sites with GPUs define
+# src/lib/Libattr/master_resc_def_all.xml of OpenPBS 23.06.06: ATR_DFLAG_CVTSLT, except the resources that
+# replace chunks; and resources that sites with GPUs define
 _IN_CHUNKS = (
     *("l.accelerator", "l.accelerator_group", "l.accelerator_memory", "l.accelerator_model"),
     *("l.aoe", "l.arch", "l.eoe", "l.hbmem", "l.host", "l.mpiprocs", "l.naccelerators", "l.ngpus"),
@@ -49,7 +49,7 @@ _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
 
 class OpenPbs(Hooks):
-    """What is said and asked in PBS's way."""
+    """The hooks of the executor `pbs`."""
 
     name = "pbs"
     form = script_form(
@@ -58,12 +58,12 @@ class OpenPbs(Hooks):
         indirect=(CHUNK,),
     )
     readers = OPENPBS_READERS
-    # -f: no background process, which would keep what it inherits, the lock of the job's folder among it.
+    # -f: no background process, which would keep inherited files open, e.g. the lock of the job's directory.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")
-    # -E asks for all jobs over one connection. Otherwise each has one of its own, from a port below 1024,
-    # which then rests for a minute: after 512 of them every command of the machine hangs. But an id with the
-    # name of a server that there is not may then cost all others their answer.
+    # -E queries all jobs over one connection. Otherwise qstat opens one per job from a port below 1024, which
+    # is then blocked for a minute: after 512 of them every PBS command of the machine hangs. But with -E, one
+    # id with the name of a nonexistent server may cost the answer for all others.
     express = ("-E",)
     most_ids = most_named = 200
     array_option = "J"
@@ -74,42 +74,42 @@ class OpenPbs(Hooks):
     arrays_of = staticmethod(arrays_of)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:  # noqa: ARG002  whatever a job asks for
-        """A line of the file for each of `mpiprocs`, here grouped by node."""
-        # two chunks on one node may stand apart
+        """Return shell that prints the node file, which has a line per `mpiprocs`, grouped by node."""
+        # the lines of two chunks on one node need not be adjacent
         grouped = (
             "{ if (!n[$0]++) o[++k] = $0 } END { for (i = 1; i <= k; i++) while (n[o[i]]--) print o[i] }"
         )
         return [ShellLine(f"awk '{grouped}' \"$PBS_NODEFILE\"")]
 
     def resources(self, spec: JobSpec, site: Site) -> Options:  # noqa: ARG002  sites are alike
-        """The chunks that a job consists of, and how they are placed; pbs_resources(7B)."""
+        """Return the options for the job's chunks and their placement; pbs_resources(7B)."""
         kinds, more = laid_out(spec), added_resources(self.form.custom.of(spec))
         chunks = [
             ":".join([str(it.nodes), *_chunk(asked, it.processes), *more])
             for asked, parts in kinds
-            # without a number of nodes each process is a chunk, which goes where there is room
+            # without a number of nodes each process is a chunk, which PBS may place anywhere
             for it in parts or [Part(asked.computed_process_count, 1)]
         ]
         nodes = sum(it.nodes for _, parts in kinds for it in parts or ())
-        # it is of the whole job, whichever of its chunks ask for it
+        # exclusive use is a property of the whole job, if any of its chunks requests it
         is_exclusive = any(asked.exclusive_node_use for asked, _ in kinds)
         placed = [*(["scatter"] if nodes > 1 else []), *(["exclhost"] if is_exclusive else [])]
         return {"l.select": "+".join(chunks), "l.place": ":".join(placed) or None}
 
     def queue(self, asked: JobAttributes) -> str | None:
-        """Where a job is sent; a reservation is a queue of its own, and its id has that of the server too."""
+        """Return the queue for a job; a reservation is a queue, named by its id without the server."""
         if asked.reservation_id is not None:
             return asked.reservation_id.partition(".")[0]
         return asked.queue_name
 
     def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
-        """Why a job cannot be sent there."""
+        """Return a problem if the job has both a queue and a reservation."""
         if asked.reservation_id is None or asked.queue_name is None:
             return []
         return ["attributes.queue_name and reservation_id cannot be given both: a reservation is a queue"]
 
     def arrays(self, site: Site) -> Arrays | None:
-        """What arrays there may be; PBS must be free to run their elements again."""
+        """Return the capabilities for arrays; None if jobs may not be rerun, which PBS arrays require."""
         if site.config.rerun is False:
             return None
         return Arrays(
@@ -122,14 +122,14 @@ class OpenPbs(Hooks):
 
     @hookimpl
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
-        """The command that asks for these jobs, or for all; with -t, elements of arrays are told of."""
+        """Return the command that queries these jobs, or all jobs if None; -t lists array elements."""
         if native_ids is None:
             return frame_listing(self.naming((), "-t"))
-        # With -x, what was moved to another server is there too.
+        # With -x, qstat also lists jobs that were moved to another server.
         return self._naming_elements(native_ids, *(["-x"] if site.offers.get("history") else []))
 
     def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  each is told of
-        """Not with -E, where something is said only if no job at all is listed."""
+        """Return False with -E: qstat then prints errors about jobs only if it lists no job at all."""
         return not is_one_server(native_ids)
 
     def _naming_elements(self, native_ids: Sequence[str], *arguments: str) -> Command:
@@ -138,7 +138,7 @@ class OpenPbs(Hooks):
 
     @hookimpl
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-        """Why which jobs were not held or released."""
+        """Return the reason for each job that was not held or released."""
         refused = parse_hold(result, native_ids)
         return {it: f"{why}{_AS_A_WHOLE if is_element(it) else ''}" for it, why in refused.items()}
 
@@ -146,9 +146,9 @@ class OpenPbs(Hooks):
 
     @hookimpl
     def parse_probe(self, result: CommandResult) -> Mapping[str, Any]:
-        """What is told of arrays, the server's name, and whether it keeps finished jobs.
+        """Return the limits of arrays, the server's name, and `history`, True if it keeps finished jobs.
 
-        It does not unless `qstat -B -f` says so. Limits of arrays go by the version.
+        `history` is False unless `qstat -B -f` says otherwise. `array_limits` depends on the version.
         """
         text = result.checked().stdout
         history, server = _HISTORY.search(text), _SERVER.search(text)
@@ -161,19 +161,21 @@ class OpenPbs(Hooks):
 
     @hookimpl
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
-        """The command that asks for these jobs, among the finished too."""
+        """Return the command that queries jobs, including finished ones; NOT_OFFERED without history."""
         if site.offers.get("history") is False:
             return NOT_OFFERED
         return self._naming_elements(native_ids, "-x")
 
     @hookimpl
     def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
-        """What qstat said about each job."""
+        """Return an Observation of each job in qstat's output or error messages."""
         return self.parse_status(result, native_ids)
 
 
 def _has_array_limits(text: str) -> bool:
-    """Whether a server is new enough: OpenPBS has two digits of the year, PBS Professional all four.
+    """Return True if the server can limit the running elements of an array, judged by its version.
+
+    OpenPBS versions begin with two digits of the year, those of PBS Professional with four.
 
     >>> [_has_array_limits(f"    pbs_version = {it}.1") for it in (20, 22, 2021, 2022)]
     [False, True, False, True]
@@ -186,7 +188,7 @@ def _chunk(asked: ResourceSpecV1, processes: int) -> list[str]:
     cores = asked.cpu_cores_per_process or 1
     parts = [f"ncpus={processes * cores}", f"mpiprocs={processes}"]
     if processes > 1:
-        # otherwise OMP_NUM_THREADS is the number of all the cores of a chunk, in each of its processes
+        # otherwise PBS sets OMP_NUM_THREADS of each process to the number of all cores of the chunk
         parts.append(f"ompthreads={cores}")
     if asked.gpu_cores_per_process:
         parts.append(f"ngpus={processes * asked.gpu_cores_per_process}")

@@ -1,13 +1,13 @@
-"""The custom attributes `pbs.<option>` and `torque.<option>`: options of qsub that a user sets past jpsi."""
+"""Checks the custom attributes `pbs.<option>` and `torque.<option>`, qsub options that users set directly."""
 
 from __future__ import annotations
 
 from jpsi.plugin import CustomOptions
 
-# The two ways to ask for resources exclude each other.
+# PBS's newer way to request resources; it excludes the older options.
 _NEW_WAY = ("l.select", "l.place")
 
-#: qsub(1B), OPTIONS: a letter; or what -l and -W take, a resource or an attribute.
+#: qsub(1B), OPTIONS: a letter, or a resource of -l or an attribute of -W.
 CUSTOM = CustomOptions(
     systems=(),
     name=r"[A-Za-z]|[lW]\.[A-Za-z][A-Za-z0-9_.-]*",

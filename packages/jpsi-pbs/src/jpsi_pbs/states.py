@@ -1,4 +1,4 @@
-"""What the words of PBS and Torque for the state of a job mean."""
+"""Maps the job states of PBS and Torque to those of jpsi."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from jpsi.plugin import JobState, Meaning
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
-# qstat(1B) of OpenPBS 23.06.06, "Job States", in its order; Torque 6.1.3 has those of them that end in C,
-# and no B, F, M, U, X. Those that are an end are not among them.
+# qstat(1B) of OpenPBS 23.06.06, "Job States", in its order; Torque 6.1.3 has no B, F, M, U, X, and C for
+# ended jobs. Final states are not in this table.
 STATES = {
     "B": Meaning(_ACTIVE),
     "E": Meaning(_ACTIVE, None, "the job has run, and its files are being brought to their places"),
@@ -20,5 +20,5 @@ STATES = {
     "U": Meaning(_ACTIVE, None, "the job is suspended, as its node is in use"),
     "W": Meaning(_QUEUED, None, "the job's earliest start time has not come yet, or its files are awaited"),
 }
-#: Finished, of an array's element too; completed (Torque)
+#: The final states: finished (F), finished array element (X); completed (C, Torque).
 ENDED = frozenset({"F", "X", "C"})

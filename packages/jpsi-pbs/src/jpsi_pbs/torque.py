@@ -29,12 +29,12 @@ from .queue import Listed, frame_listing, parse_xml_jobs, request_by_ranges, tor
 from .submission import Laid, Part, laid_out, script_form
 
 _KIBIBYTE = 1 << 10
-# The options that say where a job is; `procs` are besides them.
+# The options that request nodes; jpsi sets `procs` only if the user sets neither.
 _NODES = frozenset({"l.nodes", "l.procs"})
 
 
-# Each lists all jobs, once or twice: with the elements of arrays, and with the arrays themselves. Where there
-# is no job, nothing is printed, and only another answer shows that there is none.
+# These scripts list all jobs, once or twice: with array elements, and with whole arrays. If there is no job,
+# qstat prints nothing; the server's status after it then proves that the listing is complete.
 _AND_SERVER = '"$0" -B -f'
 _ONE = f'"$0" "$@" && exec {_AND_SERVER}'
 _BOTH = f'"$0" "$@" -t && {_ONE}'
@@ -44,14 +44,14 @@ _MAX_ARRAY_SIZE = 99_999
 
 
 class Torque(Hooks):
-    """What is said and asked in Torque's way."""
+    """The hooks of the executor `torque`."""
 
     name = "torque"
     form = script_form((name, "pbs_classic"), {})
     readers = TORQUE_READERS
-    # XML; finished jobs are in it for `keep_completed` seconds.
+    # -x prints XML; Torque lists finished jobs for `keep_completed` seconds.
     qstat = ("qstat", "-f", "-x")
-    # Each id that is named is a connection, so that it is cheaper to list all jobs than to name many.
+    # qstat opens a connection for each named id, so that listing all jobs is cheaper than naming many.
     most_ids = 100_000
     most_named = 25
     array_option = "t"
@@ -61,10 +61,10 @@ class Torque(Hooks):
     end_of = staticmethod(torque_end)
 
     def arrays(self, site: Site) -> Arrays:
-        """What arrays there may be."""
+        """Return the capabilities for arrays."""
         return Arrays(
             largest=site.offers.get("largest_array", _MAX_ARRAY_SIZE),
-            # PBS_ARRAYID is the index; an element is told no id but its own.
+            # PBS_ARRAYID is the index; no variable has the array's id, so it is derived from the element's.
             id_variable="PBS_JOBID",
             id_brackets="[]",
             index_variable="PBS_ARRAYID",
@@ -74,7 +74,7 @@ class Torque(Hooks):
 
     @hookimpl
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:  # noqa: ARG002  sites are alike
-        """The command that asks for these jobs, or for all; arrays are whole or, with -t, their elements."""
+        """Return the command that queries these jobs, or all if None; with -t qstat lists array elements."""
         if native_ids is None:
             return self._listing(_ONE, "-t")
         if len(native_ids) <= self.most_named:
@@ -86,7 +86,7 @@ class Torque(Hooks):
 
     @hookimpl
     def find(self) -> Command:
-        """The command that lists all jobs with their variables, among which the tags are."""
+        """Return the command that lists all jobs with their variables, which include the tags."""
         return self._listing(_ONE)
 
     def _listing(self, script: str, *arguments: str) -> Command:
@@ -94,65 +94,66 @@ class Torque(Hooks):
         return frame_listing(attrs.evolve(command, argv=["/bin/sh", "-c", script, *command.argv]))
 
     def everything(self, result: CommandResult) -> list[Listed]:
-        """The jobs in the answer to `find`, or to `query` for many."""
+        """Return the jobs in the output of `find`, or of `query` for many jobs."""
         _, answer = unframe_listing(result)
         return self.all_jobs(answer)
 
     def all_jobs(self, result: CommandResult) -> list[Listed]:
-        """The jobs that a call of qstat for all of them has listed."""
+        """Return the jobs in the output of a qstat that lists all jobs."""
         jobs = self.listed(result)
         if not _SERVER.search(result.stdout):
             raise result.no_answer
         return jobs
 
     def asked_for(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
-        """The jobs in the answer to `query` for these; all there are where they are many."""
+        """Return the jobs in the output of `query` for these ids; for many ids, all jobs."""
         if len(native_ids) > self.most_named:
             return self.everything(result)
         return self.named(result, native_ids)
 
     def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  one by one
-        """Not of an array as a whole: for one, qstat lists all jobs that there are."""
+        """Return False for the id of a whole array, for which qstat lists whatever jobs exist."""
         return "[]" not in native_id
 
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> Command:
-        """The command that ends jobs, pending or running."""
+        """Return the qdel command, which ends pending and running jobs."""
         return request_by_ranges("qdel", native_ids)
 
     @hookimpl
     def hold(self, native_ids: Sequence[str]) -> Command:
-        """The command that keeps pending jobs from starting."""
+        """Return the command that keeps pending jobs from starting."""
         return request_by_ranges("qhold", native_ids)
 
     @hookimpl
     def release(self, native_ids: Sequence[str]) -> Command:
-        """The command that lets held jobs start."""
+        """Return the command that lets held jobs start."""
         return request_by_ranges("qrls", native_ids)
 
     def node_lines(self, spec: JobSpec) -> list[ShellLine]:
-        """A line of the file for each core."""
+        """Return shell that picks one line per process from the node file, which has one line per core."""
         kinds = [
             (it.computed_process_count, it.cpu_cores_per_process or 1) for it in components(spec.resources)
         ]
         if _is_anywhere(spec):
-            # one more where the queue has nodes by default, which count besides
+            # the file has one line more if the queue has a default for nodes, which Torque adds to procs
             return [ShellLine(f"awk 'NR <= {kinds[0][0]}' \"$PBS_NODEFILE\"")]
         if len(kinds) == 1:
             return [ShellLine(f"awk 'NR % {kinds[0][1]} == 0' \"$PBS_NODEFILE\"")]
         return [ShellLine(f"awk '{_lines(kinds)}' \"$PBS_NODEFILE\"")]
 
     def resources(self, spec: JobSpec, site: Site) -> Options:
-        """The nodes, with a virtual processor for each core; "Requesting Resources" in the Torque manual.
+        """Return the options for nodes, with a virtual processor per core.
 
-        Processes of one core that may be anywhere are `procs`, which Torque takes wherever they are free.
+        Single-core processes that may run on any node are `procs`, which Torque places on any free cores; see
+        "Requesting Resources" in the Torque manual.
         """
         kinds = _spread(laid_out(spec), site.config.cores_per_node)
         is_anywhere = _is_anywhere(spec) and kinds[0].parts is None and not _NODES & self._chosen(spec)
         nodes = [
             f"{it.nodes}:{_node(asked, it.processes)}"
             for asked, parts in kinds
-            # Torque cannot choose the number of nodes: one, or what is configured.
+            # Torque cannot choose the number of nodes: it is one, or follows from `cores_per_node`.
             for it in parts or [Part(1, asked.computed_process_count)]
         ]
         memory = _memory([asked for asked, _ in kinds])
@@ -164,11 +165,11 @@ class Torque(Hooks):
         }
 
     def _chosen(self, spec: JobSpec) -> set[str]:
-        """The options of qsub that the custom attributes of a job set."""
+        """Return the names of the qsub options that the job's custom attributes set."""
         return set(self.form.custom.of(spec))
 
     def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
-        """Why a job cannot be sent there."""
+        """Return a problem if the job has a reservation, which Torque does not offer."""
         if asked.reservation_id is None:
             return []
         moab = "the custom attribute torque.W.x, such as FLAGS:ADVRES:name"
@@ -176,7 +177,7 @@ class Torque(Hooks):
 
 
 def _is_anywhere(spec: JobSpec) -> bool:
-    """Whether a job is so many processes of one core, wherever there is room for them."""
+    """Return True if a job is a number of single-core processes that may run on any node."""
     kinds = laid_out(spec)
     asked, parts = kinds[0]
     cores, gpus = asked.cpu_cores_per_process or 1, asked.gpu_cores_per_process or 0
@@ -184,7 +185,7 @@ def _is_anywhere(spec: JobSpec) -> bool:
 
 
 def _spread(kinds: Sequence[Laid], cores_per_node: int | None) -> list[Laid]:
-    """Return the kinds of slots, on as many nodes as they take where nodes have so many cores."""
+    """Return the components, spread over as many nodes of `cores_per_node` cores as they need."""
     return list(kinds) if cores_per_node is None else [_spread_kind(it, cores_per_node) for it in kinds]
 
 
@@ -197,10 +198,10 @@ def _spread_kind(kind: Laid, cores_per_node: int) -> Laid:
 
 
 def _memory(kinds: Sequence[ResourceSpecV1]) -> int | None:
-    """The memory of the whole job; Torque has none for a part of it.
+    """Return the memory of the whole job, as Torque cannot reserve memory for a part of it.
 
     Raises:
-        ValueError: it is not known.
+        ValueError: only some components say how much memory they need.
     """
     amounts = [it.memory for it in kinds]
     known = [it for it in amounts if it is not None]
@@ -214,13 +215,13 @@ def _memory(kinds: Sequence[ResourceSpecV1]) -> int | None:
 
 
 def _lines(kinds: Sequence[tuple[int, int]]) -> str:
-    """Awk that picks a line for each process, of the lines for each core, kind by kind.
+    """Return awk that picks one line per process from the lines per core, component by component.
 
     >>> _lines([(1, 4), (2, 1)])
     'NR <= 4 { if ((NR - 0) % 4 == 0) print; next } NR <= 6 { if ((NR - 4) % 1 == 0) print; next }'
 
     Args:
-        kinds: how many processes, and how many cores each.
+        kinds: the number of processes of each component, and the cores per process.
     """
     rules, before = [], 0
     for processes, cores in kinds:

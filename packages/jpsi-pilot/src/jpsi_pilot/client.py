@@ -1,10 +1,10 @@
-"""The program that carries one request to the agent, and starts the agent if it is not there.
+"""The client: a program that passes one request to the agent, and starts the agent if none answers.
 
     client.py WORK_DIRECTORY <REQUEST >ANSWER
 
-It is run for every submission, so that it has to be quick: by its path, without site-packages, and with as
-little of the standard library as it can; `messages` reads and writes what it carries. It ends with 3 if the
-agent has nothing of the request, and with 4 if it refuses it.
+It runs for every submission, so that it has to be quick: it is run by its path, without site-packages, and
+with as little of the standard library as it can; `messages` is the agent's side of the protocol. Its exit
+code is 3 if the agent did not take the request, and 4 if the agent refuses it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ SOCKET = "agent.socket"
 LOCK = "agent.lock"
 LOG = "agent.log"
 NOT_SENT, REFUSED = 3, 4
-# How many agents a request is carried to that go before they have answered.
+# The number of agents that the client tries, if one after the other ends before it has answered.
 _TRIES = 3
 _PATIENCE = 30.0
-# How soon somebody else may have to start the agent again, if the one that was started has not come up.
+# The seconds after which the client starts an agent again, if the one that it started does not listen.
 _AGAIN = 5.0
 _AGENT = "import sys; sys.path.append(sys.argv[1]); from jpsi_pilot.agent import main; main(sys.argv[2])"
 
 
 def main() -> int:
-    """Carry the request that is on standard input."""
+    """Pass the request on standard input to the agent, and print its answer."""
     folder = folder_of(sys.argv[1])
     message = sent(sys.stdin.buffer.read())
     try:
@@ -47,9 +47,9 @@ def main() -> int:
 
 
 def carried(folder: str, message: bytes) -> bytes:
-    """What the agent answers; part of it if the agent goes meanwhile.
+    """Return the agent's answer; an incomplete one if the agent ends meanwhile.
 
-    The same may be carried to the next agent then: what was submitted is known there by its tag.
+    The caller may then send the same message to the next agent, which recognises a submission by its tag.
 
     Raises:
         OSError: there is no agent.
@@ -69,14 +69,17 @@ def carried(folder: str, message: bytes) -> bytes:
 
 
 def sent(request: bytes) -> bytes:
-    """What is sent of a request, which is a line: first where it comes from, with a NUL after each part."""
+    """Return the message for a request, which is one line.
+
+    The umask, the client and each variable of the environment come first, each with a NUL after it.
+    """
     umask = os.umask(0o077)
     variables = (name + b"=" + value for name, value in os.environb.items())
     return b"\0".join([f"{umask:o}".encode(), process(os.getppid()).encode(), *variables, request])
 
 
 def folder_of(work_directory: str) -> str:
-    """Where the agent keeps its files; without a work directory that is in the user's state directory."""
+    """Return the agent's directory: `pilots` in the work directory, else in the user's state directory."""
     if work_directory:
         return os.path.abspath(os.path.join(os.path.expanduser(work_directory), "pilots"))  # noqa: PTH100, PTH111, PTH118  as above
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
@@ -84,12 +87,13 @@ def folder_of(work_directory: str) -> str:
 
 
 def enter(folder: str) -> None:
-    """Go into the agent's folder, which is made if it is not there: a socket's path may have 107 characters.
+    """Change into the agent's directory, and create it if it is missing.
 
-    Once in it, nothing depends on what leads there, which the executor checks before anything is submitted.
+    A socket's path is at most 107 characters, so that the client uses the name alone. From then on nothing
+    depends on the directories above it; the executor checks those before it submits anything.
 
     Raises:
-        OSError: that cannot be done, or others can put their own agent there.
+        OSError: the directory cannot be entered, or other users could put their own agent there.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  no pathlib: it takes a while to import
     os.chdir(folder)
@@ -100,7 +104,7 @@ def enter(folder: str) -> None:
 
 
 def process(pid: int) -> str:
-    """A name for a process that no other has: its pid, and when it was started, where that can be known."""
+    """Return a unique name of a process: its pid, and its start time where /proc tells it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
             return f"{pid}.{file.read().rpartition(')')[2].split()[19]}"
@@ -109,10 +113,10 @@ def process(pid: int) -> str:
 
 
 def connected(folder: str) -> socket:
-    """A connection to the agent, which is started if nobody answers.
+    """Return a connection to the agent; start the agent if none answers.
 
     Raises:
-        OSError: there is none.
+        OSError: there is no agent.
     """
     deadline = time.monotonic() + _PATIENCE
     started = float("-inf")
@@ -134,8 +138,8 @@ def connected(folder: str) -> socket:
 
 
 def start_agent(folder: str) -> None:
-    """Start an agent that has nothing of this process; if there is one already, it goes at once."""
-    import subprocess  # noqa: PLC0415  it takes a while, and there is an agent mostly
+    """Start an agent that shares nothing with this process; it ends at once if there is one already."""
+    import subprocess  # noqa: PLC0415  it takes a while, and mostly an agent runs already
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     with open(LOG, "ab", opener=_private) as log:
@@ -149,7 +153,7 @@ def start_agent(folder: str) -> None:
 
 
 def _where() -> str:
-    """Where the agent may be; only on its own machine can it be reached."""
+    """Return a hint at where the agent runs; clients reach it only from its own machine."""
     try:
         with open(LOCK, encoding="utf-8") as file:  # noqa: PTH123  as above
             pid, _, host = file.read().strip().partition(" ")

@@ -1,4 +1,4 @@
-"""What can be set for the executor `pilot`, and what it offers."""
+"""The configuration of the executor `pilot`, and its capabilities."""
 
 from __future__ import annotations
 
@@ -45,39 +45,41 @@ def _tuple(value: object) -> object:
 
 @attrs.frozen(slots=True, kw_only=True)
 class PilotConfig(BatchConfig):
-    """What can be set for the executor `pilot`, besides what every batch system has.
+    """The configuration of the executor `pilot`, besides that of every batch system.
 
-    Pilots with other settings are other pilots: a job runs only in one that was started with what its own
-    executor is configured by.
+    Different settings mean different pilots: a job runs only in a pilot that was started with the settings of
+    the job's own executor.
     """
 
-    #: The executor whose jobs the pilots are, or a target of the configuration; `here` is the allocation that
-    #: the program is in. On several of its nodes, `launcher` must be named.
+    #: The executor that runs pilots as jobs, or a target of the configuration; `here` is the allocation that
+    #: the program is in. For several of its nodes, `launcher` must be named.
     target: str = attrs.field(default="local", validator=_name)
-    #: What runs jobs inside of pilots: an entry point of the group `jpsi.pilot_engines`; None is `flux` where
-    #: the agent's machine has it, else `dask`.
+    #: The engine that runs jobs inside pilots: an entry point of the group `jpsi.pilot_engines`; None is
+    #: `flux` where the agent's machine has it, else `dask`.
     engine: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
-    #: How many pilots there are at a time, at most, for one client.
+    #: The largest number of pilots at a time for one client.
     max_pilots: int = attrs.field(default=1, validator=_count)
-    #: How many nodes a pilot has.
+    #: The number of nodes of a pilot.
     nodes_per_pilot: int = attrs.field(default=1, validator=_count)
-    #: How many cores of a node a pilot asks for, and jobs share.
+    #: The number of cores of a node that a pilot asks for, and jobs share.
     cores_per_node: int = attrs.field(default=1, validator=_count)
-    #: How many GPUs of a node a pilot asks for, and jobs share.
+    #: The number of GPUs of a node that a pilot asks for, and jobs share.
     gpus_per_node: int = attrs.field(default=0, validator=_count)
-    #: How much memory of a node a pilot asks for, in bytes, and jobs share; None leaves it to the target, and
-    #: what jobs ask for is not counted.
+    #: The memory of a node that a pilot asks for, in bytes, and jobs share; None leaves it to the target, and
+    #: the memory that jobs ask for is not counted.
     memory_per_node: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
-    #: How long jobs can run in a pilot, from its start on; none starts there that could not end by then.
+    #: The time for which jobs can run in a pilot, from its start on; no job starts there that could run past
+    #: that.
     walltime: timedelta = attrs.field(default=timedelta(hours=1), validator=_interval)
-    #: How much longer its target is asked for, so that a pilot can start and wind up; it has two thirds of it
-    #: to start.
+    #: The time that is added to `walltime` in the request to the target, so that a pilot can start and wind
+    #: up; two thirds of it are for the start.
     margin: timedelta = attrs.field(default=timedelta(seconds=30), validator=_interval)
-    #: How long a pilot without a job waits for another, and so how long pilots outlive their client.
+    #: The time for which a pilot without a job waits for another, and so for which pilots outlive their
+    #: client.
     idle_time: timedelta = attrs.field(default=timedelta(minutes=2), validator=_interval)
-    #: Whether a pilot takes the jobs of all clients, and not only those of the process it was started for.
+    #: True if a pilot takes the jobs of all clients, not only those of the process it was started for.
     shared: bool = False
-    #: Whether a job runs again whose pilot was lost while it ran; else it is FAILED. A job says otherwise by
+    #: True if a job runs again whose pilot was lost while it ran; else it is FAILED. A job overrides this by
     #: the custom attribute `pilot.retry_on_pilot_loss`.
     retry_on_pilot_loss: bool = False
     #: The queue that pilots are submitted to; None leaves it to the target.
@@ -88,15 +90,15 @@ class PilotConfig(BatchConfig):
     startup: tuple[str, ...] = attrs.field(default=(), converter=_tuple, validator=_lines)
     #: The launcher that starts a pilot's process on each of its nodes; None is the target's own.
     launcher: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
-    #: The Python, by its path, that has jpsi-pilot and the engine where agent and pilots are; None is the one
-    #: that runs the program. Where `url` leads to another machine it must be named.
+    #: The path of a Python that has jpsi-pilot and the engine, on the host of agent and pilots; None is the
+    #: one that runs the program. Where `url` names a remote host, it is required.
     python: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
     #: The network interface by which nodes reach this machine, such as `ib0`; None finds one.
     interface: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
 
     def __attrs_post_init__(self) -> None:
         if self.work_directory is not None and self.python is None:
-            # a program that goes elsewhere is to find its agent all the same
+            # a program that changes its working directory still finds its agent
             object.__setattr__(self, "work_directory", self.work_directory.expanduser().absolute())
         if self.target.lower() == HERE and self.nodes_per_pilot > 1 and self.launcher is None:
             msg = "launcher must be named, such as srun, where pilots are several nodes of this allocation"
@@ -105,16 +107,16 @@ class PilotConfig(BatchConfig):
 
 @hookimpl
 def config_class() -> type[BatchConfig]:
-    """The class."""
+    """Return the configuration class."""
     return PilotConfig
 
 
 @hookimpl
 def capabilities() -> Capabilities:
-    """What pilots offer."""
+    """Return the capabilities of pilots."""
     return Capabilities(
         default_launcher="multiple",
-        # engines that run a job on several nodes give it what this finds them by
+        # engines that run a job on several nodes set the variables that this launcher reads
         nodes_launcher="flux",
         id_variable="JPSI_PILOT_JOB",
         ids_per_query=1000,

@@ -1,4 +1,4 @@
-"""Finds the engines that run jobs inside of pilots, by entry points of the group `jpsi.pilot_engines`."""
+"""Finds the engines that run jobs inside pilots, by entry points of the group `jpsi.pilot_engines`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class EngineMissing(Exception):
 
 
 def dask(changed: Callable[[], None], settings: Settings) -> PilotEngine:
-    """The engine `dask`; it can be named without being installed."""
-    from .dask import DaskEngine  # noqa: PLC0415  brings all of dask
+    """Return the engine `dask`; its entry point exists even if dask is not installed."""
+    from .dask import DaskEngine  # noqa: PLC0415  imports all of dask
 
     return DaskEngine(changed, settings)
 
 
 def flux(changed: Callable[[], None], settings: Settings) -> PilotEngine:
-    """The engine `flux`; it can be named without being installed."""
-    from .flux import FluxEngine  # noqa: PLC0415  brings what signs certificates
+    """Return the engine `flux`; its entry point exists even if Flux is not installed."""
+    from .flux import FluxEngine  # noqa: PLC0415  imports the library that signs certificates
 
     flux_installation.need_backend()
     return FluxEngine(changed, settings)
 
 
 def usable() -> frozenset[str]:
-    """The names of the engines that can be used here, as far as can be told without using them."""
+    """Return the names of the engines that this machine can probably use, without starting any."""
     found = {it.name for it in entry_points(group=GROUP)}
     if not all(map(find_spec, _NEEDED_BY_DASK)):
         found.discard("dask")
@@ -45,10 +45,10 @@ def usable() -> frozenset[str]:
 
 
 def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:
-    """The engine that these settings name, not yet started; without a name, flux where it is, else dask.
+    """Return the engine that these settings name, not yet started; without a name, flux if usable, else dask.
 
     Raises:
-        EngineMissing: it is not installed, or what it needs is not.
+        EngineMissing: the engine is not installed, or something that it needs is not.
     """
     name = settings.engine or ("dask" if flux_installation.why_not() else "flux")
     found = {it.name: it for it in entry_points(group=GROUP)}

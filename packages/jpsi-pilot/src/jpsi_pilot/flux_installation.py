@@ -1,4 +1,4 @@
-"""Whether the engine `flux` can be used on this machine, and if not, why."""
+"""Checks if the engine `flux` can be used on this machine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from importlib.util import find_spec
 
 from importlib_metadata import entry_points
 
-#: The versions of flux-core that this works with: from the first on, and before the second.
+#: The supported versions of flux-core: from the first on, and before the second.
 _FIRST, _BEFORE = (0, 58), (1, 0)
-# What signs certificates.
+# The library that signs certificates.
 _SIGNING = "cryptography"
 _VERSION = re.compile(r"^commands:\s+([0-9]+)\.([0-9]+)", re.MULTILINE)
 _PATIENCE = 60.0
 
 
 def why_not() -> str:
-    """Why the engine cannot be used here; empty if it can."""
+    """Return why the engine cannot be used on this machine; an empty text if it can."""
     try:
         need_backend()
     except ImportError as e:
@@ -26,10 +26,10 @@ def why_not() -> str:
 
 
 def need_backend() -> None:
-    """Be content if there is what the engine needs of Python.
+    """Raise if a Python package that the engine needs is missing.
 
     Raises:
-        ImportError: something is not installed.
+        ImportError: a package is not installed.
     """
     if find_spec(_SIGNING) is None:
         msg = f"No module named {_SIGNING!r}"
@@ -40,7 +40,7 @@ def need_backend() -> None:
 
 
 def flux_problem() -> str:
-    """What is wrong with the Flux that is on PATH here; empty if nothing is."""
+    """Return a problem with the Flux on PATH of this machine; an empty text if there is none."""
     try:
         done = subprocess.run(
             ["flux", "--version"],  # noqa: S607  whichever is on PATH
@@ -57,7 +57,7 @@ def flux_problem() -> str:
 
 
 def version_problem(said: str) -> str:
-    r"""What is wrong with a version, as `flux --version` tells it; empty if nothing is.
+    r"""Return a problem with the version in the output of `flux --version`; an empty text if there is none.
 
     >>> version_problem("commands:    \t\t0.88.0\n"), version_problem("commands: 0.40.1-3-gabc")
     ('', 'flux-core is 0.40, and the engine flux needs >=0.58, <1.0')

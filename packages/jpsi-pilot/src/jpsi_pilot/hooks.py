@@ -1,4 +1,4 @@
-"""The executor `pilot`: its hooks, each from the module that knows the answer."""
+"""The executor `pilot`: collects its hooks from the modules that implement them."""
 
 from .config import capabilities, config_class
 from .executor import (

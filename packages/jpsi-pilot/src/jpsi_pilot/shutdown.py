@@ -1,4 +1,4 @@
-"""Has an agent go: for whoever knows that its pilots are not needed any more."""
+"""Ends an agent whose pilots are not needed any more."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .client import LOCK, folder_of
 
 
 def leave(work_directory: Path) -> None:
-    """Have the agent of a work directory go, if there is one on this machine; returns at once.
+    """End the agent of a work directory, if there is one on this machine; return at once.
 
-    Pilots take no more jobs then, and end with the last that runs in them.
+    Its pilots then take no more jobs, and end when no job runs in them any more.
     """
     with contextlib.suppress(OSError, ValueError), Path(folder_of(str(work_directory)), LOCK).open() as lock:
         pid, _, host = lock.read().strip().partition(" ")

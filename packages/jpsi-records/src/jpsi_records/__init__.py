@@ -96,8 +96,8 @@ _ROOMS = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  whatever the module holds
-    # The help of the command line imports this package, and needs no database for that.
+def __getattr__(name: str) -> Any:  # noqa: ANN401  any attribute of the package
+    # `jpsi --help` imports this package and needs no database, so names are imported at their first use.
     for room, names in _ROOMS.items():
         if name in names:
             from importlib import import_module  # noqa: PLC0415

@@ -1,12 +1,12 @@
-"""What can go wrong with requests and records, as one tree of exceptions.
+"""The exceptions of requests and records.
 
 JpsiError
 └── RecordsError
-    ├── InvalidRequestError   the request itself: what it says, or what it names is not there
-    ├── StateError            what was asked for is not done in this state
-    ├── ChangedError          since the preview something has happened that changes it
-    ├── NothingToReuseError   the request may not run anything, and nothing satisfies it
-    ├── NotFoundError         there is no such record
+    ├── InvalidRequestError   the request is invalid, or names something that does not exist
+    ├── StateError            the operation is not allowed in the record's state
+    ├── ChangedError          the result would differ from that of the preview
+    ├── NothingToReuseError   no execution satisfies the request, and it excludes a new run
+    ├── NotFoundError         no record has this id
     └── StoreError            the records, or the files beside them, cannot be used
 """
 
@@ -19,46 +19,46 @@ from jpsi import JpsiError
 
 
 class RecordsError(JpsiError):
-    """The common root of what this package raises on purpose."""
+    """The base class of this package's exceptions."""
 
 
 class InvalidRequestError(RecordsError):
-    """The request can never be satisfied as it stands; nothing was written."""
+    """An invalid request, which can never be satisfied; nothing was written."""
 
     def __init__(
         self, message: str, exception: BaseException | None = None, *, problems: Sequence[str] = ()
     ) -> None:
         super().__init__(message, exception)
-        #: Everything that is wrong, one sentence each; never empty.
+        #: Every problem as one sentence; never empty.
         self.problems: tuple[str, ...] = tuple(problems) or (message,)
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> Self:
-        """One exception that names every problem."""
+        """Return one exception that names every problem."""
         if len(problems) == 1:
             return cls(f"the request is not valid: {problems[0]}", problems=problems)
         return cls("the request is not valid:" + "".join(f"\n  - {it}" for it in problems), problems=problems)
 
 
 class StateError(RecordsError):
-    """A record is in a state in which this is not done."""
+    """An operation that is not allowed in the state of the record."""
 
 
 class ChangedError(RecordsError):
-    """Something else would come of the request now than the preview has shown."""
+    """A commit whose result would differ from that of the preview."""
 
 
 class NothingToReuseError(RecordsError):
-    """Nothing satisfies the request, and it may not cause a run."""
+    """A request that no execution satisfies, and that excludes a new run."""
 
 
 class NotFoundError(RecordsError):
-    """There is no record with this id."""
+    """A record id that does not exist."""
 
 
 class AmbiguousError(NotFoundError):
-    """Several records have an id that begins like this."""
+    """An id prefix that several records share."""
 
 
 class StoreError(RecordsError):
-    """The records, or the files beside them, cannot be read or written."""
+    """A failure to read or write the records, or the files beside them."""

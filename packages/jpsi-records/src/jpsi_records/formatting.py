@@ -1,4 +1,4 @@
-"""What the commands write, as text and as JSON."""
+"""The output of the commands as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .reuse import NearMiss, Plan
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
-    """Records as a JSON document."""
+    """Return records as a JSON document."""
     return json.dumps(_plain(value), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  as above
 
 
 def plan(found: Plan) -> str:
-    """What would come of a request."""
+    """Return the text of a preview."""
     lines = [f"plan {found.id}: {_outcome(found)}", *(f"warning: {printable(it)}" for it in found.warnings)]
     for near in found.near_misses:
         lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}", *_why_not(near)]
@@ -58,7 +58,7 @@ def _why_not(near: NearMiss) -> list[str]:
 
 
 def plan_json(found: Plan) -> str:
-    """What would come of a request, as JSON."""
+    """Return a preview as JSON."""
     return as_json(
         {
             "plan": found.id,
@@ -72,7 +72,7 @@ def plan_json(found: Plan) -> str:
 
 
 def state(execution: Execution) -> str:
-    """How far an execution is, in a few words.
+    """Return a short text for the state of an execution.
 
     >>> from datetime import datetime, UTC
     >>> state(Execution(id="", fingerprint="", preimage="", state=ExecutionState.COMPLETE, exit_code=3,
@@ -91,8 +91,8 @@ def state(execution: Execution) -> str:
 
 
 def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMiss]) -> str:
-    """Why a request has the execution that it has."""
-    # a draft that was satisfied is assigned the same again when it is committed
+    """Return a text that explains why a request has its execution."""
+    # The commit of a satisfied draft assigns the same execution again; the first event has the reason.
     mine = (it for it in events if it.kind == "assigned" and it.execution == request.execution)
     assigned = next(mine, None)
     if assigned is None or request.execution is None:
@@ -114,13 +114,13 @@ def _deeper(near: NearMiss) -> list[str]:
 
 
 def request(found: Request, execution: Execution | None) -> str:
-    """A request that was just made or changed, in a line."""
+    """Return one line about a request that was just made or changed."""
     told = "" if execution is None else f": execution {execution.id}, {state(execution)}"
     return f"request {found.id}{told}\n"
 
 
 def cancelled(found: Request, execution: Execution | None) -> str:
-    """What has become of a request that was cancelled."""
+    """Return the result of cancelling a request as text."""
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
     told = "" if execution is None else f" execution {execution.id},"
@@ -131,7 +131,7 @@ def cancelled(found: Request, execution: Execution | None) -> str:
 
 
 def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
-    """Requests, one a line, below a heading."""
+    """Return a table of requests."""
     rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "COMMAND")]
     for it, execution in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
@@ -143,7 +143,7 @@ def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
 
 
 def usage(found: Iterable[Interval]) -> str:
-    """Intervals of accounting, one a line, below a heading."""
+    """Return a table of accounting intervals."""
     rows = [("FROM", "TO", "USER", "PRIORITY", "STATE", "REQUEST")]
     rows += [
         (
@@ -162,7 +162,7 @@ def usage(found: Iterable[Interval]) -> str:
 def details(
     found: Request | None, execution: Execution | None, attempts: Sequence[Attempt], events: Sequence[Event]
 ) -> str:
-    """Everything about a request or an execution."""
+    """Return everything about a request or an execution as text."""
     lines = []
     if found is not None:
         lines += [
@@ -209,7 +209,7 @@ def _time(time: datetime) -> str:
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:
-    r"""Rows of cells in columns.
+    r"""Align rows of cells in columns.
 
     >>> table([("A", "B"), ("aa", "b")])
     'A   B\naa  b\n'
@@ -220,5 +220,5 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def printable(text: str) -> str:
-    """Text with what would do something to a terminal as escapes."""
+    """Return text with escapes in place of characters that would control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

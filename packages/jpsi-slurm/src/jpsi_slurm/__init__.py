@@ -1,4 +1,4 @@
-"""Slurm for jpsi: what jpsi-core must say to Slurm, and what Slurm's answers mean. Nothing here acts."""
+"""The Slurm backend of jpsi: it renders Slurm commands and parses their output. It runs no command itself."""
 
 from .config import SlurmConfig
 

@@ -1,4 +1,4 @@
-"""The one form that every call of a Slurm command has: its cluster, and its environment."""
+"""Builds every Slurm command line with the configured cluster and a clean environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISLEADING = (
     "SLURM_WORKING_CLUSTER",
 )
 
-# Slurm prints local time without saying which, and of the indices of an array no more than so many letters.
+# By default Slurm prints local times without their zone, and cuts the list of an array's indices.
 _IN_FULL = {"TZ": "UTC0", "SLURM_BITSTR_LEN": "0"}
 
 
@@ -32,7 +32,7 @@ def slurm(
     unset: Iterable[str] = (),
     environment: Mapping[str, str] = _IN_FULL,
 ) -> Command:
-    """The command that calls a program of Slurm's for the cluster that is configured."""
+    """Return the command that calls one of Slurm's programs for the configured cluster."""
     cluster = site.config.cluster
     chosen = () if cluster is None else (f"--clusters={cluster}",)
     return Command(

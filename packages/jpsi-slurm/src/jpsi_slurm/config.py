@@ -1,4 +1,4 @@
-"""What can be set for the executor `slurm`."""
+"""The configuration of the executor `slurm`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def _cluster(_instance: object, _attribute: object, value: str | None) -> None:
 
 @attrs.frozen(slots=True, kw_only=True)
 class SlurmConfig(BatchConfig):
-    """What can be set for the executor `slurm`, besides what every batch system has."""
+    """The settings of the executor `slurm`, in addition to those of every batch system."""
 
-    #: The cluster that jobs are sent to, as for `--clusters`; None is the one of this machine. It needs
-    #: slurmdbd.
+    #: The cluster that receives the jobs, as for `--clusters`; None is the cluster of this machine.
+    #: It needs slurmdbd.
     cluster: str | None = attrs.field(default=None, validator=_cluster)
-    #: Whether sacct can be asked about jobs that Slurm has forgotten; None is what the site's
-    #: configuration says.
+    #: True if sacct can report jobs that slurmctld has forgotten; None takes the answer from the
+    #: site's Slurm configuration.
     accounting: bool | None = None
-    #: Whether Slurm may run a job again after a node has failed or the job was preempted; None is the
-    #: site's own rule (`JobRequeue`).
+    #: True if Slurm may requeue a job after a node failed or the job was preempted; None leaves it to
+    #: the site's rule (`JobRequeue`).
     requeue: bool | None = None
 
 
 @hookimpl
 def config_class() -> type[BatchConfig]:
-    """The class."""
+    """Return the class of this executor's configuration."""
     return SlurmConfig

@@ -1,4 +1,4 @@
-"""What it means for a job that sbatch failed: whether Slurm may have the job nonetheless."""
+"""Classifies failures of sbatch, above all whether Slurm may have accepted the job nonetheless."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from jpsi.plugin.kit import SubmitErrors
 _AMBIGUOUS, _TRANSIENT = FailureKind.AMBIGUOUS, FailureKind.TRANSIENT
 _INVALID, _PERMANENT = FailureKind.INVALID_JOB, FailureKind.PERMANENT
 
-# What sbatch says, in the order in which it is looked for. Texts are those of slurm_errno.c and sbatch.c of
-# Slurm 22.05 and of what else was seen; what stands in no line is AMBIGUOUS.
+# Messages of sbatch; the first that matches decides. The texts are from slurm_errno.c and sbatch.c of
+# Slurm 22.05 and from observed failures; a message that is not listed is AMBIGUOUS.
 _TEXTS = (
-    # The request was sent, and no answer came: Slurm has been seen to run such a job.
+    # sbatch sent the request and got no answer: Slurm has been seen to run such a job.
     ("Socket timed out on send/recv operation", _AMBIGUOUS),
     ("Zero Bytes were transmitted or received", _AMBIGUOUS),
     ("Unable to contact slurm controller (receive failure)", _AMBIGUOUS),
     ("Unable to contact slurm controller (send failure)", _AMBIGUOUS),
-    # Nothing was sent.
+    # sbatch sent nothing.
     ("Unable to contact slurm controller (connect failure)", _TRANSIENT),
     ("auth_g_create: REQUEST_SUBMIT_BATCH_JOB has authentication error", _TRANSIENT),
     ("talking to database", _TRANSIENT),
@@ -25,7 +25,7 @@ _TEXTS = (
     ("invalid entry for --cluster", _PERMANENT),
     ("Unable to process configuration file", _PERMANENT),
     ("Could not establish a configuration source", _PERMANENT),
-    # The controller refused it for now.
+    # The controller refused the job for now; a retry may succeed.
     ("MaxSubmitJob", _TRANSIENT),
     ("GrpSubmitJobs", _TRANSIENT),
     ("Unable to create job record, try again", _TRANSIENT),
@@ -40,13 +40,13 @@ _TEXTS = (
     ("Required node not available", _TRANSIENT),
     ("Requested reservation not usable now", _TRANSIENT),
     ("System submissions disabled", _TRANSIENT),
-    # The controller refuses everything from here.
+    # The controller refuses every job of this user or this machine.
     ("Incompatible versions of client and server code", _PERMANENT),
     ("Access/permission denied", _PERMANENT),
     ("Invalid user id", _PERMANENT),
     ("Invalid group id", _PERMANENT),
     # The controller, or sbatch itself, refuses this job; a site's own rules in job_submit.lua and
-    # cli_filter.lua have no more than these words.
+    # cli_filter.lua produce only these messages.
     ("Batch job submission failed: Unspecified error", _INVALID),
     ("cli_filter plugin terminated with error", _INVALID),
     ("Invalid numeric value", _INVALID),
@@ -79,7 +79,7 @@ _TEXTS = (
 _ERRORS = SubmitErrors(
     command="sbatch",
     texts=_TEXTS,
-    # An option or a value that it does not know; nothing was sent. So does ssh, if the connection breaks.
+    # sbatch did not know an option or a value, and sent nothing. ssh too exits so if its connection breaks.
     own_codes={255},
     own_words=("sbatch: ", "Invalid "),
     noise="sbatch: (error: )?",
@@ -88,5 +88,5 @@ _ERRORS = SubmitErrors(
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
-    """What a failed sbatch means."""
+    """Return what a failed sbatch means for the job and for a retry."""
     return _ERRORS.failure(result)

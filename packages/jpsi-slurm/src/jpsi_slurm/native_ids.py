@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from jpsi.plugin import hookimpl
 from jpsi.plugin.kit import IdForm, read_indices, write_indices
 
-#: A job, an element of an array, a component of a heterogeneous job.
+#: The id of a job (`17`), an array element (`17_1`) or a component of a heterogeneous job (`17+1`).
 IDS = IdForm("Slurm", r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?", largest=0xFFFFFFFF)
-# Elements of an array that are named together; behind the percent sign, how many of them may run at a time
+# Several array elements as one text; the number after the percent sign is the limit of running elements
 _TOGETHER = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,:-]+)(?:%[0-9]+)?\]")
 
-# How the first component of a heterogeneous job is shown, where the script runs
+# The suffix of the first component of a heterogeneous job, which runs the script
 _FIRST = "+0"
 _SOME = re.compile(r"([1-9][0-9]{0,9})_\[")
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """The id, if it is one; the first component of a heterogeneous job has that of the job.
+    """Return the id in its canonical form; the first component of a heterogeneous job has the job's id.
 
     >>> canonical_id("17+0"), canonical_id("17+1")
     ('17', '17+1')
@@ -30,18 +30,18 @@ def canonical_id(native_id: str) -> str:
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
-    """The ids of elements of an array."""
+    """Return the native ids of an array's elements with these indices."""
     return [f"{native_id}_{index}" for index in indices]
 
 
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
-    """The arrays of those that are elements of one."""
+    """Return the array of each native id that is an array element; other ids are left out."""
     return {native_id: native_id.partition("_")[0] for native_id in native_ids if "_" in native_id}
 
 
 def by_array(native_ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
-    """Those that are elements of arrays, by array and index."""
+    """Return the native ids of array elements by array and index; other ids are left out."""
     found: dict[str, dict[int, str]] = {}
     for native_id in native_ids:
         array, is_element, index = native_id.partition("_")
@@ -51,12 +51,12 @@ def by_array(native_ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
 
 
 def named(text: str) -> Iterator[str]:
-    """The ids of jobs that a text names: a job, or several elements of one array.
+    """Yield the native ids that a text names: one job, or several elements of one array.
 
     >>> list(named("17_[1-3,7%2]")), list(named("17_1")), list(named("all"))
     (['17_1', '17_2', '17_3', '17_7'], ['17_1'], [])
 
-    The first component of a heterogeneous job, which runs the script, is the job.
+    The first component of a heterogeneous job runs the script and stands for the job.
 
     >>> list(named("17+0")), list(named("17+1"))
     (['17'], ['17+1'])
@@ -68,12 +68,12 @@ def named(text: str) -> Iterator[str]:
     try:
         indices = read_indices(match[2])
     except ValueError:
-        return  # cut short, as it was too long
+        return  # Slurm cut the list of indices, as it was too long
     yield from (f"{match[1]}_{index}" for part in indices for index in part)
 
 
 def whole(text: str) -> str:
-    """The job that an id is an element or a component of; itself if it is neither.
+    """Return the job that an element or component belongs to; return any other id itself.
 
     >>> whole("17_1"), whole("17+1"), whole("17")
     ('17', '17', '17')
@@ -82,7 +82,7 @@ def whole(text: str) -> str:
 
 
 def of_unclear(text: str) -> str | None:
-    """The array of which a text names elements, if it does not say which, as it is cut short.
+    """Return the array of a text whose list of elements Slurm has cut short; None for any other text.
 
     >>> of_unclear("17_[1,3,5,7..."), of_unclear("17_[1-3]"), of_unclear("17_1")
     ('17', None, None)
@@ -92,7 +92,7 @@ def of_unclear(text: str) -> str | None:
 
 
 def together(native_ids: Sequence[str]) -> list[str]:
-    """As few words as name these jobs.
+    """Return the fewest arguments that name these jobs; elements of one array become one argument.
 
     >>> together(["17_1", "18", "17_3", "17_2"])
     ['18', '17_[1-3]']

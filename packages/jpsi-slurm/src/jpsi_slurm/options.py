@@ -1,6 +1,6 @@
-"""Options of sbatch by their long names: those that are attributes of a job, and those that users may set.
+"""Names the sbatch options that are attributes of a job, and checks those that users may set.
 
-Also the forms of their values that are both written and read.
+It also parses the time format of `--time`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from jpsi.plugin import CustomOptions, DependencyKind
 
-#: The options whose value is that of an attribute of the job, with its name.
+#: Options whose value is one of the job's attributes, with the attribute's name.
 NAMES: Mapping[str, str] = {
     "partition": "queue_name",
     "account": "project_name",
@@ -60,10 +60,10 @@ CUSTOM = CustomOptions(
         "oversubscribe": ("exclusive",),
         "requeue": ("no-requeue",),
     },
-    # The last word stays the tag, by which the job is found.
+    # The tag stays the last word of the comment: jpsi finds the job by it.
     joined={"comment"},
     dependency="dependency",
-    # Abbreviated, which sbatch understands, they would be set twice.
+    # sbatch accepts abbreviations, which would set these options twice.
     abbreviated=(
         {"account", "comment", "cpus-per-task", "dependency", "exclusive", "gpus-per-task", "job-name"}
         | {"kill-on-invalid-dep", "mem", "mem-per-cpu"}
@@ -72,7 +72,7 @@ CUSTOM = CustomOptions(
 )
 
 _ENDLESS = frozenset({"0", "UNLIMITED", "INFINITE"})
-# sbatch(1): --time; the time without days is minutes, unless there are hours
+# sbatch(1): --time; a number without colons is minutes, and `a:b` without days is minutes and seconds
 _TIME = re.compile(
     r"(?:(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?"
     r"|(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)|(?P<mm>\d+)(?::(?P<ss>\d+))?)",
@@ -81,13 +81,13 @@ _TIME = re.compile(
 
 
 def read_time(text: str) -> timedelta:
-    """A time as `--time` has it.
+    """Parse a time in the format of `--time`; 0 means no limit.
 
     >>> [str(read_time(text)) for text in ("90", "1:30", "1:30:00", "1-12", "UNLIMITED")]
     ['1:30:00', '0:01:30', '1:30:00', '1 day, 12:00:00', '0:00:00']
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no such time.
     """
     if text.upper() in _ENDLESS:
         return timedelta(0)

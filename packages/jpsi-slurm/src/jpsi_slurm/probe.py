@@ -1,4 +1,4 @@
-"""What Slurm offers, and a site's own Slurm, as its configuration tells."""
+"""Declares the capabilities of Slurm and reads those of a site from `scontrol show config`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .options import DEPENDENCIES
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
 _NO_ACCOUNTING = frozenset({"accounting_storage/none", "(null)"})
-# `squeue --jobs` has slurmctld list every job, whatever their number, so that few calls cost least. Linux
-# takes no argument over 128 KiB.
+# For `squeue --jobs` slurmctld lists every job, however many ids the call names, so that few calls with many
+# ids cost least. Linux takes no argument over 128 KiB.
 _IDS_PER_QUERY = 2000
 # slurm.conf(5): the default of MaxArraySize
 _MAX_ARRAY_SIZE = 1001
-# slurm.conf(5): SchedulerParameters. How many elements an array may have, where that is less.
+# slurm.conf(5): SchedulerParameters. The most elements of an array, where it is lower than MaxArraySize.
 _MAX_ARRAY_TASKS = re.compile(r"(?:^|,)max_array_tasks=([1-9][0-9]{0,9})(?:,|$)", re.IGNORECASE)
 
 
 @hookimpl
 def capabilities(site: Site) -> Capabilities:
-    """What Slurm offers, and with which exit codes this site puts jobs back."""
+    """Return the capabilities of Slurm, with the exit codes for which this site requeues jobs."""
     return Capabilities(
         default_launcher="srun",
         heterogeneous=True,
@@ -38,7 +38,7 @@ def capabilities(site: Site) -> Capabilities:
 
 
 def _arrays(size: int) -> Arrays | None:
-    """Arrays where indices are below this size; with 0, a site has none."""
+    """Return the capabilities of arrays with indices below this size; None if the site has no arrays."""
     largest = size - 1
     if largest < 1:
         return None
@@ -52,17 +52,17 @@ def _arrays(size: int) -> Arrays | None:
 
 @hookimpl
 def probe(site: Site) -> Command:
-    """The command that prints the configuration."""
+    """Return the command that prints Slurm's configuration."""
     return slurm(site, "scontrol", "show", "config")
 
 
 @hookimpl
 def parse_probe(result: CommandResult) -> Mapping[str, Any]:
-    """What is in `scontrol show config` (slurm.conf(5)).
+    """Return the settings that jpsi uses from `scontrol show config` (slurm.conf(5)).
 
-    Year and month as `version`; as `accounting` whether slurmdbd keeps accounts, None where that is not said;
-    as `requeue_exit_codes` those with which a job is put back; and as `max_array_size` what is more than the
-    largest index of an array.
+    `version` is year and month; `accounting` is True if slurmdbd keeps accounts, None if the output does not
+    say; `requeue_exit_codes` are the exit codes for which Slurm requeues a job; `max_array_size` is one more
+    than the largest index of an array.
     """
     settings = dict(_SETTING.findall(result.checked().stdout))
     storage = settings.get("AccountingStorageType")
@@ -78,13 +78,13 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
 
 
 def _max_array_size(size: str, parameters: str) -> int:
-    """What is more than the largest index of an array whose indices begin with 1."""
+    """Return one more than the largest index of an array whose indices begin with 1."""
     largest = int(size) if size.isdecimal() else _MAX_ARRAY_SIZE
     tasks = _MAX_ARRAY_TASKS.search(parameters)
     return largest if tasks is None else min(largest, int(tasks[1]) + 1)
 
 
 def _codes(text: str) -> Iterator[int]:
-    """The codes in a list such as `1-3,100`."""
+    """Yield the exit codes in a list such as `1-3,100`."""
     for first, last in re.findall(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", text):
         yield from range(int(first), int(last or first) + 1)

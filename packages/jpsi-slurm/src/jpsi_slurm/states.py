@@ -1,4 +1,4 @@
-"""What Slurm's words for the state of a job mean."""
+"""Maps Slurm's job states to the states and reasons of jpsi."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES = {
     "RUNNING": Meaning(_ACTIVE),
     "SUSPENDED": Meaning(_ACTIVE, None, "the job is suspended"),
     "TIMEOUT": Meaning(_FAILED, Reason.TIMEOUT, "the job used up its duration and was ended"),
-    # Job flags, of which the commands show one in place of the state
+    # Job flags; the commands show one of them instead of the state
     "COMPLETING": Meaning(_ACTIVE, None, "the job's processes and nodes are being cleaned up"),
     "CONFIGURING": Meaning(_QUEUED, None, "the job's nodes are being made ready"),
     "EXPEDITING": Meaning(_QUEUED, None, "the job is next to be scheduled"),
@@ -35,8 +35,8 @@ STATES = {
     "REQUEUE_HOLD": Meaning(_QUEUED, Reason.REQUEUED, "the job was put back, and is held"),
     "RESIZING": Meaning(_ACTIVE, None, "the job's allocation is changing its size"),
     "RESV_DEL_HOLD": Meaning(_QUEUED, None, "the job is held, since its reservation was deleted"),
-    # Its twin on another cluster has started or ended; where this one stands is not said, and QUEUED is
-    # what contradicts nothing.
+    # The sibling job on another cluster of the federation has started or ended. Slurm does not say which;
+    # QUEUED contradicts neither.
     "REVOKED": Meaning(_QUEUED, None, "another cluster of the federation has taken the job"),
     "SIGNALING": Meaning(_ACTIVE, None, "the job is being sent a signal"),
     "SPECIAL_EXIT": Meaning(_QUEUED, Reason.REQUEUED, "the site put the job back, and it is held"),

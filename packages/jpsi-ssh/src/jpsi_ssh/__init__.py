@@ -1,4 +1,4 @@
-"""SSH for jpsi.
+"""The SSH transport of jpsi.
 
-The transport `ssh`, which runs commands on another machine through the OpenSSH client.
+The transport `ssh` runs commands on a remote host through the OpenSSH client.
 """

@@ -1,4 +1,4 @@
-"""Where a URL such as ssh://me@login.example:22 leads; nothing in it can become an option of ssh."""
+"""Parses URLs such as ssh://me@login.example:22; no part of a URL can become an option of ssh."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import attrs
 
 from jpsi.plugin import ConfigError
 
-# What neither ssh nor a shell that runs a ProxyCommand with it in its words gives a meaning. A host may be an
-# alias of the user's configuration, or an IPv6 address.
+# Characters without a meaning for ssh or for the shell that runs a ProxyCommand with them. A host may be an
+# alias from the user's configuration, or an IPv6 address.
 _HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:-]*\Z")
 _USER = re.compile(r"[A-Za-z0-9_.+@=][A-Za-z0-9_.+@=-]*\Z")
 _FORM = "it must look like ssh://login.example, ssh://me@login.example or ssh://me@login.example:22"
@@ -19,7 +19,7 @@ _FORM = "it must look like ssh://login.example, ssh://me@login.example or ssh://
 
 @attrs.frozen(slots=True)
 class Address:
-    """Whom to reach, and where; what is None is left to the user's configuration of ssh."""
+    """The host, user and port of a connection; the user's ssh configuration decides where a field is None."""
 
     host: str
     user: str | None = None
@@ -27,13 +27,13 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """The address in a URL.
+        """Parse the address in a URL.
 
         >>> Address.of("ssh://me@login.example:2222")
         Address(host='login.example', user='me', port=2222)
 
         Raises:
-            ConfigError: it is none, or asks for more than an address.
+            ConfigError: the URL is no address, or contains more than an address.
         """
         try:
             parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""When it pays to connect again where it did not work the last time: pure, times are passed in."""
+"""The backoff between attempts to connect. It is pure: callers pass the time in."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _GROWTH = 2.0
 
 @attrs.define(slots=True, eq=False)
 class Backoff:
-    """What is remembered of attempts that failed: sites shut out those who knock all the time."""
+    """The backoff after failed attempts to connect, as sites lock out clients that connect too often."""
 
     _pause: float = attrs.field(default=0.0, init=False)
     _until: float = attrs.field(default=float("-inf"), init=False)
-    #: Why the last attempt failed.
+    #: The reason why the last attempt failed.
     why: str = attrs.field(default="", init=False)
 
     def failed(self, now: float, why: str) -> None:
-        """An attempt has failed."""
+        """Record a failed attempt; double the pause until the next one."""
         self._pause = min(max(_FIRST_SECONDS, self._pause * _GROWTH), _LONGEST_SECONDS)
         self._until = now + self._pause
         self.why = why
 
     def succeeded(self) -> None:
-        """An attempt was of use: the next one that fails is the first."""
+        """Record a successful attempt: the next failure starts again with the shortest pause."""
         self._pause, self._until = 0.0, float("-inf")
 
     def seconds_left(self, now: float) -> float:
-        """How long not to try; not more than 0 if it may be tried now."""
+        """Return the seconds until the next attempt; 0 or less if the caller may try now."""
         return self._until - now

@@ -1,4 +1,4 @@
-"""The connection to one address as a process uses it: few channels, each for one command at a time."""
+"""The connection of this process to one address: a few channels, each for one command at a time."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .backoff import Backoff
 from .openssh import connect, control_path, explain_failure, is_session_refused, shell_command
 from .protocol import NOT_FOUND, Channel, LostError, Mode, RemoteLines, Request, request
 
-# With the one that is listened to they are three, as many as some sites let one connection have.
+# The channel of `Connection.open` is a third; some sites allow no more sessions per connection.
 _CHANNELS = 2
-# How many connections are tried where others use up what one can carry.
+# The number of connections that are tried if other processes use up the sessions of one.
 _SLOTS = 4
 _GREET_SECONDS = 30.0
-# How often it is tried to send what was certainly not run.
+# The number of attempts for a command that was certainly not run.
 _TRIES = 3
 _NONCE_BYTES = 16
 
 
 class _FullError(Exception):
-    """The connection carries no channel beside those that are open."""
+    """The remote host refuses another channel on the connection."""
 
 
 class Connection:
     """Runs commands at one address. Any thread may call its methods.
 
     Args:
-        address: where.
-        clock: tells the time; it decides when to try again to connect.
+        address: the remote host.
+        clock: returns the time in seconds; the backoff uses it.
     """
 
     def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,12 +45,12 @@ class Connection:
         _connections.add(self)
 
     def _renew(self) -> None:
-        """Hold nothing: after a fork, connections and locks stay with the parent."""
+        """Start without channels and with new locks; after a fork, the old ones belong to the parent."""
         self._channels = _Channels()
         weakref.finalize(self, self._channels.drop)
         self._changed = threading.Condition()
         self._idle: list[Channel] = []
-        #: How many channels there are, those that are being opened among them, and how many there may be.
+        #: The number of channels, including those that are being opened, and the largest number allowed.
         self._count, self._limit = 0, _CHANNELS
         self._connecting = threading.Lock()
         self._backoff = Backoff()
@@ -78,7 +78,7 @@ class Connection:
     def exchange(
         self, command: Command, data: bytes | None = None, ready: Callable[[], None] | None = None
     ) -> BytesResult:
-        """Run a command that reads these bytes, or its `stdin`; see `jpsi.plugin.BytesTransport`."""
+        """Run a command that reads `data`, or else its own `stdin`; see `jpsi.plugin.BytesTransport`."""
         for tries_left in reversed(range(_TRIES)):
             channel = self._take()
             try:
@@ -95,7 +95,7 @@ class Connection:
         raise AssertionError  # the last try has returned or raised
 
     def open(self, command: Command) -> RemoteLines:
-        """Start a command that is listened to, one at a time; see `jpsi.plugin.LineTransport`."""
+        """Start a command whose output is streamed, one at a time; see `jpsi.plugin.LineTransport`."""
         with self._connecting:
             lines = self._lines()
             if lines is not None and lines.is_open:
@@ -127,15 +127,15 @@ class Connection:
     # --------------------------------------------------------------------------------------- channels
 
     def _take(self) -> Channel:
-        """A channel that nobody else uses.
+        """Return a channel for exclusive use by the calling thread; wait for one if all are in use.
 
         Raises:
-            TransportError: there is none to be had.
+            TransportError: no channel could be opened.
         """
         while True:
             with self._changed:
-                # without a deadline: each of those before has one for its own command, and to wait for one's
-                # turn is nothing that went wrong
+                # without a deadline: the commands that hold the channels have deadlines of their own, and
+                # waiting for a channel is no error
                 while not self._idle and self._count >= self._limit:
                     self._changed.wait()
                 if self._idle:
@@ -151,7 +151,7 @@ class Connection:
                 self._give_back(channel)
 
     def _another(self) -> Channel | None:
-        """One more channel; None if there is no room for it beside the others."""
+        """Open one more channel; return None if the connection allows no more."""
         try:
             with self._connecting:
                 channel = self._opened()
@@ -183,7 +183,7 @@ class Connection:
             self._changed.notify()
 
     def _opened(self) -> Channel:
-        """A new channel, by a connection that is made if there is none; one thread at a time does that."""
+        """Open a channel, connecting first if needed; the caller holds `_connecting`."""
         left = self._backoff.seconds_left(self._clock())
         if left > 0:
             msg = f"{self._backoff.why} (tried again in {left:.0f} s)"
@@ -194,7 +194,7 @@ class Connection:
             self._backoff.failed(self._clock(), str(e))
             raise
         except OSError as e:
-            # such as no descriptors left, or no room for what ssh says
+            # for example no file descriptors left, or no disk space for ssh's messages
             msg = f"a connection to {self._address} cannot be opened from here: {e}"
             raise TransportError(msg, e, transient=True) from e
         self._backoff.succeeded()
@@ -204,7 +204,7 @@ class Connection:
     def _reached(self) -> Channel:
         while True:
             path = control_path(self._address, self._slot)
-            # Whoever waits at a terminal sees the first connection being made, and no other.
+            # Only the first connection may prompt the user at the terminal.
             connect(self._address, path, may_prompt=not self._has_connected)
             channel = Channel(shell_command(self._address, path))
             try:
@@ -214,7 +214,7 @@ class Connection:
                 if is_session_refused(e.words) and self._channels:
                     raise _FullError from e
                 if not is_session_refused(e.words) or self._slot + 1 == _SLOTS:
-                    # whoever uses up the others may be gone the next time
+                    # the processes that use up the other connections may have ended by the next attempt
                     self._slot = 0
                     why = explain_failure(self._address, e.words, is_connected=True)
                     raise TransportError(why, e, transient=True) from e
@@ -227,7 +227,7 @@ class Connection:
 
 
 class _Channels:
-    """The channels that there are, so that they end with whoever holds this."""
+    """The open channels of a connection; a finalizer closes them when their owner is collected."""
 
     def __init__(self) -> None:
         self._all: set[Channel] = set()
@@ -247,7 +247,7 @@ class _Channels:
             self.remove(channel)
 
     def drop(self) -> None:
-        """As `close`, while garbage is collected, or the program ends and its threads go on."""
+        """Close the channels without waiting: for garbage collection, and at exit while threads still run."""
         for channel in list(self._all):
             channel.drop()
 

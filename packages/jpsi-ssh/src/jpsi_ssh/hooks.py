@@ -1,4 +1,4 @@
-"""The transport `ssh`: its hook."""
+"""The hook implementation of the transport `ssh`."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["open_transport"]
 
 @hookimpl
 def open_transport(url: str) -> Transport:
-    """The transport to the machine that a URL leads to; it connects when the first command is run."""
+    """Return the transport to the host in a URL; it connects when the first command runs."""
     return SshTransport(Address.of(url))

@@ -1,4 +1,4 @@
-"""Runs commands on another machine; what executors have, one each, over a connection that they share."""
+"""The transport that runs commands on a remote host; executors of one address share a connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from jpsi.plugin import BytesResult, Command, CommandResult, FarDirectories
+from jpsi.plugin import BytesResult, Command, CommandResult, RemoteDirectories
 from jpsi.plugin.kit import directories_command, read_directories
 
 from .address import Address
@@ -16,21 +16,21 @@ from .protocol import RemoteLines
 
 
 class SshTransport:
-    """Runs commands at an address: a `FileTransport`, `LineTransport` and `BytesTransport` of `jpsi.plugin`.
+    """A transport to one address: a `FileTransport`, `LineTransport` and `BytesTransport` of `jpsi.plugin`.
 
-    It connects when the first command is run. Commands wait for each other where there are more than a
-    connection can carry.
+    It connects when the first command runs. Commands wait for each other if there are more than the
+    connection has channels.
     """
 
     def __init__(self, address: Address) -> None:
-        #: Where commands run.
+        #: The remote host.
         self.address = address
         self._connection: Connection | None = None
-        self._directories: FarDirectories | None = None
+        self._directories: RemoteDirectories | None = None
 
     @property
     def is_local(self) -> bool:
-        """Always false: this machine may be at the other end, but nobody promises that."""
+        """Always False: the address may be this machine, but that is not guaranteed."""
         return False
 
     def run(
@@ -45,17 +45,17 @@ class SshTransport:
         return self._connected().exchange(command, data)
 
     def open(self, command: Command) -> RemoteLines:
-        """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
+        """Start a command whose output is streamed; see `jpsi.plugin.LineTransport`."""
         return self._connected().open(command)
 
-    def directories(self) -> FarDirectories:
-        """Where the user's directories are; see `jpsi.plugin.FileTransport`."""
+    def directories(self) -> RemoteDirectories:
+        """Return the user's directories on the remote host; see `jpsi.plugin.FileTransport`."""
         if self._directories is None:
             self._directories = read_directories(self.run(directories_command()))
         return self._directories
 
     def close(self) -> None:
-        """Give up the channels, unless other executors use them; the connection lasts a while longer."""
+        """Close the channels, unless other executors use them; the control master stays for a while."""
         self._connection = None
 
     def _connected(self) -> Connection:
@@ -74,7 +74,7 @@ _connections: weakref.WeakValueDictionary[Address, Connection] = weakref.WeakVal
 
 
 def _after_fork() -> None:
-    # Whoever held it stayed with the parent.
+    # The thread that held the lock exists only in the parent.
     global _lock  # noqa: PLW0603  the one of this process
     _lock = threading.Lock()
 

@@ -1,7 +1,7 @@
-"""What proves a plugin, with pytest and hypothesis.
+"""The test kit for plugins, with pytest and hypothesis.
 
 A backend's tests inherit `ExecutorConformance`, a launcher's `LauncherConformance`. The names below are
-imported when they are asked for, as pytest loads this package whether a test uses it or not.
+imported on first use, as pytest loads this package whether a test uses it or not.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""A directory as a client of a network file system sees it: what other machines make there shows late."""
+"""A directory as a client of a network file system sees it: new files of other machines show late."""
 
-# It takes what functions of `os` take, and stands in for them.
+# Its methods take the same arguments as the functions of `os` that they replace.
 # ruff: noqa: ANN401, PTH100, PTH118, PTH120
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import IO, Any, Self
 
 
 class LateFiles:
-    """Has the functions of `os` that look into a folder pass over what was made there a moment ago.
+    """Replacements for functions of `os` that do not show what was made below a directory a moment ago.
 
-    What this process makes itself it sees at once. What it asks to make although it is there already is
-    refused, as the server knows. NFS behaves so by default for up to 60 seconds (nfs(5), acdirmax).
+    This process sees its own files at once. If it makes a file that exists but does not show yet, it gets the
+    error of the server, which knows of the file. NFS behaves so by default for up to 60 seconds (nfs(5),
+    acdirmax).
 
     Args:
-        folder: where; everything below it counts.
+        folder: the directory; everything below it counts.
         seconds: how long an entry does not show.
-        clock: tells the time that the entries' times are compared with.
-        made: tells when an entry was made.
+        clock: returns the time to compare with the times of entries.
+        made: returns the time when an entry was made.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class LateFiles:
         self.seconds = seconds
         self._clock = clock
         self._time_of = made
-        # what is there already has shown before
+        # entries that exist now have shown before
         self._own = {os.path.abspath(path) for path in Path(self._folder).rglob("*")}
         self._stat, self._open, self._scandir = os.stat, os.open, os.scandir
         self._listdir, self._mkdir, self._rename, self._link = os.listdir, os.mkdir, os.rename, os.link
@@ -57,11 +58,11 @@ class LateFiles:
         return False
 
     def disown(self, path: Path) -> None:
-        """Take something that this process has made for made by another machine."""
+        """Treat a file of this process as if another machine had made it."""
         self._own.discard(os.path.abspath(path))
 
     def _name(self, path: Any) -> str | None:
-        """The full name of a path below the folder; None for any other."""
+        """Return the full name of a path below the folder; None for any other."""
         if isinstance(path, int):
             return None
         name = os.path.abspath(os.fsdecode(path))
@@ -73,7 +74,7 @@ class LateFiles:
             self._own.add(name)
 
     def replacements(self) -> dict[str, Callable[..., Any]]:
-        """Return the methods that take the place of functions of `os`, by the names of these."""
+        """Return the methods that replace functions of `os`, by the names of these."""
         return {
             "stat": self.stat,
             "open": self.open,
@@ -85,20 +86,20 @@ class LateFiles:
         }
 
     def install(self, put: Callable[[Any, str, Any], object] = setattr) -> None:
-        """Have this process see the folder so from now on.
+        """Let this process see the folder so from now on.
 
         Args:
-            put: sets an attribute; pytest's `monkeypatch.setattr` takes all of it back after a test.
+            put: sets an attribute; pytest's `monkeypatch.setattr` restores all of them after a test.
         """
         from jpsi_engine.monitor import poll_loop  # noqa: PLC0415  a program that does not follow jobs needs none
 
         for name, function in self.replacements().items():
             put(os, name, function)
         put(builtins, "open", self.open_file)
-        # nothing announces what other machines make
+        # no event reports what other machines make
         put(poll_loop, "_watch", lambda _events: None)
 
-    # What takes the place of functions of `os`.
+    # The replacements for functions of `os`.
 
     def stat(self, path: Any, **more: Any) -> os.stat_result:
         """See `os.stat`."""
@@ -183,4 +184,4 @@ class _Entries:
         self.close()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the iterator holds no descriptor."""

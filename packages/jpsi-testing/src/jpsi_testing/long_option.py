@@ -1,4 +1,4 @@
-"""Tests that take long, which only `--long` runs: a conftest.py imports these hooks, or calls them."""
+"""The option `--long`, which runs long tests: a conftest.py imports these hooks, or calls them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the option."""
+    """Add the option."""
     parser.addoption("--long", action="store_true", help="everything, and as often as it takes to be sure")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the marks that tests on real systems have."""
+    """Register the marks of tests on real systems."""
     config.addinivalue_line("markers", "long: takes long; runs with --long")
     config.addinivalue_line("markers", "alone: nothing runs beside it")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
-    """Leave out what takes long."""
+    """Skip long tests unless the option is given."""
     if config.getoption("--long"):
         return
     for item in items:
@@ -29,5 +29,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.
 
 @pytest.fixture(scope="session")
 def is_long(pytestconfig: pytest.Config) -> bool:
-    """Whether everything is to be tried."""
+    """Return True if the option is given."""
     return bool(pytestconfig.getoption("--long"))

@@ -13,7 +13,7 @@ class PluginDirectory:
 
     def __init__(self, path: Path) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
-        #: Where it is.
+        #: The path of the directory.
         self.path = path
 
     def add(
@@ -25,14 +25,14 @@ class PluginDirectory:
         files: Mapping[str, str] | None = None,
         requires: Iterable[str] = (),
     ) -> Path:
-        """Install a distribution; its metadata folder is returned.
+        """Install a distribution, and return its metadata directory.
 
         Args:
-            name: what it is called.
+            name: its name.
             version: its version.
-            entry_points: by group, what each name stands for: `{"jpsi.executors": {"x": "module"}}`.
+            entry_points: by group, the module of each name: `{"jpsi.executors": {"x": "module"}}`.
             files: its files, by path: `{"module.py": "..."}`.
-            requires: what it requires, as pip says it.
+            requires: its requirements, as pip writes them.
         """
         for file, text in (files or {}).items():
             target = self.path / file

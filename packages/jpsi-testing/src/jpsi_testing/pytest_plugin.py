@@ -1,4 +1,4 @@
-"""What pytest offers wherever jpsi is installed; no fixture imports anything before it is used."""
+"""The fixtures of pytest wherever jpsi is installed; each imports its modules on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest.register_assert_rewrite("jpsi_testing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make known the marker that tests of the conformance classes have."""
+    """Register the mark of conformance tests."""
     config.addinivalue_line(
         "markers", "clause(*ids): clauses of the J/PSI specification that the test proves"
     )
@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def fake_clock() -> FakeClock:
-    """A clock that stands still until the test advances it."""
+    """Return a clock that stands still until the test advances it."""
     from jpsi_testing.fake import FakeClock  # noqa: PLC0415  as the module says
 
     return FakeClock()
@@ -35,7 +35,7 @@ def fake_clock() -> FakeClock:
 
 @pytest.fixture
 def fake_scheduler(fake_clock: FakeClock) -> Iterator[FakeScheduler]:
-    """A fake batch system that `fake_clock` moves; its jobs are played, and take a minute."""
+    """Yield a fake batch system that `fake_clock` moves; its jobs are simulated, and take a minute."""
     from jpsi_testing.fake import FakeScheduler, Outcome  # noqa: PLC0415
 
     with FakeScheduler(fake_clock, outcome=Outcome(seconds=60)) as scheduler:
@@ -46,11 +46,11 @@ def fake_scheduler(fake_clock: FakeClock) -> Iterator[FakeScheduler]:
 def fake_commands(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., FakeScheduler]]:
-    """Puts the commands of a fake batch system on PATH until the end of the test.
+    """Yield a function that puts the commands of a fake batch system on PATH until the end of the test.
 
-    Call it with the name of the batch system, and a scheduler of your own if you like; it returns the
-    scheduler. As it comes, jobs run as real processes in real time. What jpsi keeps of jobs stays apart from
-    the user's own meanwhile: `XDG_STATE_HOME` is a directory of the test's.
+    Call it with the name of the batch system, and optionally a scheduler of your own; it returns the
+    scheduler. By default jobs run as real processes in real time. jpsi's own files stay apart from the user's
+    meanwhile: `XDG_STATE_HOME` is a directory of the test.
     """
     from jpsi_testing.fake import on_path  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def fake_commands(
 
 @pytest.fixture
 def here() -> Transport:
-    """The transport of this machine, as `open_transport` gets it."""
+    """Return the transport of this machine, as `open_transport` returns it."""
     from jpsi_engine.host import LocalTransport  # noqa: PLC0415
 
     return LocalTransport()
@@ -73,7 +73,7 @@ def here() -> Transport:
 
 @pytest.fixture
 def plugin_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PluginDirectory:
-    """A directory on the plugin path, to be filled with plugins by its `add`."""
+    """Return a directory on the plugin path; a test adds plugins by its `add`."""
     from jpsi_testing.plugin_directory import PluginDirectory  # noqa: PLC0415
 
     path = tmp_path / "plugins"

@@ -1,4 +1,4 @@
-"""Reads what real batch systems were recorded to answer: steps of scenarios, in JSON."""
+"""Reads recordings of real batch systems: commands and their answers, the steps of scenarios, in JSON."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _KILLED = -9
 
 @attrs.frozen(slots=True, kw_only=True)
 class Recording:
-    """One call of a command of a real batch system, and what it answered."""
+    """A call of a command of a real batch system, and its answer."""
 
-    #: What was recorded: batch system, version and scenario.
+    #: The origin of the recording: batch system, version and scenario.
     source: str
     argv: tuple[str, ...]
     result: CommandResult
     stdin: str | None = None
-    #: What the command's environment had besides the usual.
+    #: The variables of the command's environment besides the usual ones.
     environment: Mapping[str, str] = attrs.field(factory=dict)
-    #: What a human wrote beside it.
+    #: A person's note about the step.
     note: str = ""
-    #: Whatever else was written down for this step, such as `seconds` and `files`.
+    #: Further values of this step, such as `seconds` and `files`.
     details: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Recording:
 
 
 def read_recordings(path: Path) -> list[Recording]:
-    """The recordings of a file, or of all files `*.json` in a directory, in order.
+    """Return the recordings of a file, or of all files `*.json` in a directory, in order.
 
     A step whose return code is null was killed by its recorder, and is a result that has timed out.
 

@@ -22,7 +22,7 @@ from jpsi.plugin import (
     ResourceSpecV1,
 )
 
-#: Texts that YAML, JSON, a shell or a batch system may take for something else.
+#: Texts that YAML, JSON, a shell or a batch system may misread.
 # fmt: off
 HOSTILE = (
     "", " ", "  a", "a  ", "\t", "\n", "\n\n", "a\n", "a\n\n", "\na", " a\nb", "a \nb",
@@ -37,7 +37,7 @@ HOSTILE = (
     "#SBATCH --time=1", "#PBS -l", "a" * 200, "a b " * 60, "x" * 2000,
 )
 # fmt: on
-#: What Python says of a program that is wrong; no user is told that of a document.
+#: Python's words for a mistake in a program; no user may get them for a mistake in a document.
 PYTHON_WORDS = re.compile(
     r"keyword argument|positional argument|__\w+__|NoneType|has no attribute|\bobject is not\b|unhashable"
     r"|not subscriptable|not supported between|<class |\bnot iterable|must be str\b|unsupported operand"
@@ -50,43 +50,43 @@ _LONGEST_NAME = 300
 
 
 def hostile_text() -> st.SearchStrategy[str]:
-    """Everything that a program can be given: any text without NUL, and what is often misread."""
+    """Generate any text without NUL, and texts that are often misread."""
     return st.sampled_from(HOSTILE) | st.text(_CHARACTERS, max_size=12)
 
 
 def job_names() -> st.SearchStrategy[str]:
-    """Names that a job may be given, long ones and those of several lines among them."""
+    """Generate names of jobs, long ones and those of several lines among them."""
     return hostile_text() | st.text(_CHARACTERS, min_size=1, max_size=_LONGEST_NAME)
 
 
 def environment_names() -> st.SearchStrategy[str]:
-    """Names of environment variables."""
+    """Generate names of environment variables."""
     return st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 
 
 def environments() -> st.SearchStrategy[dict[str, str | None]]:
-    """What the environment of a job may be."""
+    """Generate environments of jobs."""
     return st.dictionaries(environment_names(), st.none() | hostile_text(), max_size=3)
 
 
 def paths() -> st.SearchStrategy[Path]:
-    """Paths, relative ones among them."""
+    """Generate paths, relative ones among them."""
     return hostile_text().map(Path)
 
 
 def directories() -> st.SearchStrategy[Path]:
-    """Working directories."""
+    """Generate working directories."""
     roots = st.sampled_from(["/", "~/", "//"])
     return st.builds(lambda root, text: Path(root + text), roots, hostile_text())
 
 
 def durations() -> st.SearchStrategy[timedelta]:
-    """Durations, the one among them that is no limit."""
+    """Generate durations, with the one that means no limit."""
     return st.timedeltas(timedelta(0), timedelta(days=36_500))
 
 
 def json_values() -> st.SearchStrategy[Any]:
-    """Anything that JSON can express."""
+    """Generate any value that JSON can represent."""
     numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     return st.recursive(
         st.none() | st.booleans() | numbers | hostile_text() | st.just("a\0b"),
@@ -96,7 +96,7 @@ def json_values() -> st.SearchStrategy[Any]:
 
 
 def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain values
-    """A mapping that JSON can express, with one thing in it removed or changed, or one added to it."""
+    """Generate copies of a document with one part removed or changed, or a part added."""
     places = [place for place in _places(document) if place]
     names = st.sampled_from(["nothing", "kind", "name", "self", "path"]) | st.text(_CHARACTERS, min_size=1)
     return st.builds(
@@ -110,7 +110,7 @@ def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain valu
 
 
 def _is_no_word_of_python(value: Any) -> bool:  # noqa: ANN401  plain values
-    """Return whether a message that quotes a value has no word of Python for that."""
+    """Return True if a message that quotes a value has no word of Python for that reason."""
     return not PYTHON_WORDS.search(str(value))
 
 
@@ -137,7 +137,7 @@ def _spoilt(document: Any, place: tuple[Any, ...], how: str, name: str, value: A
 
 
 def custom_names() -> st.SearchStrategy[str]:
-    """Names of custom attributes, those among them that a job document has a place of its own for."""
+    """Generate names of custom attributes, with those that have a place of their own in a job document."""
     prefixes = st.sampled_from(["", "job.", "count.", "slurm."])
     taken = st.sampled_from(["job", "count", "job.name", "count.total", "count.per_slot"])
     return st.builds(str.__add__, prefixes, hostile_text()) | taken
@@ -145,7 +145,7 @@ def custom_names() -> st.SearchStrategy[str]:
 
 @st.composite
 def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
-    """Valid resources: every way to give the counts, uneven last nodes included."""
+    """Generate valid resources: every way to give the counts, uneven last nodes included."""
     nodes, per_node, processes = draw(_COUNTS), draw(_COUNTS), draw(st.integers(1, 100))
     counts: dict[str, int] = draw(
         st.sampled_from(
@@ -175,26 +175,26 @@ def resource_specs(draw: st.DrawFn) -> ResourceSpecV1:
 
 
 def heterogeneous_resources() -> st.SearchStrategy[HeterogeneousResources]:
-    """Valid resources of several kinds."""
+    """Generate valid resources of several kinds."""
     return st.builds(HeterogeneousResources, st.lists(resource_specs(), min_size=2, max_size=3))
 
 
 def native_ids() -> st.SearchStrategy[str]:
-    """Native ids; those of most batch systems are numbers."""
+    """Generate native ids; those of most batch systems are numbers."""
     return st.integers(1, 10**7).map(str) | st.from_regex(
         r"[0-9]{1,5}(\[[0-9]\])?(\.[a-z]+)?", fullmatch=True
     )
 
 
 def dependencies() -> st.SearchStrategy[list[Any]]:
-    """What a job may wait for."""
+    """Generate lists of dependencies."""
     return st.lists(
         native_ids() | st.builds(Dependency, native_ids(), st.sampled_from(DependencyKind)), max_size=3
     )
 
 
 def job_attributes() -> st.SearchStrategy[JobAttributes]:
-    """Valid attributes."""
+    """Generate valid attributes."""
     return st.builds(
         JobAttributes,
         duration=st.none() | durations(),
@@ -209,7 +209,7 @@ def job_attributes() -> st.SearchStrategy[JobAttributes]:
 
 
 def specs(*, heterogeneous: bool = False) -> st.SearchStrategy[JobSpec]:
-    """Valid specs; also those with resources of several kinds, if these are wanted."""
+    """Generate valid specs; on request also some with resources of several kinds."""
     resources: st.SearchStrategy[ResourceSpec] = resource_specs()
     if heterogeneous:
         resources |= heterogeneous_resources()

@@ -1,6 +1,6 @@
-"""The executor `toy`: a complete backend for a batch system that there is not; start yours from a copy.
+"""The executor `toy`: a complete backend for an imaginary batch system; start yours from a copy.
 
-Its commands are `tsubmit`, `tstat`, `tdel`, `thold` and `trelease`; `toy_fake` plays them.
+Its commands are `tsubmit`, `tstat`, `tdel`, `thold` and `trelease`; `toy_fake` answers them.
 """
 
 from __future__ import annotations
@@ -198,10 +198,10 @@ def _ids(row: re.Match[str]) -> list[str]:
 
 
 def _rows(result: CommandResult) -> list[re.Match[str]]:
-    """The lines about jobs, between the first line and the last; what stands before is passed over.
+    """Parse the lines about jobs, between the first line and the last; skip text before them.
 
     Raises:
-        SubmitException: the answer is not whole.
+        SubmitException: the answer is incomplete.
     """
     _, header, listed = result.checked().stdout.partition(f"{_HEADER}\n")
     *lines, last = listed.splitlines() or [""]

@@ -1,4 +1,4 @@
-"""How the commands of the executor `toy` read and answer over a fake batch system."""
+"""The dialect of the executor `toy`: answers its commands over a fake batch system."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGEST_ARRAY = 100
 
 
 def unreachable(command: str) -> CommandResult:
-    """What every command says when the batch system is down."""
+    """Return the result of a command if the batch system is down."""
     return CommandResult(returncode=3, stderr=f"{command}: cannot contact the toy server\n")
 
 
@@ -72,7 +72,7 @@ _VAIN = "waits in vain"
 
 
 def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:
-    """Says why a job waits for others; one that waits in vain is deleted."""
+    """Return a function that says why a job waits; it deletes a job whose dependency can never be met."""
     wanted = [part.split(":") for part in after.split(",")]
 
     def why() -> str | None:
@@ -87,7 +87,7 @@ def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], 
 
 
 def _directives(script: str) -> dict[str, str]:
-    """What a script asks for, wherever the lines stand: real systems are as careless."""
+    """Return the options in a script, wherever the lines stand: real systems are as careless."""
     words = [word for line in re.findall(r"^#TOY (.*)$", script, re.MULTILINE) for word in shlex.split(line)]
     return dict(word.partition("=")[::2] for word in words)
 
@@ -118,7 +118,7 @@ def _names(job: FakeJob) -> set[str]:
 
 
 def _lines(jobs: Iterable[FakeJob]) -> Iterator[str]:
-    """A line for each job; elements of an array that wait are told of together."""
+    """Yield a line for each job; elements of an array that wait share a line."""
     waiting: dict[str, list[FakeJob]] = {}
     for job in jobs:
         array, _, index = job.native_id.partition(".")
@@ -140,7 +140,7 @@ def _row(job: FakeJob, name: str) -> str:
 
 
 def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:
-    """A command that does one thing to each of the jobs it names; one that is not there is no error."""
+    """Return a command that makes one change to each job that it names; unknown jobs are no error."""
 
     def command(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         for native_id in invocation.arguments:

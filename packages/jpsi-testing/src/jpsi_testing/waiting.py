@@ -1,4 +1,4 @@
-"""Waits for what nobody announces, such as what another process does."""
+"""Polls conditions that send no event, such as the progress of another process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _POLL_SECONDS = 0.01
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
-    """Whether something is so within so many seconds; it is found out a hundred times a second."""
+    """Return True as soon as a condition is true, or False after so many seconds; poll every 10 ms."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

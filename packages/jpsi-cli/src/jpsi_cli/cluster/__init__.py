@@ -1,4 +1,4 @@
-"""The commands about a batch system, real or played: `jpsi queues`, `attach` and `fake`."""
+"""The commands about a batch system, real or fake: `jpsi queues`, `attach` and `fake`."""
 
 from __future__ import annotations
 

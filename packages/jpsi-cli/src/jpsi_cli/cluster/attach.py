@@ -1,4 +1,4 @@
-"""`jpsi attach`: stays with a job of the batch system, whoever submitted it, until it has ended."""
+"""`jpsi attach`: follows a job of the batch system, whichever program submitted it, until it has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOOK_SECONDS = 1.0
 
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
-    """Tell the states of a job, and return the exit code that tells of its end."""
+    """Show the states of a job, and return the exit code for its end."""
 
     def command() -> int:
         shown = choose_display(as_json=as_json)
@@ -39,7 +39,7 @@ def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
 
 
 def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:
-    """Say at once, where no state of the job will, that the batch system does not mention it or answer."""
+    """Warn at once, on a quiet display, if the batch system does not mention the job or does not answer."""
     try:
         is_mentioned = executor.info(job) is not None
     except jpsi.JpsiError as e:

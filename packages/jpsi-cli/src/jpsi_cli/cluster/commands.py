@@ -1,4 +1,4 @@
-"""The commands about a batch system, real or played: how each is called, and what its help says."""
+"""The commands about a batch system, real or fake, with their options and help texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from .. import exit_codes, messages
 from ..options import ATTACH_PARAMETERS, FAKE_PARAMETERS, SETTINGS, command, executor_option, require_executor
 
-# Imports stand in the functions: help and mistakes are told without waiting for the library.
+# Imports stand in the functions: help and usage errors do not wait for the library.
 
 
 def _queues(*, executor: str | None, as_json: bool) -> int:
@@ -43,7 +43,7 @@ def _fake(*, system: str | None, program: tuple[str, ...], has_accounting: bool,
 
 
 def _nothing_to_fake(system: str | None, program: tuple[str, ...]) -> str | None:
-    """What is missing, or stands in the wrong place."""
+    """Return what is missing or misplaced on the command line; None if nothing is."""
     if not system:
         return "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"
     if program and program[0].startswith("-") and program[0] != "--":

@@ -1,4 +1,4 @@
-"""`jpsi fake`: a batch system that is not there, for as long as a program runs."""
+"""`jpsi fake`: a fake batch system, for as long as a program runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .sidecar import accompany
 def fake(
     system: str, program: Sequence[str], given: Mapping[str, str | None], *, has_accounting: bool
 ) -> int:
-    """Become the program, with the commands of a fake batch system first on PATH.
+    """Replace this process by the program, with the commands of a fake batch system first on PATH.
 
-    Returns only if that was not possible: the exit code; why is told in a sentence.
+    Returns only if that is not possible: the exit code, after an error message.
     """
     try:
         scheduler = partial(
@@ -49,7 +49,7 @@ def fake(
 
 
 def _read(given: Mapping[str, str | None], name: str, read: Callable[[str], float], default: float) -> float:
-    """The value of an option; a mistake is a ValueError with a sentence."""
+    """Return the value of an option; raise ValueError with a sentence if it cannot be read."""
     text = given[name]
     if text is None:
         return default
@@ -66,9 +66,10 @@ def _seconds(text: str) -> float:
 
 @contextlib.contextmanager
 def _playing(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[dict[str, str]]:
-    """Play a batch system; yields the variables by which programs find it.
+    """Run a fake batch system; yield the variables by which programs find it.
 
-    What jpsi keeps of the jobs must not be found by somebody who looks for those of the real system.
+    The state of jpsi has a directory of its own, so that commands about real jobs do not find those of the
+    fake.
     """
     with (
         tempfile.TemporaryDirectory(prefix="jpsi-fake-", ignore_cleanup_errors=True) as state,
@@ -79,7 +80,7 @@ def _playing(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[di
 
 
 def _become(program: Sequence[str]) -> int:
-    # Python ignores these, and what is ignored stays so in the program.
+    # Python ignores these signals, and the program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -29,7 +29,7 @@ def queues(executor: str | None, *, as_json: bool) -> int:
 
 
 def table(queues: Sequence[jpsi.Queue]) -> str:
-    """The queues, one a line, below a heading; without the columns of which nothing is known.
+    """Return the queues, one per line, below a heading; without columns that are unknown for all of them.
 
     >>> print(table([jpsi.Queue(name="a", word="UP", is_default=True)]), end="")
     QUEUE  STATE
@@ -76,7 +76,7 @@ def _number(count: int | None) -> str:
 
 
 def _nodes(queue: jpsi.Queue) -> str:
-    """How many nodes a job may have, of how many there are."""
+    """Return the number of nodes that a job may have, and of all nodes, as far as they are known."""
     if queue.most_nodes is None or queue.nodes is None:
         return _number(queue.nodes if queue.most_nodes is None else queue.most_nodes)
     return f"{queue.most_nodes} of {queue.nodes}"

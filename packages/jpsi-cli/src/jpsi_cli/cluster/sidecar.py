@@ -1,4 +1,4 @@
-"""A process beside this one that stays for as long as this one, whatever program this one becomes."""
+"""A sidecar: a process that lives as long as this one, whatever program this one becomes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-# How often it is looked where there are no pidfds, in seconds.
+# The interval of checks where the system has no pidfds, in seconds.
 _INTERVAL = 0.2
 
-#: What such a process does: it is entered there, and left once this process has ended.
+#: The work of a sidecar: a context that it enters, and leaves once this process has ended.
 Work = Callable[[], AbstractContextManager[Mapping[str, str]]]
 
 
 def accompany(work: Work) -> dict[str, str]:
-    """Start such a process; returns what its work had to say when it was entered.
+    """Start a sidecar; return the variables that its work yields.
 
-    As ssh-agent(1) does it: this process stays the one that its caller knows, so that nobody has to pass
-    signals, the terminal or an exit code on once it has become another program. To be called while there is
-    one thread.
+    As with ssh-agent(1), this process keeps its id and becomes the program itself later, so that no process
+    in between has to pass on signals, the terminal or an exit code. Call it while there is only one thread.
 
     Raises:
-        OSError: the work could not be begun.
+        OSError: the work could not be entered.
     """
     reader, writer = os.pipe()
     own = os.getpid()
@@ -37,7 +36,7 @@ def accompany(work: Work) -> dict[str, str]:
         try:
             os.close(reader)
             os.setsid()
-            # not a child of the program's, which may wait for all that it has
+            # not a child of the program, which may wait for all of its children
             if os.fork() == 0:
                 _stay(own, writer, work)
         except Exception:  # noqa: BLE001  the outermost fence of this process
@@ -56,12 +55,12 @@ def accompany(work: Work) -> dict[str, str]:
 
 def _stay(pid: int, writer: int, work: Work) -> None:
     """Do the work until the process `pid` has ended."""
-    # What holds other descriptors open would keep pipes and locks of the program's from their ends.
+    # Other open descriptors would keep pipes and locks of the program from being closed.
     for open_one in list(Path("/dev/fd").iterdir()):
         with contextlib.suppress(OSError):
             if int(open_one.name) not in {0, 1, 2, writer}:
                 os.close(int(open_one.name))
-    # Who ends everything at once ends the program, too; then there is something to be put away.
+    # A SIGTERM to all processes ends the program as well; the cleanup comes after that.
     signal.signal(signal.SIGTERM, lambda *_: None)
     pidfd = _pidfd(pid)
     with os.fdopen(writer, "w", encoding="utf-8") as pipe, contextlib.ExitStack() as stack:
@@ -72,13 +71,13 @@ def _stay(pid: int, writer: int, work: Work) -> None:
             return
         _let_go()
         json.dump({"entered": dict(entered)}, pipe)
-        # If that fails, nobody reads it any more: the process was killed, and its number may be another's.
+        # If that fails, no process reads the pipe: the process `pid` was killed, and its id may be reused.
         pipe.close()
         _wait(pid, pidfd)
 
 
 def _let_go() -> None:
-    """Hold neither the streams nor the directory of whoever started this."""
+    """Release the streams and the directory of the process that started this one."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -87,7 +86,7 @@ def _let_go() -> None:
 
 
 def _pidfd(pid: int) -> int | None:
-    """A descriptor that tells of the end of a process; None where there are none."""
+    """Return a descriptor that becomes readable when a process ends; None if the system has none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

@@ -1,6 +1,6 @@
 """`jpsi doctor`.
 
-Examines an executor, tries jobs on it, judges the facts, and says what to configure.
+Examines an executor, runs probe jobs on it, judges the facts, and says what to configure.
 """
 
 from __future__ import annotations

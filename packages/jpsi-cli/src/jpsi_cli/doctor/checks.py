@@ -1,4 +1,4 @@
-"""The checks of `jpsi doctor`: each is a judgement over facts, and does nothing."""
+"""The checks of `jpsi doctor`: each is a pure function from facts to a finding."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import jpsi
 
 from .facts import NAMED, PLAIN, SIZED, Facts, Finding, Trial, Verdict
 
-# Of a refusal, which may quote what was asked for
+# Of the text of a refusal, which may quote the request
 _LONGEST = 300
 _SHARED = "/a/directory/that/all/nodes/see"
 _Judged = tuple[Verdict, str] | tuple[Verdict, str, Mapping[str, Any]]
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All that is to be said, in order."""
+    """Yield all findings, in the order of the report."""
     if facts.connection is not None:
         yield _connection(facts.connection)
     if isinstance(facts.connection, jpsi.JpsiError):
@@ -206,5 +206,5 @@ _CHECKS: Mapping[str, Callable[[Facts], _Judged]] = {
     "memory": _memory,
     "arrays": _arrays,
 }
-# Those that make sense where there is no batch system.
+# The checks that make sense without a batch system.
 _OF_JOBS = frozenset({"job", "work directory", "names", "memory"})

@@ -1,4 +1,4 @@
-"""`jpsi doctor`: how it is called, and what its help says."""
+"""The command `jpsi doctor`, with its options and help text."""
 
 from __future__ import annotations
 

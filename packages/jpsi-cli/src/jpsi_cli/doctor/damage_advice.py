@@ -1,20 +1,20 @@
-"""Says what to do about a job whose files are damaged: from what is known of it to a sentence. Pure."""
+"""Advises what to do about a job whose files are damaged: from facts to a sentence. Pure."""
 
 from __future__ import annotations
 
 import jpsi
-from jpsi_engine.job_store import Damaged, ShownJob, SpooledJob
+from jpsi_engine.job_store import DamagedJob, ShownJob, StoredJob
 
 _AWAY = "then move the folder away"
 
 
-def damage_advice(found: Damaged, shown: ShownJob | jpsi.JpsiError | None = None) -> str:
+def damage_advice(found: DamagedJob, shown: ShownJob | jpsi.JpsiError | None = None) -> str:
     """Return what is wrong with a job or an array, what is known of it all the same, and what to do.
 
     Args:
         found: the job or the array.
-        shown: what its batch system was found to show of a job that has not ended; None if it shows none, or
-            why that is not known.
+        shown: what the batch system shows of a job that has not ended; None if it does not show the job, or
+            the error that kept jpsi from finding out.
     """
     what = f"{found.name} in {found.folder}: {found.problem}"
     if found.job is None:
@@ -45,8 +45,8 @@ def damage_advice(found: Damaged, shown: ShownJob | jpsi.JpsiError | None = None
     )
 
 
-def _where(job: SpooledJob, shown: ShownJob | jpsi.JpsiError | None) -> str:
-    """Return by what names the batch system knows a job, and what it shows of it."""
+def _where(job: StoredJob, shown: ShownJob | jpsi.JpsiError | None) -> str:
+    """Return the names by which the batch system knows a job, and what it shows of it."""
     named = {
         "native id": shown.native_id if isinstance(shown, ShownJob) else job.native_id,
         "tag": job.tag,

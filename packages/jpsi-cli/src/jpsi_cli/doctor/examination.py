@@ -1,4 +1,4 @@
-"""Carries out `jpsi doctor`: examines an executor and shows the findings."""
+"""Runs `jpsi doctor`: examines an executor and shows the findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MARKS = {
 
 
 def doctor(executor: str | None, *, patience: str, is_trying: bool, as_json: bool) -> int:
-    """Examine an executor, show what was found, and return the exit code."""
+    """Examine an executor, show the findings, and return the exit code."""
     try:
         seconds = quantities.duration(patience).total_seconds()
     except ValueError as e:
@@ -46,9 +46,9 @@ def doctor(executor: str | None, *, patience: str, is_trying: bool, as_json: boo
 
 
 def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> Facts:
-    """Return the facts about an executor that the user has asked for by a name.
+    """Return the facts about an executor; `name` is the name that the user gave.
 
-    No job is tried if `patience` is None, nor one that would be submitted in vain.
+    No probe job is submitted if `patience` is None, or if the batch system does not answer.
     """
     system = executor.system
     is_target = name.lower() != executor.name.lower()
@@ -64,7 +64,7 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
     is_accounted: bool | jpsi.JpsiError | None = None
     if native_id is not None and PLAIN in trials and system.has_commands:
         is_accounted = _asked(lambda: system.is_accounted(native_id))
-    # what the site offers is asked when jobs are submitted
+    # a submission makes the executor query what the site offers
     arrays = system.capabilities.arrays
     return Facts(
         executor=name,
@@ -113,7 +113,7 @@ def _line(text: str) -> str:
 
 
 def _yaml(content: object, indent: str = "  ") -> list[str]:
-    """Mappings of mappings, at the ends of which are values as JSON has them, which YAML understands."""
+    """Return nested mappings as lines of YAML, with their values in JSON, which YAML includes."""
     lines = []
     for name, value in content.items() if isinstance(content, dict) else ():
         if isinstance(value, dict):

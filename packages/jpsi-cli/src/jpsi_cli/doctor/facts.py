@@ -1,4 +1,4 @@
-"""What `jpsi doctor` finds out about an executor, and what it says of that: values alone."""
+"""The facts that `jpsi doctor` finds about an executor, and its findings: values only."""
 
 from __future__ import annotations
 
@@ -13,88 +13,88 @@ import jpsi
 
 
 class Verdict(enum.Enum):
-    """What a check came to."""
+    """The verdict of a check."""
 
     OK = "ok"
-    #: Jobs run, but not all that jpsi can do is to be had.
+    #: Jobs run, but jpsi cannot do all that it usually can.
     WARNING = "warning"
     #: Jobs do not run.
     WRONG = "wrong"
-    #: There was nothing to look at.
+    #: There was nothing to check.
     SKIPPED = "skipped"
 
 
 @attrs.frozen(kw_only=True)
 class Trial:
-    """What became of a job that was tried."""
+    """The outcome of a probe job."""
 
     #: Why it was not submitted, if it was not.
     refusal: str | None = None
-    #: The last status that was seen.
+    #: The last known status.
     status: jpsi.JobStatus | None = None
-    #: How long it was waited for.
+    #: How long `jpsi doctor` waited for it, in seconds.
     seconds: float = 0.0
-    #: The node that it ran on, as it said itself.
+    #: The node on which it ran, from its own output.
     node: str | None = None
-    #: Where it keeps what it says.
+    #: The folder of its output.
     folder: str | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Facts:
-    """What was found out; an exception stands for an answer that was not given."""
+    """The facts about an executor; an exception stands for an answer that is missing."""
 
     executor: str
-    #: Whether that is a target of the configuration.
+    #: True if the executor is a target of the configuration.
     is_target: bool = False
-    #: What the other machine is called on which commands run; None if they run on this one.
+    #: The name of the remote host on which commands run; None if they run on this machine.
     connection: str | jpsi.JpsiError | None = None
-    #: The commands that are called, with their paths; none where there are no commands to call.
+    #: The commands of the batch system, with their paths; empty if it has no commands.
     programs: Mapping[str, str | None] | jpsi.JpsiError = attrs.field(factory=dict)
     version: str | jpsi.JpsiError | None = None
-    #: Why the batch system does not answer, if it does not.
+    #: The error if the batch system does not answer.
     silence: jpsi.JpsiError | None = None
     queues: Sequence[jpsi.Queue] | jpsi.JpsiError = ()
-    #: How long jobs may run that do not say it, by jpsi's configuration.
+    #: The walltime of jobs without one, by jpsi's configuration.
     usual: timedelta | None = None
-    #: How many jobs are one submission.
+    #: The largest number of jobs in one submission.
     array_size: int | None = None
-    #: Jobs by what was tried with them; none if nothing was.
+    #: The probe jobs, by what each probes; empty if none ran.
     trials: Mapping[str, Trial] = attrs.field(factory=dict)
-    #: Whether the accounting knows the job; None if there is none.
+    #: True if the accounting knows the job; None if there is no accounting.
     is_accounted: bool | jpsi.JpsiError | None = None
-    #: What is wrong with files of jobs, whichever executor has them, and what to do: a sentence for each.
+    #: Problems with files of jobs of any executor, and what to do: a sentence for each.
     damaged: Sequence[str] | jpsi.JpsiError = ()
 
     @property
     def has_commands(self) -> bool:
-        """Whether there is a batch system that is asked by commands."""
+        """True if jpsi queries the batch system by commands."""
         return self.programs != {} or self.silence is not None
 
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """What a check found."""
+    """The finding of a check."""
 
     name: str
     verdict: Verdict
     #: A sentence for people.
     message: str
-    #: What to put into the section of the executor in the configuration.
+    #: Values for the executor's section of the configuration.
     advice: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-#: The trials: a job that asks for nothing, one with much of a name, and one with memory.
+#: The probe jobs: a job that asks for nothing, one with a long name, and one with memory.
 PLAIN, NAMED, SIZED = "plain", "named", "sized"
 
 
 def is_healthy(found: Sequence[Finding]) -> bool:
-    """Whether nothing was found that keeps jobs from running."""
+    """Return True if no finding keeps jobs from running."""
     return all(it.verdict is not Verdict.WRONG for it in found)
 
 
 def configuration(facts: Facts, found: Sequence[Finding]) -> dict[str, Any]:
-    """What to put into the configuration; empty if nothing is."""
+    """Return what to put into the configuration; empty if nothing is needed."""
     section: dict[str, Any] = {}
     for finding in found:
         for place, fields in finding.advice.items():

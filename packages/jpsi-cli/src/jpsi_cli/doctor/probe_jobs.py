@@ -1,4 +1,4 @@
-"""The jobs that `jpsi doctor` tries: submitted together, waited for together, and none left behind."""
+"""The probe jobs of `jpsi doctor`: submitted together, awaited together, and cancelled if they do not end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONG = 40
 
 
 def tried(executor: jpsi.JobExecutor, patience: float) -> tuple[dict[str, Trial], str | None]:
-    """What became of each trial after so many seconds at most, and the native id of the plain one."""
+    """Return the outcome of each probe job, within `patience` seconds, and the native id of the plain one."""
     started = time.monotonic()
     with _submitted(executor) as (jobs, refusals):
         trials: dict[str, Trial] = {name: Trial(refusal=why) for name, why in refusals.items()}
@@ -45,7 +45,7 @@ def _spec(name: str, resources: jpsi.ResourceSpecV1 | None = None) -> jpsi.JobSp
 
 @contextlib.contextmanager
 def _submitted(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job], dict[str, str]]]:
-    """The jobs by their names, and why others were refused; those that have not ended are cancelled."""
+    """Yield the jobs by their names, and why others were refused; cancel those that have not ended."""
     jobs: dict[str, jpsi.Job] = {}
     refusals: dict[str, str] = {}
     try:

@@ -1,4 +1,4 @@
-"""The commands about what is installed for jpsi and what is configured: `jpsi plugins` and `config`."""
+"""The commands about installed plugins and the configuration: `jpsi plugins` and `config`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands about what is installed and configured: how each is called, and what its help says."""
+"""The commands about plugins and the configuration, with their options and help texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from .. import exit_codes
 from ..options import PLUGIN_PARAMETERS, SETTINGS
 
-# Imports stand in the functions: help and mistakes are told without waiting for the library.
+# Imports stand in the functions: help and usage errors do not wait for the library.
 
 
 def _plugins(*, name: str | None, kind: str | None, as_json: bool, is_loading: bool) -> int:

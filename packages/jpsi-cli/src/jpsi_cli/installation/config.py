@@ -1,4 +1,4 @@
-"""`jpsi config`: what is configured, and whether plugins can do with it."""
+"""`jpsi config`: shows the configuration, and checks whether plugins accept it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..error_boundary import fenced
 
 
 def show(*, as_json: bool) -> int:
-    """Show what is configured and return the exit code."""
+    """Show the configuration and return the exit code."""
 
     def command() -> int:
         found = jpsi.configuration()
@@ -47,7 +47,7 @@ def _section(configured: jpsi.Configured) -> dict[str, Any]:
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    """The configuration as one file would have it, below the names of those that it is of."""
+    """Return the configuration as one file would have it, below the names of its files."""
     import yaml  # noqa: PLC0415  the library has it for the files themselves
 
     files = content["files"] or ["no file"]
@@ -58,7 +58,7 @@ def _text(content: Mapping[str, Any]) -> str:
 
 
 def check(*, as_json: bool) -> int:
-    """Make every executor and target that is configured, and return the exit code."""
+    """Create every configured executor and target, report which fail, and return the exit code."""
 
     def command() -> int:
         found = jpsi.configuration()

@@ -1,4 +1,4 @@
-"""The table of `jpsi plugins`: which plugins there are, and what becomes of each. Nothing is written here."""
+"""The table of `jpsi plugins`: installed plugins, and whether each is chosen and works. Writes nothing."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 _HEADINGS = ("KIND", "NAME", "VERSION", "CHOSEN", "DISTRIBUTION", "ORIGIN", "WHY")
 _GAP = "  "
 _INDENT = " " * 4
-# Is not worth a line of its own.
+# The usual origin, which needs no line of its own.
 _USUAL_ORIGIN = "environment"
 _YES, _NO, _BROKEN = "yes", "no", "broken"
 _COLOURS = {("CHOSEN", _YES): "green", ("CHOSEN", _BROKEN): "red", **{(it, it): "bold" for it in _HEADINGS}}
 
 
 def lines(plugins: Iterable[Plugin], width: int | None, paint: Paint = plain) -> Iterator[str]:
-    """The lines of the table, a heading first.
+    """Yield the lines of the table, a heading first.
 
-    Columns that do not fit the width stand below their row, with what they are called. Without a width
-    each row is one line. Nothing is ever cut.
+    Columns that do not fit the width stand below their row, with their headings. Without a width each row is
+    one line. Nothing is ever cut.
     """
     rows = [_cells(plugin) for plugin in _without_aliases(plugins)]
     sizes = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
@@ -57,19 +57,19 @@ def _cells(plugin: Plugin) -> tuple[str, ...]:
 
 
 def _without_aliases(plugins: Iterable[Plugin]) -> list[Plugin]:
-    """One of each group of names that stand for the same and have the same fate."""
+    """Return one of each group of names that stand for the same plugin with the same result."""
     first: dict[tuple[object, ...], Plugin] = {}
     for plugin in plugins:
         names = tuple(sorted({plugin.name, *plugin.aliases}))
         source = (plugin.kind, plugin.distribution, plugin.version, plugin.origin)
-        # Messages about what cannot be loaded differ in the name.
+        # Messages about plugins that cannot be loaded differ in the name.
         fate = (plugin.chosen, plugin.why_not, plugin.load_error is None)
         first.setdefault((names, source, fate), plugin)
     return list(first.values())
 
 
 def _fitting(sizes: Sequence[int], width: int) -> int:
-    """How many of the columns fit beside each other."""
+    """Return how many of the columns fit beside each other."""
     needed = [sum(sizes[:count]) + len(_GAP) * (count - 1) for count in range(1, len(sizes) + 1)]
     return max(1, sum(it <= width for it in needed))
 
@@ -82,7 +82,7 @@ def _below(row: Sequence[str], count: int, width: int) -> Iterator[str]:
                 max(width, 2 * len(_INDENT)),
                 initial_indent=_INDENT,
                 subsequent_indent=_INDENT * 2,
-                # A path that is whole can be copied.
+                # An unbroken path can be copied.
                 break_long_words=False,
                 break_on_hyphens=False,
             )

@@ -1,4 +1,4 @@
-"""`jpsi plugins`: what is installed for jpsi, which of it is taken, and whether that works."""
+"""`jpsi plugins`: shows the installed plugins, which of them jpsi uses, and whether they work."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from . import plugin_table
 if TYPE_CHECKING:
     from jpsi import Plugin
 
-# All of these that are installed are taken, not the one that is asked for.
+# Kinds of which jpsi uses all installed plugins, not one by name.
 _TOGETHER = {"override", "observer"}
-# Stands for the distribution of a file that belongs to none.
+# The distribution of a plugin file that belongs to none.
 _NO_DISTRIBUTION = "-"
 
 
@@ -41,7 +41,7 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
 
 
 def unusable(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:
-    """What stands for nothing that works: kind and name, and the distribution or file where all are taken."""
+    """Return the names without a working plugin: kind and name, and the source where jpsi uses all."""
     working = {_offer(it) for it in plugins if it.chosen and it.load_error is None}
     return {_offer(it) for it in plugins} - working
 
@@ -86,7 +86,7 @@ def _table(plugins: Sequence[Plugin]) -> str:
 
 @contextlib.contextmanager
 def _output_is_ours() -> Iterator[None]:
-    """Have what a plugin prints while it is loaded go to standard error: the output is to be read on."""
+    """Send what plugins print while they are loaded to standard error: programs may read the output."""
     ours = os.dup(messages.STDOUT)
     os.dup2(messages.STDERR, messages.STDOUT)
     try:

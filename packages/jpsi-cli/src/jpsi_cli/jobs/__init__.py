@@ -2,7 +2,7 @@
 
 `jpsi ls`, `show`, `explain`, `wait`, `logs`, `cancel`, `top` and others.
 
-They select the jobs that are meant, find them again through their executors, and show or change them.
+They select jobs by the words of the user, recall them through their executors, and show or change them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands about jobs that were submitted: how each is called, and what its help says."""
+"""The commands about submitted jobs, with their options and help texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..options import (
     require_executor,
 )
 
-# Imports stand in the functions: help and mistakes are told without waiting for the library.
+# Imports stand in the functions: help and usage errors do not wait for the library.
 
 _JOB = """JOB is the id of a job or its beginning, a native id, or a name. Jobs of all your programs,
     executors and targets are found. What may be several jobs is refused, and they are named."""

@@ -1,4 +1,4 @@
-"""`jpsi cancel`, `hold` and `release`: have something done to jobs."""
+"""`jpsi cancel`, `hold` and `release`: control jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import fenced
@@ -15,12 +15,12 @@ from . import job_json
 from .lookup import Recalled, recalled, tell_each
 from .selection import picked
 
-# How long jobs are waited for that were told to end: most do at once, and then everybody knows.
+# How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
 _PATIENCE_SECONDS = 10.0
 
 
 def cancel(words: Sequence[str], *, as_json: bool) -> int:
-    """Have jobs ended, and return the exit code; those that have ended are passed over."""
+    """Cancel jobs, and return the exit code; jobs that have ended are skipped."""
 
     def command() -> int:
         jobs = picked(words, job_store.jobs())
@@ -37,14 +37,14 @@ def cancel(words: Sequence[str], *, as_json: bool) -> int:
     return fenced(command)
 
 
-def told_to_end(jobs: Iterable[SpooledJob]) -> tuple[Recalled, Mapping[str, jpsi.JpsiError]]:
-    """Ask for the end of jobs; returns those that have not ended, and why it could not be asked for which."""
+def told_to_end(jobs: Iterable[StoredJob]) -> tuple[Recalled, Mapping[str, jpsi.JpsiError]]:
+    """Cancel jobs; return those that had not ended, and the errors by job id."""
     live = recalled(job for job in jobs if not job.status.final)
     return live, {**live.failures, **_cancelled(live.jobs.values())}
 
 
 def _cancelled(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:
-    """Ask for the end of jobs; returns why it could not be asked for which of them."""
+    """Cancel jobs through their executors; return the errors by job id."""
     by_executor: dict[jpsi.JobExecutor, list[jpsi.Job]] = {}
     for job in jobs:
         if job.executor is not None:

@@ -1,4 +1,4 @@
-"""`jpsi explain`: why a job waits, or ended as it did, and what to change."""
+"""`jpsi explain`: says why a job waits, or ended as it did, and what to change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..error_boundary import fenced
@@ -16,13 +16,13 @@ from .explanation import Explanation, Facts, explain
 from .lookup import best, recalled
 from .selection import picked
 
-# How much of standard error is looked at, and how much of that is shown.
+# How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
 _LINES = 10
 
 
 def explain_job(word: str, *, as_json: bool) -> int:
-    """Say why a job is where it is, and return the exit code."""
+    """Explain the state of a job, and return the exit code."""
 
     def command() -> int:
         (job,) = picked([word], job_store.jobs())
@@ -44,19 +44,19 @@ def explain_job(word: str, *, as_json: bool) -> int:
     return fenced(command)
 
 
-def explanation_of(job: SpooledJob) -> str:
-    """Why a job is where it is, for people."""
+def explanation_of(job: StoredJob) -> str:
+    """Return why a job is in its state, for people."""
     facts = _facts(job)
     return _text(job, facts, explain(facts))
 
 
-def _facts(job: SpooledJob) -> Facts:
-    """What is known of a job; of one that has not ended its batch system is asked."""
+def _facts(job: StoredJob) -> Facts:
+    """Return the facts about a job; query its batch system if the job has not ended."""
     status, seen, is_missing = job.status, None, False
     if not status.final:
         live = recalled([job])
         if status.state is jpsi.JobState.NEW:
-            # what became of it may have been found out just now
+            # recalling the job may have found out what became of it
             (job,) = picked([job.id], job_store.jobs())
         if not job.is_unsent:
             live.tell_failures()
@@ -89,7 +89,7 @@ def _facts(job: SpooledJob) -> Facts:
     )
 
 
-def _last_lines(job: SpooledJob) -> Sequence[str]:
+def _last_lines(job: StoredJob) -> Sequence[str]:
     try:
         part = job.output("stderr").read(-_BYTES, _BYTES)
     except jpsi.JpsiError:
@@ -98,7 +98,7 @@ def _last_lines(job: SpooledJob) -> Sequence[str]:
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 
-def _text(job: SpooledJob, facts: Facts, told: Explanation) -> str:
+def _text(job: StoredJob, facts: Facts, told: Explanation) -> str:
     lines = [f"{facts.status.state}: {told.sentence}"]
     lines += [f"  - {it}" for it in told.advice]
     if facts.errors:

@@ -21,24 +21,24 @@ class Facts:
 
     status: jpsi.JobStatus
     spec: jpsi.JobSpec
-    #: What the job is called in the commands that are advised.
+    #: The id of the job for the advised commands.
     job: str = "JOB"
-    #: What else is known of one that has not ended for certain.
+    #: A remark about a job that is not certain to have ended.
     remark: str | None = None
-    #: Whether it was not submitted for certain, and not only as far as is known.
+    #: True if the job was certainly not submitted, and not only as far as is known.
     is_unsent: bool = True
-    #: The name of the batch system that does not mention it; empty if it does, or was not asked.
+    #: The name of the batch system if it does not mention the job; empty if it does, or was not queried.
     missing_in: str = ""
-    #: That its files are damaged, and what to do; empty if they are not.
+    #: The damage of its files, and what to do; empty if they are not damaged.
     damage: str = ""
-    #: How often the batch system has started it again after it had ended, which did nothing.
+    #: How often the batch system has requeued it after it had ended, without effect.
     reruns: int = 0
     #: How long it ran, or has been waiting.
     lasted: timedelta | None = None
-    #: How many jobs are before it, and when it is expected to start, where the batch system says so.
+    #: The number of jobs before it, and the estimated start, if the batch system reports them.
     position: int | None = None
     start_estimate: str | None = None
-    #: The last lines that it wrote to standard error.
+    #: The last lines of its standard error.
     errors: Sequence[str] = ()
 
     @property
@@ -52,7 +52,7 @@ class Explanation:
     """The sentence about a job, and the advice."""
 
     sentence: str
-    #: What to change, or to look at; the most likely first.
+    #: Changes or checks, the most likely one first.
     advice: Sequence[str]
 
 
@@ -87,7 +87,7 @@ def _why_not_ended(facts: Facts) -> str:
     return sentence
 
 
-# What the plugins say of jobs that wait, in the order in which it is looked for.
+# Messages of the plugins about jobs that wait; the first match counts.
 _WAITING = (
     (r"administrator", "only an administrator can release it: ask yours"),
     (r"\bheld\b", "let it start: jpsi release {job}"),
@@ -138,7 +138,7 @@ def _why_ended(facts: Facts) -> str:
     lasted = "" if facts.lasted is None else f", after {age(facts.lasted)}"
     if status.state is not jpsi.JobState.CANCELED:
         return f"it failed{lasted}: {reason}"
-    # that it was is not told twice
+    # the sentence does not say twice that the job was cancelled
     rest = (status.message or "").removeprefix("the job was cancelled").lstrip(": ")
     return f"it was cancelled{lasted}: {rest}" if rest else f"it was cancelled{lasted}"
 
@@ -159,7 +159,7 @@ def _after_end(facts: Facts) -> Iterator[str]:
         if facts.status.metadata.get("cleanup") == "failed":
             yield f"what was to be cleaned up is still there: {facts.status.message}"
         return
-    # what the program said is nearer to the cause than what its exit code stands for
+    # the program's own words are nearer to the cause than the meaning of its exit code
     is_own = facts.status.reason in {None, jpsi.Reason.EXIT_CODE, jpsi.Reason.SIGNAL, jpsi.Reason.LAUNCH}
     said = list(_by_errors(facts)) if is_own else []
     yield from said
@@ -228,7 +228,7 @@ def _signal_name(number: int) -> str:
         return ""
 
 
-# What programs say on standard error, and what it mostly means.
+# What programs print on standard error, and its usual cause.
 _SAID = (
     (
         r"error while loading shared libraries: (?P<what>[^:]+)",

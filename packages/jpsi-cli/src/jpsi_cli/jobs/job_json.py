@@ -1,4 +1,4 @@
-"""Jobs on disk as JSON, for `--json`; keys may be added, never taken away."""
+"""Jobs on disk as JSON, for `--json`; keys may be added, never removed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 
 import jpsi
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 
-def listed(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
-    """What `jpsi ls` tells of a job; `status` is what is known better than the disk knows it."""
+def listed(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
+    """Return the JSON of `jpsi ls` for a job; `status` overrides the status on disk."""
     origin, known = job.origin, job.status if status is None else status
     return {
         "id": job.id,
@@ -29,8 +29,8 @@ def listed(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, A
     }
 
 
-def shown(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
-    """What `jpsi show` tells of a job."""
+def shown(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
+    """Return the JSON of `jpsi show` for a job."""
     array, text = job.array, document(job, as_json=True)
     return {
         **listed(job, status),
@@ -45,8 +45,8 @@ def shown(job: SpooledJob, status: jpsi.JobStatus | None = None) -> dict[str, An
     }
 
 
-def document(job: SpooledJob, *, as_json: bool = False) -> str:
-    """What was asked for, as a job document; empty if that is more than one can say."""
+def document(job: StoredJob, *, as_json: bool = False) -> str:
+    """Return the spec as a job document; empty if a document cannot express it."""
     try:
         return jpsi.write_document(job.spec, as_json=as_json)
     except jpsi.InvalidJobException:
@@ -54,7 +54,7 @@ def document(job: SpooledJob, *, as_json: bool = False) -> str:
 
 
 def status_of(status: jpsi.JobStatus) -> dict[str, Any]:
-    """A status."""
+    """Return a status as JSON."""
     return {
         "state": status.state.value,
         "time": _time(status.time),
@@ -67,7 +67,7 @@ def status_of(status: jpsi.JobStatus) -> dict[str, Any]:
 
 
 def array_of(items: Iterable[dict[str, Any]]) -> str:
-    """The text of a JSON array with an object for each."""
+    """Return the text of a JSON array with an object for each item."""
     return json.dumps(list(items), indent=2, default=str) + "\n"
 
 

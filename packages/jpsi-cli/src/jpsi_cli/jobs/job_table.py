@@ -1,4 +1,4 @@
-"""The table of `jpsi ls`: a line for each job, in columns that fit. Nothing is written here."""
+"""The table of `jpsi ls`: a line for each job, in columns that fit. Writes nothing."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from datetime import datetime, timedelta
 import attrs
 
 import jpsi
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..output import COLOURS, Paint, plain
 
 _GAP = "  "
-# The rank of what goes before anything is shortened.
+# The rank of columns that are left out before any column is shortened.
 _FIRST = 6
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 @attrs.frozen
 class Row:
-    """What is told of one job."""
+    """The row of one job."""
 
-    job: SpooledJob
-    #: The last status that is known.
+    job: StoredJob
+    #: The last known status.
     status: jpsi.JobStatus
-    #: What its id is shown as.
+    #: Its id as shown.
     id: str
 
 
@@ -34,12 +34,12 @@ class Row:
 class _Column:
     heading: str
     cells: Sequence[str]
-    #: The higher, the sooner it is left out where there is no room.
+    #: Columns of the highest rank are left out first if there is no room.
     rank: int
-    #: What it may be shortened to.
+    #: The least width to which it may be shortened.
     shortest: int | None = None
 
-    #: How wide it is.
+    #: Its full width.
     size: int = attrs.field(init=False)
 
     @size.default
@@ -48,10 +48,10 @@ class _Column:
 
 
 def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = plain) -> Iterator[str]:
-    """The lines of the table, a heading first.
+    """Yield the lines of the table, a heading first.
 
-    Where the width does not suffice, what is long is shortened, and the columns go that matter least.
-    Without a width nothing is cut.
+    If the table is wider than `width`, long cells are shortened, and the least important columns are left
+    out. Without a width nothing is cut.
     """
     columns = _columns(rows, now)
     sizes = [column.size for column in columns] if width is None else _fitting(columns, width)
@@ -61,7 +61,7 @@ def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = 
 
 
 def _painted(column: _Column, size: int, rows: Sequence[Row], paint: Paint) -> Iterator[str]:
-    """The heading and the cells of a column, each as wide as it is."""
+    """Yield the heading and the cells of a column, each padded to its width."""
     is_cut = size < column.size
     texts = [_cut(text, size) for text in column.cells] if is_cut else column.cells
     yield _coloured(_cut(column.heading, size), "bold", size, paint)
@@ -81,7 +81,7 @@ def _coloured(text: str, colour: str, size: int, paint: Paint) -> str:
 
 
 def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """The headings, and what stands below them for each job; nothing is cut."""
+    """Return the headings, and the cells of each job; nothing is cut."""
     columns = _columns(rows, now)
     return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
 
@@ -95,7 +95,7 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
             shortest,
         )
 
-    # the id of a process of this machine is long, and not a word that is typed again
+    # the native id of a local process is long, and users do not type it
     are_processes = all(row.job.origin.machine is not None for row in rows)
     native_rank, native_shortest = (_FIRST, None) if are_processes else (3, 12)
     found = [
@@ -111,12 +111,12 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
         column("RAN", [_ran(row, now) for row in rows], 2),
         column("NOTE", [note(row) for row in rows], 1, 16),
     ]
-    # what nobody has to say anything about needs no room
+    # columns without any content need no room
     return [it for it in found if it.heading in {"ID", "STATE"} or any(it.cells)]
 
 
 def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
-    """How wide each column is; 0 for one that is left out."""
+    """Return the width of each column; 0 for one that is left out."""
     sizes = [column.size for column in columns]
 
     def excess() -> int:
@@ -124,7 +124,7 @@ def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
         return sum(shown) + len(_GAP) * (len(shown) - 1) - width
 
     for rank in range(_FIRST, 0, -1):
-        # what is long is shortened, the longest first, before anything else goes
+        # long columns are shortened, the longest first, before any of a rank below _FIRST is left out
         for index in sorted(range(len(columns)), key=lambda index: -sizes[index]):
             shortest = columns[index].shortest if rank < _FIRST else None
             if shortest is not None and sizes[index] > shortest and excess() > 0:
@@ -136,7 +136,7 @@ def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
 
 
 def note(row: Row) -> str:
-    """What there is to say besides: why a job waits, has failed, or is not known to have ended."""
+    """Return a note about a job: why it waits, has failed, or is not known to have ended."""
     status = row.status
     if row.job.damage:
         return row.job.remark or ""
@@ -156,7 +156,7 @@ def _ran(row: Row, now: datetime) -> str:
 
 
 def age(time: timedelta) -> str:
-    """A time for people, in at most five characters for the first three months.
+    """Return a duration for people, in at most five characters for the first three months.
 
     >>> [age(timedelta(seconds=it)) for it in (0, 59, 61, 3600, 90061)]
     ['0s', '59s', '1m1s', '1h0m', '1d1h']
@@ -172,7 +172,7 @@ def age(time: timedelta) -> str:
 
 
 def summary(counts: Mapping[jpsi.JobState, int]) -> str:
-    """How many jobs are in which state.
+    """Return the number of jobs in each state.
 
     >>> summary({jpsi.JobState.ACTIVE: 2, jpsi.JobState.FAILED: 1})
     '2 ACTIVE, 1 FAILED'

@@ -1,10 +1,10 @@
-"""`jpsi logs`: the output of a job, as far as it came, or as it comes."""
+"""`jpsi logs`: shows the output of a job, so far or with `-f` as it comes."""
 
 from __future__ import annotations
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import fenced
@@ -28,7 +28,7 @@ def logs(word: str, *, is_following: bool, is_stderr: bool) -> int:
     return fenced(command)
 
 
-def _copy(job: SpooledJob, output: jpsi.Output) -> int:
+def _copy(job: StoredJob, output: jpsi.Output) -> int:
     is_there = output.read(0, 0) is not None
     if not is_there and not job.status.final:
         messages.error(f"job {job.id} is {job.status.state} and has written nothing yet")
@@ -42,7 +42,7 @@ def _copy(job: SpooledJob, output: jpsi.Output) -> int:
     return _finished(follower, refusals)
 
 
-def _follow(job: SpooledJob, output: jpsi.Output) -> int:
+def _follow(job: StoredJob, output: jpsi.Output) -> int:
     live = recalled([job])
     live.tell_failures()
     if live.failures:

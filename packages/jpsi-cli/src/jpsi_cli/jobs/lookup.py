@@ -1,4 +1,4 @@
-"""From jobs on disk to jobs that can be waited for, cancelled and so on: through their executors."""
+"""Recalls jobs on disk through their executors, so that commands can wait for them or control them."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ import attrs
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import Origin, SpooledJob
+from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 
-# How long it takes at most to find out about a process of this machine that is no more.
+# The longest time to find out about a local process that no longer exists.
 _LOOK_SECONDS = 5.0
 
 
 @attrs.frozen
 class Recalled:
-    """Jobs that are followed from here, by id, and why others are not."""
+    """Recalled jobs, which this process follows, and errors of others, both by job id."""
 
     jobs: Mapping[str, jpsi.Job]
     failures: Mapping[str, jpsi.JpsiError]
 
-    def best(self, job: SpooledJob) -> jpsi.JobStatus:
-        """What is known best of a job."""
+    def best(self, job: StoredJob) -> jpsi.JobStatus:
+        """Return the best known status of a job."""
         return best(job, self.jobs[job.id].status) if job.id in self.jobs else job.status
 
-    def await_gone(self, jobs: Iterable[SpooledJob]) -> None:
-        """Wait for the end of those jobs whose process on this machine was gone; it is found out at once."""
+    def await_gone(self, jobs: Iterable[StoredJob]) -> None:
+        """Wait for the end of jobs whose local process is gone; jpsi finds out about them at once."""
         for job in jobs:
             if job.origin.machine is not None and job.remark is not None and job.id in self.jobs:
                 self.jobs[job.id].wait(_LOOK_SECONDS)
 
     def tell_failures(self) -> None:
-        """Say why jobs are not followed, each reason once."""
+        """Report why jobs could not be recalled, each reason once."""
         tell_each(self.failures)
 
 
-def recalled(jobs: Iterable[SpooledJob]) -> Recalled:
-    """Have jobs followed from here; nothing else of their executors is."""
+def recalled(jobs: Iterable[StoredJob]) -> Recalled:
+    """Recall jobs, and follow them; other jobs of their executors are not followed."""
     found: dict[str, jpsi.Job] = {}
     failures: dict[str, jpsi.JpsiError] = {}
     asked_for = []
     for job in jobs:
         if job.damage and job.spec.executable is None:
-            # nobody can tell what it is
+            # without its spec, no executor can recall the job
             failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
         else:
             asked_for.append(job)
@@ -64,30 +64,30 @@ def recalled(jobs: Iterable[SpooledJob]) -> Recalled:
     return Recalled({job.id: job for job in found.values() if job.id not in failures}, failures)
 
 
-def _by_origin(jobs: Iterable[SpooledJob]) -> dict[Origin, list[SpooledJob]]:
-    found: dict[Origin, list[SpooledJob]] = {}
+def _by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
+    found: dict[Origin, list[StoredJob]] = {}
     for job in jobs:
         found.setdefault(job.origin, []).append(job)
     return found
 
 
-def _unanswered(job: SpooledJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
-    """Say what is not known of a job that nobody was to be asked about now."""
+def _unanswered(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
+    """Return the error of a job whose executor could not be queried now."""
     if job.status.state is not jpsi.JobState.NEW or job.is_unsent:
         return error
     return jpsi.SubmitException(f"{job.remark}; and that is not to be found out now: {error}", error)
 
 
 def _unsent(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
-    """Say of jobs why there is nothing to follow; it may have been found out just now."""
+    """Return why jobs have nothing to follow; recalling them may have found that out."""
     if not ids:
         return {}
     remarks = {job.id: job.remark for job in job_store.jobs() if job.is_unsent}
     return {it: jpsi.SubmitException(remarks.get(it) or "it was not submitted") for it in ids}
 
 
-def refreshed(jobs: Collection[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
-    """The statuses, by id, of jobs that had not ended; each batch system is asked once about all its jobs."""
+def refreshed(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
+    """Return the statuses, by id, of jobs that had not ended; query each batch system once for all."""
     live = recalled(job for job in jobs if not job.status.final)
     live.tell_failures()
     places = {job.id: job.origin.name for job in jobs}
@@ -107,7 +107,7 @@ def refreshed(jobs: Collection[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
 
 
 def find_those_of_others(name: str) -> None:
-    """Have on disk here the jobs that others have submitted to a target of another machine."""
+    """Recover the jobs that other hosts have submitted to a remote target, so that they are on disk."""
     try:
         with jpsi.JobExecutor(name) as executor:
             if executor.system.is_elsewhere:
@@ -116,8 +116,8 @@ def find_those_of_others(name: str) -> None:
         messages.warning(f"{name}: {e}")
 
 
-def best(job: SpooledJob, heard: jpsi.JobStatus) -> jpsi.JobStatus:
-    """What is known best of a job: what is on disk, unless something further or more was heard."""
+def best(job: StoredJob, heard: jpsi.JobStatus) -> jpsi.JobStatus:
+    """Return the best known status of a job: that on disk, unless `heard` is further or says more."""
     written = job.status
     if heard.state is not written.state:
         return written if written.final else heard
@@ -127,7 +127,7 @@ def best(job: SpooledJob, heard: jpsi.JobStatus) -> jpsi.JobStatus:
 
 
 def tell_each(failures: Mapping[str, jpsi.JpsiError]) -> None:
-    """Say why something was not done for jobs, each reason once, with those it is true for."""
+    """Report why something was not done for jobs, each reason once, with the jobs that it applies to."""
     reasons: dict[str, list[str]] = {}
     for job_id, error in failures.items():
         reasons.setdefault(str(error), []).append(job_id)

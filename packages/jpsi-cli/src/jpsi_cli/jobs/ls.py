@@ -1,4 +1,4 @@
-"""`jpsi ls`: which jobs there are, and how far they are."""
+"""`jpsi ls`: lists jobs and their states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import attrs
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import Origin, SpooledJob
+from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..error_boundary import fenced
@@ -23,25 +23,25 @@ from .job_table import Row
 from .lookup import best, find_those_of_others, recalled, refreshed
 from .selection import short_ids
 
-#: How long a job that has ended is listed without being asked for.
+#: How long jobs that have ended are listed by default.
 RECENT = timedelta(days=1)
-# How often the screen is drawn anew, and how much of the time that may take.
+# The interval of updates of the screen, and the largest share of the time that they may take.
 _INTERVAL_SECONDS = 2.0
 _SHARE = 0.2
 
 
 @attrs.frozen(kw_only=True)
 class Wanted:
-    """Which jobs are asked for."""
+    """The filter of the listed jobs."""
 
     states: frozenset[jpsi.JobState]
     executor: str | None
     name: str | None
-    #: How long ago a job may have ended; None is ever.
+    #: How long ago a job may have ended; None is no limit.
     since: timedelta | None
 
-    def takes(self, job: SpooledJob, now: datetime) -> bool:
-        """Whether a job is one of them."""
+    def takes(self, job: StoredJob, now: datetime) -> bool:
+        """Return True if the filter accepts a job."""
         status, origin = job.status, job.origin
         return (
             not (status.final and self.since is not None and now - status.time > self.since)
@@ -51,13 +51,13 @@ class Wanted:
         )
 
     def is_of(self, origin: Origin) -> bool:
-        """Whether the jobs of an executor or target are asked for."""
+        """Return True if the filter accepts the jobs of an executor or target."""
         return self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor}
 
 
 @attrs.frozen(kw_only=True)
 class Form:
-    """How they are told."""
+    """The form of the listing."""
 
     as_json: bool
     only_ids: bool
@@ -66,7 +66,7 @@ class Form:
 
 
 def ls(wanted: Wanted, form: Form) -> int:
-    """Show the jobs and return the exit code."""
+    """List the jobs and return the exit code."""
 
     def command() -> int:
         if form.is_refreshing and wanted.executor is not None:
@@ -77,7 +77,7 @@ def ls(wanted: Wanted, form: Form) -> int:
 
 
 def _show(wanted: Wanted, form: Form) -> int:
-    # of thousands of jobs nothing is let go of before the end
+    # no garbage among thousands of jobs before the end is worth a collection
     gc.disable()
     jobs = job_store.jobs()
     statuses: Mapping[str, jpsi.JobStatus] = {}
@@ -106,18 +106,18 @@ def _tell_hidden(wanted: Wanted, count: int) -> None:
 
 
 def _rows(
-    found: Sequence[SpooledJob], jobs: Sequence[SpooledJob], statuses: Mapping[str, jpsi.JobStatus]
+    found: Sequence[StoredJob], jobs: Sequence[StoredJob], statuses: Mapping[str, jpsi.JobStatus]
 ) -> list[Row]:
     ids = short_ids(job.id for job in jobs)
     return [Row(job, _best(job, statuses), ids[job.id]) for job in found]
 
 
-def _best(job: SpooledJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi.JobStatus:
+def _best(job: StoredJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi.JobStatus:
     return best(job, statuses[job.id]) if job.id in statuses else job.status
 
 
 def _watch(wanted: Wanted, form: Form) -> int:
-    """Show the jobs again and again, until Ctrl-C."""
+    """Show the jobs repeatedly, until Ctrl-C."""
     follow = _Following() if form.is_refreshing else None
     messages.show(_ENTER)
     try:
@@ -137,19 +137,19 @@ def _watch(wanted: Wanted, form: Form) -> int:
 
 
 class _Following:
-    """The jobs that are followed from here while somebody looks."""
+    """The jobs that this process follows while the user watches."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, jpsi.Job | None] = {}
 
-    def statuses(self, jobs: Sequence[SpooledJob]) -> Mapping[str, jpsi.JobStatus]:
+    def statuses(self, jobs: Sequence[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
         new = [job for job in jobs if not job.status.final and job.id not in self._jobs]
         self._jobs |= dict.fromkeys([job.id for job in new])
         self._jobs |= recalled(new).jobs
         return {job_id: job.status for job_id, job in self._jobs.items() if job is not None}
 
 
-# ECMA-48: another screen without a cursor, and back; its top; the rest of a line, or of all, is cleared.
+# ECMA-48: the alternate screen without a cursor, and back; its top; clear the rest of a line, or of all.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _TOP, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -157,7 +157,7 @@ _TOP, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 def _screen(rows: Sequence[Row], now: datetime) -> str:
     width = terminal.width() or 80
     table = list(job_table.lines(rows, width, now, terminal.paint()))
-    # the newest are those that somebody looks for: they stay where there is no room for all
+    # users look for the newest jobs: these stay if there is no room for all
     room = max(1, terminal.height() - 3)
     shown = [*table[:1], *table[1:][-room:]]
     counts = Counter(row.status.state for row in rows)

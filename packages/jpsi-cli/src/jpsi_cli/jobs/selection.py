@@ -1,4 +1,4 @@
-"""Which job is meant by JOB: a jpsi id or its beginning, a native id, or a name. Pure."""
+"""Selects jobs by the word JOB: a jpsi id or its beginning, a native id, or a name. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from ..error_boundary import SelectionError
 
 if TYPE_CHECKING:
-    from jpsi_engine.job_store import SpooledJob
+    from jpsi_engine.job_store import StoredJob
 
 # How many candidates a message names.
 _NAMED = 10
-# How many characters of an id are shown at least.
+# The least number of characters of an id that is shown.
 _SHORTEST = 8
 
 
-def picked(words: Iterable[str], jobs: Sequence[SpooledJob]) -> list[SpooledJob]:
-    """The jobs that the words mean, each once.
+def picked(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
+    """Return the jobs that the words mean, each once.
 
     Raises:
         SelectionError: a word means no job, or several.
@@ -27,7 +27,7 @@ def picked(words: Iterable[str], jobs: Sequence[SpooledJob]) -> list[SpooledJob]
     return list(found.values())
 
 
-def _the_one(word: str, jobs: Sequence[SpooledJob]) -> SpooledJob:
+def _the_one(word: str, jobs: Sequence[StoredJob]) -> StoredJob:
     for is_meant in _ways(word):
         found = [job for job in jobs if is_meant(job)]
         if len(found) == 1:
@@ -38,8 +38,8 @@ def _the_one(word: str, jobs: Sequence[SpooledJob]) -> SpooledJob:
     raise SelectionError(msg)
 
 
-def _ways(word: str) -> list[Callable[[SpooledJob], bool]]:
-    """How a word may mean a job: what is said in full is not taken for the beginning of something else."""
+def _ways(word: str) -> list[Callable[[StoredJob], bool]]:
+    """Return the ways in which a word may mean a job; full ids and names take precedence over beginnings."""
     return [
         lambda job: job.id == word,
         lambda job: word in {job.native_id, job.name},
@@ -47,7 +47,7 @@ def _ways(word: str) -> list[Callable[[SpooledJob], bool]]:
     ]
 
 
-def _ambiguous(word: str, jobs: Sequence[SpooledJob]) -> str:
+def _ambiguous(word: str, jobs: Sequence[StoredJob]) -> str:
     lines = [
         f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
         for job in jobs[-_NAMED:]
@@ -57,7 +57,7 @@ def _ambiguous(word: str, jobs: Sequence[SpooledJob]) -> str:
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """The shortest beginning of each id that no other one has.
+    """Return the shortest unique beginning of each id, by the id.
 
     >>> short_ids(["aaaaaaaa11", "aaaaaaaa12", "b"])
     {'aaaaaaaa11': 'aaaaaaaa11', 'aaaaaaaa12': 'aaaaaaaa12', 'b': 'b'}
@@ -69,9 +69,12 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike, if that is more than are shown at least."""
+    """Return the length of the common beginning of two ids; 0 if their first characters differ.
+
+    The first characters are those that are shown of every id.
+    """
     if one[:_SHORTEST] != other[:_SHORTEST]:
-        # of nearly all, and so many are shown anyway
+        # this holds for nearly all ids, and the beginnings are shown in full anyway
         return 0
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,4 +1,4 @@
-"""`jpsi show`: everything that is known of jobs."""
+"""`jpsi show`: shows all that is known of jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import jpsi
 from jpsi.plugin import line
 from jpsi_engine import job_store
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 from ..error_boundary import fenced
@@ -41,7 +41,7 @@ def show(words: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
     return fenced(command)
 
 
-def _lines(job: SpooledJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterator[str]:
+def _lines(job: StoredJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterator[str]:
     status = job.status if live is None else best(job, live)
     for name, value in (
         ("job", job.id),
@@ -80,7 +80,7 @@ def _field(name: str, value: str | None, paint: Paint = terminal.plain, colour: 
         yield from (f"{'':<14} {line}\n" for line in more)
 
 
-def _history(job: SpooledJob) -> Iterator[str]:
+def _history(job: StoredJob) -> Iterator[str]:
     before = job.submitted
     label = "history:"
     for status in job.history[1:] or job.history:
@@ -89,8 +89,8 @@ def _history(job: SpooledJob) -> Iterator[str]:
         before, label = status.time, ""
 
 
-def _size(job: SpooledJob, stream: Literal["stdout", "stderr"]) -> str:
-    """How much a job has written, where no other machine must be asked."""
+def _size(job: StoredJob, stream: Literal["stdout", "stderr"]) -> str:
+    """Return how much a job has written, unless its output is on a remote host."""
     try:
         output = job.output(stream)
         part = output.read(0, 0) if output.is_here else None

@@ -1,4 +1,4 @@
-"""`jpsi top`: the user's jobs on the whole terminal, with what they write, and what can be done to them."""
+"""`jpsi top`: shows the user's jobs on the whole terminal, with their output, and can cancel them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import Origin, SpooledJob
+from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..output import COLOURS
@@ -27,18 +27,18 @@ from .job_table import Row, cells, summary
 from .ls import RECENT
 from .selection import short_ids
 
-# How often the files are read.
+# The interval at which the files are read.
 _INTERVAL_SECONDS = 2.0
-# The newest of so many are shown: nobody looks through more.
+# The largest number of jobs that is shown, the newest ones: users do not look through more.
 _MOST = 1000
-# How much of the end of a file is shown.
+# How many bytes of the end of a file are shown.
 _BYTES = 16384
 
 View = Literal["output", "errors", "why"]
 
 
-def matching(jobs: Sequence[SpooledJob], text: str, *, is_all: bool, now: datetime) -> list[SpooledJob]:
-    """The jobs that are asked for, the newest first: every word is in its name, ids, state or executor."""
+def matching(jobs: Sequence[StoredJob], text: str, *, is_all: bool, now: datetime) -> list[StoredJob]:
+    """Return the jobs with every word in their name, ids, state or executor, the newest first."""
     words = text.lower().split()
     found = [
         job
@@ -49,13 +49,13 @@ def matching(jobs: Sequence[SpooledJob], text: str, *, is_all: bool, now: dateti
     return found[::-1][:_MOST]
 
 
-def _searched(job: SpooledJob) -> str:
+def _searched(job: StoredJob) -> str:
     words = (job.id, job.native_id or "", job.name or "", job.status.state.value, job.origin.name)
     return " ".join(words).lower()
 
 
 class Question(ModalScreen[bool]):
-    """Something that is not done before somebody says yes."""
+    """A question that the user must answer with yes before an action."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes"),
@@ -71,20 +71,20 @@ class Question(ModalScreen[bool]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """The question; textual calls this."""
+        """Yield the question; textual calls this."""
         with Vertical():
             yield Static(Text(f"{self._text}\n\n[y] yes   [n] no"))
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001  textual's
-        """It was answered."""
+        """Close the question with the answer."""
         self.dismiss(answer)
 
 
 class Top(App[None]):
-    """A list of jobs, and below it what the one that is chosen writes.
+    """The screen: a list of jobs, and below it the output of the selected one.
 
     Args:
-        read: what the jobs are.
+        read: returns the jobs.
     """
 
     TITLE = "jpsi top"
@@ -108,18 +108,18 @@ class Top(App[None]):
         Binding("c", "cancel", "Cancel"),
     ]
 
-    def __init__(self, read: Callable[[], Sequence[SpooledJob]] = job_store.jobs) -> None:
+    def __init__(self, read: Callable[[], Sequence[StoredJob]] = job_store.jobs) -> None:
         super().__init__()
         self._read = read
-        self._jobs: Sequence[SpooledJob] = ()
-        self._shown: dict[str, SpooledJob] = {}
+        self._jobs: Sequence[StoredJob] = ()
+        self._shown: dict[str, StoredJob] = {}
         self._view: View = "output"
         self._is_all = False
         self._files: dict[Origin, jpsi.JobFiles] = {}
         self._reading: set[tuple[str, View]] = set()
 
     def compose(self) -> ComposeResult:
-        """What is on the screen; textual calls this."""
+        """Yield the parts of the screen; textual calls this."""
         yield Static(id="counts")
         yield Input(placeholder="words of a name, an id, a state or an executor", id="filter")
         yield DataTable[Text](id="jobs", cursor_type="row")
@@ -128,7 +128,7 @@ class Top(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to read; textual calls this."""
+        """Begin to read the jobs; textual calls this."""
         self._table.focus()
         self.set_interval(_INTERVAL_SECONDS, self.reload)
         self.reload()
@@ -139,7 +139,7 @@ class Top(App[None]):
 
     @work(thread=True, exclusive=True, group="reading")
     def reload(self) -> None:
-        """Read what is on disk now."""
+        """Read the jobs on disk."""
         try:
             jobs = self._read()
         except jpsi.JpsiError as e:
@@ -147,12 +147,12 @@ class Top(App[None]):
             return
         self.call_from_thread(self._take, jobs)
 
-    def _take(self, jobs: Sequence[SpooledJob]) -> None:
+    def _take(self, jobs: Sequence[StoredJob]) -> None:
         self._jobs = jobs
         self._list()
 
     def _list(self) -> None:
-        """Fill the table, and leave the cursor on the job that it was on."""
+        """Fill the table, and leave the cursor on the same job."""
         now, table, before = datetime.now(UTC), self._table, self._chosen
         text = self.query_one("#filter", Input).value
         found = matching(self._jobs, text, is_all=self._is_all, now=now)
@@ -176,17 +176,17 @@ class Top(App[None]):
         self._tell()
 
     @property
-    def _chosen(self) -> SpooledJob | None:
-        """The job that the cursor is on."""
+    def _chosen(self) -> StoredJob | None:
+        """The job under the cursor."""
         jobs, row = list(self._shown.values()), self._table.cursor_row
         return jobs[row] if 0 <= row < len(jobs) else None
 
     def on_data_table_row_highlighted(self) -> None:
-        """The cursor has moved; textual calls this."""
+        """Show the job under the cursor; textual calls this."""
         self._tell()
 
     def _tell(self) -> None:
-        """Show what was asked for of the job that is chosen."""
+        """Show the selected view of the selected job."""
         job, about, pane = self._chosen, self.query_one("#about", Static), self.query_one("#pane", Static)
         about.update(Text("" if job is None else f"{self._view} of {job.name or job.id}"))
         if job is None:
@@ -198,8 +198,8 @@ class Top(App[None]):
                 self._read_end(job, self._view, max(1, pane.size.height))
 
     @work(thread=True, group="output")
-    def _read_end(self, job: SpooledJob, view: View, lines: int) -> None:
-        """Show the end of what a job has written; it may be far away."""
+    def _read_end(self, job: StoredJob, view: View, lines: int) -> None:
+        """Show the end of a job's output, which may be on a remote host."""
         try:
             files = self._files.get(job.origin) or job.origin.files()
             self._files[job.origin] = files
@@ -216,7 +216,7 @@ class Top(App[None]):
         self.call_from_thread(show)
 
     def action_view(self, view: View) -> None:
-        """Show output, errors, or why the job is where it is."""
+        """Show the output, the errors, or the reason of the job's state."""
         self._view = view
         self._tell()
         if view == "why" and self._chosen is not None:
@@ -224,7 +224,7 @@ class Top(App[None]):
             self._explain(self._chosen)
 
     @work(thread=True, exclusive=True, group="asking")
-    def _explain(self, job: SpooledJob) -> None:
+    def _explain(self, job: StoredJob) -> None:
         try:
             text = explanation_of(job)
         except jpsi.JpsiError as e:
@@ -232,33 +232,33 @@ class Top(App[None]):
         self.call_from_thread(self.query_one("#pane", Static).update, Text(messages.printable(text)))
 
     def action_filter(self) -> None:
-        """Let words be typed."""
+        """Show the field for filter words."""
         field = self.query_one("#filter", Input)
         field.display = True
         field.focus()
 
     def action_unfilter(self) -> None:
-        """Show all again."""
+        """Remove the filter."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.display = False
         self._table.focus()
 
     def on_input_changed(self) -> None:
-        """Something was typed; textual calls this."""
+        """Apply the filter words that were typed; textual calls this."""
         self._list()
 
     def on_input_submitted(self) -> None:
-        """The words are complete; textual calls this."""
+        """Return to the table; textual calls this."""
         self._table.focus()
 
     def action_all(self) -> None:
-        """Show jobs that ended long ago, or no longer."""
+        """Show jobs that ended long ago, or hide them again."""
         self._is_all = not self._is_all
         self._list()
 
     def action_cancel(self) -> None:
-        """Have the job ended that is chosen, if that is meant."""
+        """Cancel the selected job, after the user has confirmed it."""
         job = self._chosen
         if job is None or job.status.final:
             self.notify("there is no job here that could be cancelled")
@@ -271,7 +271,7 @@ class Top(App[None]):
         self.push_screen(Question(f"Cancel {job.name or 'job'} ({job.native_id or job.id})?"), answered)
 
     @work(thread=True, group="cancelling")
-    def _cancel(self, job: SpooledJob) -> None:
+    def _cancel(self, job: StoredJob) -> None:
         _, failures = told_to_end([job])
         for error in failures.values():
             self.call_from_thread(self.notify, str(error), severity="error", markup=False)
@@ -279,7 +279,7 @@ class Top(App[None]):
 
 
 def tail(output: jpsi.Output, lines: int) -> str:
-    """The last lines of what a job has written; what would do something to a terminal is shown as escapes."""
+    """Return the last lines of a job's output; control characters are shown as escapes."""
     try:
         part = output.read(-_BYTES, _BYTES)
     except jpsi.JpsiError as e:
@@ -291,6 +291,6 @@ def tail(output: jpsi.Output, lines: int) -> str:
 
 
 def top() -> int:
-    """Show the screen until the user leaves it; returns the exit code."""
+    """Show the screen until the user leaves it; return the exit code."""
     Top().run()
     return 0

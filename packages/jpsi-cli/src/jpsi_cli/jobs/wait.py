@@ -1,4 +1,4 @@
-"""`jpsi wait`: stays until jobs have ended."""
+"""`jpsi wait`: waits until jobs have ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import jpsi
 from jpsi_engine import job_store
-from jpsi_engine.job_store import SpooledJob
+from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
 from ..error_boundary import fenced
@@ -20,7 +20,7 @@ from .selection import picked
 
 
 def wait(words: Sequence[str], *, limit: timedelta | None, as_json: bool) -> int:
-    """Wait for jobs and return the exit code that tells of their ends."""
+    """Wait for jobs, and return the exit code for their ends."""
 
     def command() -> int:
         jobs = picked(words, job_store.jobs())
@@ -37,11 +37,11 @@ def wait(words: Sequence[str], *, limit: timedelta | None, as_json: bool) -> int
 
 
 def _code(ends: Iterable[jpsi.JobStatus]) -> int:
-    """The code of the first job that did not end well."""
+    """Return the exit code of the first job that did not complete."""
     return next(filter(None, map(exit_codes.of, ends)), 0)
 
 
-def _tell(jobs: Sequence[SpooledJob], ends: Mapping[str, jpsi.JobStatus], *, as_json: bool) -> None:
+def _tell(jobs: Sequence[StoredJob], ends: Mapping[str, jpsi.JobStatus], *, as_json: bool) -> None:
     for job in jobs:
         status = ends[job.id]
         if as_json:
@@ -51,5 +51,5 @@ def _tell(jobs: Sequence[SpooledJob], ends: Mapping[str, jpsi.JobStatus], *, as_
         elif status.state is not jpsi.JobState.COMPLETED and (
             len(jobs) > 1 or status.reason is not jpsi.Reason.EXIT_CODE
         ):
-            # the exit code of one job says it already
+            # for a single job, the exit code says it already
             messages.error(f"job {job.id}: {describe_end(status)}")

@@ -1,6 +1,6 @@
-"""What the commands can be told on the command line, as click has it.
+"""The options and arguments of the commands, as parameters of click.
 
-The help and the mistakes of every command come from here without waiting for the library.
+The help and the usage errors of every command need only this room, not the library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each command can be told on the command line, in the order of its help."""
+"""The parameters of `jpsi run`, `plugins` and `fake`, in the order of their help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands and options as click has them: what all commands of `jpsi` share."""
+"""Commands and options of click that all commands of `jpsi` share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import click
 
 from . import completion
 
-#: Of every command.
+#: Settings of every command.
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 _ANY = "The executor, or target of the configuration.  [default: the configured one, else local]"
 
 
 def command(name: str, **attributes: Any) -> click.Command:  # noqa: ANN401  click's own
-    """A command with the settings of every command."""
+    """Return a command with the settings of every command."""
     return click.Command(name, context_settings=SETTINGS, **attributes)
 
 
 class GroupedOption(click.Option):
-    """An option that knows the heading it belongs under."""
+    """An option that knows the heading to which it belongs."""
 
     def __init__(self, *declarations: str, group: str, **attributes: Any) -> None:  # noqa: ANN401  click's own
         super().__init__(list(declarations), **attributes)
@@ -58,7 +58,10 @@ def executor_option(text: str = _ANY) -> click.Option:
 
 
 def missing_value(given: Mapping[str, object]) -> str | None:
-    """Which option has no value, or took the `--` that follows for one; others are read later."""
+    """Return a message about an option without a value, or that took the next `--` for one; else None.
+
+    Values of other options are checked later.
+    """
     for name, value in given.items():
         if value == "--" or (not value and value is not None and name in {"executor", "file", "many"}):
             return f"--{name.replace('_', '-')} needs a value"

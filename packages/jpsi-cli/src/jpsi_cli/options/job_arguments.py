@@ -1,4 +1,4 @@
-"""What the commands about jobs can be told on the command line, in the order of their help."""
+"""The parameters of the commands about jobs, in the order of their help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _stream = partial(GroupedOption, group="Input and output")
 
 
 def parse_duration(text: str, option: str) -> timedelta:
-    """A time that was typed; a mistake is one in the command line."""
+    """Return a duration that the user typed; raise UsageError if it is none."""
     from ..output import quantities  # noqa: PLC0415  help is shown without waiting for the library
 
     try:
@@ -26,7 +26,7 @@ def parse_duration(text: str, option: str) -> timedelta:
         raise click.UsageError(msg) from e
 
 
-#: JOB, and one or more of them.
+#: The argument JOB, and one or more of them.
 JOB = click.Argument(["job"], metavar="JOB", required=False, shell_complete=completion.jobs)
 JOBS = click.Argument(["jobs"], nargs=-1, metavar="JOB...", shell_complete=completion.jobs)
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON: an object for each job.")

@@ -1,8 +1,8 @@
-"""How things are written for people, and read from them.
+"""Output for people, and quantities as they type them.
 
 States, output of jobs, colours, sizes and times.
 
-Nothing of it is needed before a command is carried out: whoever imports this waits for the library.
+A command imports this room only when it runs, since it imports the library.
 """
 
 from __future__ import annotations

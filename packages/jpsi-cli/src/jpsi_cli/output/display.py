@@ -1,4 +1,4 @@
-"""How the states of a job are told: to a person, to a program, or hardly at all. Nothing is written here."""
+"""Displays of the states of a job: for a terminal, for programs, and for scripts. Writes nothing."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from . import outcome
 
 
 class Display(Protocol):
-    """Finds the words for what becomes of one job."""
+    """A display: returns the text to write about one job."""
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
-        """What to write when the job entered a state: whole lines, or nothing."""
+        """Return the text for a new state of the job: whole lines, or nothing."""
 
     def waiting(self, status: jpsi.JobStatus, /) -> str:
-        """What to write while the job is in a state: whole lines, or nothing if there is no news."""
+        """Return the text while the job stays in a state: whole lines, or nothing if nothing has changed."""
 
     def cancelling(self) -> str:
-        """What to write when Ctrl-C had us cancel the job."""
+        """Return the text when Ctrl-C makes jpsi cancel the job."""
 
 
 def choose_display(*, as_json: bool) -> Display:
-    """Return the display for what standard error is."""
+    """Return the display that suits standard error."""
     if as_json:
         return JsonLines()
     return Terminal() if os.isatty(messages.STDERR) else Quiet()
 
 
 class Quiet:
-    """For scripts: nothing but an explanation where the exit code alone does not say enough."""
+    """A display for scripts: writes only if the exit code alone does not say enough."""
 
     def __init__(self) -> None:
         self._is_cancelling = False
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
-        """Explain an end that is neither success nor what the executable itself chose."""
+        """Explain an end that is neither a success nor an exit code of the executable."""
         if status.state is jpsi.JobState.FAILED and status.reason is not jpsi.Reason.EXIT_CODE:
             return f"jpsi: job failed: {messages.printable(outcome.why(job, status))}\n"
         if status.state is jpsi.JobState.CANCELED and not self._is_cancelling:
@@ -49,20 +49,20 @@ class Quiet:
         return f"jpsi: warning: {besides}\n" if besides else ""
 
     def waiting(self, _: jpsi.JobStatus) -> str:
-        """Nothing: whoever calls it waits anyhow."""
+        """Return nothing: scripts need no progress."""
         return ""
 
     def cancelling(self) -> str:
-        """Whoever wanted it knows."""
+        """Return nothing: the sender of the signal knows."""
         self._is_cancelling = True
         return ""
 
 
 class JsonLines:
-    """For programs: each status as a JSON object on a line of its own."""
+    """A display for programs: each status as a JSON object on a line of its own."""
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
-        """The status, and whose it is."""
+        """Return the status with the ids of its job."""
         executor = job.executor
         content = {
             "job_id": job.id,
@@ -79,22 +79,22 @@ class JsonLines:
         return json.dumps(content, default=str) + "\n"
 
     def waiting(self, _: jpsi.JobStatus) -> str:
-        """Nothing: there is one line for each state."""
+        """Return nothing: there is one line for each state."""
         return ""
 
     def cancelling(self) -> str:
-        """The status will tell."""
+        """Return nothing: the final status says it."""
         return ""
 
 
 class Terminal:
-    """For people: a line for each state."""
+    """A display for people: a line for each state."""
 
     def __init__(self) -> None:
-        # Scripts, which have no terminal, do not wait for rich to be imported.
+        # Scripts, which have no terminal, do not wait for the import of rich.
         from rich.console import Console  # noqa: PLC0415
 
-        # https://no-color.org is about colour; who sets it wants no other decoration either.
+        # https://no-color.org is about colour; its users want no other decoration either.
         colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
         self._console = Console(file=sys.stderr, color_system=colours, highlight=False)
         self._active: jpsi.JobStatus | None = None
@@ -102,7 +102,7 @@ class Terminal:
         self._message: str | None = None
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
-        """The state, and what is worth knowing about it."""
+        """Return the state and its details."""
         match status.state:
             case jpsi.JobState.QUEUED:
                 detail = self._queued(job)
@@ -115,14 +115,14 @@ class Terminal:
         return self._line(status.state.value, COLOURS.get(status.state), detail)
 
     def waiting(self, status: jpsi.JobStatus) -> str:
-        """Why the job waits, whenever that is something else."""
+        """Return why the job waits, if that has changed."""
         if status.state is not jpsi.JobState.QUEUED or status.message in {None, self._message}:
             return ""
         self._message = status.message
         return self._line(status.state.value, COLOURS[status.state], status.message or "")
 
     def _queued(self, job: jpsi.Job) -> str:
-        """Where the job is, and by which ids: the one that is shorter, if there is no room for both."""
+        """Return the executor and the ids of the job: only the shorter id if there is no room for both."""
         where = "" if job.executor is None else f" on {job.executor.name}"
         if job.native_id is None:
             return f"job {job.id}{where}"
@@ -145,7 +145,7 @@ class Terminal:
         return f"{reason} ({after})" if after else reason
 
     def cancelling(self) -> str:
-        """Say that Ctrl-C was understood, below the terminal's `^C`."""
+        """Confirm Ctrl-C, on the line below the terminal's `^C`."""
         how = "press Ctrl-C again to leave without waiting for the end"
         return "\n" + self._line("cancelling", "yellow", how)
 
@@ -160,7 +160,7 @@ class Terminal:
 
 
 _DETAIL_COLUMN = len("jpsi: COMPLETED  ")
-#: What the states look like, in every command.
+#: The colours of states, in every command.
 COLOURS = {
     jpsi.JobState.QUEUED: "yellow",
     jpsi.JobState.ACTIVE: "blue",

@@ -1,4 +1,4 @@
-"""Following what a job writes: its bytes, unchanged, on one of our own streams."""
+"""Follows the output of a job: copies its bytes, unchanged, to a stream of this process."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from collections.abc import Callable
 import jpsi
 
 _CHUNK = 1 << 18
-# The next look at a file that was quiet comes later and later: nobody sees the difference to at once, and
-# a job that writes nothing costs nothing. The first pair is for files of this machine.
+# The pauses between looks at a quiet file grow, so that a job that writes nothing costs nothing; users do not
+# notice the delay. The first pair is for local files.
 _PAUSES = {True: (0.005, 0.08), False: (0.2, 1.0)}
-# How long to try to read the end where the connection may come back.
+# How long to retry reading the end if the connection may come back.
 _PATIENCE_SECONDS = 30.0
 
 
 class Follower:
-    """Copies what a job has written, and what it adds, to a file descriptor, on a thread of its own.
+    """A thread that copies the output of a job, as it grows, to a file descriptor.
 
-    The file need not exist yet. When it is truncated it is copied from its beginning again.
+    The file need not exist yet. When it is truncated, it is copied from its beginning again.
     """
 
     def __init__(self, output: jpsi.Output, fd: int, failed: Callable[[OSError], None]) -> None:
-        """Prepare; `failed` is called from the thread if the descriptor takes no more."""
+        """Prepare; the thread calls `failed` if the descriptor cannot be written to."""
         self.output = output
         self.fd = fd
-        #: Whether the last thing that was copied was not the end of a line.
+        #: True if the last byte that was copied was not the end of a line.
         self.is_mid_line = False
-        #: Why not all of the file could be read, after `finish`.
+        #: After `finish`: why the file could not be read to its end; None if it was.
         self.unreadable: jpsi.JpsiError | None = None
         self._failed = failed
         self._offset = 0
@@ -42,7 +42,7 @@ class Follower:
         self._thread.start()
 
     def finish(self) -> None:
-        """Copy all that the file holds at this moment, if it was not copied yet, and stop."""
+        """Copy the rest that the file holds at this moment, and stop."""
         self._is_final.set()
         self._thread.join()
 
@@ -62,12 +62,12 @@ class Follower:
         try:
             part = self.output.read(self._offset, _CHUNK)
         except jpsi.JpsiError:
-            # The next look may tell more; what counts is `_copy_rest`.
+            # The next look may succeed; `_copy_rest` reports errors.
             return 0
         return 0 if part is None else self._take(part)
 
     def _copy_rest(self) -> None:
-        # No further than its end is now: what a job left in the background may write for ever.
+        # No further than the present end: background processes of the job may write for ever.
         end: int | None = None
         deadline = time.monotonic() + (0.0 if self.output.is_here else _PATIENCE_SECONDS)
         while end is None or self._offset < end:
@@ -95,7 +95,7 @@ class Follower:
             try:
                 left = left[os.write(self.fd, left) :]
             except BlockingIOError:
-                # Whoever gave us the descriptor made it non-blocking.
+                # The creator of the descriptor made it non-blocking.
                 select.select([], [self.fd], [])
             except OSError as e:
                 raise _RefusedError(e) from e
@@ -105,7 +105,7 @@ class Follower:
 
 
 class _RefusedError(Exception):
-    """The descriptor takes no more; not an OSError, so that it is not taken for one of the file."""
+    """The descriptor cannot be written to; no OSError, to distinguish it from errors of the file."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))

@@ -1,4 +1,4 @@
-"""Why a job ended as it did, in a sentence for its user."""
+"""Explains the end of a job in a sentence for its user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jpsi
 
 
 def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
-    """What the status says of itself, and where to look further."""
+    """Return the message of the status, and which file to look at."""
     return _message(status) + _where_to_look(job, status)
 
 
@@ -22,7 +22,7 @@ def _message(status: jpsi.JobStatus) -> str:
 
 
 def besides(status: jpsi.JobStatus) -> list[str]:
-    """What else went wrong, of which the exit code does not tell."""
+    """Return failures after the job's end, which its exit code does not show."""
     failed = (what for what in _AFTERWARDS if status.metadata.get(what) == "failed")
     return [_as_told(f"{what} failed", status.message or "") for what in failed]
 
@@ -41,7 +41,7 @@ def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
         return ""
     if status.reason is jpsi.Reason.LOST:
         return f"; its output, as far as it came: {streams.stdout}, {streams.stderr}"
-    # What was shown need not be looked up.
+    # The user has seen output that was shown.
     has_file = job.spec is not None and job.spec.stderr_path is not None
     return f"; see {streams.stderr}" if has_file and _is_there(job.output("stderr")) else ""
 
@@ -54,7 +54,7 @@ def _is_there(output: jpsi.Output | None) -> bool:
 
 
 def lasted(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:
-    """How long the job ran, for a person; empty if it is not known to have run."""
+    """Return how long the job ran, for people; empty if it is not known to have run."""
     if active is None:
         return ""
     seconds = (final.time - active.time).total_seconds()

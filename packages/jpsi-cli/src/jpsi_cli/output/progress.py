@@ -1,4 +1,4 @@
-"""How far many jobs are, for a person who waits."""
+"""A progress bar of many jobs, for a user who waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProgressBar:
         self._counts: Counter[JobState] = Counter()
 
     def show(self, job_id: str, state: JobState) -> None:
-        """Take in the state that a job is in."""
+        """Update the state of a job."""
         before = self._states.get(job_id)
         if before is state:
             return
@@ -36,7 +36,7 @@ class ProgressBar:
 
 
 def in_words(counts: Counter[JobState]) -> str:
-    """How many jobs are in which state.
+    """Return the number of jobs in each state.
 
     >>> in_words(Counter({JobState.ACTIVE: 3, JobState.FAILED: 1, JobState.QUEUED: 0}))
     '3 active, 1 failed'
@@ -46,7 +46,7 @@ def in_words(counts: Counter[JobState]) -> str:
 
 @contextlib.contextmanager
 def progress_bar(jobs: int) -> Iterator[ProgressBar]:
-    """Show a bar on standard error while the context lasts, if that is a terminal or a notebook."""
+    """Show a bar on standard error within the context, if that is a terminal or a notebook."""
     from rich.console import Console  # noqa: PLC0415  slow to import
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Numbers, sizes and times as people type them; a mistake is a ValueError with a sentence."""
+"""Numbers, sizes and times as people type them; a mistake raises ValueError with a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COUNT = re.compile("[0-9]{1,15}")
 
 
 def count(text: str) -> int:
-    """A whole number of at least 1.
+    """Return a whole number of at least 1.
 
     >>> count("12")
     12
@@ -24,7 +24,7 @@ def count(text: str) -> int:
 
 
 def count_or_none(text: str) -> int:
-    """A whole number, which may be 0."""
+    """Return a whole number, which may be 0."""
     return _at_least(text, 0)
 
 
@@ -36,7 +36,7 @@ def _at_least(text: str, least: int) -> int:
 
 
 def size(text: str) -> int:
-    """A number of bytes; K, M, G, T and P are powers of 1024.
+    """Return a number of bytes; K, M, G, T and P are powers of 1024.
 
     >>> size("4G") == size("4GiB") == size("4096mb") == 4 * 1024**3
     True
@@ -46,7 +46,7 @@ def size(text: str) -> int:
         msg = f"{text!r} is not a size such as 4G, 512M or 1073741824 (bytes)"
         raise ValueError(msg)
     whole, _, fraction = match["number"].partition(".")
-    # Whole numbers all the way: a float would not hold every size.
+    # Integers only: a float would not hold every size exactly.
     number: int = -(-int(whole + fraction) * _UNITS[match["unit"].lower()] // 10 ** len(fraction))
     if number == 0:
         msg = f"{text!r} is no memory at all"
@@ -55,7 +55,7 @@ def size(text: str) -> int:
 
 
 def spelled_size(count: int) -> str:
-    """A number of bytes as `size` reads it.
+    """Return a number of bytes in the spelling that `size` reads.
 
     >>> [spelled_size(it) for it in (1024**3, 3 * 1024**2 // 2, 1000)]
     ['1G', '1536K', '1000']

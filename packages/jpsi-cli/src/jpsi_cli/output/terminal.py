@@ -1,4 +1,4 @@
-"""What standard output is: a terminal of some width, with or without colours, or something else."""
+"""Properties of standard output: a terminal with a width, with or without colours, or something else."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import click
 
 from .. import messages
 
-#: Gives a text the colour of this name, or leaves it alone.
+#: Returns a text in the colour of this name, or unchanged.
 Paint = Callable[[str, str], str]
 
 
 def is_terminal() -> bool:
-    """Whether somebody looks at it."""
+    """Return True if standard output is a terminal."""
     return os.isatty(messages.STDOUT)
 
 
 def width() -> int | None:
-    """How many columns there are; None if nobody looks."""
+    """Return the number of columns; None if standard output is no terminal."""
     return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def height() -> int:
-    """How many lines there are."""
+    """Return the number of lines."""
     return shutil.get_terminal_size().lines
 
 
 def paint() -> Paint:
-    """How texts are given colours there."""
+    """Return the function that colours texts for standard output."""
     # https://no-color.org
     is_plain = not is_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return plain if is_plain else _painted
 
 
 def plain(text: str, _: str) -> str:
-    """No colours."""
+    """Return the text without colours."""
     return text
 
 

@@ -1,8 +1,8 @@
-"""The commands that make jobs.
+"""The commands that create jobs.
 
 `jpsi run`, `submit`, `script`, `validate` and `convert`.
 
-They read job documents and scripts, make specs of options, submit, and stay with a job in the foreground.
+They read job documents and scripts, make specs from options, submit jobs, and follow one in the foreground.
 """
 
 from __future__ import annotations

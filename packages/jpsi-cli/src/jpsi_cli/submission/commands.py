@@ -1,4 +1,4 @@
-"""The commands that make jobs: how each is called, and what its help says."""
+"""The commands that create jobs, with their options and help texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..options import (
     require_executor,
 )
 
-# Imports stand in the functions: help and mistakes are told without waiting for the library.
+# Imports stand in the functions: help and usage errors do not wait for the library.
 
 
 def _run(
@@ -101,7 +101,7 @@ def _convert(*, file: str, executor: str | None, as_json: bool) -> int:
 
 
 def _unclear(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
-    """Why it is not clear which job is meant."""
+    """Return why it is not clear which job the user means; None if it is."""
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
@@ -114,7 +114,7 @@ def _unclear(command: tuple[str, ...], file: str | None, *, is_expanding: bool) 
 def _unclear_jobs(
     command: tuple[str, ...], files: tuple[str, ...], many: str | None, *, is_expanding: bool
 ) -> str | None:
-    """Why it is not clear which jobs are meant."""
+    """Return why it is not clear which jobs the user means; None if it is."""
     named = [f"-f {files[0]}"] if files else []
     named += [] if many is None else [f"--many {many}"]
     named += [f"the command {command[0]!r}"] if command else []

@@ -1,4 +1,4 @@
-"""`jpsi convert`: a job document from a submit script that was written for a batch system."""
+"""`jpsi convert`: makes a job document from a submit script that was written for a batch system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..error_boundary import fenced
 
 
 def convert(file: str, *, executor: str | None, as_json: bool) -> int:
-    """Write the document, tell what is not in it, and return the exit code."""
+    """Write the document, report what it leaves out, and return the exit code."""
 
     def command() -> int:
         path = Path(file).absolute()
@@ -33,7 +33,7 @@ def _text(path: Path, file: str) -> str:
         msg = "a script has to be a file, not standard input: the job runs it"
         raise jpsi.InvalidJobException(msg)
     try:
-        # of what is no text, the directives still are
+        # a script need not be UTF-8, but its directives are
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as e:
         msg = f"{file} cannot be read: {e.strerror}"
@@ -41,7 +41,7 @@ def _text(path: Path, file: str) -> str:
 
 
 def _doubts(found: jpsi.Conversion) -> Iterator[str]:
-    """What the document does not say, or not as the script does."""
+    """Yield what the document leaves out, or expresses otherwise than the script."""
     if found.others:
         others = " or ".join(f"-x {name}" for name in found.others)
         yield f"it is taken for a script for {found.executor}; {others} reads it otherwise"

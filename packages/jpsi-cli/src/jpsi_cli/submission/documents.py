@@ -1,4 +1,4 @@
-"""Job documents in files and on standard input."""
+"""Reads job documents from files and standard input."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .. import messages
 
 
 def read(file: str) -> jpsi.JobSpec:
-    """The spec in a document; what it says and jpsi does not act on is shown as warnings.
+    """Return the spec in a document; show a warning for each field that jpsi does not act on.
 
     Raises:
-        InvalidJobException: the file cannot be read, or what it says is wrong.
+        InvalidJobException: the file cannot be read, or its content is wrong.
     """
     name, text = _read(file)
     try:
@@ -28,10 +28,10 @@ def read(file: str) -> jpsi.JobSpec:
 
 
 def read_each(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
-    """What messages call these files, and the specs in them.
+    """Return the specs in files, each after the name of its file for messages.
 
     Raises:
-        InvalidJobException: as `read`; all that is wrong with any of them is named.
+        InvalidJobException: as `read`; it names all that is wrong with any of them.
     """
     specs, mistakes = [], list[jpsi.InvalidJobException]()
     for file in files:
@@ -48,10 +48,10 @@ def read_each(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
 
 
 def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
-    """The places and specs in a file that has a document, in JSON, on each line; empty lines mean nothing.
+    """Return the places and specs in a file with a JSON document on each line; empty lines are skipped.
 
     Raises:
-        InvalidJobException: the file cannot be read, or what it says is wrong; all that is wrong is named.
+        InvalidJobException: the file cannot be read, or its content is wrong; it names all that is wrong.
     """
     name, text = _read(file)
     specs, problems = [], list[str]()
@@ -72,12 +72,12 @@ def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
 
 
 def name_of(file: str) -> str:
-    """What messages call a file."""
+    """Return the name of a file in messages."""
     return "standard input" if file == "-" else file
 
 
 def _read(file: str) -> tuple[str, str]:
-    """What messages call a file, and what is in it."""
+    """Return the name of a file in messages, and its content."""
     name = name_of(file)
     try:
         # The descriptor itself, since sys.stdin is None where that is closed.
@@ -92,7 +92,7 @@ def _read(file: str) -> tuple[str, str]:
 
 
 def _has_lines(text: str) -> bool:
-    """Whether a text looks like one with a document, in JSON, on each of several lines."""
+    """Return True if a text looks as if each of its lines were a JSON document."""
     lines = [stripped for line in text.split("\n") if (stripped := line.strip())]
     return len(lines) > 1 and all(line[0] == "{" and line[-1] == "}" for line in lines)
 
@@ -108,7 +108,7 @@ def _spec_in_line(text: str, place: str) -> jpsi.JobSpec:
 
 def _spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
     def told(sentence: str) -> str:
-        # the line within one line tells nothing
+        # the number of a line within one line says nothing
         return sentence.replace(f"{name}:1: ", f"{name}: ") if is_line else sentence
 
     with warnings.catch_warnings(record=True) as caught:

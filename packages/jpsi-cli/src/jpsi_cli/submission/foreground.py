@@ -1,4 +1,4 @@
-"""One job in the foreground of a shell: submitted, its output shown, cancelled when we are told to end."""
+"""Runs one job in the foreground of a shell: submits it, shows its output, and cancels it on signals."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .interrupts import Interrupts
 
 
 class _Refusal(NamedTuple):
-    """One of our own streams takes no more."""
+    """A failure to write to one of the standard streams."""
 
     fd: int
     error: OSError
 
 
 class Foreground:
-    """What becomes of one job and what we are told, in one queue that the main thread works off."""
+    """A job in the foreground: a queue of its statuses and of signals, which the main thread processes."""
 
     def __init__(self, job: jpsi.Job, display: Display) -> None:
         self._job = job
@@ -36,7 +36,7 @@ class Foreground:
         self._has_answered = False
 
     def run(self, executor: jpsi.JobExecutor) -> int:
-        """Submit the job and stay with it until its end; returns the exit code that tells of it.
+        """Submit the job, follow it to its end, and return the exit code for that.
 
         Raises:
             JpsiError: the job was not submitted.
@@ -45,11 +45,11 @@ class Foreground:
 
         def ask(number: signal.Signals) -> None:
             if self._is_submitting and number is signal.SIGINT:
-                # where the batch system does not answer, nobody comes to the queue for long
+                # while the batch system does not answer, the main thread does not come to the queue
                 self._has_answered = True
                 self._say(self._display.cancelling())
             self._events.put(number)
-            # a job that waits for room is not submitted any more
+            # a job that waits for its quota is not submitted any more
             executor.close()
 
         with Interrupts(ask, self._farewell) as interrupts:
@@ -89,7 +89,7 @@ class Foreground:
                 self._cancel(is_typed=event is signal.SIGINT)
 
     def _follow(self) -> None:
-        """Begin to show the output, but for what goes to a file of the user's."""
+        """Begin to show the output, except what goes to files of the user."""
         out, err, spec = self._job.output("stdout"), self._job.output("stderr"), self._job.spec
         if self._followers or out is None or err is None or spec is None:
             return
@@ -104,7 +104,7 @@ class Foreground:
         return Follower(output, fd, lambda error: self._events.put(_Refusal(fd, error)))
 
     def _finish_output(self) -> bool:
-        """Show the rest of the output; returns whether all of it was shown."""
+        """Show the rest of the output; return True if all of it was shown."""
         self._follow()  # a job may end without having been seen to run
         for follower in self._followers:
             follower.finish()
@@ -142,7 +142,7 @@ class Foreground:
         return f"leaving; job {job.id} (native id {job.native_id}) may still be ending"
 
     def _say(self, words: str) -> None:
-        """Write words on a line of their own, whatever the job wrote last."""
+        """Write a message on a line of its own, whatever the job wrote last."""
         is_shared = os.isatty(messages.STDOUT) and os.isatty(messages.STDERR)
         before = [f for f in self._followers if f.is_mid_line and (f.fd == messages.STDERR or is_shared)]
         if words and before:
@@ -152,8 +152,8 @@ class Foreground:
         messages.write(words)
 
 
-# How often to look whether a job that waits has something to say of itself, which is no new state; and for a
-# signal: one that comes just before a thread begins to wait for a lock does not wake it.
+# The interval of checks for a new message of a job that waits, which is no new state; and for signals: one
+# that comes just before a thread begins to wait for a lock does not wake it.
 _LOOK_SECONDS = 1.0
 _NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: the first one asks, the second one leaves."""
+"""Handles Ctrl-C and similar signals: the first one cancels, the second one leaves at once."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """While entered, the first of the signals calls `ask`; at any further one the process ends at once.
+    """A context in which the first signal calls `ask`, and any further one ends the process at once.
 
-    A signal that was ignored before, as nohup(1) has it, stays ignored. To be entered on the main thread.
+    A signal that was ignored before, as with nohup(1), stays ignored. Enter it on the main thread.
     """
 
     def __init__(self, ask: Callable[[signal.Signals], None], farewell: Callable[[], str]) -> None:
-        """Prepare; both functions are called in a signal handler, `farewell` for the last words."""
-        #: The signal that asked.
+        """Prepare; a signal handler calls both functions, `farewell` for the last message."""
+        #: The first signal; None before it.
         self.received: signal.Signals | None = None
         self._ask = ask
         self._farewell = farewell
-        # what `signal.signal` takes and returns, for which there is no public name
+        # the handlers of `signal.signal`, whose type has no public name
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -51,5 +51,5 @@ class Interrupts:
             # Below the terminal's `^C`.
             messages.write("\n" if os.isatty(messages.STDERR) else "")
             messages.error(self._farewell())
-            # Nothing may keep us: not a reader that does not read, not a batch system that does not answer.
+            # The exit must not wait: not for a stuck reader of the output, nor for a silent batch system.
             os._exit(exit_codes.CANCELLED)

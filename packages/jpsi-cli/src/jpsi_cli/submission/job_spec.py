@@ -1,4 +1,4 @@
-"""What was typed as options becomes the fields of a job spec."""
+"""Makes the fields of a job spec from options of the command line."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import jpsi
 
 from ..output import quantities
 
-#: The options as they were typed, by their names without dashes: None or False or empty if not given.
+#: The options as typed, by their names without dashes: None, False or empty if not given.
 Given = Mapping[str, str | bool | tuple[str, ...] | None]
 
 
 def spec_of(
     document: jpsi.JobSpec | None, command: Sequence[str], given: Given, *, is_expanding: bool
 ) -> jpsi.JobSpec:
-    """The spec that a document or else a command stands for, with the options over it.
+    """Return the spec of a document or a command, overridden by the options.
 
-    The arguments of the command reach the job as they are, unless `is_expanding`: then `${NAME}` in them
-    is replaced.
+    The job gets the arguments of the command as typed, unless `is_expanding`: then `${NAME}` in them is
+    replaced.
 
     Raises:
         InvalidJobException: options have values that cannot be read; it names them all.
@@ -47,7 +47,7 @@ def spec_of(
 
 @dataclass(frozen=True)
 class _Text:
-    """An option with one value, the field that it sets, and how the value is read."""
+    """An option with one value, the field that it sets, and the function that reads the value."""
 
     field: str
     read: Callable[[str], object]
@@ -63,7 +63,7 @@ class _Text:
 
 @dataclass(frozen=True)
 class _Flag:
-    """An option without a value, and what it sets."""
+    """An option without a value, and the field and value that it sets."""
 
     field: str
     value: bool
@@ -76,10 +76,10 @@ class _Flag:
 def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
     if spec.resources is None:
         spec.resources = jpsi.ResourceSpecV1()
-    # of several kinds of slots the command line cannot say which it means
+    # the command line cannot say which of several kinds of slots it means
     if not isinstance(spec.resources, jpsi.ResourceSpecV1):
         msg = "the document asks for slots of several kinds, which are changed there"
-        raise ValueError(msg)  # noqa: TRY004  a mistake of who typed it
+        raise ValueError(msg)  # noqa: TRY004  a mistake of the user
     return spec.resources
 
 
@@ -88,7 +88,8 @@ def _attributes(spec: jpsi.JobSpec) -> jpsi.JobAttributes:
 
 
 def _directory(text: str) -> Path:
-    # A person names it as seen from here; a spec cannot. `~` is the home where the job runs.
+    # Users mean a path relative to the current directory, which a spec cannot say. `~` is the home where the
+    # job runs.
     if text == "~" or text.startswith("~/"):
         return Path(text)
     try:
@@ -158,7 +159,7 @@ def _custom(spec: jpsi.JobSpec, values: object) -> None:
     form = re.compile(r"[^.=]+\.[^=]+(=.*)?", re.DOTALL)
     for text in _of_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
         name, equals, value = text.partition("=")
-        # without a value it is an option that has none
+        # an option without a value is True
         spec.attributes.set_custom_attribute(name, value if equals else True)
 
 

@@ -1,4 +1,4 @@
-"""`jpsi run`: from the command line to the job, and from what can go wrong to an exit code."""
+"""`jpsi run`: runs one job from the command line in the foreground."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
     is_expanding: bool,
     as_json: bool,
 ) -> int:
-    """Run one job and return the exit code; every failure that jpsi knows is told in a sentence."""
+    """Run one job and return the exit code; report each failure that jpsi knows in a sentence."""
 
     def command_line() -> int:
         document = None if file is None else documents.read(file)

@@ -1,4 +1,4 @@
-"""`jpsi script`: what would be submitted, and by which command; nothing is."""
+"""`jpsi script`: shows what would be submitted, and by which command; submits nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has a person at a terminal see how far files are that go to another machine or come from there."""
+"""Shows at a terminal the progress of files that are staged to or from a remote host."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .. import messages
 
 
 def show(executor: jpsi.JobExecutor) -> None:
-    """Have it shown for the jobs of an executor, if standard error is a terminal."""
+    """Show the staging of an executor's jobs, if standard error is a terminal."""
     if os.isatty(messages.STDERR):
         executor.set_staging_callback(_show)
 
 
 def _show(_: jpsi.Job, progress: jpsi.StagingProgress) -> None:
-    # by its name: of a long path the end of the line would be cut, which says how far it is
+    # only the name: the terminal would cut a long line at its end, which has the progress
     name = PurePath(progress.path).name or progress.path
     messages.passing(str(attrs.evolve(progress, path=name)))

@@ -1,4 +1,4 @@
-"""`jpsi submit`: hands jobs to a batch system, prints their ids, and is done."""
+"""`jpsi submit`: submits jobs, prints their ids, and exits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..error_boundary import fenced, in_options
 from . import documents, staging_progress
 from .job_spec import Given, spec_of
 
-# How many jobs a message names for which the same is true.
+# The number of jobs with the same reason that a message names.
 _NAMED = 5
 
 
@@ -38,7 +38,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
             staging_progress.show(opened)
             code = _submit(jobs, opened, as_json=as_json)
             if any(job.native_id is not None for job in jobs):
-                # nobody else may follow the jobs, of which `jpsi ls` is to tell how they have ended
+                # no other process may be following these jobs, and `jpsi ls` has to know how they ended
                 opened.find_out()
             return code
 
@@ -46,7 +46,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
 
 
 def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
-    """Submit jobs, each of which was asked for at a place that people know."""
+    """Submit jobs; `places` has the place of each job's document, for messages."""
     jobs = list(places)
     try:
         if len(jobs) == 1:
@@ -54,7 +54,7 @@ def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_js
         else:
             executor.submit_many(jobs, checks_first=True)
     except KeyboardInterrupt:
-        # those that the batch system has are not to be lost sight of
+        # the user must not lose sight of jobs that the batch system has
         _show([job for job in jobs if job.native_id is not None], executor, as_json=as_json)
         raise
     except jpsi.BulkException as e:
@@ -72,7 +72,7 @@ def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_js
 
 
 def _tell_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], places: Mapping[jpsi.Job, str]) -> None:
-    """Say why jobs were not submitted, each reason once."""
+    """Report why jobs were not submitted, each reason once."""
     reasons: dict[str, list[str]] = {}
     for job, why in failed.items():
         reasons.setdefault(in_options(str(why)), []).append(places[job])

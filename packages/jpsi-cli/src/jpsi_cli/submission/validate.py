@@ -1,4 +1,4 @@
-"""`jpsi validate`: whether job documents say what they must, and whether they could run."""
+"""`jpsi validate`: checks job documents, and with an executor whether their jobs could run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import documents
 
 
 def validate(files: Sequence[str], *, many: str | None, executor: str | None, as_json: bool) -> int:
-    """Say what is wrong with documents and return the exit code.
+    """Report what is wrong with documents, and return the exit code.
 
     Args:
         files: the documents.
-        many: a file that has one on each line.
-        executor: where they are meant to run; None looks at the documents alone.
-        as_json: whether a program reads it.
+        many: a file with a document on each line.
+        executor: the one that is to run the jobs; None checks the documents only.
+        as_json: True to write JSON.
     """
 
     def command() -> int:
@@ -48,7 +48,7 @@ def _one(file: str) -> list[tuple[str, jpsi.JobSpec]]:
 def _problems(
     read: Callable[[], list[tuple[str, jpsi.JobSpec]]], executor: jpsi.JobExecutor | None
 ) -> Sequence[str]:
-    """What is wrong with documents, or with their jobs where they are to run."""
+    """Return what is wrong with documents, or with their jobs for an executor."""
     try:
         specs = read()
     except jpsi.InvalidJobException as e:

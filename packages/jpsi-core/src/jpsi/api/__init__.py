@@ -1,4 +1,4 @@
-"""What stands behind `Job` and `JobExecutor`.
+"""The implementation behind `Job` and `JobExecutor`.
 
 Validation, requests about many jobs, batching, dependencies, observers.
 """
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi.api.batching import (
-        Combining,
+        Batching,
     )
     from jpsi.api.bulk import (
-        Many,
+        BulkOperations,
         by_id,
         check_job,
         not_done,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         NoTransport,
     )
     from jpsi.api.observers import (
-        Observing,
+        Observers,
     )
     from jpsi.api.script_import import (
         Conversion,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         System,
     )
     from jpsi.api.validation import (
-        Checking,
+        Validation,
     )
 else:
     from jpsi.lazy import lazy_attributes
@@ -37,24 +37,24 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "batching": "Combining",
-            "bulk": "Many by_id check_job not_done",
+            "batching": "Batching",
+            "bulk": "BulkOperations by_id check_job not_done",
             "no_transport": "NoTransport",
-            "observers": "Observing",
+            "observers": "Observers",
             "script_import": "Conversion read_script",
             "system": "System",
-            "validation": "Checking",
+            "validation": "Validation",
         },
     )
 
 __all__ = [
-    "Checking",
-    "Combining",
+    "Batching",
+    "BulkOperations",
     "Conversion",
-    "Many",
     "NoTransport",
-    "Observing",
+    "Observers",
     "System",
+    "Validation",
     "by_id",
     "check_job",
     "not_done",

@@ -1,7 +1,7 @@
-"""Combines what tasks of one event loop submit to one executor, one by one, into few requests for many jobs.
+"""Batches the submissions of an event loop's tasks to one executor into few requests for many jobs.
 
-The first submission waits for others for a moment; those that come while a request is under way are in the
-next one. One thread at a time works on them, whatever their number, and only while there are any.
+The first submission waits a moment for others; submissions that arrive while a request is under way go into
+the next one. At most one thread works on them, and only while there are any.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from jpsi.api.bulk import Many
+from jpsi.api.bulk import BulkOperations
 from jpsi.job import Job
 from jpsi.model import InvalidJobException, SubmitException
 
-#: How long the first submission waits for others.
+#: The time for which the first submission waits for others.
 WINDOW_SECONDS = 0.01
-# How often a job is given up until it is clear what came of it.
+# The time between attempts to withdraw a job, until its outcome is known.
 _GIVE_UP_SECONDS = 0.5
 
-#: Becomes why a job was not submitted; None if it was.
+#: The error of a job that was not submitted; None if it was.
 Outcome = asyncio.Future[BaseException | None]
 
 
-class Combining:
+class Batching:
     """The submissions of one event loop to one executor; to be used in that loop."""
 
-    def __init__(self, executor: Many) -> None:
+    def __init__(self, executor: BulkOperations) -> None:
         self._executor = executor
         self._loop = asyncio.get_running_loop()
-        # those of the next request, and those of the one that is under way
+        # the jobs of the next request, and those of the request that is under way
         self._waiting: dict[Job, Outcome] = {}
         self._under_way: dict[Job, Outcome] = {}
         self._is_due = False
-        # until the request is over, which is later than the last that is heard of its jobs
+        # true until the request is over, which is later than the last outcome of its jobs
         self._is_busy = False
 
     @classmethod
-    def of(cls, executor: Many) -> Combining:
-        """That of the running event loop; there is one while there is something to submit."""
+    def of(cls, executor: BulkOperations) -> Batching:
+        """Return the batch of the running event loop; it exists while there are jobs to submit."""
         with _lock:
             for loop, other in [key for key in _all if key[0].is_closed()]:
                 del _all[loop, other]
@@ -49,7 +49,7 @@ class Combining:
             return _all[key]
 
     def put(self, job: Job) -> Outcome:
-        """Have a job submitted soon."""
+        """Add a job to the next request."""
         outcome: Outcome = self._loop.create_future()
         if job in self._waiting or job in self._under_way:
             outcome.set_result(InvalidJobException(f"job {job.id} is being submitted already"))
@@ -61,7 +61,7 @@ class Combining:
         return outcome
 
     def give_up(self, outcomes: Mapping[Job, Outcome]) -> None:
-        """Submit these jobs no more, unless the backend is being given them; all have an outcome soon."""
+        """Withdraw these jobs, unless the backend is receiving them now; all have an outcome soon."""
         under_way = {}
         for job, outcome in outcomes.items():
             if self._waiting.get(job) is outcome:
@@ -72,11 +72,11 @@ class Combining:
         self._forget()
         if under_way:
             self._executor._give_up(under_way)  # noqa: SLF001  a door of it
-            # some may have been about to wait only
+            # some jobs may only now begin to wait for the quota
             self._loop.call_later(_GIVE_UP_SECONDS, self.give_up, under_way)
 
     def _send(self) -> None:
-        """Hand over what has gathered."""
+        """Start a request with the jobs that were added."""
         self._is_due = False
         self._under_way, self._waiting = self._waiting, {}
         jobs = list(self._under_way)
@@ -84,20 +84,20 @@ class Combining:
         if not jobs:
             return
         try:
-            # a daemon: as long as there is no room for its jobs, it is not to keep the program from ending
+            # a daemon: while its jobs wait for the quota, it must not keep the program from ending
             threading.Thread(target=self._work, args=[jobs], name="jpsi-combining", daemon=True).start()
         except RuntimeError as e:
             self._end(SubmitException(f"no thread could be started to submit jobs: {e}", e, transient=True))
 
     def _forget(self) -> None:
-        """With nothing left to submit, hold on to neither the loop nor the executor."""
+        """Drop the references to the loop and the executor if no job is left to submit."""
         key = self._loop, self._executor
         with _lock:
             if not self._waiting and not self._under_way and _all.get(key) is self:
                 del _all[key]
 
     def _work(self, jobs: Sequence[Job]) -> None:
-        """What the thread does."""
+        """Run the request, in the thread."""
 
         def heard(outcomes: Mapping[Job, BaseException | None]) -> None:
             self._tell(lambda: self._settle(outcomes))
@@ -110,7 +110,7 @@ class Combining:
         self._tell(lambda: self._end(end))
 
     def _tell(self, call: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed, so that nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop was closed, so that no task waits
             self._loop.call_soon_threadsafe(call)
 
     def _settle(self, outcomes: Mapping[Job, BaseException | None]) -> None:
@@ -119,10 +119,10 @@ class Combining:
         self._forget()
 
     def _end(self, error: BaseException | None) -> None:
-        """The request is over: nothing came of those jobs that it has said nothing of."""
+        """End the request: the jobs without an outcome get this one."""
         self._settle(dict.fromkeys(self._under_way, error))
         self._send()
 
 
 _lock = threading.Lock()
-_all: dict[tuple[asyncio.AbstractEventLoop, Many], Combining] = {}
+_all: dict[tuple[asyncio.AbstractEventLoop, BulkOperations], Batching] = {}

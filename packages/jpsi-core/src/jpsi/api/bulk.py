@@ -1,4 +1,4 @@
-"""The half of an executor that does with few requests what concerns many jobs."""
+"""The part of an executor that handles many jobs with few requests."""
 
 from __future__ import annotations
 
@@ -7,70 +7,70 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jpsi.api.validation import Known
+from jpsi.api.validation import KnownAnswers
 from jpsi.concurrency import concurrently
 from jpsi.contract import BulkEngine, InterruptedSubmission, Outcomes, PatientEngine, Submission
 from jpsi.job import Job
 from jpsi.model import BulkException, InvalidJobException, JobState, JobStatus, JpsiError, SubmitException
 
 if TYPE_CHECKING:
-    from jpsi.api.validation import Checking
+    from jpsi.api.validation import Validation
     from jpsi.contract import Engine
 
-#: Told what came of some jobs: why each was not submitted, or None for one that was.
+#: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
 Heard = Callable[[Mapping[Job, JpsiError | None]], None]
 
-# How many jobs are submitted at a time by an engine that does not decide that itself.
+# The number of concurrent submissions for an engine that does not decide that itself.
 _AT_A_TIME = 4
 
 
-class Many(abc.ABC):
-    """What `JobExecutor` does with many jobs at once; what it needs for that is in the other half."""
+class BulkOperations(abc.ABC):
+    """The base of `JobExecutor` for requests about many jobs; `JobExecutor` has the abstract methods."""
 
     _engine: Engine
-    _checking: Checking
+    _checking: Validation
     _lock: threading.Lock
     _jobs: dict[str, Job]
 
     @abc.abstractmethod
     def _check_open(self) -> None:
-        """SubmitException if the executor was closed."""
+        """Raise SubmitException if the executor was closed."""
 
     @abc.abstractmethod
     def _check_own(self, job: Job) -> None:
-        """SubmitException if a job is another executor's."""
+        """Raise SubmitException if a job belongs to another executor."""
 
     @abc.abstractmethod
     def _take(self, job: Job) -> int:
-        """Reserve a job for this executor; returns the attempt's number."""
+        """Reserve a job for this executor, and return the attempt's number."""
 
     @abc.abstractmethod
     def _know(self, job: Job, submission: Submission) -> None:
-        """Tell this job what the engine says about its id."""
+        """Register a job, so that what the engine reports about its id reaches it."""
 
     @abc.abstractmethod
     def _drop(self, job: Job, attempt: int) -> None:
-        """A submission came to nothing."""
+        """Forget a job whose submission failed."""
 
     def submit_many(self, jobs: Iterable[Job], *, checks_first: bool = False) -> None:
-        """Hand many jobs to the backend with few requests; returns once it has accepted them.
+        """Submit many jobs to the backend with few requests; returns once it has accepted them.
 
-        Jobs that the backend sees no difference between become native arrays, where it has such; each keeps
-        its own command, environment, streams, exit code, native id and cancel. Others are submitted
-        concurrently. What is wrong with one job keeps no other from being submitted, unless `checks_first`
-        is true: then nothing is submitted if any of the jobs can never run here as it is. What the backend
-        itself refuses is known only later, and keeps no other from being submitted.
+        Jobs that look alike to the backend become native arrays, if it has arrays; each job keeps its own
+        command, environment, streams, exit code, native id and cancel. Other jobs are submitted concurrently.
+        An invalid job keeps no other from being submitted, unless `checks_first` is true: then nothing is
+        submitted if any of the jobs can never run on this backend as it is. Refusals by the backend itself
+        come later, and keep no other job from being submitted.
 
         Raises:
-            BulkException: some jobs were not submitted; they are still NEW. It names them, each with what
-                `submit` would have raised, and those that were submitted.
+            BulkException: some jobs were not submitted; they are still NEW. It names them, each with the
+                error that `submit` would have raised, and the jobs that were submitted.
             ValueError: a job is given twice; nothing was submitted.
             SubmitException: the executor was closed; nothing was submitted.
         """
         self._submit_many(jobs, _to_nobody, checks_first=checks_first)
 
     def _submit_many(self, jobs: Iterable[Job], heard: Heard, *, checks_first: bool = False) -> None:
-        """As `submit_many`, and tell of each job as soon as it is known what came of it."""
+        """Submit as `submit_many` does, and report each job as soon as its outcome is known."""
         given = by_id(jobs)
         self._check_open()
         request = _Request(given, heard)
@@ -85,9 +85,9 @@ class Many(abc.ABC):
         request.check("submitted")
 
     def _submissions(self, request: _Request) -> list[Submission]:
-        """Those of the jobs that can be submitted; the request knows what is wrong with others."""
+        """Return the submissions of the valid jobs; the request records the errors of the others."""
         checking, found = self._checking, list[Submission]()
-        present = Known() if isinstance(self._engine, BulkEngine) else None
+        present = KnownAnswers() if isinstance(self._engine, BulkEngine) else None
         for job in request.given.values():
             try:
                 attempt = request.taken[job] = self._take(job)
@@ -121,7 +121,7 @@ class Many(abc.ABC):
             concurrently(submissions, submit, _AT_A_TIME, lambda: self._give_up(jobs))
 
     def _bind(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
-        """Follow the jobs that the backend has; those that were not submitted are not known to be there."""
+        """Follow the jobs that the backend has; `is_submitted` is False for attached jobs, which stay NEW."""
         bound, queued = list[str](), JobStatus(JobState.QUEUED)
         failed: dict[Job, JpsiError] = {}
         try:
@@ -149,14 +149,14 @@ class Many(abc.ABC):
                 engine.track(job_id)
 
     def _fail(self, request: _Request, failed: Mapping[Job, JpsiError]) -> None:
-        """Let jobs go that could not be submitted or attached, so that it can be tried again at once."""
+        """Release jobs that could not be submitted or attached, so that a retry is possible at once."""
         for job in failed:
             if job in request.taken:
                 self._drop(job, request.taken.pop(job))
         request.fail(failed)
 
     def _give_up(self, jobs: Iterable[Job] | None) -> None:
-        """Submit jobs no more that wait for room; None is all, now and later."""
+        """Make submissions of these jobs fail that wait for the quota; None means all, now and later."""
         if isinstance(self._engine, PatientEngine):
             self._engine.give_up(None if jobs is None else [job.id for job in jobs])
 
@@ -170,12 +170,12 @@ class Many(abc.ABC):
                     )
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
-        """Ask the backend with few requests to end jobs; final ones are passed over.
+        """Request the end of many jobs with few requests; final ones are skipped.
 
         Raises:
-            BulkException: some jobs could not be asked for; it names them, each with what `cancel` would have
-                raised.
-            ValueError: a job is given twice; none was asked for.
+            BulkException: the request failed for some jobs; it names them, each with the error that `cancel`
+                would have raised.
+            ValueError: a job is given twice; nothing was requested.
         """
         request = _Request(by_id(jobs))
         asked = []
@@ -202,11 +202,11 @@ class Many(abc.ABC):
         return refused
 
     def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
-        """Let NEW jobs stand for some that the backend has, each given with its native id; as `attach`.
+        """Attach NEW jobs to jobs that the backend has, each given with its native id; as `attach`.
 
         Raises:
-            BulkException: some could not be attached; it names them, each with what `attach` would have
-                raised.
+            BulkException: some could not be attached; it names them, each with the error that `attach` would
+                have raised.
             ValueError: a job is given twice; none was attached.
         """
         pairs = list(jobs)
@@ -244,38 +244,38 @@ def _withheld() -> SubmitException:
 
 
 def _to_nobody(_: Mapping[Job, JpsiError | None]) -> None:
-    """Whoever asked hears of it in the end."""
+    """Ignore the outcomes; the caller gets them as a BulkException at the end."""
 
 
 class _Request:
-    """One request about many jobs, and how far it has come."""
+    """One request about many jobs, and its progress."""
 
     def __init__(self, given: Mapping[str, Job], heard: Heard = _to_nobody) -> None:
         self.given = given
         self.heard = heard
-        #: Jobs that are reserved for the executor, and not its own yet, with the numbers of their attempts.
+        #: Jobs that are reserved for the executor but not bound to it yet, with their attempts' numbers.
         self.taken: dict[Job, int] = {}
         self.failed: dict[Job, JpsiError] = {}
 
     def fail(self, failed: Mapping[Job, JpsiError]) -> None:
-        """Know why it could not be done for these jobs."""
+        """Record why the request failed for these jobs."""
         self.failed.update(failed)
         if failed:
             self.heard(failed)
 
     def check(self, what: str) -> None:
-        """Say for which jobs it was done and for which not, if there are any of these."""
+        """Raise if the request failed for any job."""
         error = not_done(what, {job: self.failed.get(job) for job in self.given.values()})
         if error is not None:
             raise error
 
 
 def not_done(what: str, outcomes: Mapping[Job, BaseException | None]) -> BaseException | None:
-    """What is raised if something, such as "submitted", could not be done for each of some jobs.
+    """Return the exception to raise if an action, such as "submitted", failed for some jobs, else None.
 
     Args:
-        what: what it was.
-        outcomes: why it was not done for each job; None if it was.
+        what: the action.
+        outcomes: the error of each job; None for success.
     """
     failed = {job: it for job, it in outcomes.items() if isinstance(it, JpsiError)}
     strange = [it for it in outcomes.values() if it is not None and not isinstance(it, JpsiError)]
@@ -285,7 +285,7 @@ def not_done(what: str, outcomes: Mapping[Job, BaseException | None]) -> BaseExc
 
 
 def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
-    """The jobs by their ids; ValueError for one that is given twice, TypeError for what is no job."""
+    """Return the jobs by their ids; ValueError for a repeated job, TypeError for a value that is no job."""
     given: dict[str, Job] = {}
     for job in jobs:
         check_job(job)
@@ -297,7 +297,7 @@ def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
 
 
 def check_job(job: object) -> None:
-    """TypeError for what is no job."""
+    """Raise TypeError if the value is no job."""
     if not isinstance(job, Job):
         msg = f"a Job is needed, such as Job(spec), not {type(job).__name__}"
         raise TypeError(msg)

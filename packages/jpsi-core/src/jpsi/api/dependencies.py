@@ -1,4 +1,4 @@
-"""What the jobs that a job waits for come to when it is submitted."""
+"""Resolves the dependencies of a job when it is submitted."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from jpsi.model import Dependency, DependencyKind, JobSpec, OtherJob, unmet
 def resolved(
     spec: JobSpec, offered: Callable[[], frozenset[DependencyKind]], is_here: Callable[[Job], bool]
 ) -> tuple[JobSpec, list[str]]:
-    """The spec with dependencies on native ids alone, without those that are satisfied already.
+    """Return the spec with dependencies on native ids only, without those that are satisfied already.
 
     Args:
         spec: a valid spec.
-        offered: tells what the batch system can wait for.
-        is_here: whether a job is one of the same batch system.
+        offered: returns the kinds of dependency that the batch system supports.
+        is_here: returns True if a job belongs to the same batch system.
 
     Returns:
-        The spec, and what is wrong with its dependencies, one sentence each; those are left out of it.
+        The spec, and the problems with its dependencies, one sentence each; a dependency with a problem is
+        left out of the spec.
     """
     wanted = dependencies(spec)
     if not wanted:
         return spec, []
     kinds, problems = offered(), list[str]()
-    # What is wrong here is left out, so that nobody finds it wrong for what follows from that.
+    # A wrong dependency is left out, so that later checks report no problems that follow from it.
     after: list[Dependency | OtherJob | str] = []
     for dependency in wanted:
         job, native_id = dependency.job, dependency.native_id

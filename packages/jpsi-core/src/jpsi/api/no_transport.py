@@ -1,4 +1,4 @@
-"""The transport of an environment in which nothing is installed that runs commands."""
+"""The transport of an installation without any distribution that runs commands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jpsi.model import TransportError
 
 @attrs.frozen(slots=True)
 class NoTransport:
-    """Refuses every command; a backend with an engine of its own needs none."""
+    """A transport that refuses every command; a backend with an engine of its own needs none."""
 
-    #: Why there is none, and what to do.
+    #: The reason, and what the user can do.
     message: str
 
     @property
@@ -30,4 +30,4 @@ class NoTransport:
         raise TransportError(self.message)
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing: the transport holds no resources."""

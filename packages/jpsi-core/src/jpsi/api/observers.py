@@ -1,4 +1,4 @@
-"""Tells observers of every status: in order for each, none delayed by another."""
+"""Reports every status to the observers: in order for each observer, and without one delaying another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jpsi.contract import ObserverHooks
 
 
-class Observing:
+class Observers:
     """The observers of one executor."""
 
     def __init__(self, executor: str, observers: Sequence[ObserverHooks]) -> None:
@@ -22,17 +22,17 @@ class Observing:
         self._specs: dict[str, JobSpec] = {}
 
     def know(self, job_id: str, spec: JobSpec) -> None:
-        """Tell observers this spec with the statuses of the job."""
+        """Remember the spec of a job, which observers receive with its statuses."""
         if self._observers:
-            # of one job they share a copy: the engine's must not change under it
+            # the observers of one job share a copy: they must not change the engine's spec
             self._specs[job_id] = copy_spec(spec)
 
     def forget(self, job_id: str) -> None:
-        """The job came to nothing."""
+        """Forget the spec of a job."""
         self._specs.pop(job_id, None)
 
     def tell(self, job_id: str, native_id: str | None, status: JobStatus) -> None:
-        """Have the observers called, on a thread of the notifier."""
+        """Post a call of each observer to the notifier's threads."""
         spec = self._specs.get(job_id)
         for observer, lane in self._observers:
             call = functools.partial(

@@ -1,4 +1,4 @@
-"""Makes a job of a submit script that was written for a batch system."""
+"""Converts a submit script that was written for a batch system into a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jpsi.layers import Assembly, assemble, plugins
 from jpsi.model import InvalidJobException, JobAttributes, JobSpec, PluginError, ResourceSpecV1, escape
 
 _EXECUTOR = "executor"
-# What the kernel takes a script for that does not say what runs it; execve(2): Interpreter scripts.
+# The interpreter of a script without a `#!` line; execve(2): Interpreter scripts.
 _SHELL = "/bin/sh"
 _MARK = "#!"
 # Without it, the default launcher would start the script once for each process.
@@ -22,32 +22,32 @@ _ONCE = "single"
 
 @attrs.frozen(slots=True, kw_only=True)
 class Conversion:
-    """What a submit script is to jpsi."""
+    """A submit script as a job of jpsi."""
 
-    #: The executor that it was written for.
+    #: The executor for which it was written.
     executor: str
-    #: The job: it runs the script as it is, with what its directives ask for.
+    #: The job: it runs the script unchanged, with the requests of its directives.
     spec: JobSpec
-    #: What is not carried over, or not as it was, one sentence each.
+    #: The requests that are lost or changed, one sentence each.
     lost: tuple[str, ...]
-    #: The executors that read it as well.
+    #: The other executors that understand the script.
     others: tuple[str, ...] = ()
 
 
 def read_script(
     text: str, path: str | os.PathLike[str], directory: str | os.PathLike[str], executor: str | None = None
 ) -> Conversion:
-    """The job that a submit script for a batch system describes, such as one with `#SBATCH` lines.
+    """Convert a submit script for a batch system, such as one with `#SBATCH` lines, into a job.
 
     Args:
         text: The script.
-        path: Where it is: the job runs it from there, with the interpreter that it names.
-        directory: From where it would be submitted; relative paths in it are relative to that.
-        executor: The executor, or the configured target, that it was written for; None is the one that
-            understands its directives, and if there are several, the one that can carry over most of them.
+        path: Its path: the job runs it from there, with the interpreter that it names.
+        directory: The directory from which it would be submitted; relative paths in it are relative to that.
+        executor: The executor, or the configured target, for which it was written. None takes the one that
+            understands its directives; if there are several, the one that converts most of them.
 
     Raises:
-        InvalidJobException: It has no directives of that executor, or of none that is installed.
+        InvalidJobException: It has no directives of that executor, or of any installed one.
         PluginError: There is no such executor.
         ConfigError: The configuration is wrong.
     """
@@ -68,13 +68,13 @@ def read_script(
 
 
 def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> JobSpec:
-    """The job that runs a script, as its directives ask for it.
+    """Return the job that runs a script, with the requests of its directives.
 
     Args:
-        script: what they ask for.
+        script: the requests.
         text: the script itself.
-        path: where it is.
-        directory: from where it would be submitted.
+        path: its path.
+        directory: the directory from which it would be submitted.
     """
     spec = script.spec
     executable, *options = [spec.executable] if spec.executable else _interpreter(text)
@@ -103,7 +103,7 @@ def _directory(asked: Path | None, here: Path) -> Path:
 
 
 def _interpreter(text: str) -> list[str]:
-    """What runs a script, as the kernel would find it: a program, with one argument at most."""
+    """Return the interpreter of a script, as the kernel finds it: a program, with one argument at most."""
     first = text.partition("\n")[0]
     words = first.removeprefix(_MARK).strip().split(maxsplit=1) if first.startswith(_MARK) else []
     return words or [_SHELL]
@@ -118,7 +118,7 @@ def _readings(text: str, executor: str | None) -> Iterator[tuple[Assembly, Forei
 
 
 def _executors(name: str | None) -> Iterator[Assembly]:
-    """The one that is asked for; else all of those that can be had, each by one of its names."""
+    """Yield the named executor; without a name all that can be loaded, each under one of its names."""
     if name is not None:
         yield assemble(name, None, None, None)
         return
@@ -129,7 +129,7 @@ def _executors(name: str | None) -> Iterator[Assembly]:
             try:
                 found = assemble(plugin.name, None, None, None)
             except PluginError:
-                # whoever needs it is told when asking for it
+                # the error appears when a user asks for this executor
                 continue
             seen |= names
             yield found

@@ -1,4 +1,4 @@
-"""What can be found out about a batch system: asked for by people, not by those who follow jobs."""
+"""Facts about a batch system for people, such as versions and queues; job monitoring does not use them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from jpsi.model import JobSpec, SubmitException
 # Prints the path of each program on a line, which is empty for one that is not there.
 _WHICH = 'for it do command -v -- "$it" || echo; done'
 _SHELL = "/bin/sh"
-# A text for `sh -c` that runs what it is handed as $0, and where that stands
+# A text for `sh -c` that runs its $0, and the position of $0 in the command
 _RUNS_ZERO = re.compile(r'(?:^|[;&|] *|\bexec )"\$0" ')
 _ZERO = 3
-# Tells how the machine is called, and sees that there is room in the home directory.
+# Prints the machine's name, and checks that the home directory can be written.
 _REACHED = """{
 uname -n || exit
 [ -n "${HOME-}" ] || exit 0
@@ -45,43 +45,44 @@ exit $code
 }
 """
 _SOME_ID = "1"
-# So many jobs a command may name where a plugin sets no limit
+# The number of jobs in one command if the plugin sets no limit
 _JOBS = 200
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class System:
-    """The batch system behind one executor. Each method asks it at once; any thread may call them."""
+    """The batch system behind one executor. Each method queries it at once; any thread may call them."""
 
     _name: str
     _hooks: ExecutorHooks
     _transport: Transport
     _site: Callable[[], Site]
-    #: Whether it works through commands; what is in this process, or is a process of this machine, does not.
+    #: True if the executor runs commands; an engine in this process, or for processes of this machine, does
+    #: not.
     has_commands: bool
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the backend offers, as far as it was asked already what the site does."""
+        """The features of the backend, including what the probe has found at the site so far."""
         return self._hooks.capabilities(site=self._site())
 
     @property
     def default_duration(self) -> timedelta | None:
-        """How long a job may run that does not say it; None where there is no such limit."""
+        """The walltime of a job that asks for none; None if there is no such limit."""
         config = self._site().config
         return config.default_duration if isinstance(config, BatchConfig) else None
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether its commands run on a machine that a transport leads to."""
+        """True if its commands run on a remote host."""
         return not self._transport.is_local
 
     def reached(self) -> str:
-        """What the machine is called on which commands run.
+        """Return the name of the machine on which commands run.
 
         Raises:
-            SubmitException: there is no shell, or no room to write, for the user.
-            TransportError: it was not reached.
+            SubmitException: the user has no shell there, or cannot write to the home directory.
+            TransportError: the machine could not be reached.
         """
         result = self._run(Command([_SHELL, "-s"], stdin=_REACHED))
         if result.timed_out or result.returncode != 0:
@@ -90,10 +91,10 @@ class System:
         return " ".join(result.stdout.split())
 
     def programs(self) -> Mapping[str, str | None]:
-        """The commands that are called, each with the path where it was found, or None.
+        """Return the programs that the backend calls, each with its path, or None if it is missing.
 
         Raises:
-            TransportError: the machine was not reached where they are called.
+            TransportError: the machine on which they run could not be reached.
         """
         programs = (_program(command) for command in self._commands())
         names = list(dict.fromkeys(program for program in programs if "/" not in program))
@@ -104,10 +105,10 @@ class System:
         return dict(zip(names, [*paths, *[None] * (len(names) - len(paths))], strict=True))
 
     def version(self) -> str | None:
-        """What the batch system calls its version; None if it does not say.
+        """Return the batch system's version as it prints it; None if it does not say.
 
         Raises:
-            TransportError: it could not be asked.
+            TransportError: the command could not be run.
         """
         command = self._hooks.version(site=self._site())
         if isinstance(command, NotOffered):
@@ -117,11 +118,11 @@ class System:
         return next((line.strip() for line in lines if re.search(r"[0-9]", line)), None)
 
     def check_answer(self) -> None:
-        """See that the batch system answers when it is asked for the jobs of the user.
+        """Raise unless the batch system answers a query for the jobs of the user.
 
         Raises:
-            SubmitException: it does not.
-            TransportError: it could not be asked.
+            SubmitException: it does not answer.
+            TransportError: the command could not be run.
         """
         if not self.has_commands:
             return
@@ -132,11 +133,11 @@ class System:
         self._hooks.parse_status(result=result, native_ids=None, site=site)
 
     def queues(self) -> Sequence[Queue]:
-        """The queues, with their limits and states.
+        """Return the queues, with their limits and states.
 
         Raises:
-            SubmitException: the batch system does not tell of them, or does not answer.
-            TransportError: it could not be asked.
+            SubmitException: the batch system does not offer queues, or does not answer.
+            TransportError: the command could not be run.
         """
         site = self._site()
         command = self._hooks.queues(site=site)
@@ -151,14 +152,14 @@ class System:
     def shown_jobs(self, wanted: Mapping[str, tuple[str, str | None]]) -> Mapping[str, ShownJob]:
         """Return those jobs that the queue shows and that have not ended, by their ids.
 
-        A job whose native id is another job's by now is left out.
+        A job whose native id belongs to another job by now is left out.
 
         Args:
-            wanted: the tag of each job, and its native id as far as it is known.
+            wanted: the tag of each job, and its native id if it is known.
 
         Raises:
             SubmitException: the batch system does not answer.
-            TransportError: it could not be asked.
+            TransportError: the command could not be run.
         """
         site, limit = self._site(), self.capabilities.ids_per_query
         ids, size = list(wanted), limit or _JOBS
@@ -203,11 +204,11 @@ class System:
         return result
 
     def is_accounted(self, native_id: str) -> bool | None:
-        """Whether the accounting knows a job; None if there is no accounting to ask.
+        """Return True if the accounting knows a job; None if there is no accounting to query.
 
         Raises:
-            SubmitException: it does not answer.
-            TransportError: it could not be asked.
+            SubmitException: the accounting does not answer.
+            TransportError: the command could not be run.
         """
         site, ids = self._site(), [native_id]
         command = self._hooks.query_finished(native_ids=ids, site=site)
@@ -220,7 +221,7 @@ class System:
         return None if isinstance(found, NotOffered) else native_id in found
 
     def _commands(self) -> Iterator[Command]:
-        """One of each kind that the backend makes; none of them is run."""
+        """Yield one command of each kind that the backend makes; none of them is run."""
         if not self.has_commands:
             return
         site, ids = self._site(), [_SOME_ID]
@@ -247,6 +248,6 @@ class System:
 
 
 def _program(command: Command) -> str:
-    """Return the program that a command runs, or has a shell run as its $0."""
+    """Return the program that a command runs, directly or as $0 of a shell."""
     is_text = command.argv[:2] == (_SHELL, "-c") and len(command.argv) > _ZERO
     return command.argv[_ZERO if is_text and _RUNS_ZERO.search(command.argv[2]) else 0]

@@ -1,4 +1,4 @@
-"""Asks all who may object to a job before it is submitted, and says everything that is wrong at once."""
+"""Checks a job before submission with all parts that may refuse it; reports all problems at once."""
 
 from __future__ import annotations
 
@@ -33,44 +33,44 @@ if TYPE_CHECKING:
     from jpsi.model import DependencyKind
 
 _SUBJECT = "the job"
-# That many different jobs are remembered; more than that differ in what keeps them from being alike at all.
+# The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
 _REMEMBERED = 1000
 
 
 @attrs.frozen(slots=True)
 class _Answer:
-    """What is answered alike for jobs that are alike."""
+    """The hooks' results that are the same for similar jobs."""
 
-    #: Why they can never run here.
+    #: Why such jobs can never run on this backend.
     problems: Sequence[str]
-    #: What names the nodes of their processes.
+    #: Shell that prints the node names of their processes.
     nodes: Sequence[ShellLine] = ()
 
 
-class Known(dict[str, _Answer]):
-    """What was answered already, by what jobs have in common; for as long as what is asked about stays."""
+class KnownAnswers(dict[str, _Answer]):
+    """Cached results, by the shape of jobs; valid as long as the site's facts stay the same."""
 
 
-class Checking:
-    """The checks before the submissions of one executor. Methods may be called from any thread.
+class Validation:
+    """The checks before the submissions of one executor. Any thread may call its methods.
 
-    What was answered about one job counts for those that are alike, as far as it can never change: programs
-    submit many jobs that differ in their arguments alone.
+    Results about one job are reused for similar jobs, as far as they can never change: programs submit many
+    jobs that differ in their arguments alone.
 
     Args:
         name: the name of the executor.
-        hooks: the backend's.
-        engine: what will carry out the jobs.
-        site: where they are to run.
-        defaults: what the configuration sets for jobs that leave it open.
-        launchers: those that there are.
-        is_here: whether a job that another waits for is one of the same batch system.
-        warn: tells of what in a valid spec is probably a mistake.
-        has_policy: whether somebody else than the backend checks specs too, who may look at all of each.
-        is_elsewhere: whether jobs have files of another machine.
+        hooks: the backend's hooks.
+        engine: the engine that will run the jobs.
+        site: returns the configuration and the probe's result.
+        defaults: the configured values for fields that a job leaves open.
+        launchers: the launchers of the executor.
+        is_here: returns True if a job that another waits for belongs to the same batch system.
+        warn: warns about probable mistakes in a valid spec.
+        has_policy: True if an override checks specs, too, which may look at any field.
+        is_elsewhere: True if the jobs' files are on a remote host.
     """
 
-    def __init__(  # noqa: PLR0913  who is asked, each by name
+    def __init__(  # noqa: PLR0913  the parts that check, each by name
         self,
         *,
         name: str,
@@ -95,26 +95,26 @@ class Checking:
         self._has_policy = has_policy
         self._is_elsewhere = is_elsewhere
         self._refuses = engine.refused if isinstance(engine, RefusingEngine) else _nothing
-        self._known: tuple[Mapping[str, Any], Known] = {}, Known()
+        self._known: tuple[Mapping[str, Any], KnownAnswers] = {}, KnownAnswers()
 
-    def submission(self, job: Job, attempt: int, present: Known | None = None) -> Submission:
-        """What the engine needs to submit a job.
+    def submission(self, job: Job, attempt: int, present: KnownAnswers | None = None) -> Submission:
+        """Check a job, and return what the engine needs to submit it.
 
         Args:
             job: the job.
-            attempt: which attempt of it.
-            present: what was answered about other jobs of the same request as things are now; None asks
-                about this one.
+            attempt: the number of the attempt.
+            present: the engine's results about other jobs of the same request, as things are now; None calls
+                the engine for this one.
 
         Raises:
-            InvalidJobException: the job can never run here as it is.
+            InvalidJobException: the job can never run on this backend as it is.
         """
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise InvalidJobException(msg)
         site = self._site()
         found = problems(job.spec)
-        # What is wrong here is said together with what is wrong anywhere.
+        # Problems on this backend are reported together with those on any backend.
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
         spec, unstaged = staged(spec, is_elsewhere=self._is_elsewhere)
         found += unstaged
@@ -130,13 +130,13 @@ class Checking:
         key = None if found or encoded is None else shape(encoded)
         answer = _once(self._of(site), key, lambda: self._answer(spec, site, is_sound=key is not None))
         found += answer.problems
-        # what one job brings along may be what another lacks
+        # staged files differ between jobs of one shape: one job may stage in what another lacks
         present_key = None if has_staging(spec) else key
         found += _once(present, present_key, lambda: _Answer(self._engine.problems(spec))).problems
         if launcher is not None:
             found += _flat(launcher.hooks.check_spec(spec=spec))
         if found:
-            # what a backend checks and then cannot write into a script is one mistake
+            # a problem that `check_spec` and the script's writer both report is listed once
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
         self._warn(spec)
         return Submission(
@@ -150,11 +150,11 @@ class Checking:
             plain=encoded,
         )
 
-    def _of(self, site: Site) -> Known:
-        """What was answered already about this site; nothing, once more was found out about it."""
+    def _of(self, site: Site) -> KnownAnswers:
+        """Return the cached results about this site; an empty cache after the probe found something new."""
         offers, known = self._known
         if offers != site.offers or len(known) >= _REMEMBERED:
-            known = Known()
+            known = KnownAnswers()
             self._known = site.offers, known
         return known
 
@@ -169,7 +169,7 @@ class Checking:
         return _flat(self._hooks.check_spec(spec=spec, site=site))
 
     def _suited(self, spec: JobSpec, site: Site) -> tuple[JobSpec, list[str]]:
-        """What the hooks are asked about, and what is wrong with having them asked about more."""
+        """Return a spec that the hooks support, and the problem with resources that they do not support."""
         is_plain = not isinstance(spec.resources, HeterogeneousResources)
         if is_plain or self._hooks.capabilities(site=site).heterogeneous:
             return spec, []
@@ -181,8 +181,8 @@ class Checking:
         return self._hooks.capabilities(site=site).dependencies
 
 
-def _once(known: Known | None, key: str | None, ask: Callable[[], _Answer]) -> _Answer:
-    """What is answered: it is asked for the first with a key alone, and for each without one."""
+def _once(known: KnownAnswers | None, key: str | None, ask: Callable[[], _Answer]) -> _Answer:
+    """Return the cached result for the key, or compute it; without a key it is not cached."""
     if known is None or key is None:
         return ask()
     answer = known.get(key)
@@ -197,18 +197,18 @@ def _nothing(spec: JobSpec) -> list[str]:
 
 
 def _flat(answers: Iterable[Iterable[str]]) -> list[str]:
-    """The answers of all layers."""
+    """Return the problems of all layers as one list."""
     return [problem for answer in answers for problem in answer]
 
 
 def staged(spec: JobSpec, *, is_elsewhere: bool = False) -> tuple[JobSpec, list[str]]:
-    """Return a spec with absolute paths of what is staged here, and what is wrong there.
+    """Return the spec with absolute paths of staged files on this machine, and the problems with them.
 
-    A source that is not there is no problem if a job that this one waits for may make it.
+    A missing source is no problem if the job has dependencies, since one of those jobs may make it.
 
     Args:
         spec: the spec.
-        is_elsewhere: whether the job's own files are not those of this machine.
+        is_elsewhere: True if the job's own files are on a remote host.
     """
     if not has_staging(spec):
         return spec, []

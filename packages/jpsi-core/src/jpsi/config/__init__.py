@@ -1,6 +1,6 @@
 """The configuration.
 
-Files of the site and the user, targets, and what they set for jobs that leave it open.
+Files of the site and the user, targets, and the values that they set for jobs that leave them open.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What is configured, as values for people and programs to look at."""
+"""The configuration as values for people and programs to read."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Configured:
-    """What is configured for one executor or target, all files taken together."""
+    """The configuration of one executor or target, merged from all files."""
 
-    #: The executor that a target stands for; None for an executor, and for a target that lacks it.
+    #: The executor of a target; None for an executor, and for a target that lacks it.
     executor: str | None
-    #: Where the backend is; None is here.
+    #: The URL of the backend; None is this machine.
     url: str | None
     #: A constraint for the version of the executor's plugin.
     version: str | None
-    #: Values for fields of the executor's configuration, as they are written.
+    #: Values for fields of the executor's configuration, as the files have them.
     config: Mapping[str, Any]
-    #: What jobs get that leave it open, by the names of the fields of a spec.
+    #: Values for jobs that leave them open, by the names of the fields of a spec.
     defaults: Mapping[str, Any]
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Configuration:
-    """What is configured, all files taken together; names are in small letters."""
+    """The configuration, merged from all files; names are in lower case."""
 
     #: The files that were read, the strongest first.
     files: Sequence[Path]
@@ -44,10 +44,10 @@ class Configuration:
 
 
 def configuration() -> Configuration:
-    """What is configured now; whether plugins can do with it, nobody has looked.
+    """Return the current configuration; the values are not checked against the plugins.
 
     Raises:
-        ConfigError: a file says something wrong; all that is wrong is named.
+        ConfigError: a file has mistakes; the message lists all of them.
     """
     settings = loader.load()
     layers = settings.layers

@@ -1,4 +1,4 @@
-"""Makes an executor's configuration object of what is configured, whatever class the plugin has for it."""
+"""Makes an executor's configuration object from configured values, for any plugin's configuration class."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) -> ExecutorConfig:
-    """An instance of `config_class` with these values.
+    """Return an instance of `config_class` with these values.
 
     Raises:
-        ConfigError: a name or a value is wrong; all that is wrong is named, with its place.
+        ConfigError: a name or a value is wrong; the message lists all mistakes, with their places.
     """
     fields = {field.alias: field for field in attrs.fields(attrs.resolve_types(config_class)) if field.init}
     problems: list[str] = []
@@ -51,7 +51,7 @@ def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) 
 def _wrong_alone(
     config_class: type[ExecutorConfig], given: Mapping[str, Any], first: str
 ) -> Mapping[str, str]:
-    """What a class says of each value that it does not take by itself; none if `first` is not among it."""
+    """Return the class's error for each value that it rejects alone; empty if `first` is not among them."""
     found: dict[str, str] = {}
     for name, value in given.items():
         try:
@@ -93,7 +93,7 @@ def _number(raw: object, _: type) -> float:
 
 
 def _lines(raw: object, _: type) -> tuple[str, ...]:
-    # cattrs itself takes a text for a list of its letters
+    # cattrs itself would split a text into a list of its letters
     return tuple(_text(item, str) for item in _exactly(raw, list, "a list of texts"))
 
 
@@ -106,7 +106,7 @@ def _exactly(raw: object, kind: type[T], what: str) -> T:
 
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
-    # cattrs itself takes the text "no" for true, and 1.5 for 1.
+    # cattrs itself would convert the text "no" to true, and 1.5 to 1.
     for kind, hook in {
         str: _text,
         bool: _boolean,

@@ -1,4 +1,4 @@
-"""Reads one configuration file; every mistake in it is noted with its place."""
+"""Reads one configuration file, and notes every mistake in it with its place."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pathlib import Path
 import attrs
 
 from jpsi.config.spec_defaults import SpecDefaults
-from jpsi.document import Mistakes, Value, parse, shown
+from jpsi.document import Problems, Value, parse, shown
 from jpsi.model import parse_duration
 from jpsi.registry import is_constraint
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Section:
-    """What is configured for one executor or target."""
+    """The configuration of one executor or target."""
 
-    #: The executor that a target stands for.
+    #: The executor of a target.
     executor: str | None = None
     url: str | None = None
     #: A PEP 440 version constraint.
     version: str | None = None
-    #: Values for fields of the executor's configuration, and where each is written.
+    #: Values for fields of the executor's configuration, with their places.
     config: Mapping[str, Value] = attrs.field(factory=dict)
     defaults: SpecDefaults = attrs.field(factory=SpecDefaults)
-    #: Where `executor`, `url` and `version` are written: `config.yaml:3: targets.far.executor`.
+    #: The places of `executor`, `url` and `version`: `config.yaml:3: targets.far.executor`.
     places: Mapping[str, str] = attrs.field(factory=dict)
 
     def over(self, lower: Section) -> Section:
-        """This section, and for what it leaves open a weaker one."""
+        """Return this section, with what it leaves open filled in from a weaker one."""
         return Section(
             executor=self.executor or lower.executor,
             url=self.url or lower.url,
@@ -43,10 +43,10 @@ class Section:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Layer:
-    """What one configuration file says; names of executors and targets are in small letters."""
+    """The content of one configuration file; names of executors and targets are in lower case."""
 
     default_executor: str | None = None
-    #: Where that is written.
+    #: The place of `default_executor`.
     default_place: str = ""
     plugin_path: tuple[Path, ...] = ()
     executors: Mapping[str, Section] = attrs.field(factory=dict)
@@ -54,12 +54,12 @@ class Layer:
 
 
 def read(text: str, source: str) -> Layer:
-    """What a configuration file says.
+    """Read the text of a configuration file.
 
     Raises:
-        DocumentError: something in it is wrong; `problems` names all that is.
+        DocumentError: the text has mistakes; `problems` names all of them.
     """
-    mistakes = Mistakes(source)
+    mistakes = Problems(source)
     layer = _layer(Value(parse(text, mistakes), (), mistakes))
     if mistakes:
         raise mistakes.error()
@@ -78,7 +78,7 @@ def _layer(value: Value) -> Layer:
 
 
 def _fields(value: Value, names: tuple[str, ...]) -> dict[str, Value]:
-    """What a mapping has; a key with nothing behind it counts as absent."""
+    """Return the values of a mapping by key; a key without a value counts as absent."""
     if value.raw is None:
         return {}
     return {name: it for name, it in value.fields((), names).items() if it.raw is not None}
@@ -136,13 +136,13 @@ _TEXTS = ("launcher", "queue_name", "project_name", "reservation_id")
 
 
 def as_duration(raw: object) -> timedelta:
-    """A value as a time: a number of seconds, or text such as 10m.
+    """Convert a value to a duration: a number of seconds, or text such as 10m.
 
     >>> as_duration("1h30m") == as_duration(5400)
     True
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is no duration.
     """
     if isinstance(raw, str):
         return parse_duration(raw)
@@ -171,7 +171,7 @@ def _directory(value: Value) -> Path:
 
 
 def _joined(high: Mapping[str, Value], low: Mapping[str, Value]) -> dict[str, Value]:
-    """Two mappings, key by key; where both have a mapping, these are joined too."""
+    """Merge two mappings, key by key; where both have a mapping, these are merged too."""
     return {**low, **{key: _over(value, low.get(key)) for key, value in high.items()}}
 
 

@@ -1,4 +1,4 @@
-"""The configuration of the site, the user and one file more, laid over each other."""
+"""Loads and merges the configuration of the site, the user and the file that JPSI_CONFIG names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jpsi.model import ConfigError, InvalidJobException
 if TYPE_CHECKING:
     from jpsi.config.file import Layer, Section
 
-#: The environment variable that names a configuration file stronger than the user's.
+#: The environment variable with the path of a configuration file that overrides the user's.
 CONFIG = "JPSI_CONFIG"
 _FILE = "config.yaml"
 
 
 @attrs.frozen(slots=True)
 class Settings:
-    """What is configured, the strongest layer first; see docs/guide for the files."""
+    """The configuration, the strongest layer first; docs/guide describes the files."""
 
     layers: tuple[Layer, ...] = ()
 
@@ -33,24 +33,24 @@ class Settings:
 
     @property
     def default_executor(self) -> str | None:
-        """The executor or target for those who name none."""
+        """The executor or target for callers that name none."""
         return next((it.default_executor for it in self.layers if it.default_executor), None)
 
     @property
     def default_place(self) -> str:
-        """Where that is configured; empty if it is not."""
+        """The place where that is configured; empty if it is not."""
         return next((it.default_place for it in self.layers if it.default_executor), "")
 
     @property
     def targets(self) -> list[str]:
-        """The names of all targets, in small letters."""
+        """The names of all targets, in lower case."""
         return sorted({name for layer in self.layers for name in layer.targets})
 
     def target(self, name: str) -> Section | None:
-        """What is configured for a target of this name, or None.
+        """Return the configuration of a target of this name, or None.
 
         Raises:
-            ConfigError: no layer says which executor it stands for.
+            ConfigError: no layer names the executor of the target.
         """
         target = _overlaid([layer.targets for layer in self.layers], [name])
         if target is not None and target.executor is None:
@@ -59,7 +59,7 @@ class Settings:
         return target
 
     def executor(self, names: Collection[str]) -> Section | None:
-        """What is configured for an executor that has these names, or None."""
+        """Return the configuration of an executor that has these names, or None."""
         return _overlaid([layer.executors for layer in self.layers], names)
 
 
@@ -74,17 +74,17 @@ def _overlaid(layers: Iterable[Mapping[str, Section]], names: Collection[str]) -
 
 
 def folders() -> tuple[Path, Path]:
-    """The configuration folders, the site's and the user's."""
+    """Return the configuration directories, the site's and the user's."""
     import platformdirs
 
     return platformdirs.site_config_path("jpsi"), platformdirs.user_config_path("jpsi")
 
 
 def files() -> list[Path]:
-    """The configuration files that are there, the strongest first.
+    """Return the existing configuration files, the strongest first.
 
     Raises:
-        ConfigError: what JPSI_CONFIG names is no file.
+        ConfigError: JPSI_CONFIG does not name a file.
     """
     named = os.environ.get(CONFIG)
     site, user = folders()
@@ -93,11 +93,11 @@ def files() -> list[Path]:
 
 
 def load() -> Settings:
-    """What is configured now.
+    """Load the current configuration.
 
     Raises:
-        ConfigError: a file says something wrong, may be changed by others, or is not there though it is
-            named by JPSI_CONFIG; all that is wrong is named.
+        ConfigError: a file has mistakes or may be changed by other users, or JPSI_CONFIG does not name a
+            file; the message lists all problems of the files.
     """
     layers: list[Layer] = []
     problems: list[str] = []
@@ -114,7 +114,7 @@ def load() -> Settings:
 
 
 def config_error(problems: Collection[str]) -> ConfigError:
-    """One error for everything that is wrong in the configuration."""
+    """Return one error for all problems of the configuration."""
     listed = "".join(f"\n  - {problem}" for problem in problems)
     return ConfigError(f"the configuration is wrong:{listed}")
 
@@ -128,7 +128,7 @@ def _named(text: str) -> Path:
 
 
 def _read(path: Path) -> Layer:
-    from jpsi.config.file import read  # brings YAML, which most users never need
+    from jpsi.config.file import read  # imports YAML, which most users never need
 
     if refusal := ownership.refusal(path):
         raise ConfigError(refusal)

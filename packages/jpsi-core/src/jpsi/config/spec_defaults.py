@@ -1,4 +1,4 @@
-"""What a configuration sets for jobs that leave it open."""
+"""The values that a configuration sets for jobs that leave them open."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class SpecDefaults:
     queue_name: str | None = None
     project_name: str | None = None
     reservation_id: str | None = None
-    #: Joined with those of the spec, which win.
+    #: Merged with those of the spec, which take precedence.
     custom_attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
     def over(self, lower: SpecDefaults) -> SpecDefaults:
-        """These defaults, and for what they leave open those of a weaker configuration."""
+        """Return these defaults, with what they leave open filled in from a weaker configuration."""
         mine = {name: getattr(self, name) for name in _NAMES}
         filled = {name: getattr(lower, name) if value is None else value for name, value in mine.items()}
         joined = {**lower.custom_attributes, **self.custom_attributes}
         return SpecDefaults(**filled, custom_attributes=joined)
 
     def filled_in(self, spec: JobSpec) -> JobSpec:
-        """The spec with these values where it says nothing; the spec itself is not changed."""
+        """Return the spec with these values in its open fields; the spec itself is not changed."""
         given = spec.attributes
         if self == SpecDefaults():
             return spec

@@ -1,7 +1,6 @@
-"""What plugins, engines and the rest of jpsi say to each other.
+"""The interface between jpsi's core and its plugins and engines.
 
-Hook specifications, protocols, commands, shell text, observations, and the rules by which files are
-private.
+Hook specifications, protocols, commands, shell text, observations, and the rules that keep files private.
 """
 
 from typing import TYPE_CHECKING
@@ -111,7 +110,7 @@ if TYPE_CHECKING:
         Queue,
     )
     from jpsi.contract.remote_directories import (
-        FarDirectories,
+        RemoteDirectories,
         directories_command,
         read_directories,
     )
@@ -162,7 +161,7 @@ else:
                 "RecallingEngine Recovered RefusingEngine Submission Transport"
             ),
             "queue": "Queue",
-            "remote_directories": "FarDirectories directories_command read_directories",
+            "remote_directories": "RemoteDirectories directories_command read_directories",
             "shell": "Directive Script ShellLine expanding line path_word word",
             "spec_values": "RANK_VARIABLES attributes dependencies node_count resources time_limit units",
             "": "ownership",
@@ -197,7 +196,6 @@ __all__ = [
     "ExecutorHooks",
     "Failure",
     "FailureKind",
-    "FarDirectories",
     "FileTransport",
     "ForeignScript",
     "InquiringEngine",
@@ -224,6 +222,7 @@ __all__ = [
     "RecallingEngine",
     "Recovered",
     "RefusingEngine",
+    "RemoteDirectories",
     "Script",
     "ShellLine",
     "ShownJob",

@@ -1,4 +1,4 @@
-"""What a submit script asks for that was written for a batch system and not for jpsi."""
+"""The requests in a submit script that was written for a batch system and not for jpsi."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ import attrs
 from jpsi.contract.options import CustomOptions
 from jpsi.model import JobAttributes, JobSpec, ResourceSpecV1, escape
 
-#: Name and value of an option as a script has them, from those of `Options`.
+#: Returns the name and value of an option as scripts spell them, from those in `Options`.
 Spelled: TypeAlias = Callable[[str, str | None], tuple[str, str | None]]
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class ForeignScript:
-    """What the directives of a script ask for."""
+    """The job that the directives of a script ask for."""
 
-    #: The job without arguments. Its executable is the shell that they name, and its directory the one where
-    #: the job runs, relative to where the script is submitted; None if they say nothing of it.
+    #: The job without arguments. Its executable is the shell that the directives name, and its directory the
+    #: one where the job runs, relative to the directory of the submission; None if they do not name one.
     spec: JobSpec
-    #: How many directives there are; a script that has none was not written for this batch system.
+    #: The number of directives; a script without any was not written for this batch system.
     directives: int
-    #: What the spec does not say, or says otherwise, one sentence each.
+    #: The requests that the spec does not express, or expresses differently, one sentence each.
     lost: tuple[str, ...] = ()
-    #: Whether relative paths of streams are relative to where the script is submitted, wherever it runs.
+    #: True if relative paths of streams are relative to the directory of the submission, wherever the job
+    #: runs.
     is_output_here: bool = False
 
 
 @attrs.define(slots=True, kw_only=True)
 class Draft:
-    """A spec that is filled in, option by option."""
+    """A spec that the readers fill in, option by option."""
 
-    #: Every option of the script; of one that was given several times, what was given last.
+    #: Every option of the script; if one was given several times, its last value.
     options: Mapping[str, str | None]
-    #: What options are called in messages, such as `--`.
+    #: The prefix of options in messages, such as `--`.
     dashes: str
     #: The options that a user may set past jpsi.
     custom: CustomOptions
-    #: Name and value as a script has them, from those of options.
+    #: Returns name and value as scripts spell them, from those of an option.
     spelled: Spelled
     spec: JobSpec = attrs.field(
         factory=lambda: JobSpec(resources=ResourceSpecV1(), attributes=JobAttributes())
@@ -59,16 +60,16 @@ class Draft:
         return self.spec.attributes
 
     def set_variable(self, name: str, value: str) -> None:
-        """Give the job an environment variable with just this value."""
+        """Set an environment variable of the job to exactly this value."""
         self.spec.environment = {**(self.spec.environment or {}), name: escape(value)}
 
     def keep(self, option: str, value: str | None, why_not: str | None = None) -> None:
-        """Carry an option over as it is, as a custom attribute, or say that it is lost.
+        """Keep an option unchanged as a custom attribute, or record that it is lost.
 
         Args:
             option: its name.
             value: its value, if it has one.
-            why_not: why it is nothing that a spec has a field for.
+            why_not: why no field of a spec can express it.
         """
         refusal = self.custom.refused.get(option)
         if refusal is None and self.custom.name.fullmatch(option):
@@ -78,12 +79,12 @@ class Draft:
         self.lose(option, value, why_not or refusal or "jpsi does not know the option")
 
     def lose(self, option: str, value: str | None, why: str) -> None:
-        """Say that an option is not carried over."""
+        """Record that an option is not converted."""
         name, text = self.spelled(option, value)
         said = "" if text is None else f" {text}"
         self.lost.append(f"{self.dashes}{name}{said}: {why}")
 
 
-#: Takes an option's value into a draft; ValueError says why that has no field for it. A value of an option
-#: that has none is empty.
+#: Reads an option's value into a draft; ValueError says why no field can express it. For an option without a
+#: value the text is empty.
 Reader: TypeAlias = Callable[[Draft, str], None]

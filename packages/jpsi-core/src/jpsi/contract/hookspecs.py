@@ -1,14 +1,15 @@
-"""The hooks: everything that the core ever asks of a plugin, as typed protocols.
+"""The hook specifications: every question that the core asks a plugin, as typed protocols.
 
-Hooks take values and return values; they run nothing, read no file, know no clock and never sleep, so that
-they may be called from any thread and tested with strings. An implementation is a function decorated with
-`hookimpl` that asks only for the arguments it uses, by their names here.
+Hooks take values and return values. They run no command, read no file, use no clock and never sleep, so that
+any thread may call them and a test needs only strings. An implementation is a function decorated with
+`hookimpl` that takes only the arguments it uses, by the names that they have in these protocols.
 
-The native ids that a hook is given are never none, and each is one that `canonical_id` accepts. What it
-answers about others is passed over.
+The native ids that a hook receives are never an empty collection, and each is one that `canonical_id`
+accepts. The caller ignores what a hook returns about other ids.
 
-Layers are asked from the top: what the user's and the site's overrides answer comes before the backend's
-answer, and that before the core's default. None means "ask the next layer"; `NOT_OFFERED` is an answer.
+The layers are called from the top: a result of the user's and the site's overrides takes precedence over the
+backend's, and the backend's over the core's default. A hook returns None to pass the call to the next layer;
+`NOT_OFFERED` is a result and ends the search.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from jpsi.contract.queue import Queue
 from jpsi.contract.shell import Script, ShellLine
 from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus
 
-#: The project name that pluggy knows jpsi by.
+#: The project name under which pluggy knows jpsi.
 PROJECT = "jpsi"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 #: Decorates the functions of a plugin that implement hooks.
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-#: The hooks without which an executor cannot work, unless it has `make_engine`.
+#: The hooks that an executor must implement, unless it implements `make_engine`.
 REQUIRED_BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
 REQUIRED_LAUNCHER_HOOKS = ("launch",)
 REQUIRED_OBSERVER_HOOKS = ("status_changed",)
@@ -47,435 +48,439 @@ REQUIRED_ENGINE_HOOKS = ("local_transport", "batch_engine", "process_engine", "o
 
 @attrs.frozen(slots=True, kw_only=True)
 class Arrays:
-    """How a backend runs many jobs that are submitted as one; their indices are 1, 2, 3 and so on."""
+    """The array jobs of a backend: many jobs submitted as one, with the indices 1, 2, 3 and so on."""
 
-    #: How many elements an array may have.
+    #: The largest number of elements of an array.
     largest: int
-    #: The variable that tells a running element the native id of its array, in any spelling that all elements
-    #: have in common. Several are separated by blanks: the first that is set counts.
+    #: The environment variable from which a running element reads the native id of its array, in any spelling
+    #: that all elements share. Several names are separated by blanks: the first that is set counts.
     id_variable: str
-    #: The variable that tells it its index.
+    #: The environment variable from which a running element reads its index.
     index_variable: str
-    #: The two characters between which that id has the index, for systems that tell elements their own ids
-    #: alone: with `[]`, `17[3].server` is taken for the `17[].server` that all of them have in common.
+    #: For systems that give elements only their own ids: the two characters that enclose the index in such an
+    #: id. With `[]`, `17[3].server` is an element of `17[].server`, the id that all elements share.
     id_brackets: str = ""
-    #: Whether the batch system can be told how many elements may run at a time: `SubmitContext.at_a_time`.
+    #: True if the batch system can limit how many elements run at a time: `SubmitContext.at_a_time`.
     limits: bool = False
-    #: Whether elements may have slots of several kinds; jobs that do are submitted one by one otherwise.
+    #: True if elements may have slots of several kinds; otherwise such jobs are submitted one by one.
     heterogeneous: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Capabilities:
-    """What a backend offers, and what the core must know to use it well."""
+    """The features of a backend, and the facts that the core needs to use it."""
 
-    #: The launcher for jobs of more than one process that name none.
+    #: The launcher for jobs of several processes that name none.
     default_launcher: str
-    #: The one for those that need more than one node; empty if it is the same.
+    #: The launcher for such jobs that need more than one node; empty if it is the same.
     nodes_launcher: str = ""
-    #: The variable that tells a running job its native id; empty if there is none. Several are separated by
-    #: blanks: the first that is set counts.
+    #: The environment variable with the native id of a running job; empty if there is none. Several names are
+    #: separated by blanks: the first that is set counts.
     id_variable: str = ""
-    #: The variable that tells a running job how often it was put back to run again; unset is zero. Empty if
-    #: there is none, or one that does not count: where it is the same for two runs of a job, the batch system
-    #: does not know of the first.
+    #: The environment variable that counts how often a running job was requeued; unset means zero. Empty if
+    #: there is none, or if it does not count: jpsi takes two runs with the same value as a sign that the
+    #: batch system does not know of the first.
     restart_variable: str = ""
-    #: How many native ids one query may name; None if a query always lists all of the user's jobs.
+    #: The largest number of native ids in one query; None if a query always lists all of the user's jobs.
     ids_per_query: int | None = 200
-    #: How many native ids one question to the accounting may name; None if as many as a query.
+    #: The largest number of native ids in one accounting query; None if it is the same as for a query.
     ids_per_accounting: int | None = None
-    #: Exit codes by which a job asks the system to run it again.
+    #: Exit codes by which a job asks the batch system to requeue it.
     requeue_exit_codes: frozenset[int] = frozenset()
-    #: Within how many seconds the batch system tells of every job that it has: its queue since the
-    #: submission, its accounting since the end. An id that neither has told of for so long is that of no job,
-    #: as `attach` says then. None if that is not known: then it takes the configured grace. Not needed where
-    #: `parse_status` says of an id that there is no such job, by `Observation.denied`.
+    #: The number of seconds within which the batch system shows every job that it has: in its queue after the
+    #: submission, in its accounting after the end. If neither has shown an id for that long, `attach`
+    #: concludes that no such job exists. None if this is not known: then the configured grace applies. Not
+    #: needed if `parse_status` reports unknown ids by `Observation.denied`.
     visible_within: float | None = None
-    #: How a job can wait for others; what is not among them is refused.
+    #: The kinds of dependency that the backend supports; a job with another kind is refused.
     dependencies: frozenset[DependencyKind] = frozenset()
-    #: How many jobs are submitted as one; None if that cannot be done.
+    #: The array jobs of the backend; None if it has none.
     arrays: Arrays | None = None
-    #: How many jobs one command submits that stay jobs by themselves, where there are no arrays; see the hook
-    #: `submit_several`.
+    #: The largest number of jobs that one command submits as separate jobs, where arrays are not used; see
+    #: the hook `submit_several`.
     jobs_per_submission: int = 1
-    #: Whether a job may have slots of several kinds, `HeterogeneousResources`; hooks see none otherwise.
+    #: True if a job may have slots of several kinds, `HeterogeneousResources`; otherwise hooks never receive
+    #: one.
     heterogeneous: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Site:
-    """Where hooks are asked for: what is configured, and what was found out."""
+    """The context of a hook call: the configuration, and the result of the probe."""
 
-    #: An instance of what `config_class` answered.
+    #: An instance of the class that `config_class` returned.
     config: Any
-    #: What `parse_probe` found; empty before the first probe.
+    #: The result of `parse_probe`; empty before the first probe.
     offers: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class SubmitContext:
-    """What a submission is to be sent with, besides its spec."""
+    """The facts about a submission that its spec does not hold."""
 
     site: Site
     job_id: str
-    #: What the batch system must carry for the job, so that it can be found again: up to 60 characters
-    #: of A-Z, a-z, 0-9 and `-`, unique to this attempt.
+    #: The text that the batch system must store with the job, so that the job can be found again: up to 60
+    #: characters of A-Z, a-z, 0-9 and `-`, unique to this attempt.
     tag: str
-    #: The jobs of the batch system that must have ended first, each by its native id. None of them had ended
-    #: a moment ago; those that had are not among them.
+    #: The dependencies on jobs of the same batch system, each by its native id. None of these jobs had ended
+    #: a moment ago; jobs that had are left out.
     after: tuple[Dependency, ...] = ()
-    #: How many elements it has, if it is an array, whose native id `parse_submit` then tells; None for a
-    #: single job. Never set unless the backend's `Capabilities.arrays` are.
+    #: The number of elements if the job is an array, whose native id `parse_submit` then returns; None for a
+    #: single job. Only set if the backend has `Capabilities.arrays`.
     elements: int | None = None
-    #: How many of these elements may run at a time; None is all. Never set unless `Arrays.limits` is.
+    #: The largest number of these elements that run at a time; None means all. Only set if `Arrays.limits`
+    #: is.
     at_a_time: int | None = None
 
 
 class ExecutorHooks(Protocol):
-    """What an executor plugin may implement (entry-point groups `jpsi.executors` and `jpsi.overrides`)."""
+    """The hooks of an executor plugin (entry-point groups `jpsi.executors` and `jpsi.overrides`)."""
 
     @hookspec(firstresult=True)
     def config_class(self) -> type[ExecutorConfig]:
-        """The configuration class of this executor; `BatchConfig`, or a subclass with fields of its own."""
+        """Return the configuration class of this executor: `BatchConfig`, or a subclass with more fields."""
 
     @hookspec(firstresult=True)
     def capabilities(self, site: Site) -> Capabilities:
-        """What this backend offers."""
+        """Return the features of this backend."""
 
     @hookspec(firstresult=True)
     def probe(self, site: Site) -> Command | NotOffered:
-        """The command that tells what this site's installation offers; run once per executor."""
+        """Return the command that finds out what this site's installation offers; run once per executor."""
 
     @hookspec(firstresult=True)
     def parse_probe(self, result: CommandResult, site: Site) -> Mapping[str, Any]:
-        """What `probe` found; it is `site.offers` for every later hook."""
+        """Read the output of `probe`; the result is `site.offers` for every later hook."""
 
     @hookspec
     def check_spec(self, spec: JobSpec, site: Site) -> Iterable[str]:
-        """Why `spec`, which is valid in itself, can never run here; one sentence each.
+        """Return why `spec`, which is valid in itself, can never run on this backend; one sentence each.
 
-        All layers are asked. Of jobs that are submitted together and differ only in what is none of the
-        business of `render_script`, a backend is asked about the first alone, unless there is an override of
-        this hook, which may look at all of each: then they are asked about each.
+        All layers are called. Jobs that are submitted together may differ only in fields that `render_script`
+        does not use; then a backend is called for the first job alone. If an override implements this hook,
+        which may check any field, the hook is called for each job.
         """
 
     @hookspec(firstresult=True)
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
-        """The directives for `spec`; the core adds the line that runs the job.
+        """Return the directives for `spec`; the core adds the line that runs the job.
 
-        Whatever the user may choose freely (command, arguments, environment, streams, pre_launch) is none of
-        this hook's business, nor that of `submit` and `nodes`: for jobs that differ in nothing else these are
-        asked once, and such jobs may become one array. ValueError, as `Directive.of` raises it, makes the job
-        invalid.
+        This hook must not use the fields that users choose freely (command, arguments, environment, streams,
+        pre_launch), and neither must `submit` and `nodes`: for jobs that differ in nothing else the core
+        calls these hooks once, and such jobs may become one array. ValueError, as `Directive.of` raises it,
+        makes the job invalid.
         """
 
     @hookspec(firstresult=True)
     def submit(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
-        """The command that submits `script.text`, best on its standard input.
+        """Return the command that submits `script.text`, preferably on its standard input.
 
-        Unset there what variables of the caller would override (`Command.unset`).
+        The command must unset environment variables of the caller that would override the script
+        (`Command.unset`).
         """
 
     @hookspec(firstresult=True)
     def parse_submit(self, result: CommandResult, context: SubmitContext) -> str:
-        """The native id that a submit command printed which returned 0 in time.
+        """Return the native id from the output of a submit command that returned 0 within the timeout.
 
-        Whatever else it printed. ValueError if there is no id in it: then the job is looked for by its tag.
+        The command may have printed other text as well. ValueError if the output has no id: then the engine
+        looks for the job by its tag.
         """
 
     @hookspec(firstresult=True)
     def submit_several(
         self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
     ) -> Command | NotOffered:
-        """The command that submits several jobs, each by itself, with its own script and context.
+        """Return the command that submits several separate jobs, each with its own script and context.
 
-        The batch system sees no difference between them but for their tags. Not asked unless
-        `Capabilities.jobs_per_submission` allows several. The core's own answer is NOT_OFFERED, by which jobs
-        like these are submitted one by one.
+        To the batch system the jobs differ only in their tags. Only called if
+        `Capabilities.jobs_per_submission` is more than one. The core's default is NOT_OFFERED: such jobs are
+        then submitted one by one.
         """
 
     @hookspec(firstresult=True)
     def parse_submit_several(
         self, result: CommandResult, contexts: Sequence[SubmitContext]
     ) -> Mapping[str, str]:
-        """The native ids that such a command printed which returned 0 in time, by the tags of their jobs.
+        """Return the native ids, by tag, that a submit command printed which returned 0 within the timeout.
 
-        Which is whose must not be guessed by their order, unless the batch system warrants it. Jobs that are
-        left out are looked for by their tags, and all of them if it raises ValueError.
+        The hook must not assign ids to jobs by their order, unless the batch system guarantees it. The engine
+        looks for jobs that are left out by their tags, and for all of them if this hook raises ValueError.
         """
 
     @hookspec(firstresult=True)
     def canonical_id(self, native_id: str, site: Site) -> str:
-        """The one spelling of a native id that all other hooks use, whichever it was given in.
+        """Return the one spelling of a native id that all other hooks use, whatever spelling the caller gave.
 
-        ValueError if it cannot be an id here: no other hook is ever asked about it. So a text that the
-        system's commands would take for something else, such as several jobs, does no harm. It is asked
-        often. The core's own answer is the text as it is.
+        ValueError if the text cannot be an id of this batch system: then no other hook receives it. This
+        keeps out text that the batch system's commands would read differently, for example as several jobs.
+        The hook is called often. The core's default returns the text unchanged.
         """
 
     @hookspec(firstresult=True)
     def element_ids(self, native_id: str, indices: Sequence[int], site: Site) -> Sequence[str]:
-        """The native ids that these elements of an array have, in the order of the indices.
+        """Return the native ids of these elements of an array, in the order of the indices.
 
-        By them elements are cancelled, held and released, and answers tell of them; `canonical_id` leaves
-        them as they are. The core's own answer is `17[3]` for the third element of 17.
+        Elements are cancelled, held and released by these ids, and the batch system's output is read by them;
+        `canonical_id` must leave them unchanged. The core's default is `17[3]` for the third element of 17.
         """
 
     @hookspec(firstresult=True)
     def arrays_of(self, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
-        """The native ids of the arrays of those among these jobs which are elements of one.
+        """Return, for those of these jobs that are elements of an array, the native id of the array.
 
-        `query` is asked about arrays in place of their elements, so that an array is one name, whatever its
-        size; `parse_status` gets the ids of the elements, and tells of them whether the answer lists them one
-        by one or by ranges. The core's own answer is that none is an element.
+        `query` receives arrays instead of their elements, so that an array is one name, whatever its size;
+        `parse_status` receives the ids of the elements, and reports each of them, whether the output lists
+        elements one by one or as ranges. The core's default: no job is an element.
         """
 
     @hookspec(firstresult=True)
     def classify_failure(self, result: CommandResult, site: Site) -> Failure:
-        """What it means that a submit command returned something else than 0; never asked after a time-out.
+        """Return what the failure of a submit command means for the job; never called after a timeout.
 
-        What came of `submit_several` is AMBIGUOUS if any of the jobs may have been submitted. The core's own
-        answer is AMBIGUOUS, which costs time and no job.
+        The command returned a code other than 0. A failure of `submit_several` is AMBIGUOUS if any of its
+        jobs may have been submitted. The core's default is AMBIGUOUS, which costs time but never a job.
         """
 
     @hookspec(firstresult=True)
     def find(self, tags: Sequence[str], site: Site) -> Command | NotOffered:
-        """The one command that tells which jobs of the user carry these tags."""
+        """Return the one command that finds the jobs of the user that carry these tags."""
 
     @hookspec(firstresult=True)
     def parse_find(self, result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
-        """The native ids of the tags that were found.
+        """Return the native ids of the jobs that were found, by tag.
 
-        SubmitException, as `CommandResult.checked` raises it, if the system did not answer.
+        SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer.
         """
 
     @hookspec(firstresult=True)
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
-        """The one command that asks for the states of these jobs, or of all jobs of the user for None.
+        """Return the one command that queries the states of these jobs, or of all jobs of the user for None.
 
-        For None, those that have ended may be left out.
+        For None, the output may leave out jobs that have ended.
         """
 
     @hookspec(firstresult=True)
     def parse_status(
         self, result: CommandResult, native_ids: Sequence[str] | None, site: Site
     ) -> Mapping[str, Observation]:
-        """What `query` learnt, by native id; a job that is not mentioned is left out.
+        """Return the observations in the output of `query`, by native id, for the jobs that it mentions.
 
-        The native ids are those of the jobs that are meant, elements of arrays among them, also where `query`
-        was asked for all jobs of the user.
+        The native ids are those of the jobs in question, including elements of arrays, also if `query` listed
+        all jobs of the user.
 
-        SubmitException, as `CommandResult.checked` raises it, if the system did not answer: then nothing
-        was learnt. An answer that is not whole is no answer either: raise unless what `query` asked for at
-        the beginning and at the end of the answer is there (a header, a line of its own), and each line
-        between them is understood. Text of a site's own before that beginning is passed over.
+        SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer: then the
+        engine learns nothing. A truncated output counts as no answer: raise unless the beginning and the end
+        that `query` asked for (a header, a line of its own) are there and every line between them is
+        understood. Skip text of the site before that beginning.
 
-        Each observation says whose job it is about: `Observation.tag`, and `submitted` where the system tells
-        it. An answer that says of some jobs that they are unknown is an answer: `Observation.denied` tells of
-        each that it names so. For None, each job is told of by one id, as they are counted; an array whose
-        elements are told of may be there besides.
+        Each observation says which job it is about: `Observation.tag`, and `submitted` where the batch system
+        shows it. An output that reports some jobs as unknown is an answer: return `Observation.denied` for
+        each job that it names so. For None, report each job under exactly one id, since jpsi counts them;
+        an array may be reported beside its elements.
         """
 
     @hookspec(firstresult=True)
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
-        """The one command that asks the accounting for jobs that have left the queue.
+        """Return the one command that queries the accounting for jobs that have left the queue.
 
-        As `query`, it is asked about arrays in place of their elements.
+        Like `query`, it receives arrays instead of their elements.
         """
 
     @hookspec(firstresult=True)
     def parse_finished(
         self, result: CommandResult, native_ids: Sequence[str], site: Site
     ) -> Mapping[str, Observation] | NotOffered:
-        """What `query_finished` learnt; like `parse_status`.
+        """Return the observations in the output of `query_finished`; like `parse_status`.
 
-        NOT_OFFERED is for an accounting that this user cannot read here, whenever it is asked; for one that
-        does not answer now, raise SubmitException.
+        Return NOT_OFFERED if this user can never read the accounting on this system; raise SubmitException if
+        the accounting does not answer now.
         """
 
     @hookspec(firstresult=True)
     def cancel(self, native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
-        """The command that ends these jobs, pending or running.
+        """Return the command that ends these jobs, pending or running.
 
-        `seen` is what the batch system said of those of them that it mentioned, a moment before: they carried
-        their tags then. Where the command can be told what else the jobs must be, such as their user and
-        name, tell it.
+        `seen` holds what the batch system said a moment before about those of them that it mentioned: they
+        carried their tags then. If the command has options that restrict it to jobs of a given user or name,
+        use them.
         """
 
     @hookspec(firstresult=True)
     def parse_cancel(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
-        """Why which of these jobs could not be cancelled; a job that has ended already is left out.
+        """Return, by native id, why a job could not be cancelled; a job that has ended already is left out.
 
-        The core's own answer: none if the command returned 0, else all of them for what it said.
+        The core's default: no errors if the command returned 0, otherwise the command's error for all jobs.
         """
 
     @hookspec(firstresult=True)
     def hold(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
-        """The command that keeps these pending jobs from starting."""
+        """Return the command that keeps these pending jobs from starting."""
 
     @hookspec(firstresult=True)
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
-        """Why which of these jobs could not be held; like `parse_cancel`."""
+        """Return, by native id, why a job could not be held; like `parse_cancel`."""
 
     @hookspec(firstresult=True)
     def release(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
-        """The command that lets held jobs start again."""
+        """Return the command that lets held jobs start again."""
 
     @hookspec(firstresult=True)
     def parse_release(
         self, result: CommandResult, native_ids: Sequence[str], site: Site
     ) -> Mapping[str, str]:
-        """Why which of these jobs could not be released; like `parse_cancel`."""
+        """Return, by native id, why a job could not be released; like `parse_cancel`."""
 
     @hookspec(firstresult=True)
     def nodes(self, spec: JobSpec, site: Site) -> Sequence[ShellLine]:
-        """POSIX shell that prints the name of the node of each process of the job, one on a line.
+        """Return POSIX shell that prints the node name of each process of the job, one per line.
 
-        It runs at the beginning of the job, with the environment that the batch system gives it; what it
-        prints, grouped by node and in the order of the ranks, is the file `$JPSI_NODEFILE`. If its exit code
-        is not 0, or it prints nothing, a job of several processes fails, and one of a single process runs
-        without that file. The core's own answer is the name of the machine that it runs on, for every
-        process.
+        It runs at the beginning of the job, in the environment that the batch system provides. Its output,
+        grouped by node and in the order of the ranks, becomes the file `$JPSI_NODEFILE`. If its exit code is
+        not 0, or it prints nothing, a job of several processes fails, and a job of one process runs without
+        that file. The core's default prints the name of the machine that it runs on, for every process.
         """
 
     @hookspec(firstresult=True)
     def watch(self, site: Site) -> Command | NotOffered:
-        """A command that prints lines about the user's jobs as they change, and goes on until it is ended.
+        """Return a command that prints lines about the user's jobs as they change, until it is ended.
 
-        It is to print one now and then even if there is no news, so that it is seen that nobody listens. What
-        it tells is a hint: jobs of which it has news are asked about soon, and others as always.
+        It should print a line now and then even if no job changes, so that it notices when its reader is
+        gone. Its output is a hint: the engine polls the jobs that it names soon, and all others as usual.
         """
 
     @hookspec(firstresult=True)
     def parse_event(self, line: str, site: Site) -> Sequence[str]:
-        """The native ids of the jobs that a line of `watch` has news of."""
+        """Return the native ids of the jobs that a line of `watch` reports as changed."""
 
     @hookspec(firstresult=True)
     def version(self, site: Site) -> Command | NotOffered:
-        """The command that tells the version of the batch system, best without asking its server.
+        """Return the command that prints the version of the batch system, best without asking its server.
 
-        The first line with a digit is shown to people as it is.
+        The first line with a digit is shown to users unchanged.
         """
 
     @hookspec(firstresult=True)
     def queues(self, site: Site) -> Command | NotOffered:
-        """The command that tells which queues there are, with their limits and states."""
+        """Return the command that lists the queues, with their limits and states."""
 
     @hookspec(firstresult=True)
     def parse_queues(self, result: CommandResult, site: Site) -> Sequence[Queue]:
-        """The queues that `queues` told of, in its order.
+        """Return the queues in the output of `queues`, in its order.
 
-        SubmitException, as `CommandResult.checked` raises it, if the system did not answer.
+        SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer.
         """
 
     @hookspec(firstresult=True)
     def read_script(self, text: str, site: Site) -> ForeignScript | NotOffered:
-        """What a submit script asks for that was written for this batch system, and not by jpsi.
+        """Return what a submit script asks for that was written for this batch system, and not by jpsi.
 
-        It is read as the submit command would read it, and nothing in it is run. `ScriptReader` helps. One
-        without any directive was written for another.
+        The script is read as the submit command would read it; nothing in it is run. `ScriptReader` helps. A
+        script without any directive was written for another batch system.
         """
 
     @hookspec(firstresult=True)
     def make_engine(self, setup: EngineSetup) -> Engine | None:
-        """An engine of the plugin's own, only where no command line serves; None for the core's."""
+        """Return an engine of the plugin's own if the backend has no command line; None uses the core's."""
 
 
 class LauncherHooks(Protocol):
-    """What a launcher plugin implements (entry-point group `jpsi.launchers`).
+    """The hooks of a launcher plugin (entry-point group `jpsi.launchers`).
 
-    Its lines of shell find, besides what the job's own environment holds:
+    The launcher's shell lines can use these variables, besides the job's own environment:
 
     - `$JPSI_JOB_ID`: jpsi's id of the job.
-    - `$JPSI_NODEFILE`, and `$PSIJ_NODEFILE`, which is the same: a file with the name of a node on a line for
-      each process, grouped by node, in the order of the ranks. It is there wherever there is more than one
-      process. A job of one process has it on batch systems only, and runs without it, and without the
-      variable, where it could not be written.
-    - `$_jpsi_folder`, a private directory of the job for files that the launcher makes, whose names begin
-      with that of the launcher.
-    - `$_jpsi_log`, a file there that does not exist yet. What the lines write to it, they say themselves and
-      not the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the launcher has
-      failed: so has the job, with this text as its message.
-    - `$_jpsi_stdin`, the absolute path of the file that is the job's standard input; `/dev/null` if there is
+    - `$JPSI_NODEFILE`, and `$PSIJ_NODEFILE`, which is the same: a file with one node name per line for each
+      process, grouped by node, in the order of the ranks. It always exists for more than one process. A job
+      of one process has it on batch systems only; if it could not be written, the job runs without the file
+      and without the variable.
+    - `$_jpsi_folder`: a private directory of the job for files of the launcher, whose names begin with the
+      launcher's name.
+    - `$_jpsi_log`: a file in that directory that does not exist yet. The lines write their own messages to
+      it, not those of the job. If it exists at the end, and its last line is not `_PSI_J_LAUNCHER_DONE`, the
+      launcher has failed: the job then fails with this text as its message.
+    - `$_jpsi_stdin`: the absolute path of the file that is the job's standard input; `/dev/null` if there is
       none.
 
-    These three are variables of the shell, and not of the environment. Others that begin with
-    `_jpsi_` are not for plugins.
+    The last three are shell variables and not in the environment. Plugins must not use other variables that
+    begin with `_jpsi_`.
     """
 
     @hookspec
     def check_spec(self, spec: JobSpec) -> Iterable[str]:
-        """Why this launcher can never launch `spec`; one sentence each."""
+        """Return why this launcher can never launch `spec`; one sentence each."""
 
     @hookspec(firstresult=True)
     def launch(self, spec: JobSpec) -> Sequence[ShellLine]:
-        """POSIX shell that runs every process of the job.
+        """Return POSIX shell that runs every process of the job.
 
         The job's command line is in `"$@"`. The lines run in a subshell of their own, with the job's
-        directory, environment and streams, and leave its exit code in `$?` at their end.
+        directory, environment and streams, and must leave the job's exit code in `$?`.
         """
 
     @hookspec(firstresult=True)
     def rank_variables(self) -> Sequence[str] | None:
-        """Patterns, as of fnmatch, of the variables that the launcher gives each process: `PMI_*`.
+        """Return patterns, as for fnmatch, of the variables that the launcher sets in each process: `PMI_*`.
 
-        They reach the processes of a job that inherits no environment, too. None if there are none.
+        These variables also reach the processes of a job that inherits no environment. None if there are
+        none.
         """
 
     @hookspec(firstresult=True)
     def sources_scripts(self) -> bool | None:
-        """Whether the lines source pre_launch and post_launch themselves, and open the streams of the job.
+        """Return True if the lines source pre_launch and post_launch themselves, and open the job's streams.
 
-        Nobody else does it then. The lines find in `$_jpsi_pre_launch`, `$_jpsi_post_launch` (empty if there
-        is none), `$_jpsi_stdin` (`/dev/null` if there is none), `$_jpsi_stdout` and `$_jpsi_stderr` what is
-        to be sourced and opened, as absolute paths.
+        The job's runner then does neither. The lines find the files to source and to open, as absolute paths,
+        in `$_jpsi_pre_launch`, `$_jpsi_post_launch` (empty if there is none), `$_jpsi_stdin` (`/dev/null` if
+        there is none), `$_jpsi_stdout` and `$_jpsi_stderr`.
         """
 
     @hookspec(firstresult=True)
     def heterogeneous(self) -> bool | None:
-        """Whether it launches jobs whose slots are of several kinds: `HeterogeneousResources`.
+        """Return True if it launches jobs whose slots are of several kinds: `HeterogeneousResources`.
 
         A process starts in each slot, numbered through all components in their order. A launcher that does
-        not say so is never asked about such a job.
+        not return True never receives such a job.
         """
 
 
 class ObserverHooks(Protocol):
-    """What an observer implements (entry-point group `jpsi.observers`); overrides may implement it too."""
+    """The hooks of an observer (entry-point group `jpsi.observers`); overrides may implement them, too."""
 
     @hookspec
     def status_changed(
         self, executor: str, job_id: str, native_id: str | None, spec: JobSpec | None, status: JobStatus
     ) -> None:
-        """A job has got a new status.
+        """Receive a new status of a job.
 
         Called for every status of every job of the executor, in order, one call at a time, on a thread of
-        jpsi's own; what it raises is logged and costs no job anything. The spec is not to be changed; it is
-        None for a job that was attached to.
+        jpsi; an exception is logged and affects no job. The hook must not change the spec, which is None for
+        an attached job.
         """
 
 
 class TransportHooks(Protocol):
-    """What a transport plugin implements (entry-point group `jpsi.transports`, named by the URL's scheme)."""
+    """The hook of a transport plugin (entry-point group `jpsi.transports`, named by the URL's scheme)."""
 
     @hookspec(firstresult=True)
     def open_transport(self, url: str, config: ExecutorConfig, here: Transport) -> Transport:
-        """A transport to where `url` points; it may connect later, when the first command is run.
+        """Return a transport to the host that `url` names; it may connect later, with the first command.
 
-        `here` runs commands on this machine, such as the client program of another.
+        `here` runs commands on this machine, such as a client program that connects to the remote host.
         """
 
 
 class EngineHooks(Protocol):
-    """The hooks of what carries out jobs (entry-point group `jpsi.engines`, name `batch`)."""
+    """The hooks of the distribution that runs jobs (entry-point group `jpsi.engines`, name `batch`)."""
 
     @hookspec(firstresult=True)
     def local_transport(self) -> Transport:
-        """Return what runs commands on this machine."""
+        """Return the transport that runs commands on this machine."""
 
     @hookspec(firstresult=True)
     def batch_engine(self, setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
-        """Return the engine of an executor whose backend works by command lines."""
+        """Return the engine for an executor whose backend has a command line."""
 
     @hookspec(firstresult=True)
     def process_engine(self, setup: EngineSetup) -> Engine:

@@ -1,4 +1,4 @@
-"""The files of the machine on which jobs run: moved there and back, and looked into while they grow."""
+"""The files of the machine on which jobs run: transfer in both directions, and reads of growing files."""
 
 from __future__ import annotations
 
@@ -8,46 +8,47 @@ from typing import Literal, Protocol
 
 import attrs
 
-#: Told how many bytes of how many have arrived.
+#: Called with the number of bytes that have arrived, and the total.
 Progress = Callable[[int, int], None]
 
 
 @attrs.frozen(slots=True)
 class OutputPart:
-    """A part of what is in a file."""
+    """A part of a file's content."""
 
     data: bytes
-    #: Where in the file it begins: 0 if the file is shorter than was asked for, as when a job runs again.
+    #: The position in the file at which it begins: 0 if the file is shorter than the requested offset, as
+    #: when a job runs again.
     offset: int
-    #: How long the file was then.
+    #: The length of the file at that time.
     size: int
 
     @property
     def end(self) -> int:
-        """Where in the file what comes next begins."""
+        """The position in the file at which the next part begins."""
         return self.offset + len(self.data)
 
 
 class JobFiles(Protocol):
-    """Files where jobs run. Any thread may call its methods.
+    """The files of the machine where jobs run. Any thread may call its methods.
 
-    Paths over there are absolute, or begin with `~/`, which is the home directory there.
-    A tree arrives with its permission bits, its links as they are, and directories that are empty. A
-    directory that is there already keeps what is in it. Each file appears whole, under its name, or not at
-    all: what came of it is beside it until then. Whoever tries again after a break goes on from there.
+    Paths on that machine are absolute, or begin with `~/`, which is the home directory on that machine. A
+    tree is transferred with its permission bits, its links unchanged, and its empty directories. A directory
+    that exists at the target keeps its content. Each file appears whole, under its name, or not at all: a
+    partial file is kept beside it. A new attempt after a broken connection resumes from there.
     """
 
     @property
     def are_here(self) -> bool:
-        """Whether they are files of this machine."""
+        """True if they are files of this machine."""
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
-        """Put a file or a tree of this machine there.
+        """Copy a file or a tree of this machine to that machine.
 
         Args:
-            source: what to put; a link is followed.
-            target: the name that it gets there, and not the directory that it gets into.
-            progress: told as bytes arrive.
+            source: the file or directory; a link is followed.
+            target: its new name on that machine, and not the directory that receives it.
+            progress: called as bytes arrive.
 
         Raises:
             TransferError: a file is in the way, cannot be read, or cannot be written.
@@ -55,26 +56,26 @@ class JobFiles(Protocol):
         """
 
     def get(self, source: str, target: str, progress: Progress | None = None) -> None:
-        """Get a file or a tree from there; as `put` in the other direction."""
+        """Copy a file or a tree from that machine; as `put`, in the other direction."""
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
-        """What is in a file from an offset on, at most so much; None if there is no such file.
+        """Return at most `most` bytes of a file from an offset on; None if there is no such file.
 
         Args:
-            path: the file. One that is neither a file nor a directory counts as empty.
-            offset: where to begin; a negative one is counted from the end. If the file is shorter than that,
-                what is told begins at its beginning.
-            most: how much to tell.
+            path: the file. A path that is neither a file nor a directory counts as empty.
+            offset: the position of the first byte; a negative one is counted from the end. If the file is
+                shorter than that, the part begins at the beginning of the file.
+            most: the largest number of bytes to return.
 
         Raises:
-            TransferError: it cannot be read.
+            TransferError: the file cannot be read.
             TransportError: the connection broke.
         """
 
 
 @attrs.frozen(slots=True)
 class Streams:
-    """Where the output of a job goes, as absolute paths on the machine where it runs."""
+    """The files for a job's output, as absolute paths on the machine where it runs."""
 
     stdout: Path
     stderr: Path
@@ -83,7 +84,7 @@ class Streams:
 #: The streams that a job writes to.
 Stream = Literal["stdout", "stderr"]
 
-# How much is told at once, unless one asks for more.
+# The default number of bytes of one read.
 _MOST = 1 << 20
 
 
@@ -92,31 +93,31 @@ class Output:
     """One stream of a job: a file that grows. Any thread may read it."""
 
     _files: JobFiles
-    #: Where it is on the machine where the job runs.
+    #: Its path on the machine where the job runs.
     path: Path
 
     @classmethod
     def of(cls, files: JobFiles, streams: Streams, stream: Stream) -> Output:
-        """One of the streams of a job, among the files of the machine where it runs."""
+        """Return one output stream of a job, among the files of the machine where it runs."""
         return cls(files, getattr(streams, stream))
 
     @property
     def is_here(self) -> bool:
-        """Whether it is a file of this machine; otherwise each look at it takes a while."""
+        """True if it is a file of this machine; otherwise each read takes a while."""
         return self._files.are_here
 
     def read(self, offset: int = 0, most: int = _MOST) -> OutputPart | None:
-        """What is in it from an offset on; None if there is no such file, or not yet.
+        """Return its content from an offset on; None if there is no such file, or not yet.
 
-        To follow a job, ask again from the `end` of what came. A job that runs again begins its output anew:
-        what comes then has the `offset` 0.
+        To follow a job, read again from the `end` of the last part. A job that runs again starts its output
+        anew: the next part then has the `offset` 0.
 
         Args:
-            offset: where to begin; a negative one is counted from the end. If the file is shorter than that,
-                what is told begins at its beginning.
-            most: how many bytes to tell at most.
+            offset: the position of the first byte; a negative one is counted from the end. If the file is
+                shorter than that, the part begins at the beginning of the file.
+            most: the largest number of bytes to return.
 
         Raises:
-            SubmitException: it cannot be read; if `transient` is true, not now.
+            SubmitException: the file cannot be read; if `transient` is true, a later read may succeed.
         """
         return self._files.read(str(self.path), offset, most)

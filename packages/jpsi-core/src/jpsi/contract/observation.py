@@ -1,4 +1,4 @@
-"""What a batch system was seen to say: about a job, and about a submission that it refused."""
+"""The reports of a batch system: about a job, and about a submission that it refused."""
 
 from __future__ import annotations
 
@@ -14,88 +14,89 @@ from jpsi.model import JobState, Reason
 
 @attrs.frozen(slots=True, kw_only=True)
 class Observation:
-    """What a batch system said about one job in one answer; it may be old, partial or strange.
+    """The batch system's report about one job in one answer; it may be old, partial or about another job.
 
-    Observations are made without a clock: whoever asked knows when. A native id alone proves nothing: a
-    controller that crashes gives it to somebody else's job, so that an answer says whose job it is about.
+    Observations are made without a clock: the caller knows the time of the query. A native id alone proves
+    nothing: a controller that crashes may give it to another user's job, so an observation says which job it
+    is about.
     """
 
-    #: The state that the system's word means; None for a word that nobody knows, which changes nothing.
+    #: The state that the batch system's word means; None for an unknown word, which changes nothing.
     state: JobState | None
-    #: The system's own word for the state.
+    #: The batch system's own word for the state.
     word: str
-    #: The tag that the job carries (`SubmitContext.tag`), as `carried_tag` reads it; empty if the answer says
-    #: that it carries none, so that it is no job of jpsi's; None where the answer cannot tell.
+    #: The tag that the job carries (`SubmitContext.tag`), as `carried_tag` reads it; empty if the answer
+    #: shows that it carries none, so that jpsi did not submit it; None if the answer cannot show it.
     tag: str | None = None
-    #: When the batch system took the job, timezone-aware, by its own clock. Where an answer has no tag, it
-    #: tells a job from a later one of the same native id.
+    #: The time when the batch system accepted the job, timezone-aware, by its own clock. If an answer has no
+    #: tag, it tells a job from a later one with the same native id.
     submitted: datetime | None = None
-    #: False if the system says in so many words that it has no job of this native id.
+    #: False if the batch system states that it has no job with this native id.
     exists: bool = True
-    #: Why the job ended as it did, where the system says more than an exit code does.
+    #: Why the job ended as it did, if the system says more than an exit code does.
     reason: Reason | None = None
     #: A sentence for an end user, such as why the job is pending.
     message: str | None = None
-    #: The exit code of the job's script; 128 + n after signal n. None where the system does not say.
+    #: The exit code of the job's script; 128 + n after signal n. None if the system does not say.
     exit_code: int | None = None
-    #: Whether the job has run at all; None where the system does not say.
+    #: True if the job has run at all; None if the system does not say.
     ran: bool | None = None
-    #: When the state was entered, timezone-aware, if the system says so.
+    #: The time when the state was entered, timezone-aware, if the system says so.
     time: datetime | None = None
-    #: How often the system has put the job back to run again.
+    #: The number of times that the system has requeued the job.
     restarts: int | None = None
     #: The nodes that the job runs on.
     nodes: tuple[str, ...] = ()
-    #: How many jobs are before it in the queue.
+    #: The number of jobs before it in the queue.
     position: int | None = None
-    #: When the system expects to start it.
+    #: The time at which the system expects to start it.
     start_estimate: datetime | None = None
-    #: Whatever else is known, by dotted names that begin with the system's (`slurm.reason`).
+    #: All other facts, by dotted names that begin with the system's (`slurm.reason`).
     details: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
     def final(self) -> bool:
-        """Whether it says that the job has ended."""
+        """True if the observation says that the job has ended."""
         return self.state is not None and self.state.final
 
     @classmethod
     def denied(cls, word: str) -> Observation:
-        """The batch system says that it has no job of this native id.
+        """Return the observation that the batch system has no job with this native id.
 
         Args:
-            word: its own words for it, such as `Invalid job id specified`.
+            word: the batch system's own words for it, such as `Invalid job id specified`.
         """
         return cls(state=None, word=word, exists=False)
 
 
 class Meaning(NamedTuple):
-    """What a batch system's word says: a line of a backend's table of words."""
+    """The meaning of a batch system's word: a line of a backend's table of words."""
 
     state: JobState
     reason: Reason | None = None
-    #: A sentence for an end user, where the state alone does not say it.
+    #: A sentence for an end user, if the state alone does not say it.
     message: str | None = None
 
 
 class FailureKind(enum.Enum):
-    """What a failed submit command means for the job."""
+    """The meaning of a failed submit command for the job."""
 
-    #: The system has refused the job, and will whenever it is asked.
+    #: The system has refused the job, and every retry will fail as well.
     INVALID_JOB = "invalid_job"
-    #: Nothing was submitted; the same request may succeed later.
+    #: Nothing was submitted; a retry may succeed.
     TRANSIENT = "transient"
-    #: Nothing was submitted, and somebody must mend something first.
+    #: Nothing was submitted, and a retry fails until a person has fixed the cause.
     PERMANENT = "permanent"
-    #: The system may have the job or not: it is looked for before anything else happens.
+    #: The system may have the job or not: the engine looks for it before it does anything else.
     AMBIGUOUS = "ambiguous"
 
 
 @attrs.frozen(slots=True)
 class Failure:
-    """Why a submit command failed."""
+    """The reason why a submit command failed."""
 
     kind: FailureKind
-    #: A sentence for an end user, with the system's own words.
+    #: A sentence for an end user, with the batch system's own words.
     message: str
 
 
@@ -108,7 +109,7 @@ class NotOffered(enum.Enum):
         return self.name
 
 
-#: What a hook returns for something that the backend does not offer (None asks the next layer instead).
+#: The value that a hook returns if the backend does not offer the feature (None passes the call on instead).
 NOT_OFFERED = NotOffered.NOT_OFFERED
 
 
@@ -119,5 +120,5 @@ class ShownJob:
     native_id: str
     #: The batch system's own word for its state.
     word: str
-    #: The command that ends it, for a shell; None if it takes more than a command.
+    #: The shell command that ends it; None if one command is not enough.
     cancel_command: str | None = None

@@ -1,4 +1,4 @@
-"""The options of a submit command: what they are set to, and what users may set past jpsi."""
+"""The options of a submit command: their settings, and those that users may set past jpsi."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import attrs
 from jpsi.contract.spec_values import attributes, dependencies
 from jpsi.model import JobSpec, one_line
 
-#: What an option is set to: a text or a number; True if it has no value; None or False if it is left out; and
-#: several of these where it is given several times. A custom attribute says it in the same way.
+#: The setting of an option: a text or a number; True if it has no value; None or False if it is left out; and
+#: a tuple of these if it is given several times. Custom attributes use the same form.
 Setting: TypeAlias = str | float | bool | tuple[str | float | bool | None, ...] | None
 #: Options by their names, without dashes.
 Options: TypeAlias = Mapping[str, Setting]
 
 
 def given(options: Options) -> Iterator[tuple[str, str | None]]:
-    """The options that are not left out, each with its value, or None if it has none.
+    """Yield the options that are not left out, each with its value, or None if it has none.
 
     >>> list(given({"n": 2, "x": True, "q": None, "l": ("a=1", "b=2")}))
     [('n', '2'), ('x', None), ('l', 'a=1'), ('l', 'b=2')]
@@ -31,7 +31,7 @@ def given(options: Options) -> Iterator[tuple[str, str | None]]:
 
 
 def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:  # Any: whatever users wrote
-    """The custom attributes `<system>.<option>` of a spec, by option; the case of the system is ignored.
+    """Return the custom attributes `<system>.<option>` of a spec, by option; the system's case is ignored.
 
     >>> from jpsi.model.spec import JobAttributes
     >>> custom_options(JobSpec(attributes=JobAttributes(custom_attributes={"PBS.q": 1, "x.q": 2})), "pbs")
@@ -47,31 +47,31 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class CustomOptions:
-    """Which options users may set past jpsi, by custom attributes `<system>.<option>`."""
+    """The options that users may set past jpsi, by custom attributes `<system>.<option>`."""
 
-    #: How the attributes begin; the case does not matter.
+    #: The prefixes of the attributes; case does not matter.
     systems: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
-    #: What the whole name of an option looks like.
+    #: The pattern that the whole name of an option matches.
     name: re.Pattern[str] = attrs.field(converter=_compiled)
-    #: A good one.
+    #: A valid option name, for messages.
     example: str
-    #: Those that would break what jpsi promises, with what to do instead.
+    #: Options that would break what jpsi guarantees, each with what to do instead.
     refused: Mapping[str, str]
-    #: What an option contradicts, of those that jpsi sets itself.
+    #: For an option, the options of jpsi that it contradicts.
     excludes: Mapping[str, Collection[str]] = attrs.field(factory=dict)
-    #: Those whose value is put before what jpsi says, with a blank, and does not replace it.
+    #: Options whose value is put before jpsi's own, with a blank, and does not replace it.
     joined: Collection[str] = ()
-    #: Those that can be given several times, so that a value is one more.
+    #: Options that can be given several times, so that a user's value is added.
     repeated: Collection[str] = ()
-    #: Those that are no options of the command: the backend takes their values from `of`.
+    #: Names that are no options of the command: the backend takes their values from `of`.
     indirect: Collection[str] = ()
-    #: The option that tells of the jobs that a job waits for.
+    #: The option that sets the dependencies of a job.
     dependency: str | None = None
-    #: Those that jpsi sets, where the command takes the beginning of a name for the whole; else None.
+    #: The options that jpsi sets, if the command accepts the beginning of a name for the whole; else None.
     abbreviated: Collection[str] | None = None
 
     def of(self, spec: JobSpec) -> dict[str, Any]:  # as above
-        """The custom attributes of a spec for this system, by option."""
+        """Return the custom attributes of a spec for this system, by option."""
         return {option: value for _, option, value in self._given(spec)}
 
     def _given(self, spec: JobSpec) -> Iterator[tuple[str, str, Any]]:  # as above
@@ -80,7 +80,7 @@ class CustomOptions:
                 yield system, option, value
 
     def merged(self, options: Options, spec: JobSpec) -> Options:
-        """The options of jpsi with what a sound spec adds, replaces and takes away."""
+        """Return jpsi's options with what a valid spec adds, replaces and removes."""
         merged = dict(options)
         for name, value in self.of(spec).items():
             if name in self.indirect:
@@ -91,7 +91,7 @@ class CustomOptions:
             elif name in self.repeated:
                 merged[name] = (*(own if isinstance(own, tuple) else (own,)), value)
             else:
-                # at the end, where the user's come
+                # removed and added again, so that the user's options come last
                 merged.pop(name, None)
                 if value is not None and value is not False:
                     for other in self.excludes.get(name, ()):
@@ -100,7 +100,7 @@ class CustomOptions:
         return merged
 
     def problems(self, spec: JobSpec) -> Iterator[str]:
-        """What is wrong with the custom attributes of a valid spec, one sentence each."""
+        """Yield the problems of the custom attributes of a valid spec, one sentence each."""
         first: dict[str, str] = {}
         for system, option, value in self._given(spec):
             where = f"custom attribute {one_line(f'{system}.{option}')}"
@@ -124,7 +124,7 @@ class CustomOptions:
             yield f"may count as {whole}; write {system}.{whole}"
 
     def _whole(self, option: str) -> str | None:
-        """An option that `option` may be taken for, since that is how it begins."""
+        """Return an option that the command may take `option` for, as an abbreviation, or None."""
         if self.abbreviated is None or option in self.abbreviated:
             return None
         every: Iterable[str] = [*self.refused, *sorted(self.abbreviated)]

@@ -1,15 +1,15 @@
-"""Decides which files and directories are safe: those that nobody but root and the user can change.
+"""Decides which files and directories are safe: only root and the user can change them.
 
-The rule, which holds for every directory and every symbolic link on the way to a path, and for what is there:
+The rule holds for every directory and every symbolic link on the way to a path, and for the file at its end:
 
-- It belongs to the user or to root. That goes for a link as well: its owner decides where it leads.
-- Others cannot write to it: not all users, not its group unless that is the user's private one, and nobody by
-  an access control list.
-- A directory on the way may be writable by others if it is sticky, as /tmp is: nobody can rename or remove
-  there what belongs to somebody else, and what belongs to others is refused by the first rule.
+- It belongs to the user or to root. This applies to a link as well: its owner decides where it leads.
+- Others cannot write to it: neither all users, nor its group unless that is the user's private one, nor any
+  user or group in an access control list.
+- A directory on the way may be writable by others if it is sticky, as /tmp is: other users cannot rename or
+  remove the user's entries in it, and the first rule refuses entries that belong to others.
 
-The way is looked at from its beginning on. So nobody can change a step after it was looked at: that would
-take a right that was just seen to be missing.
+The check starts at the root of the path. So no other user can change a step after it was checked: that would
+take a permission that was just found to be missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-#: As many links as Linux follows.
+#: The largest number of links that Linux follows.
 _LINKS = 40
 _ACL = "system.posix_acl_access"
 # <linux/posix_acl_xattr.h>: a version, then entries of a tag, permissions and an id
@@ -34,21 +34,21 @@ _ACL_WRITE = 0x02
 
 @attrs.frozen(slots=True)
 class Step:
-    """A directory, link or file on the way to a path, or what is there."""
+    """A directory, link or file on the way to a path, or at its end."""
 
     path: str
-    #: What lstat(2) says of it.
+    #: The result of lstat(2).
     status: os.stat_result
-    #: Its access control list as Linux keeps it; None if there is none, or it cannot be seen.
+    #: Its access control list in Linux's format; None if there is none, or it cannot be read.
     acl: bytes | None = None
 
 
 def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None:
-    """Return why what stands at `path` is not safe; None if it is, or if nothing is there.
+    """Return why the file or directory at `path` is not safe; None if it is, or if it does not exist.
 
     Args:
-        path: every directory and link that leads there counts, too, as far as they exist.
-        is_way: whether `path` is a directory in which something will be made: it may be sticky then.
+        path: the path; every directory and link that leads to it is checked too, as far as they exist.
+        is_way: True if `path` is a directory in which something will be made: it may be sticky then.
     """
     steps = list(walk(path))
     last = None if is_way or not steps else steps[-1]
@@ -57,14 +57,14 @@ def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None
 
 
 def refusal_within(path: str | os.PathLike[str]) -> str | None:
-    """Return why something inside the directory `path`, or that file, is not safe, the way there left out."""
+    """Return why the file `path`, or anything in the directory `path`, is not safe, ignoring its parents."""
     for parent, directories, files in os.walk(path):
         for name in (".", *directories, *files):
-            at = os.path.normpath(os.path.join(parent, name))  # noqa: PTH118  os.walk speaks text
+            at = os.path.normpath(os.path.join(parent, name))  # noqa: PTH118  os.walk yields text
             try:
                 status = look(at)
             except FileNotFoundError:
-                continue  # what vanished meanwhile, such as the draft of a .pyc, is not loaded
+                continue  # a file that vanished meanwhile, such as a temporary .pyc, is not loaded
             step = Step(at, status, _acl(at, status))
             if found := refusal(at) if stat.S_ISLNK(status.st_mode) else _judged(step):
                 return found
@@ -81,10 +81,12 @@ def problem(
     """Return why a step with these properties is not safe: a pure function.
 
     Args:
-        step: what was seen of it.
-        user: who would rely on it.
-        is_private: tells of a group id whether nobody but the owner (the second argument) is a member.
-        is_way: whether it only leads to what is relied on: then it may be writable by all if it is sticky.
+        step: the step and its properties.
+        user: the id of the user who would rely on it.
+        is_private: returns True if a group (first argument) has no members besides the owner (second
+            argument).
+        is_way: True if the step only leads to the file in question: it may be writable by all if it is
+            sticky.
     """
     path, status = step.path, step.status
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
@@ -96,7 +98,7 @@ def problem(
     if status.st_mode & stat.S_IWOTH:
         return f"{path} can be written by others ({owned}); change that: chmod go-w {path}"
     if not status.st_mode & stat.S_IWGRP:
-        # where there is an access control list, these bits are its mask, and nobody in it can write
+        # with an access control list these bits are its mask: no user or group in it can write
         return None
     if step.acl is None:
         by_group = [] if is_private(status.st_gid, status.st_uid) else [f"group {status.st_gid}"]
@@ -108,7 +110,7 @@ def problem(
 
 
 def _writers(step: Step, user: int, is_private: Callable[[int, int], bool]) -> Iterator[str]:
-    """Yield whom an access control list lets write, besides the owner, root and the user."""
+    """Yield the users and groups, other than owner, root and the user, whom an access list lets write."""
     entries = read_acl(step.acl or b"")
     if entries is None:
         yield "an access control list of an unknown form"
@@ -137,22 +139,22 @@ def read_acl(acl: bytes) -> list[tuple[int, int, int]] | None:
 
 
 def file_identity(status: os.stat_result) -> tuple[int, ...]:
-    """Return what tells that the same file has the same owner and mode as before."""
+    """Return values that stay equal while the same file keeps its owner and mode."""
     return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
 
 
 def look(path: str) -> os.stat_result:
-    """Return what lstat(2) says of a path; all that is decided here goes by it."""
+    """Return the result of lstat(2) for a path; every decision of this module rests on it."""
     return os.lstat(path)
 
 
 def walk(path: str | os.PathLike[str]) -> Iterator[Step]:
-    """Yield what leads to a path, links with all that they lead over, and at last what is there.
+    """Yield the steps to a path, including all steps that its links lead over, and at last its end.
 
-    It ends early where nothing is there, or nothing can be seen.
+    The iteration ends early where a step does not exist or cannot be read.
     """
     text = os.fspath(path)
-    # not os.path.abspath: the `..` after a link leads from where the link does
+    # not os.path.abspath: a `..` after a link starts at the link's target
     left = (text if text.startswith("/") else f"{os.getcwd()}/{text}").split("/")[::-1]  # noqa: PTH109
     at, links = "/", 0
     yield Step(at, look(at))

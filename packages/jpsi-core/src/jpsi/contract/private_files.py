@@ -1,4 +1,4 @@
-"""Makes directories and files that are the user's alone: 0700 and 0600, whatever the umask is."""
+"""Makes directories and files that only the user can access: modes 0700 and 0600, whatever the umask is."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _DEFAULT_ACL = "system.posix_acl_default"
 
 
 def make_private_directory(path: str | os.PathLike[str], what: str = "the directory") -> None:
-    """Make a directory for the user alone, and what is missing on the way, or see that it is safe to use.
+    """Make a directory and its missing parents for the user alone, or check that an existing one is safe.
 
     Args:
-        path: where it is.
-        what: what a message calls it, such as "the work directory".
+        path: the directory.
+        what: its name in messages, such as "the work directory".
 
     Raises:
-        ConfigError: others can change what leads there, or it is not the user's.
+        ConfigError: other users can change it or its parents, or it is not the user's.
         OSError: it cannot be made.
     """
     text = os.fspath(path)
-    # before anything is made, as what is made there would be others' to move
+    # before anything is made: other users could move what is made in an unsafe directory
     check_way(text, what)
-    # who comes first with one of them may have made a link
+    # another process that makes one of them first may have made a link
     make_directories(text, lambda taken: check_way(taken, what))
     check_private_directory(text, what)
 
 
 def check_way(path: str | os.PathLike[str], what: str = "the directory") -> None:
-    """Raise if others can change what leads to a directory, as far as it exists; it need not exist.
+    """Raise if other users can change the path to a directory, as far as it exists; it need not exist.
 
     Raises:
-        ConfigError: they can.
+        ConfigError: other users can change it.
     """
     found = ownership.refusal(path, is_way=True)
     if found is not None:
@@ -50,11 +50,11 @@ def check_way(path: str | os.PathLike[str], what: str = "the directory") -> None
 
 
 def check_private_directory(path: str | os.PathLike[str], what: str = "the directory") -> None:
-    """Raise if a directory is not the user's, or if others can change it or what leads there.
+    """Raise if a directory is not the user's, or if other users can change it or the path to it.
 
     Raises:
         ConfigError: it is not safe to use.
-        OSError: it is not there, or is no directory.
+        OSError: it does not exist, or is no directory.
     """
     text = os.fspath(path)
     status = os.stat(text)  # noqa: PTH116  text
@@ -66,11 +66,11 @@ def check_private_directory(path: str | os.PathLike[str], what: str = "the direc
 
 
 def check_directory_here(path: str, what: str = "the directory") -> os.stat_result:
-    """Raise unless a directory in one that is safe is the user's, no link, and writable by nobody else.
+    """Raise unless a directory inside a safe one is the user's, no link, and writable by the user alone.
 
     Raises:
         ConfigError: it is not safe to use.
-        OSError: it is not there.
+        OSError: it does not exist.
     """
     status = ownership.look(path)
     found = _not_ours(path, status)
@@ -96,11 +96,11 @@ def _unsafe(path: str, what: str, why: str) -> ConfigError:
 
 
 def make_directories(path: str, check: Callable[[str], None] = lambda _: None) -> None:
-    """Make a directory, and what is missing on the way, for the user alone; what is there stays as it is.
+    """Make a directory and its missing parents for the user alone; existing ones stay as they are.
 
     Args:
-        path: where it is.
-        check: raises if it is not to be gone on from a directory that somebody else made meanwhile.
+        path: the directory.
+        check: called for a directory that another process made meanwhile; raises if it must not be used.
 
     Raises:
         OSError: it cannot be made.
@@ -123,20 +123,20 @@ def make_directory(path: str) -> None:
     """Make one directory for the user alone.
 
     Raises:
-        OSError: it cannot be made, or is there.
+        OSError: it cannot be made, or exists already.
     """
-    os.mkdir(path, PRIVATE_DIRECTORY)  # noqa: PTH102  on the way of every submission
+    os.mkdir(path, PRIVATE_DIRECTORY)  # noqa: PTH102  every submission calls this
     status = os.lstat(path)
     is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     if is_ours and status.st_mode & _PERMISSIONS != PRIVATE_DIRECTORY:
-        # the umask took rights from the user, too
+        # the umask removed permissions of the user, too
         os.chmod(path, stat.S_IMODE(status.st_mode) & ~_PERMISSIONS | PRIVATE_DIRECTORY)  # noqa: PTH101
 
 
 def shed_default_acl(path: str) -> None:
-    """Have nothing that is made in a directory get an access control list from it; never raises.
+    """Remove a directory's default access control list, which new entries would inherit; never raises.
 
-    Where there is one the umask means nothing.
+    With such a list the umask has no effect.
     """
     if hasattr(os, "removexattr"):
         with contextlib.suppress(OSError):
@@ -146,13 +146,13 @@ def shed_default_acl(path: str) -> None:
 def open_private(path: str | os.PathLike[str], flags: int, *, dir_fd: int | None = None) -> int:
     """Open a regular file of the user's, following no link in its last step, and return the descriptor.
 
-    With `os.O_CREAT` it is made for the user alone.
+    With `os.O_CREAT` the file is made for the user alone.
 
     Raises:
-        PermissionError: it is no regular file, or belongs to somebody else.
+        PermissionError: it is no regular file, or belongs to another user.
         OSError: it cannot be opened; ELOOP if it is a link.
     """
-    # a pipe that somebody has put there would have this wait
+    # without O_NONBLOCK, a pipe that another user has put there would block
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     fd = os.open(path, flags & ~os.O_TRUNC, PRIVATE_FILE, dir_fd=dir_fd)
     try:
@@ -174,5 +174,5 @@ def _checked(status: os.stat_result, path: str | os.PathLike[str]) -> os.stat_re
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Open a file for `open`, as `open_private` does."""
+    """Open a file as `open_private` does; for the `opener` argument of `open`."""
     return open_private(path, flags)

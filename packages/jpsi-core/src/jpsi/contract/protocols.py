@@ -1,4 +1,4 @@
-"""The seams of the house: what carries out the jobs of an executor, and what it is given to do so."""
+"""The protocols of engines and transports, and the values that the executor passes to them."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.job_files import Streams
 from jpsi.contract.observation import Observation
-from jpsi.contract.remote_directories import FarDirectories
+from jpsi.contract.remote_directories import RemoteDirectories
 from jpsi.contract.shell import ShellLine
 from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Submission:
-    """One job on its way to the engine: valid, and nobody else's to change."""
+    """One job on its way to the engine: its spec is valid and no other code changes it."""
 
     job_id: str
-    #: Counts the attempts to submit this job, from 1.
+    #: The number of this attempt to submit the job, from 1.
     attempt: int
     spec: JobSpec
-    #: What the launcher answered; empty for a job of one process where no launcher is installed for it.
+    #: The shell lines of the launcher; empty for a job of one process for which no launcher is installed.
     launch: Sequence[ShellLine]
-    #: Patterns of the variables that the launcher gives each process.
+    #: Patterns of the environment variables that the launcher sets in each process.
     rank_variables: Sequence[str] = ()
-    #: Whether the launcher's lines source pre_launch and post_launch and open the streams.
+    #: True if the launcher's lines source pre_launch and post_launch and open the streams.
     sources_scripts: bool = False
-    #: What prints the name of the node of each process.
+    #: Shell that prints the node name of each process.
     nodes: Sequence[ShellLine] = ()
-    #: The spec as plain values; None where nobody has needed them yet.
+    #: The spec as plain values; None if they were not needed yet.
     plain: Mapping[str, Any] | None = None
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Recovered:
-    """A job that was found on disk and is not final."""
+    """A job that the engine found on disk."""
 
     job_id: str
-    #: The last attempt that was made.
+    #: The number of the last attempt.
     attempt: int
     spec: JobSpec
     #: None if the job never reached the backend; it can be submitted again.
     native_id: str | None
-    #: When it was submitted.
+    #: The time of its submission.
     time: datetime
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Preview:
-    """What a submission would come to; nothing of it is on disk, and nothing was sent."""
+    """The result that a submission would have; nothing of it is on disk, and nothing was sent."""
 
-    #: The words of the command that would submit the job, or start it.
+    #: The words of the command that would submit or start the job.
     command: Sequence[str]
-    #: What the batch system would be given to read; None where there is none.
+    #: The text that the batch system would read; None if there is none.
     script: str | None
-    #: The shell script that carries the job out.
+    #: The shell script that runs the job.
     run: str
-    #: Where that would be.
+    #: The path that this shell script would have.
     path: Path
 
 
 class InterruptedSubmission(BaseException):
-    """A job was submitted, and whoever submitted it was interrupted, as by Ctrl-C.
+    """A job was submitted, but its caller was interrupted, as by Ctrl-C.
 
     Args:
-        native_id: that of the job.
-        interrupt: what is to be raised once the job is bound.
+        native_id: the native id of the job.
+        interrupt: the exception to raise once the job is bound.
     """
 
     def __init__(self, native_id: str, interrupt: BaseException) -> None:
@@ -81,42 +81,41 @@ class InterruptedSubmission(BaseException):
 
 
 class Engine(Protocol):
-    """What carries out the jobs of one executor instance.
+    """The part that runs the jobs of one executor instance.
 
-    Methods may be called from any thread. A job is known by its jpsi id. After `submit`, `attach` or
-    `recover` nothing is published about a job until `track` is called for it.
+    Any thread may call its methods. Jobs are named by their jpsi ids. After `submit`, `attach` or `recover`
+    the engine publishes nothing about a job until `track` is called for it.
     """
 
     def offers(self) -> Mapping[str, Any]:
-        """What was found out about the place where jobs run; empty if nothing was asked yet."""
+        """Return the facts that the probe found about the site; empty before the first probe."""
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """Why a valid spec cannot run here as things are now; one sentence each."""
+        """Return why a valid spec cannot run on this backend as things are now; one sentence each."""
 
     def submit(self, submission: Submission) -> str:
         """Start one job and return its native id.
 
         Raises:
-            SubmitException: it was not started, and nothing of it is left.
-            InterruptedSubmission: it was started.
+            SubmitException: the job was not started, and nothing of it is left.
+            InterruptedSubmission: the job was started, but the caller was interrupted.
         """
 
     def track(self, job_id: str) -> None:
         """Publish the statuses of a job from now on, until a final one."""
 
     def attach(self, job_id: str, native_id: str) -> str:
-        """Let `job_id` stand for the job with this native id, which is returned as the backend spells it.
+        """Attach `job_id` to the job with this native id, and return that id in the backend's spelling.
 
-        The job is NEW until `track` has published what the backend says of it: that it is QUEUED, or further;
-        or that it is FAILED with the reason ATTACH_UNVERIFIED, if there is no such job or the text cannot be
-        a native id.
+        The job is NEW until `track` has published the backend's report: QUEUED or a later state; or FAILED
+        with the reason ATTACH_UNVERIFIED, if there is no such job or the text cannot be a native id.
         """
 
     def recover(self) -> Sequence[Recovered]:
-        """The jobs on disk that are not final and that this engine does not have yet."""
+        """Return the jobs on disk that are not final and that this engine does not have yet."""
 
     def cancel(self, job_id: str) -> None:
-        """Ask for the end of a job; does nothing for one that is final.
+        """Request the end of a job; does nothing for a final one.
 
         Raises:
             SubmitException: the request did not reach the backend.
@@ -126,78 +125,77 @@ class Engine(Protocol):
         """Keep a pending job from starting.
 
         Raises:
-            SubmitException: the request did not reach the backend, or it does not offer that.
+            SubmitException: the request did not reach the backend, or the backend does not offer holds.
         """
 
     def release(self, job_id: str) -> None:
-        """Let a held job start again; raises as `hold` does."""
+        """Let a held job start again; raises the errors of `hold`."""
 
     def info(self, job_id: str) -> Observation | None:
-        """What the backend says about a job now; None if it does not mention it.
+        """Return the backend's current view of a job; None if the backend does not mention it.
 
         Raises:
             SubmitException: the backend did not answer.
         """
 
     def native_ids(self) -> list[str]:
-        """The native ids of all jobs of this engine that are not final, and that can be attached to."""
+        """Return the native ids of all jobs of this engine that are not final and can be attached."""
 
     def streams(self, job_id: str) -> Streams | None:
-        """Where the output of a job goes, or None if that is not known."""
+        """Return the paths of a job's output, or None if they are not known."""
 
 
-#: What came of a request about many jobs: by job id, the native id, or why it was not done.
+#: The outcome of a request about many jobs: by job id, the native id, or the error of a job that failed.
 Outcomes = Mapping[str, str | JpsiError]
 
 
 @runtime_checkable
 class BulkEngine(Engine, Protocol):
-    """An engine that does with one request what concerns many jobs.
+    """An engine that handles many jobs with one request.
 
-    Its `problems` does not look at executable, arguments, environment and streams of a spec, so that it is
-    asked once for jobs which differ in nothing else.
+    Its `problems` must not use executable, arguments, environment and streams of a spec: it is called once
+    for jobs which differ in nothing else.
     """
 
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         """Start many jobs.
 
-        What is wrong with one of them keeps no other from being started.
+        An error of one job keeps no other from being started.
 
         Args:
             submissions: the jobs.
-            told: called with what came of some of them, from any thread; of each job it is told once. Jobs
-                of which it is not told, as the caller was interrupted, were not started, and nothing is left
-                of them.
+            told: called with the outcomes of some jobs, from any thread; once for each job. Jobs without a
+                call, because the caller was interrupted, were not started, and nothing is left of them.
         """
 
     def track_many(self, job_ids: Sequence[str]) -> None:
-        """As `track`, for many jobs."""
+        """Publish the statuses of many jobs, as `track` does."""
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
-        """As `attach`, for many jobs, which are named by their jpsi ids."""
+        """Attach many jobs, as `attach` does; the keys are their jpsi ids."""
 
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
-        """As `cancel`, for many jobs; returns why it could not be asked for which of them."""
+        """Cancel many jobs, as `cancel` does; return the error of each whose request failed."""
 
 
 @runtime_checkable
 class RefusingEngine(Engine, Protocol):
-    """An engine that has reasons of its own why some jobs can never run."""
+    """An engine with reasons of its own why some jobs can never run."""
 
     def refused(self, spec: JobSpec) -> list[str]:
-        """Why a valid spec can never run here; one sentence each.
+        """Return why a valid spec can never run on this backend; one sentence each.
 
-        It does not look at executable, arguments, environment and streams of a spec, so that it is asked once
-        for jobs which differ in nothing else.
+        It must not use executable, arguments, environment and streams of a spec: it is called once for jobs
+        which differ in nothing else.
         """
 
 
 @runtime_checkable
 class RecallingEngine(Engine, Protocol):
-    """An engine that finds single jobs which another process submitted."""
+    """An engine that finds jobs by id which another process submitted."""
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
-        """Those of these jobs that are on disk, final or not, and that this engine does not have yet.
+        """Return those of these jobs that are on disk, final or not, and that this engine does not have yet.
 
         Jobs that other processes are submitting at this moment are left out.
 
@@ -208,103 +206,103 @@ class RecallingEngine(Engine, Protocol):
 
 @runtime_checkable
 class PreviewingEngine(Engine, Protocol):
-    """An engine that can tell what a submission would come to."""
+    """An engine that can show what a submission would send."""
 
     def preview(self, submission: Submission) -> Preview:
-        """What would be submitted; nobody is asked about jobs that this one waits for.
+        """Return what would be submitted; the batch system is not asked about the job's dependencies.
 
         Raises:
-            ValueError: the batch system has no way to say what the spec asks for.
+            ValueError: the batch system has no way to express what the spec asks for.
         """
 
 
 @runtime_checkable
 class PatientEngine(Engine, Protocol):
-    """An engine whose submissions may wait until there is room for their jobs."""
+    """An engine whose submissions may wait for a quota."""
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Have submissions of these jobs that wait for room fail now; what is under way goes on.
+        """Make submissions of these jobs that wait for the quota fail now; requests under way go on.
 
         Args:
-            job_ids: the jobs; None means all, and that no later one waits either.
+            job_ids: the jobs; None means all jobs, and later ones then do not wait either.
         """
 
 
 @runtime_checkable
 class InquiringEngine(Engine, Protocol):
-    """An engine that keeps on disk what a site does with jobs, for whoever looks at them."""
+    """An engine that records on disk how a site treats jobs, for readers of the job store."""
 
     def find_out(self) -> None:
-        """Ask the site for that, unless it is on disk; one that does not answer is left alone.
+        """Ask the site for that, unless it is on disk; a site that does not answer is skipped.
 
         Raises:
-            SubmitException: nothing can be kept here.
+            SubmitException: the answer cannot be recorded.
         """
 
 
 class Transport(Protocol):
-    """How the machine is reached on which a backend's commands run. Any thread may call its methods."""
+    """The connection to the machine on which a backend's commands run. Any thread may call its methods."""
 
     @property
     def is_local(self) -> bool:
-        """Whether commands run on the machine that this process runs on, and see its files."""
+        """True if commands run on the machine of this process and see its files."""
 
     def run(
         self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
     ) -> CommandResult:
-        """Run a command to its end, or until it has taken too long.
+        """Run a command until it ends or its timeout expires.
 
         Args:
-            command: what to run; its `timeout` is set.
-            keep: a descriptor of this process that the command, if it is a process of this machine, holds
-                open until it ends, whatever becomes of this process.
-            ready: called before the command is given anything to read, or before it is run. A program takes a
-                while to start, in which this can be done. What it raises is raised, and the command then has
-                been given nothing.
+            command: the command; its `timeout` is set.
+            keep: a file descriptor of this process that the command, if it is a process of this machine,
+                keeps open until it ends, even if this process ends first.
+            ready: called before the command receives any input, or before it is run: work that can be done
+                while the program starts. An exception of it is raised, and the command then has received no
+                input.
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.
         """
 
     def close(self) -> None:
-        """Give up what the transport holds; commands that run are left to themselves."""
+        """Release the resources of the transport; running commands are left alone."""
 
 
 class Lines(Protocol):
-    """What a command prints as it goes on; to be iterated over once, by one thread."""
+    """The output lines of a running command; one thread iterates over them, once."""
 
     def __iter__(self) -> Iterator[str]:
-        """The lines, without their ends, until the command has ended."""
+        """Yield the lines, without their line ends, until the command has ended."""
 
     def close(self) -> None:
-        """End the command; any thread may do that."""
+        """End the command; any thread may call this."""
 
 
 @runtime_checkable
 class LineTransport(Transport, Protocol):
-    """A transport that also runs commands which go on for long, and are listened to meanwhile."""
+    """A transport that also runs long-lived commands and delivers their output line by line."""
 
     def open(self, command: Command) -> Lines:
-        """Start a command; its `timeout` means nothing.
+        """Start a command; its `timeout` is ignored.
 
         Raises:
-            TransportError: it could not be started.
+            TransportError: the command could not be started.
         """
 
 
 @runtime_checkable
 class BytesTransport(Transport, Protocol):
-    """A transport to a machine with files of its own: it also runs commands that read and print any bytes.
+    """A transport to a machine with files of its own that can also run commands on binary data.
 
-    By those files are moved there and back.
+    Files are transferred in both directions by these commands.
     """
 
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
-        """Run a command as `run` does, which reads these bytes and may print any.
+        """Run a command as `run` does, with these bytes as its input; its output may be any bytes.
 
         Args:
-            command: what to run; its `timeout` is set, and its `stdin` means nothing.
-            data: what it reads. If not all of it arrives it may be run with what did.
+            command: the command; its `timeout` is set, and its `stdin` is ignored.
+            data: the input. If the connection breaks, the command may run with a part of it.
 
         Raises:
             TransportError: the command could not be run, or it is unknown how it ended.
@@ -313,45 +311,46 @@ class BytesTransport(Transport, Protocol):
 
 @runtime_checkable
 class FileTransport(Transport, Protocol):
-    """A transport to a machine with files of its own: its jobs see none of this machine's.
+    """A transport to a remote host with its own files: its jobs see no files of this machine.
 
-    What jobs need is then sent along, in shell text that `run` is given to read. Where the transport is a
-    `LineTransport` as well, jobs are heard of at once; elsewhere it is asked for news every few seconds.
+    The files that jobs need are then sent along, in shell text that `run` passes as input. If the transport
+    is a `LineTransport` as well, it reports changes of jobs at once; otherwise the engine polls it every few
+    seconds.
     """
 
-    def directories(self) -> FarDirectories:
-        """Where the user's directories are over there; asked for once, when they are needed.
+    def directories(self) -> RemoteDirectories:
+        """Return the user's directories on the remote host; called once, when they are needed.
 
         Raises:
-            TransportError: they are not to be known now.
+            TransportError: they cannot be determined now.
         """
 
 
 def _to_nobody(*_: object) -> None:
-    """Whoever made the setup does not want to know."""
+    """Ignore the report; the default for callbacks that a setup leaves out."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class EngineSetup:
-    """What a plugin's `make_engine` is given."""
+    """The arguments of a plugin's `make_engine`."""
 
-    #: The executor's name, as its plugin is called.
+    #: The executor's name, which is the name of its plugin.
     executor: str
     #: The version of the distribution that the executor's plugin came from.
     version: str
-    #: Which of several places with this executor it is: the name of a configured target, or a URL. Empty for
-    #: the one that is here.
+    #: The name of a configured target, or a URL, which tells apart several targets of one executor. Empty for
+    #: the one on this machine.
     target: str = ""
     config: ExecutorConfig
-    #: How the backend's commands are run.
+    #: Runs the backend's commands.
     transport: Transport
-    #: Called with a job id and a status for each piece of news; from any thread, never under a lock.
+    #: Called with a job id and a status for each new status; from any thread, never under a lock.
     publish: Callable[[str, JobStatus], None]
-    #: Called with a job id and a native id when a job turns out to have another than `submit` or `attach`
-    #: returned; as `publish` is.
+    #: Called with a job id and a native id if that id turns out to differ from the one that `submit` or
+    #: `attach` returned; under the same conditions as `publish`.
     renamed: Callable[[str, str], None] = _to_nobody
-    #: Called with a job id and how far a file of the job is that is staged from one machine to the other; by
-    #: the thread that moves it.
+    #: Called with a job id and the progress of a file of the job that is staged from one machine to another;
+    #: by the thread that transfers it.
     staged: Callable[[str, StagingProgress], None] = _to_nobody
     #: Makes the core's engine for processes of this machine, from this setup.
     process_engine: Callable[[EngineSetup], Engine]

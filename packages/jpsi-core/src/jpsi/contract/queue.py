@@ -1,4 +1,4 @@
-"""What a batch system says about one of its queues."""
+"""The batch system's report about one of its queues."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import attrs
 
 @attrs.frozen(slots=True, kw_only=True)
 class Queue:
-    """One queue or partition; what the batch system does not say is None."""
+    """One queue or partition; facts that the batch system does not report are None."""
 
-    #: The name that jobs give to be sent there; empty where there is but one, which has no name.
+    #: The name by which jobs choose it; empty if there is only one, which has no name.
     name: str
-    #: The system's own words for its state.
+    #: The batch system's own words for its state.
     word: str
-    #: Whether it takes jobs,
+    #: True if it accepts jobs.
     is_open: bool | None = None
-    #: and whether it starts them.
+    #: True if it starts jobs.
     is_started: bool | None = None
-    #: Whether jobs go there that name none.
+    #: True if jobs that name no queue go to it.
     is_default: bool = False
-    #: How long a job may run; zero is no limit.
+    #: The largest walltime of a job; zero is no limit.
     longest: timedelta | None = None
-    #: How long one may that does not say how long; zero is no limit.
+    #: The walltime of a job that asks for none; zero is no limit.
     usual: timedelta | None = None
-    #: How many nodes a job may have.
+    #: The largest number of nodes of a job.
     most_nodes: int | None = None
-    #: How many nodes there are.
+    #: The number of its nodes.
     nodes: int | None = None
-    #: How many jobs wait there, and how many run.
+    #: The numbers of jobs that wait in it, and that run.
     pending: int | None = None
     running: int | None = None
-    #: Whatever else is known, by dotted names that begin with the system's (`slurm.MaxMemPerNode`).
+    #: All other facts, by dotted names that begin with the system's (`slurm.MaxMemPerNode`).
     details: Mapping[str, Any] = attrs.field(factory=dict)

@@ -1,4 +1,4 @@
-"""Where a user's directories are on a machine with files of its own: the question, and its answer."""
+"""The user's directories on a remote host with its own files: the command that finds them, and its output."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ printf '{_MARK} %s\\n' "$HOME" "$XDG_STATE_HOME/jpsi/work"
 
 
 @attrs.frozen(slots=True)
-class FarDirectories:
-    """Directories of the user on a machine with files of its own, as absolute paths."""
+class RemoteDirectories:
+    """The user's directories on a remote host, as absolute paths."""
 
     home: str
-    #: Where jpsi keeps what jobs need, unless that is configured.
+    #: The directory for jpsi's files of jobs, unless another one is configured.
     work: str
 
     def expanded(self, path: str) -> str:
-        """A path over there, in which a leading `~/` is the home directory; a relative one begins there, too.
+        """Return an absolute path on the remote host; `~/` and relative paths begin at the home directory.
 
-        >>> FarDirectories("/home/me", "").expanded("~/jobs")
+        >>> RemoteDirectories("/home/me", "").expanded("~/jobs")
         '/home/me/jobs'
         """
         rest = path[1:].lstrip("/") if path == "~" or path.startswith("~/") else path
@@ -37,19 +37,19 @@ class FarDirectories:
 
 
 def directories_command() -> Command:
-    """The command that asks for them."""
+    """Return the command that prints the directories."""
     return Command(["/bin/sh", "-c", _TEXT], timeout=_PATIENCE)
 
 
-def read_directories(result: CommandResult) -> FarDirectories:
-    """What it answers.
+def read_directories(result: CommandResult) -> RemoteDirectories:
+    """Read the directories from the output of `directories_command`.
 
     Raises:
-        TransportError: it does not say.
+        TransportError: the output does not contain them.
     """
     said = [line.partition(" ") for line in result.stdout.splitlines()]
     found = [path for mark, _, path in said if mark == _MARK and path.startswith("/")]
     if result.returncode != 0 or len(found) != 2:  # noqa: PLR2004  home and work
         msg = f"the home directory over there is not known: {result.complaint}"
         raise TransportError(msg, transient=result.timed_out)
-    return FarDirectories(*found)
+    return RemoteDirectories(*found)

@@ -1,4 +1,4 @@
-"""Shell text: the only place where a value becomes part of it."""
+"""Shell text: the only module that puts values into shell text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 from jpsi.model import Reference, pieces
 
-#: A line of POSIX shell; made by `line` and by constants, never by formatting values in.
+#: A line of POSIX shell; made by `line` and from constants, never by formatting values into it.
 ShellLine = NewType("ShellLine", str)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+\Z")
@@ -21,13 +21,13 @@ _RESERVED = frozenset(
 
 
 def word(text: str) -> str:
-    r"""`text` as exactly one word of POSIX shell that means nothing but itself.
+    r"""Quote `text` as exactly one word of POSIX shell that the shell does not expand.
 
     >>> print(word("it's"))
     'it'\''s'
 
     Raises:
-        ValueError: the text contains NUL, which no shell word can.
+        ValueError: the text contains NUL, which no shell word can hold.
     """
     if "\0" in text:
         msg = "a shell word cannot contain NUL"
@@ -38,7 +38,7 @@ def word(text: str) -> str:
 
 
 def line(*words: str) -> ShellLine:
-    """A command line of these words, each quoted.
+    """Make a command line of these words, each quoted.
 
     >>> line("cd", "/tmp/a b")
     "cd '/tmp/a b'"
@@ -47,7 +47,7 @@ def line(*words: str) -> ShellLine:
 
 
 def expanding(text: str, *, keep_unset: bool) -> str:
-    """`text` as one word in which `${NAME}` is replaced by the variable when the shell gets there.
+    """Quote `text` as one word in which the shell replaces `${NAME}` by the variable when it runs the line.
 
     An unset name stays as written if `keep_unset` is true, else it is empty.
 
@@ -67,7 +67,7 @@ def _piece(piece: str | Reference, *, keep_unset: bool) -> str:
 
 
 def path_word(path: str, home: str = "HOME") -> str:
-    """A path as one word in which a leading `~/` is the directory that the variable `home` holds.
+    """Quote a path as one word; a leading `~/` becomes the directory that the variable `home` holds.
 
     >>> print(path_word("~/my runs"), path_word("/tmp"), path_word("~user"))
     "$HOME"'/my runs' /tmp '~user'
@@ -78,10 +78,11 @@ def path_word(path: str, home: str = "HOME") -> str:
     return word(path)
 
 
-# Printable ASCII without what any batch system's reader gives a meaning: quotes, backslash, # and $, `
+# Printable ASCII without the characters that some batch system's parser treats specially: quotes, backslash,
+# # and $, `
 _DIRECTIVE_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./=~^\[\]()*?!|&<>{}-]+\Z")
 _DIRECTIVE_QUOTED = re.compile(r"[^\x00-\x1f\x7f'\"\\`$\x80-\x9f\u2028\u2029]*\Z")
-# What is refused, by the names that people know; of all but the last, the characters.
+# Refused characters, by their names for messages.
 _REFUSED = (
     ("line breaks", "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"),
     ("quotes", "'\""),
@@ -93,7 +94,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def _refused_in(value: str) -> str:
-    """Return the names of what a directive cannot hold and this value does, joined for a sentence."""
+    """Return the names of the characters in the value that a directive cannot hold, joined for a sentence."""
     found = [name for name, characters in _REFUSED if any(it in characters for it in value)]
     line_breaks = _REFUSED[0][1]
     if any(it not in line_breaks for it in _CONTROL.findall(value)):
@@ -103,13 +104,13 @@ def _refused_in(value: str) -> str:
 
 @attrs.frozen(slots=True)
 class Directive:
-    """One line by which a script tells its batch system what the job needs; made by `of`."""
+    """One line of a script that tells the batch system a need of the job; made by `of`."""
 
     text: str
 
     @classmethod
     def of(cls, prefix: str, option: str, value: str | None = None, *, joint: str = "=") -> Directive:
-        """The directive that sets `option`, to `value` if there is one.
+        """Return the directive that sets `option`, to `value` if there is one.
 
         A value with blanks is put in single quotes, which group a word in every batch system.
 
@@ -119,7 +120,7 @@ class Directive:
         '#PBS -N a'
 
         Raises:
-            ValueError: the value cannot be said in one line that every reader takes for that value.
+            ValueError: no single line expresses the value so that every batch system's parser reads it back.
         """
         if value is None:
             return cls(f"{prefix} {option}")
@@ -137,10 +138,10 @@ def _directives(directives: Iterable[Directive]) -> tuple[Directive, ...]:
 
 @attrs.frozen(slots=True)
 class Script:
-    """What a batch system is given to read: directives, and one line that runs the job.
+    """The script that a batch system receives: directives, and one line that runs the job.
 
-    Everything from the user stands in the file that this line runs, as batch systems act on text that
-    looks like a directive wherever it stands.
+    All text of the user is in the file that this line runs, because batch systems act on text that looks like
+    a directive anywhere in a script.
     """
 
     directives: tuple[Directive, ...] = attrs.field(converter=_directives)

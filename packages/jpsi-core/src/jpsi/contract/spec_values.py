@@ -1,4 +1,4 @@
-"""What a spec asks for, in forms that most batch systems want: for backends, which all need them."""
+"""The requests of a spec in the forms that most batch systems need: helpers that all backends share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, overload
 from jpsi.contract.config import BatchConfig
 from jpsi.model import Dependency, HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1, components
 
-#: Variables by which an MPI, or what started one, tells a process which rank it is. A job that is submitted
-#: from there must not have them, or its own ranks would not find each other.
+#: Environment variables by which an MPI library, or the program that started it, tells a process its rank. A
+#: job that is submitted from such a process must not inherit them, or its own ranks would not find each
+#: other.
 RANK_VARIABLES = (
     "PMI_*",
     "PMIX_RANK",
@@ -23,16 +24,16 @@ RANK_VARIABLES = (
 
 
 def attributes(spec: JobSpec) -> JobAttributes:
-    """The attributes of a spec, also if it gives none."""
+    """Return the attributes of a spec."""
     return spec.attributes
 
 
 def resources(spec: JobSpec) -> ResourceSpecV1:
-    """The resources of a valid spec whose slots are of one kind; one process if it gives none.
+    """Return the resources of a valid spec whose slots are of one kind; one process if it gives none.
 
     Raises:
-        TypeError: there are several kinds, which `components` gives. No plugin is asked about such a spec
-            unless it says that it takes them.
+        TypeError: there are several kinds, which `components` returns. A plugin only receives such a spec if
+            it declares support for it.
     """
     if isinstance(spec.resources, HeterogeneousResources):
         msg = "resources() is for slots of one kind; use components() for HeterogeneousResources"
@@ -41,7 +42,7 @@ def resources(spec: JobSpec) -> ResourceSpecV1:
 
 
 def node_count(resources: ResourceSpecV1) -> int | None:
-    """How many nodes a job wants; None leaves it to the batch system (J/PSI 0: setProcessCount).
+    """Return the number of nodes of a job; None leaves it to the batch system (J/PSI 0: setProcessCount).
 
     >>> node_count(ResourceSpecV1(process_count=4))
     >>> node_count(ResourceSpecV1(process_count=4, processes_per_node=2))
@@ -53,7 +54,7 @@ def node_count(resources: ResourceSpecV1) -> int | None:
 
 
 def time_limit(spec: JobSpec, config: BatchConfig, unit: timedelta) -> int | None:
-    """How long a job may run, in whole units: what it asks for, else what is configured; None is no limit.
+    """Return a job's walltime in whole units: the spec's, else the configured one; None is no limit.
 
     >>> time_limit(JobSpec(), BatchConfig(default_duration=timedelta(seconds=61)), timedelta(minutes=1))
     2
@@ -68,7 +69,7 @@ def units(amount: int, unit: int) -> int: ...
 @overload
 def units(amount: timedelta, unit: timedelta) -> int: ...
 def units(amount: Any, unit: Any) -> int:
-    """An amount in whole units, rounded up, so that a job never gets less than it asked for.
+    """Convert an amount to whole units, rounded up, so that a job never gets less than it asked for.
 
     >>> units(timedelta(seconds=61), timedelta(minutes=1)), units(1025, 1024)
     (2, 2)
@@ -77,5 +78,5 @@ def units(amount: Any, unit: Any) -> int:
 
 
 def dependencies(spec: JobSpec) -> list[Dependency]:
-    """What a valid spec waits for."""
+    """Return the dependencies of a valid spec."""
     return [Dependency.of(item) for item in attributes(spec).after or ()]

@@ -1,6 +1,6 @@
 """Job documents.
 
-YAML and JSON text that becomes a JobSpec, with every problem named by its line, and back.
+Reads YAML and JSON text as a JobSpec, naming every problem with its line, and writes it back.
 """
 
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         write_document,
     )
     from jpsi.document.problems import (
-        Mistakes,
+        Problems,
         did_you_mean,
         shown,
     )
@@ -28,14 +28,14 @@ else:
         __name__,
         {
             "documents": "read_document write_document",
-            "problems": "Mistakes did_you_mean shown",
+            "problems": "Problems did_you_mean shown",
             "text": "parse",
             "values": "Value",
         },
     )
 
 __all__ = [
-    "Mistakes",
+    "Problems",
     "Value",
     "did_you_mean",
     "parse",

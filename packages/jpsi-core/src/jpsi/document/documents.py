@@ -1,4 +1,4 @@
-"""Read and write job documents: a JobSpec as YAML or JSON, in the format of J/PSI Appendix A.
+"""Reads and writes job documents: a JobSpec as YAML or JSON, in the format of J/PSI Appendix A.
 
     version: 1
     resources:                          # slot > core [+ gpu], or node > slot > core [+ gpu]
@@ -19,10 +19,10 @@
         environment: {OMP_NUM_THREADS: "2"}
         cwd: /scratch/run               # directory
         job: {name: simulation}         # name; other keys are custom attributes job.<key>
-        jpsi: {queue_name: debug}       # what else a spec says; see document_extension
+        jpsi: {queue_name: debug}       # the other fields of a spec; see the module extension
       user: {}                          # attributes.user, carried unchanged
 
-What is written reads back as the same spec.
+Every written document reads back as the same spec.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import re
 import warnings
 
 from jpsi.document.dump import dump_json, dump_yaml
-from jpsi.document.problems import Mistakes, Place, spelled
+from jpsi.document.problems import Place, Problems, spelled
 from jpsi.document.standard import from_spec, place_of, to_spec
 from jpsi.document.text import parse
 from jpsi.document.values import Value, inexpressible
@@ -40,24 +40,25 @@ from jpsi.model import Dependency, DocumentWarning, InvalidJobException, JobSpec
 
 
 def read_document(text: str, source: str = "<document>") -> JobSpec:
-    """The spec that a job document, YAML or JSON, stands for.
+    """Return the spec of a job document, YAML or JSON.
 
-    Keys of attributes.system and of tasks[0].count that are not known give one DocumentWarning.
+    Unknown keys of attributes.system and of tasks[0].count give one DocumentWarning.
 
     Args:
         text: The document.
-        source: What messages call the document, usually its file name.
+        source: Its name in messages, usually its file name.
 
     Raises:
-        DocumentError: Something is wrong; it names all that is, each with its line and its keys.
+        DocumentError: The document has mistakes; the message names all of them, each with its line and its
+            keys.
     """
-    mistakes = Mistakes(source)
+    mistakes = Problems(source)
     spec = to_spec(Value(parse(text, mistakes), (), mistakes))
     if mistakes.doubts:
         warnings.warn("\n".join(mistakes.doubts), DocumentWarning, stacklevel=2)
     for problem in problems(spec):
         place, sentence = _placed(problem)
-        # The spec has something harmless for what was found wrong before, but not always valid.
+        # In place of a wrong value the spec has a harmless one, which is not always valid.
         if not mistakes.concern(place):
             mistakes.add(place, sentence)
     if mistakes:
@@ -66,13 +67,13 @@ def read_document(text: str, source: str = "<document>") -> JobSpec:
 
 
 def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
-    """The document, YAML unless `as_json`, of a valid spec; `read_document` makes an equal spec of it.
+    """Return the document of a valid spec, YAML unless `as_json`; `read_document` returns an equal spec.
 
-    Only a tuple becomes a list, what is a subclass of text, number, list or mapping just that, and a Job in
-    `attributes.after` its native id.
+    Only these differ: a tuple becomes a list, a subclass of text, number, list or mapping the plain type, and
+    a Job in `attributes.after` its native id.
 
     Raises:
-        InvalidJobException: The spec is not valid, or says what a document cannot hold.
+        InvalidJobException: The spec is not valid, or has values that a document cannot hold.
     """
     _refuse(problems(spec))
     _refuse(_nameless(spec))
@@ -83,7 +84,7 @@ def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
 
 
 def _nameless(spec: JobSpec) -> list[str]:
-    """What is said of jobs that have no native id yet."""
+    """Return a problem for each dependency that has no native id yet."""
     after = spec.attributes.after or []
     return [
         f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
@@ -99,7 +100,7 @@ def _refuse(found: list[str]) -> None:
 
 
 def _placed(problem: str) -> tuple[Place, str]:
-    """The place in a document that a sentence of `problems` is about, and the rest of the sentence."""
+    """Return the place in a document that a sentence of `problems` is about, and the rest of the sentence."""
     match = _PROBLEM.match(problem)
     if match is None:
         return (), problem
@@ -107,7 +108,7 @@ def _placed(problem: str) -> tuple[Place, str]:
     return place_of(tuple(name or ast.literal_eval(key) for name, key in steps)), match["sentence"]
 
 
-# An index or a key, and with the names the steps of `attributes.user['a'][0]`.
+# An index or a key; together with names they are the steps of `attributes.user['a'][0]`.
 _KEY = r"""(?:\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _STEP = re.compile(rf"\.?([a-z_]+)|\[({_KEY})\]")
 _PROBLEM = re.compile(rf"(?P<field>[a-z_]+(?:\.[a-z_]+|\[{_KEY}\])*):? (?P<sentence>.*)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Plain values as the text of a job document, YAML or JSON."""
+"""Writes plain values as the text of a job document, YAML or JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import yaml
 
 
 def dump_yaml(value: object) -> str:
-    """A plain value as YAML in block style, every text such that no reader takes it for something else."""
+    """Return a plain value as YAML in block style, with all text quoted that a parser could misread."""
     return yaml.dump(
-        # Nothing occurs twice in what comes back, and subclasses of str, int, ... become what they are.
+        # The copy has no shared parts, and subclasses of str, int, ... become the plain types.
         json.loads(json.dumps(value)),
         Dumper=_Dumper,
         sort_keys=False,
@@ -23,14 +23,14 @@ def dump_yaml(value: object) -> str:
 
 
 def dump_json(value: object) -> str:
-    """A plain value as JSON."""
+    """Return a plain value as JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     # A file name that is not UTF-8 has surrogates, which cannot be written to a file as they are.
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 class _Dumper(yaml.SafeDumper):
-    """Indents lists, and quotes what could be misread."""
+    """A dumper that indents lists, and quotes text that could be misread."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  PyYAML's names
         super().increase_indent(flow, indentless=False)
@@ -51,6 +51,6 @@ def _style(text: str) -> str | None:
     return "'" if _MISREAD.match(text) else None
 
 
-# What other readers of YAML, 1.1 or 1.2, take for a number or a truth value, besides what PyYAML does.
+# Text that other YAML parsers, 1.1 or 1.2, take for a number or a truth value, besides what PyYAML does.
 _MISREAD = re.compile(r"[-+.]*[0-9]|[yYnN]\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -1,9 +1,8 @@
-"""`attributes.system.jpsi`: what a job document says of a spec beyond J/PSI Appendix A.
+"""`attributes.system.jpsi`: the part of a job document beyond J/PSI Appendix A.
 
-It has the fields of a spec for which Appendix A has no place, in the forms of `plain`, and it says where the
-standard part says more than the spec does: of resources that are not set, for example. It never says
-anything else than the standard part; that would be a mistake. Where there are several kinds of slots, the
-standard part has the first.
+It has the fields of a spec for which Appendix A has no place, in the forms of `plain`, and it marks values in
+the standard part that the spec does not have: for example resources that are not set. It must never
+contradict the standard part. If there are several kinds of slots, the standard part has the first.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from jpsi.model import (
     resource_problems,
 )
 
-#: What stands for a duration that is not set, in seconds: the 10 minutes of J/PSI 0, setDuration.
+#: The seconds that stand for a duration that is not set: the 10 minutes of J/PSI 0, setDuration.
 DURATION = 600
 
 
 def carried(custom_attributes: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
-    """The custom attributes that the standard part has a place for, without the `<kind>.` of their names.
+    """Return the custom attributes that the standard part can hold, without the `<kind>.` of their names.
 
-    `job.<key>` stands in attributes.system.job, if it is text, and `count.<key>` in tasks[0].count.
+    `job.<key>` belongs in attributes.system.job, if it is text, and `count.<key>` in tasks[0].count.
     """
     return {
         name.removeprefix(f"{kind}."): value
@@ -56,7 +55,7 @@ def _carrier(name: str, value: object) -> str | None:
 
 
 def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
-    """What is to be said of a valid spec whose standard part stands for the resources `standard`."""
+    """Return the extension for a valid spec whose standard part has the resources `standard`."""
     plain = encode(spec)
     extension = {name: plain[name] for name in SPEC if name in plain}
     if spec.arguments is not None and not spec.arguments:
@@ -82,9 +81,9 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
 
 
 def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 | None) -> None:
-    """Make of the plain spec that the standard part stands for the one that the document stands for.
+    """Complete `plain`, the spec of the standard part, from the extension.
 
-    `standard` are the resources that the standard part stands for; None if there was a mistake in them.
+    `standard` are the resources of the standard part; None if there was a mistake in them.
     """
     for name, value in jpsi.mapping().items():
         if name in _ELSEWHERE:
@@ -108,7 +107,7 @@ def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] 
         plain = {} if standard is None else encode_resources(standard)
         plain.update(shaped(value.fields((), RESOURCES), RESOURCES))
     resources = decode_resources(plain or {})
-    # What is wrong already, or will be to `problems`, cannot be compared.
+    # Values with a mistake, or with one that `problems` will report, cannot be compared.
     wrong = value.mistakes.concern(value.place) or resource_problems(resources)
     if standard is not None and not wrong:
         here, there = _effective(components(resources)[0]), _effective(standard)
@@ -179,7 +178,7 @@ _MARKS = {
     "arguments": _no_arguments,
     "custom_attributes": _custom_attributes,
     "duration": _no_duration,
-    "attributes": _no_attributes,  # last: it looks at what the others did
+    "attributes": _no_attributes,  # last: it checks the results of the others
 }
 #: The keys of `attributes.system.jpsi`.
 NAMES = (*SPEC, *ATTRIBUTES, "resources", *_MARKS)

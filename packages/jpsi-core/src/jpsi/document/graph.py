@@ -1,4 +1,4 @@
-"""The resource graph and the task counts of a job document, and the ResourceSpecV1 that they stand for.
+"""Converts the resource graph and the task counts of a job document to a ResourceSpecV1, and back.
 
     slot graph   slot > core [+ gpu]          `count` slots, on nodes of the batch system's choice
     node graph   node > slot > core [+ gpu]   `count` nodes with as many slots on each
@@ -13,18 +13,18 @@ from typing import Any
 
 import attrs
 
-from jpsi.document.problems import Mistakes, did_you_mean, shown
+from jpsi.document.problems import Problems, did_you_mean, shown
 from jpsi.document.values import Value
 from jpsi.model import ResourceSpecV1
 
-#: The label that written documents give their slot.
+#: The label of the slot in written documents.
 LABEL = "task"
 #: The keys of tasks.count that have a meaning.
 COUNT_KEYS = ("per_slot", "total")
 
 
 def write_graph(resources: ResourceSpecV1) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """The `resources` and the `tasks[0].count` that stand for valid resources.
+    """Return the `resources` and the `tasks[0].count` for valid resources.
 
     There is one slot for each process, so that only an uneven last node needs a total.
     """
@@ -43,8 +43,8 @@ def write_graph(resources: ResourceSpecV1) -> tuple[list[dict[str, Any]], dict[s
 
 
 def derive(resources: object, count: object) -> ResourceSpecV1:
-    """The resources that are read from what `write_graph` wrote."""
-    mistakes = Mistakes("")
+    """Return the resources that `read_graph` reads from the output of `write_graph`."""
+    mistakes = Problems("")
     found = read_graph(
         Value(resources, ("resources",), mistakes),
         Value(LABEL, ("slot",), mistakes),
@@ -56,9 +56,9 @@ def derive(resources: object, count: object) -> ResourceSpecV1:
 
 
 def read_graph(resources: Value, slot: Value, count: Value) -> ResourceSpecV1 | None:
-    """The resources that a document asks for by `resources`, `tasks[0].slot` and `tasks[0].count`.
+    """Return the resources of a document from its `resources`, `tasks[0].slot` and `tasks[0].count`.
 
-    None if something is wrong with them.
+    Returns None if they contain a mistake.
     """
     # J/PSI A: "The resources list MUST contain exactly one element, which MUST be either node or slot."
     root = _vertex(resources.only("vertex, a node or a slot"), ("node", "slot"))
@@ -81,7 +81,7 @@ class _Vertex:
     inside: list[_Vertex]
 
 
-#: What a vertex may contain; a node and a slot must contain the first.
+#: The types that a vertex may contain; a node and a slot must contain the first.
 _INSIDE: Mapping[str, Sequence[str]] = {
     "node": ("slot",),
     "slot": ("core", "gpu"),
@@ -180,15 +180,15 @@ def _resources(root: _Vertex, counts: Mapping[str, int], at: Value) -> ResourceS
 
 
 def _counts(nodes: int | None, each: int, total: int) -> ResourceSpecV1 | None:
-    """The counts for `total` processes, at most `each` of them on a node (in all, without nodes)."""
+    """Return the counts for `total` processes, at most `each` of them on a node (in all, without nodes)."""
     if nodes is None:
         return ResourceSpecV1(process_count=total) if total == each else None
     if total == nodes * each:
         return ResourceSpecV1(node_count=nodes, processes_per_node=each)
-    # Only the last node has fewer.
+    # All nodes but the last are full.
     if -(-total // each) == nodes:
         return ResourceSpecV1(process_count=total, processes_per_node=each)
-    # As even as it can be.
+    # The processes are spread as evenly as possible.
     if total >= nodes and -(-total // nodes) == each:
         return ResourceSpecV1(node_count=nodes, process_count=total)
     return None

@@ -1,4 +1,4 @@
-"""The mistakes that are found in a job document, and how messages name places and values."""
+"""Collects the mistakes in a job document, and names places and values for messages."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import attrs
 
 from jpsi.model import DocumentError, InvalidJobException
 
-#: Where a value stands in a document: the keys and indexes that lead to it.
+#: The place of a value in a document: the keys and indexes that lead to it.
 Place = tuple[str | int, ...]
 
 
 @attrs.define(slots=True)
-class Mistakes:
+class Problems:
     """All mistakes of one document.
 
-    What is inside a value that was found wrong is not judged: `add` ignores it.
+    Values inside a wrong value are not checked: `add` ignores them.
     """
 
-    #: What the document is called, usually its file name.
+    #: The document's name, usually its file name.
     source: str
-    #: The line, from 1, on which a value stands or its key does, where that is known.
+    #: The line, from 1, of a value or its key, if it is known.
     lines: dict[Place, int] = attrs.field(factory=dict)
-    #: What is only worth a warning.
+    #: The warnings.
     doubts: list[str] = attrs.field(factory=list)
     _found: list[tuple[int, str]] = attrs.field(factory=list)
     _wrong: set[Place] = attrs.field(factory=set)
@@ -41,20 +41,20 @@ class Mistakes:
             self.add_beside(place, sentence)
 
     def add_beside(self, place: Place, sentence: str, line: int | None = None) -> None:
-        """Note a mistake at `place`, on `line`, that leaves the value there fit to be judged."""
+        """Note a mistake at `place`, on `line`, after which the value at that place can still be checked."""
         line = line or self._line(place)
         self._found.append((line, self._located(place, sentence, line)))
 
     def located(self, place: Place, sentence: str) -> str:
-        """The sentence with the place it is about in front: `job.yaml:12: tasks[0].command: ...`."""
+        """Return the sentence with its place in front: `job.yaml:12: tasks[0].command: ...`."""
         return self._located(place, sentence, self._line(place))
 
     def concern(self, place: Place) -> bool:
-        """Whether the value at `place`, something in it or something around it was found wrong."""
+        """Return True if the value at `place`, a value in it or a value around it was found wrong."""
         return any(place[: len(wrong)] == wrong[: len(place)] for wrong in self._wrong)
 
     def error(self) -> InvalidJobException:
-        """One DocumentError that names every mistake, in the order of their lines."""
+        """Return one DocumentError that names every mistake, in the order of their lines."""
         found = sorted(self._found, key=lambda mistake: mistake[0])
         return DocumentError.of(self.source, [sentence for _, sentence in found])
 
@@ -68,7 +68,7 @@ class Mistakes:
 
 
 def spelled(place: Place) -> str:
-    """A place as a user would write it: `tasks[0].command`."""
+    """Return a place as a user would write it: `tasks[0].command`."""
     text = "".join(map(_step, place)).removeprefix(".")
     return text if len(text) <= _SPELLED else f"{text[:_SPELLED]}..."
 
@@ -80,7 +80,7 @@ def _step(step: str | int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a few words of the document's own language, for a message."""
+    """Describe a value briefly in the document's own syntax, for a message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -90,7 +90,7 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """The end of a sentence that suggests what was meant; empty if nothing is close."""
+    """Return the end of a sentence that suggests a known word; empty if none is close."""
     close = difflib.get_close_matches(word, known, n=1) if isinstance(word, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -1,6 +1,6 @@
-"""The forms that fields have under `attributes.system.jpsi`, which are those of `plain`.
+"""The forms of the fields under `attributes.system.jpsi`, which are those of `plain`.
 
-A shape takes a value of a document and gives its plain form, or something harmless if it is wrong.
+A shape converts a value of a document to its plain form, or to a harmless value if it is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Shape = Callable[[Value], Any]
 
 
 def shaped(fields: Mapping[str, Value], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """The plain forms of those fields that have one of these shapes."""
+    """Return the plain forms of the fields that have one of these shapes."""
     return {name: shape(fields[name]) for name, shape in shapes.items() if name in fields}
 
 

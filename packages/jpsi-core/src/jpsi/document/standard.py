@@ -1,4 +1,4 @@
-"""Specs <-> job documents as plain values, with what J/PSI Appendix A has a place for written out here."""
+"""Converts specs to job documents as plain values, and back: the part that J/PSI Appendix A defines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jpsi.model import ENVIRONMENT_NAME, JobSpec, components, decode, encode_res
 
 
 def from_spec(spec: JobSpec) -> dict[str, Any]:
-    """The document of a valid spec."""
+    """Return the document of a valid spec."""
     attributes = spec.attributes
     custom = attributes.custom_attributes
     resources, count = write_graph(components(spec.resources)[0])
@@ -51,7 +51,7 @@ def _seconds(duration: timedelta | None) -> float:
 
 
 def to_spec(document: Value) -> JobSpec:
-    """The spec that a document stands for, with all mistakes noted that do not lie in the spec itself."""
+    """Return the spec of a document, and note all mistakes that are not in the spec itself."""
     if document.raw is None:
         document.wrong("is empty")
     # J/PSI A: "The dictionary MUST contain the keys resources, tasks, attributes, and version."
@@ -141,7 +141,7 @@ def _duration(duration: Value) -> float:
     elif not 0 <= seconds < math.inf:
         duration.must_be("a finite number of seconds, at least 0", "; 0 is unlimited")
     else:
-        # What is too short to be told from 0 must not become unlimited; `problems` knows what is too long.
+        # A duration that rounds to 0 must not become unlimited; `problems` reports one that is too long.
         return max(_SHORTEST, min(seconds, _LONGEST)) if seconds else 0
     return DURATION
 
@@ -151,7 +151,7 @@ _LONGEST = timedelta.max // timedelta(seconds=1)
 
 
 def place_of(field: Place) -> Place:
-    """The place in a document of a field of a spec, or of something in it."""
+    """Return the place in a document of a field of a spec, or of a value in it."""
     for length in range(len(field), 0, -1):
         if field[:length] in _PLACES:
             place, rest = _PLACES[field[:length]], field[length:]

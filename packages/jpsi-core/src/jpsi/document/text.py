@@ -1,4 +1,4 @@
-"""The text of a job document, YAML or JSON, as plain values and the line of each."""
+"""Parses the text of a job document, YAML or JSON, to plain values with the line of each."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import yaml
 
-from jpsi.document.problems import Mistakes, Place, shown
+from jpsi.document.problems import Place, Problems, shown
 from jpsi.model import InvalidJobException
 
-#: How deep the values of a document may be nested: deeper than those of a spec.
+#: The largest nesting depth of the values of a document: deeper than those of a spec.
 DEPTH = 100
-#: How many values aliases may repeat: enough for people, too few for a "billion laughs".
+#: The number of values that aliases may repeat: enough for people, too few for a "billion laughs".
 REPEATED = 10_000
 
 
-def parse(text: str, mistakes: Mistakes) -> object:
-    """The plain value that a YAML or JSON text stands for.
+def parse(text: str, mistakes: Problems) -> object:
+    """Return the plain value of a YAML or JSON text.
 
-    `mistakes` gets the line of each value, and the mistakes that plain values cannot show: keys that
+    `mistakes` receives the line of each value, and the mistakes that plain values cannot show: keys that
     occur twice or are not text, and values that JSON does not have.
 
     Raises:
@@ -31,9 +31,9 @@ def parse(text: str, mistakes: Mistakes) -> object:
         value = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return _parse_yaml(text, mistakes)
-    # What YAML makes of JSON is not always right, but its lines are. A tab is an error in YAML; in JSON
-    # it is a blank wherever it stands as such.
-    lines = Mistakes(mistakes.source, mistakes.lines)
+    # A YAML parser does not always read JSON values right, but it finds their lines. A tab is an error in
+    # YAML; in JSON an unescaped tab is always a blank.
+    lines = Problems(mistakes.source, mistakes.lines)
     with contextlib.suppress(InvalidJobException):
         _parse_yaml(text.replace("\t", " "), lines)
     return _from_pairs(value, (), mistakes)
@@ -43,10 +43,10 @@ _TOO_DEEP = f"nested more than {DEPTH} levels deep, or in itself"
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it was written, with keys that occur twice."""
+    """A JSON object as it was written, including keys that occur twice."""
 
 
-def _from_pairs(value: object, place: Place, mistakes: Mistakes) -> object:
+def _from_pairs(value: object, place: Place, mistakes: Problems) -> object:
     if len(place) > DEPTH:
         mistakes.add((), f"is {_TOO_DEEP}")
         return None
@@ -63,7 +63,7 @@ def _from_pairs(value: object, place: Place, mistakes: Mistakes) -> object:
     return value
 
 
-def _parse_yaml(text: str, mistakes: Mistakes) -> object:
+def _parse_yaml(text: str, mistakes: Problems) -> object:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -85,7 +85,7 @@ def _parse_yaml(text: str, mistakes: Mistakes) -> object:
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes, of limited depth; dates and `=` are text."""
+    """A loader that limits the depth of nodes; dates and `=` are text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  as in yaml.resolver.BaseResolver
         first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith((":timestamp", ":value"))]
@@ -103,9 +103,9 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Tree:
-    """Turns YAML nodes into plain values."""
+    """A converter of YAML nodes to plain values."""
 
-    def __init__(self, loader: _Loader, mistakes: Mistakes) -> None:
+    def __init__(self, loader: _Loader, mistakes: Problems) -> None:
         self.loader = loader
         self.mistakes = mistakes
         self.seen: set[yaml.Node] = set()

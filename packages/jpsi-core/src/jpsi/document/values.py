@@ -1,4 +1,4 @@
-"""The values of a job document, asked for by what they must be."""
+"""The values of a job document, read as the types that they must have."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any
 
 import attrs
 
-from jpsi.document.problems import Mistakes, Place, did_you_mean, shown
+from jpsi.document.problems import Place, Problems, did_you_mean, shown
 
 
 @attrs.frozen(slots=True)
 class Value:
     """A value of a document.
 
-    Asked for what it is not, it notes the mistake and answers with something harmless of that kind, so
-    that whoever reads the document can go on and find the other mistakes.
+    If the value does not have the requested type, a method notes the mistake and returns a harmless value of
+    that type, so that the reader of the document can go on and find the other mistakes.
     """
 
     raw: Any  # whatever the document holds there
     place: Place
-    mistakes: Mistakes
+    mistakes: Problems
 
     def wrong(self, sentence: str) -> None:
         """Note that this value is wrong."""
         self.mistakes.add(self.place, sentence)
 
     def doubtful(self, sentence: str) -> None:
-        """Note something about this value that is only worth a warning."""
+        """Note a warning about this value."""
         self.mistakes.doubts.append(self.mistakes.located(self.place, sentence))
 
     def must_be(self, what: str, hint: str = "") -> None:
-        """Note that this value is not what it must be."""
+        """Note that this value has the wrong type or content."""
         self.wrong(f"must be {what}, not {shown(self.raw)}{hint}")
 
     def child(self, step: str | int, raw: object = None) -> Value:
-        """The value one step further inside, whether the document has it or not."""
+        """Return the value one step further inside, present in the document or not."""
         return Value(raw, (*self.place, step), self.mistakes)
 
     def text(self) -> str:
-        """This value as text."""
+        """Return this value as text."""
         if not isinstance(self.raw, str):
             quote = "; put it in quotes" if isinstance(self.raw, bool | int | float) else ""
             self.must_be("text", quote)
@@ -49,49 +49,49 @@ class Value:
         return str(self.anything() or "")
 
     def boolean(self) -> bool:
-        """This value as true or false."""
+        """Return this value as true or false."""
         if not isinstance(self.raw, bool):
             self.must_be("true or false")
             return False
         return self.raw
 
     def integer(self) -> int:
-        """This value as a whole number."""
+        """Return this value as a whole number."""
         if type(self.raw) is not int:
             self.must_be("a whole number")
             return 1
         return self.raw
 
     def count(self) -> int:
-        """This value as a whole number of at least 1."""
+        """Return this value as a whole number of at least 1."""
         if type(self.raw) is not int or self.raw < 1:
             self.must_be("a whole number of at least 1")
             return 1
         return self.raw
 
     def one_of(self, choices: Sequence[str]) -> str:
-        """This value as one of some words."""
+        """Return this value as one of some words."""
         if self.raw not in choices:
             self.must_be(f"one of {', '.join(choices)}", did_you_mean(self.raw, choices))
             return choices[0]
         return str(self.raw)
 
     def anything(self) -> Any:  # noqa: ANN401  whatever JSON can express
-        """This value as it is; None if a document cannot hold it."""
+        """Return this value unchanged; None if a document cannot hold it."""
         found = list(inexpressible(self.raw, self.place))
         for place, sentence in found:
             self.mistakes.add(place, sentence)
         return None if found else self.raw
 
     def items(self) -> list[Value]:
-        """This value as a list."""
+        """Return this value as a list."""
         if not isinstance(self.raw, list):
             self.must_be("a list")
             return []
         return [self.child(index, item) for index, item in enumerate(self.raw)]
 
     def only(self, what: str) -> Value:
-        """The only item of this list."""
+        """Return the only item of this list."""
         items = self.items()
         if not items:
             self.wrong(f"must hold exactly one {what}, but is empty")
@@ -101,7 +101,7 @@ class Value:
         return items[0]
 
     def mapping(self) -> dict[str, Value]:
-        """This value as a mapping."""
+        """Return this value as a mapping."""
         if not isinstance(self.raw, dict):
             self.must_be("a mapping")
             return {}
@@ -112,11 +112,11 @@ class Value:
         return found
 
     def free_mapping(self) -> dict[str, Any]:
-        """This value as a mapping to anything."""
+        """Return this value as a mapping to values of any type."""
         return self.anything() or {} if isinstance(self.raw, dict) else self.mapping()
 
     def fields(self, required: Sequence[str], optional: Iterable[str] = ()) -> dict[str, Value]:
-        """The values in this mapping by key: all that are required, and what there is of the others."""
+        """Return the values in this mapping by key: the required ones, and the optional ones that it has."""
         known = {**dict.fromkeys(required), **dict.fromkeys(optional)}
         found = self.mapping()
         for key, value in found.items():
@@ -130,7 +130,7 @@ class Value:
 
 
 def inexpressible(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """The places in a plain value that no job document can hold, and why."""
+    """Yield the places in a plain value that no job document can hold, and why."""
     if isinstance(value, dict):
         for key, item in value.items():
             if _LONE_SURROGATE.search(key):
@@ -149,6 +149,6 @@ def inexpressible(value: object, place: Place = ()) -> Iterator[tuple[Place, str
 
 #: Python writes and reads no more than 4300 decimal digits.
 _BITS = 14_000
-# U+DC80 to U+DCFF stand for the bytes of a file name that are not UTF-8 (PEP 383).
+# U+DC80 to U+DCFF represent the bytes of a file name that are not UTF-8 (PEP 383).
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _SURROGATE = "contains a lone surrogate, which no encoding can express"

@@ -1,4 +1,4 @@
-"""An executor out of its layers.
+"""Builds an executor from its layers of hooks.
 
 Core defaults, the backend, and overrides of site and user, behind one caller of hooks.
 """

@@ -1,4 +1,4 @@
-"""Tells whether what a hook answered is what its specification says: pure functions."""
+"""Checks if the result of a hook has the type of its specification: pure functions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, NewType
 
 
 def answer_type(specification: type, hook: str) -> Any:  # noqa: ANN401  whatever may stand in an annotation
-    """What a hook answers by its annotation; None itself if nothing is made of the answer."""
+    """Return the type of a hook's result by its annotation; None if the result is not used."""
     returned = typing.get_type_hints(getattr(specification, hook))["return"]
     return None if returned is types.NoneType else returned
 
 
 def settled(answers: Any) -> Any:  # noqa: ANN401  whatever plugins answer
-    """The answers of several layers, read: what runs only when it is read fails here, not later."""
+    """Return the results of several layers, with iterators read out: a generator's errors appear now."""
     if not isinstance(answers, list):
         return answers
     return [list(it) if isinstance(it, Iterator) else it for it in answers]
 
 
 def mistake(answer: object, expected: Any) -> str | None:  # noqa: ANN401  as above
-    """What an answer is that it should not be, and what instead; None if it is sound.
+    """Describe a result of the wrong type and the expected type; None if the type is right.
 
     >>> mistake(None, str)
     'NoneType, not str; is `return` missing?'
@@ -37,14 +37,14 @@ def mistake(answer: object, expected: Any) -> str | None:  # noqa: ANN401  as ab
 
 
 def fits(answer: object, expected: Any) -> bool:  # noqa: ANN401  as above
-    """Whether an answer is of the type that an annotation says; of mappings only that they are some."""
+    """Return True if a result has the type of an annotation; the content of mappings is not checked."""
     return _test(expected)(answer)
 
 
-# Hooks are asked for each of many jobs, and an annotation takes longer to read than an answer.
+# Hooks are called for each of many jobs, and reading an annotation takes longer than checking a result.
 @functools.cache
 def _test(expected: Any) -> Callable[[object], bool]:  # noqa: ANN401  as above
-    """What tells whether an answer is of the type that an annotation says."""
+    """Return a function that checks if a result has the type of an annotation."""
     origin, inside = typing.get_origin(expected), typing.get_args(expected)
     if isinstance(expected, NewType):
         return _test(expected.__supertype__)
@@ -67,7 +67,7 @@ def _test(expected: Any) -> Callable[[object], bool]:  # noqa: ANN401  as above
 
 
 def spelled(expected: Any) -> str:  # noqa: ANN401  as above
-    """An annotation as messages write it.
+    """Return an annotation in the spelling of messages.
 
     >>> spelled(Sequence[str] | None)
     'Sequence[str] or None'
@@ -81,7 +81,7 @@ def spelled(expected: Any) -> str:  # noqa: ANN401  as above
 
 
 def _strangers(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
-    """What in a list should not be there."""
+    """Name the types of the items in a list that do not belong there."""
     if typing.get_origin(expected) not in {Sequence, Iterable} or not isinstance(answer, list | tuple):
         return ""
     (inner,) = typing.get_args(expected)

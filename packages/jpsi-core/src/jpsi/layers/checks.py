@@ -1,4 +1,4 @@
-"""Tells why a plugin could not be used by who asks for it: loads it, and looks at what it implements."""
+"""Checks if a plugin could be used: loads it, and inspects the hooks that it implements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from jpsi.registry import (
 )
 
 _LAID_OVER = (ExecutorHooks, ObserverHooks)
-#: What plugins that stand alone may implement, and what they must.
+#: The hooks that plugins without other layers may implement, and those that they must.
 _ALONE: dict[str, tuple[Sequence[type], Sequence[str]]] = {
     ENGINES: ((EngineHooks,), REQUIRED_ENGINE_HOOKS),
     LAUNCHERS: ((LauncherHooks,), REQUIRED_LAUNCHER_HOOKS),
@@ -45,12 +45,12 @@ _FAKE = ("commands", "unreachable")
 
 
 def error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> str | None:
-    """Why a candidate could not be used; None if it could be.
+    """Return why a candidate could not be used; None if it could be.
 
     Args:
-        plugins: what is installed: overrides may supply what an executor lacks, or be broken.
+        plugins: the installed plugins: overrides may supply hooks that an executor lacks, or be broken.
         candidate: the plugin.
-        folders: the configuration folders that may hold overrides of one file.
+        folders: the configuration directories that may hold overrides of one file.
     """
     try:
         if candidate.group == EXECUTORS:
@@ -65,7 +65,7 @@ def error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> st
 
 
 def file_error(path: Path) -> str | None:
-    """Why an override of one file could not be used; None if it could be."""
+    """Return why an override of one file could not be used; None if it could be."""
     try:
         file_layer(path).check(_LAID_OVER)
     except PluginError as e:

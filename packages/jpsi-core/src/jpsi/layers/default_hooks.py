@@ -1,4 +1,4 @@
-"""The lowest layer of hooks: what holds for a backend that says nothing else."""
+"""The lowest layer of hooks: the defaults for a backend that does not implement a hook."""
 
 from __future__ import annotations
 
@@ -24,123 +24,123 @@ from jpsi.model import JobSpec, process_count
 
 @hookimpl
 def config_class() -> type[ExecutorConfig]:
-    """What can be set for every batch system."""
+    """Return the configuration of every batch system."""
     return BatchConfig
 
 
 @hookimpl
 def capabilities() -> Capabilities:
-    """What any batch system can be expected to serve."""
+    """Return the features that every batch system can be expected to have."""
     return Capabilities(default_launcher="mpirun")
 
 
 @hookimpl
 def probe() -> NotOffered:
-    """Nothing is asked."""
+    """Return NOT_OFFERED: no command is run."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_probe() -> Mapping[str, Any]:
-    """Nothing was found."""
+    """Return an empty result."""
     return {}
 
 
 @hookimpl
 def submit_several() -> NotOffered:
-    """Each job wants a command of its own."""
+    """Return NOT_OFFERED: each job needs a command of its own."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_submit_several() -> Mapping[str, str]:
-    """None was found."""
+    """Return no ids."""
     return {}
 
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """Native ids have one spelling."""
+    """Return the native id unchanged."""
     return native_id
 
 
 @hookimpl
 def element_ids(native_id: str, indices: Sequence[int]) -> Sequence[str]:
-    """The index in brackets."""
+    """Return the array's id with the index in brackets."""
     return [f"{native_id}[{index}]" for index in indices]
 
 
 @hookimpl
 def arrays_of() -> Mapping[str, str]:
-    """None is an element."""
+    """Return an empty mapping: no job is an element."""
     return {}
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure:
-    """The job may be there or not: that is looked up."""
+    """Return AMBIGUOUS: the job may exist or not, and the engine looks for it."""
     return Failure(FailureKind.AMBIGUOUS, result.complaint)
 
 
 @hookimpl
 def find() -> NotOffered:
-    """Jobs cannot be found by their tag."""
+    """Return NOT_OFFERED: jobs cannot be found by their tag."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_find() -> Mapping[str, str]:
-    """None was found."""
+    """Return no ids."""
     return {}
 
 
 @hookimpl
 def query_finished() -> NotOffered:
-    """There is no accounting."""
+    """Return NOT_OFFERED: there is no accounting."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_finished() -> Mapping[str, Observation]:
-    """Nothing was learnt."""
+    """Return no observations."""
     return {}
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """All or none, by the exit code."""
+    """Report an error for all jobs or for none, by the exit code."""
     return _refused(result, native_ids)
 
 
 @hookimpl
 def hold() -> NotOffered:
-    """Jobs cannot be held."""
+    """Return NOT_OFFERED: jobs cannot be held."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """All or none, by the exit code."""
+    """Report an error for all jobs or for none, by the exit code."""
     return _refused(result, native_ids)
 
 
 @hookimpl
 def release() -> NotOffered:
-    """Jobs cannot be released."""
+    """Return NOT_OFFERED: jobs cannot be released."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_release(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """All or none, by the exit code."""
+    """Report an error for all jobs or for none, by the exit code."""
     return _refused(result, native_ids)
 
 
 @hookimpl
 def nodes(spec: JobSpec) -> Sequence[ShellLine]:
-    """This machine, for every process."""
+    """Return shell that prints the name of this machine for every process."""
     return [
-        # Linux tells it without a process, which takes a tenth of a runner's time
+        # Linux has it in a file; the process of uname takes a tenth of a runner's time
         ShellLine("{ read -r node </proc/sys/kernel/hostname; } 2>/dev/null || node=$(uname -n) || exit"),
         ShellLine(f"left={process_count(spec.resources)}"),
         ShellLine("while [ $left -gt 0 ]; do"),
@@ -152,37 +152,37 @@ def nodes(spec: JobSpec) -> Sequence[ShellLine]:
 
 @hookimpl
 def watch() -> NotOffered:
-    """The batch system tells nothing by itself."""
+    """Return NOT_OFFERED: the batch system does not report changes by itself."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_event() -> Sequence[str]:
-    """No line is about a job."""
+    """Return no ids."""
     return ()
 
 
 @hookimpl
 def version() -> NotOffered:
-    """Nobody says."""
+    """Return NOT_OFFERED: there is no command for the version."""
     return NOT_OFFERED
 
 
 @hookimpl
 def queues() -> NotOffered:
-    """The batch system is not asked for its queues."""
+    """Return NOT_OFFERED: there is no command for the queues."""
     return NOT_OFFERED
 
 
 @hookimpl
 def parse_queues() -> Sequence[Queue]:
-    """Nothing was learnt."""
+    """Return no queues."""
     return ()
 
 
 @hookimpl
 def read_script() -> NotOffered:
-    """There are no scripts for it but those of jpsi."""
+    """Return NOT_OFFERED: the backend has no scripts but those of jpsi."""
     return NOT_OFFERED
 
 

@@ -1,4 +1,4 @@
-"""Asks the layers of hooks as one; what they raise or answer that they should not is told as theirs."""
+"""Calls the hooks of all layers as one; an error or wrong result is blamed on the layer it came from."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from jpsi.registry import told
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, HookRelay
 
-#: Hooks that refuse a job, an id, or an answer of the batch system, with ValueError.
+#: Hooks that may refuse a job, an id, or an output of the batch system with ValueError.
 _MAY_REFUSE = frozenset({"canonical_id", "render_script", "parse_submit"})
-#: Hooks that do something: to ask again in order to find out who answered would do it twice.
+#: Hooks with side effects: a second call, to find the layer that is to blame, would repeat them.
 _ASKED_ONCE = frozenset({"make_engine", "open_transport"})
 
 
-class Relay:
+class CheckedHooks:
     """The hooks of several layers: each is an attribute, called with arguments by name.
 
-    A call raises PluginError, which names the layer, where a hook fails or answers something else than its
-    specification says; what is a JpsiError already passes, and ValueError where a hook may raise it.
+    A call raises PluginError, which names the layer, if a hook fails or returns a value that its
+    specification does not allow. A JpsiError passes unchanged, and so does ValueError if the hook may raise
+    it.
     """
 
     def __init__(self, hooks: HookRelay, specifications: Sequence[type]) -> None:
@@ -35,7 +36,7 @@ class Relay:
         caller = getattr(self._hooks, name)
         specification = next(it for it in self._specifications if name in vars(it))
         hook = _Hook(name, caller, _answer_type(specification, name))
-        setattr(self, name, hook)  # the next call finds it without coming here
+        setattr(self, name, hook)  # the next access bypasses __getattr__
         return hook
 
 
@@ -46,13 +47,13 @@ class _Hook:
     """One hook of all layers."""
 
     def __init__(self, name: str, caller: HookCaller, returned: Any) -> None:  # noqa: ANN401  an annotation
-        """`returned` is what one layer answers; None if nothing is made of it."""
+        """Wrap pluggy's caller; `returned` is the type of one layer's result, None if it is not used."""
         self.name = name
         self.caller = caller
         self.returned = returned
-        #: Whether all layers answer, not the first that does.
+        #: True if the results of all layers count, not only the first.
         self.is_of_all = caller.spec is not None and not caller.spec.opts["firstresult"]
-        #: What is answered in all.
+        #: The type of the whole result.
         self.expected = GenericAlias(Sequence, (returned,)) if self.is_of_all else returned
 
     def __call__(self, **arguments: Any) -> Any:  # noqa: ANN401  as of the specification
@@ -88,7 +89,7 @@ class _Hook:
     def _blamed(
         self, answer: object, wrong: str, arguments: dict[str, Any]
     ) -> tuple[Sequence[HookImpl], str]:
-        """Who answered that, and what exactly it is, found out by asking one by one."""
+        """Return the layers that gave the wrong result, and what it is, by calling each of them."""
         everybody = self.caller.get_hookimpls()
         if self.name in _ASKED_ONCE:
             return everybody, wrong
@@ -98,7 +99,7 @@ class _Hook:
             try:
                 again = layer.function(*(arguments[name] for name in layer.argnames))
                 (own,) = settled([again]) if self.is_of_all else [again]
-            except Exception:  # noqa: BLE001  then it is not a function of its arguments, and all are named
+            except Exception:  # noqa: BLE001  the hook is not a function of its arguments: blame all layers
                 return everybody, wrong
             if own is None:
                 continue
@@ -117,7 +118,7 @@ def _is_wrapper(implementation: HookImpl) -> bool:
 
 
 def _labels(implementations: Sequence[HookImpl]) -> str:
-    """Who is meant, the strongest last."""
+    """Return the names of the layers, the strongest last."""
     return " or ".join(str(it.plugin_name) for it in implementations)
 
 
@@ -130,7 +131,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
 def _raisers(
     implementations: Sequence[HookImpl], frames: Sequence[tuple[FrameType, int]]
 ) -> tuple[list[HookImpl], str]:
-    """Those whose function stands innermost in a traceback, and where in their own modules it was left."""
+    """Return the layers whose function is innermost in a traceback, and the line there that raised."""
     for frame, _ in reversed(frames):
         found = [it for it in implementations if getattr(it.function, "__code__", None) is frame.f_code]
         if found:

@@ -1,4 +1,4 @@
-"""What a plugin object implements, and what is wrong with that: looked at, never called."""
+"""Inspects the hooks that a plugin object implements, and their mistakes, without calling them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SPECIFICATION_MARK = f"{PROJECT}_spec"
 
 
 def implemented(plugin: object) -> dict[str, bool]:
-    """The hooks that a plugin implements; true for a wrapper, which answers nothing of its own."""
+    """Return the hooks that a plugin implements; True for a wrapper, which has no result of its own."""
     return {hook: is_wrapper for hook, is_wrapper, _ in _implementations(plugin)}
 
 
 def mistakes(plugin: object, specifications: Iterable[type]) -> list[str]:
-    """Everything that is wrong with how a plugin implements hooks; one phrase each."""
+    """Return every mistake in a plugin's implementations of hooks; one phrase each."""
     if inspect.isclass(plugin):
         return [f"{plugin.__name__} is a class; offer an instance of it, or a module"]
     known = specified(specifications)
@@ -31,7 +31,7 @@ def mistakes(plugin: object, specifications: Iterable[type]) -> list[str]:
 
 
 def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
-    """The hooks of some specifications, with the names of their arguments."""
+    """Return the hooks of some specifications, with the names of their arguments."""
     return {
         name: tuple(inspect.signature(function).parameters)[1:]
         for specification in specifications
@@ -41,7 +41,7 @@ def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
 
 
 def lacking(layers: Iterable[object], required: Iterable[str]) -> tuple[str, ...]:
-    """The required hooks that no layer answers."""
+    """Return the required hooks that no layer implements."""
     answered = {
         hook for plugin in layers for hook, is_wrapper in implemented(plugin).items() if not is_wrapper
     }

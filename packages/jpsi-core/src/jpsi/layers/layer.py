@@ -1,4 +1,4 @@
-"""One layer of hooks with the name that messages call it by, and the relay that asks several of them."""
+"""One layer of hooks with its name for messages, and the relay that calls several of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.layers.hook_caller import Relay
+from jpsi.layers.hook_caller import CheckedHooks
 from jpsi.layers.hooks import implemented, lacking, mistakes
 from jpsi.model import PluginError
 from jpsi.registry import Candidate, load_plugin
@@ -15,21 +15,21 @@ from jpsi.registry import Candidate, load_plugin
 
 @attrs.frozen(slots=True)
 class Layer:
-    """A plugin object among others that are asked the same."""
+    """A plugin object, one of several with the same hooks."""
 
-    #: What messages call it.
+    #: Its name in messages.
     label: str
     plugin: Any  # pluggy takes any object
 
     def mistakes(self, specifications: Sequence[type]) -> list[str]:
-        """What is wrong with how it implements hooks; one phrase each."""
+        """Return the mistakes in its implementations of hooks; one phrase each."""
         return mistakes(self.plugin, specifications)
 
     def check(self, specifications: Sequence[type], required: Sequence[str] = ()) -> None:
-        """See that it implements hooks that exist, by the arguments that they have, and those it must.
+        """Raise unless it implements only existing hooks, with their arguments, and all required ones.
 
         Raises:
-            PluginError: it does not; everything that is wrong is named.
+            PluginError: it does not; the message names every mistake.
         """
         found = self.mistakes(specifications)
         if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
@@ -38,12 +38,12 @@ class Layer:
             raise PluginError(self.unusable(found))
 
     def unusable(self, found: Sequence[str]) -> str:
-        """That it cannot be used, and why."""
+        """Return the message that it cannot be used, and why."""
         return f"{self.label} cannot be used: {'; '.join(found)}"
 
 
 def named(hooks: Sequence[str]) -> str:
-    """Hooks in a sentence.
+    """Return hooks as part of a sentence.
 
     >>> named(["submit", "query"])
     'the hooks submit, query'
@@ -52,10 +52,10 @@ def named(hooks: Sequence[str]) -> str:
 
 
 def checked(candidate: Candidate, specifications: Sequence[type], required: Sequence[str]) -> Layer:
-    """The layer of a plugin that stands alone.
+    """Load a plugin that has no other layers, and check it.
 
     Raises:
-        PluginError: it cannot be loaded, is broken, or lacks a hook that is required.
+        PluginError: it cannot be loaded, is broken, or lacks a required hook.
     """
     layer = Layer(candidate.label, load_plugin(candidate))
     layer.check(specifications, required)
@@ -63,10 +63,10 @@ def checked(candidate: Candidate, specifications: Sequence[type], required: Sequ
 
 
 def relay(layers: Iterable[Layer], specifications: Sequence[type]) -> object:
-    """What passes a call on to the layers, the last one first, and checks what they answer.
+    """Return the relay that passes a call to the layers, the last one first, and checks their results.
 
     Raises:
-        PluginError: pluggy finds something wrong.
+        PluginError: pluggy rejects a layer.
     """
     from pluggy import PluginManager, PluginValidationError
 
@@ -80,4 +80,4 @@ def relay(layers: Iterable[Layer], specifications: Sequence[type]) -> object:
             manager.register(layer.plugin, name=layer.label)
         except PluginValidationError as e:
             raise PluginError(layer.unusable([" ".join(str(e).split())]), e) from e
-    return Relay(manager.hook, specifications)
+    return CheckedHooks(manager.hook, specifications)

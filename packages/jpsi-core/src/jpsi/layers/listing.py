@@ -1,4 +1,4 @@
-"""Lists every plugin that is installed, with what becomes of it and why."""
+"""Lists every installed plugin, with its status and the reason for it."""
 
 from __future__ import annotations
 
@@ -25,40 +25,42 @@ from jpsi.registry import (
     verdicts,
 )
 
-#: Groups of which all plugins are taken, not the one that is asked for.
+#: Groups of which all plugins are used, not only the requested one.
 _TOGETHER = (OVERRIDES, OBSERVERS)
-#: Stands for the distribution and the version of a file that belongs to none.
+#: Stands for the distribution and the version of a file that belongs to no distribution.
 _NONE = "-"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Plugin:
-    """One name that an installed distribution or an override of one file offers."""
+    """One name that an installed distribution or an override of one file provides."""
 
     #: executor, launcher, transport, override, observer or fake.
     kind: str
     name: str
-    #: The other names of the same.
+    #: The other names of the same plugin.
     aliases: tuple[str, ...]
-    #: `-` for an override of one file, which has none; its distribution likewise.
+    #: The version of its distribution; `-` for an override of one file, which has none. The same for
+    #: `distribution`.
     version: str
     distribution: str
-    #: `environment`, or the directory of the plugin path that it lies in, or that one file.
+    #: `environment`, the directory of the plugin path that contains it, or the path of an override of one
+    #: file.
     origin: str
-    #: Whether it is what the name stands for, by what is configured.
+    #: True if the name resolves to this plugin, under the current configuration.
     chosen: bool
-    #: Why it is not.
+    #: The reason if it does not.
     why_not: str | None
-    #: Why it cannot be loaded, or could not be used then; None if it can be, or nobody tried.
+    #: The error if it cannot be loaded, or could not be used; None if it can be, or was not tried.
     load_error: str | None
 
 
 def plugins(*, load: bool = False) -> list[Plugin]:
-    """Every plugin of the environment and of the plugin path, and every override of one file.
+    """Return every plugin of the environment and of the plugin path, and every override of one file.
 
     Args:
-        load: whether to load those that are not refused, which runs their code, and to see that they
-            implement what is needed.
+        load: True to load those that are not refused, which runs their code, and to check that they implement
+            what is needed.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -81,14 +83,14 @@ def listing(
     *,
     load: bool = False,
 ) -> list[Plugin]:
-    """What `plugins` says about these candidates.
+    """Return what `plugins` reports about these candidates.
 
     Args:
-        found: what is installed.
-        constraints: the configured version constraints of executors, by their names in small letters.
-        folders: the configuration folders that may hold overrides of one file, the strongest last.
+        found: the installed plugins.
+        constraints: the configured version constraints of executors, by their names in lower case.
+        folders: the configuration directories that may hold overrides of one file, the strongest last.
         targets: the names of the configured targets.
-        load: whether to try to load them.
+        load: True to try to load them.
     """
     return list(_listed(found, constraints, folders, targets, load=load))
 
@@ -171,7 +173,7 @@ def _file(path: Path, why_not: str | None, load_error: str | None) -> Plugin:
 
 
 def over_nothing(name: str, executors: Collection[str], targets: Collection[str]) -> str | None:
-    """Why an override of one file with this name lies over nothing; None if it lies over something.
+    """Return why an override of one file with this name overrides no executor; None if it does.
 
     >>> over_nothing("klep", ["kelp", "local"], [])
     "lies over nothing: there is no executor 'klep'; did you mean 'kelp'?"

@@ -1,4 +1,4 @@
-"""Finds who is told of every status: observers, and overrides that want to be told too."""
+"""Finds the observers of every status: observer plugins, and overrides that implement their hooks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _told: set[str] = set()
 
 
 def observers(plugins: Plugins, layers: Iterable[Layer]) -> tuple[ObserverHooks, ...]:
-    """The observers that are installed, and those of an executor's layers that observe, each once.
+    """Return the installed observers, and those of an executor's layers that observe, each once.
 
-    One that is broken costs nothing but a warning, once per process.
+    A broken observer only causes a warning, once per process.
     """
     found: list[Layer] = []
     for layer in (*layers, *_installed(plugins)):
@@ -35,7 +35,7 @@ def _installed(plugins: Plugins) -> Iterator[Layer]:
             try:
                 if refusals:
                     msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
-                    raise PluginError(msg)  # noqa: TRY301  one way to tell of both
+                    raise PluginError(msg)  # noqa: TRY301  both errors become one warning
                 layer = checked(candidate, _SPECIFICATIONS, REQUIRED_OBSERVER_HOOKS)
             except PluginError as e:
                 _warn(str(e))

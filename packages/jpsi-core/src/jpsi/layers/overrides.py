@@ -1,4 +1,4 @@
-"""Finds what a site or a user lays over executors: a policy, which is never skipped silently."""
+"""Finds the overrides of a site or a user for executors: policies, which are never skipped silently."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from jpsi.registry import (
     verdicts,
 )
 
-#: The name of an override that is laid over every executor.
+#: The name of an override for every executor.
 ALL = "all"
 _lock = threading.RLock()
 
 
 def overrides(plugins: Plugins, executor: Candidate, folders: Sequence[Path]) -> list[Layer]:
-    """The layers over an executor, the strongest last.
+    """Return the override layers of an executor, the strongest last.
 
-    First those of distributions, named in the group `jpsi.overrides` like the executor, one of its aliases,
-    or `all`; then files of those names in `overrides/` of each of the folders. Of two that are equally
-    strong, the one for all executors lies below.
+    First the overrides of distributions, named in the group `jpsi.overrides` like the executor, one of its
+    aliases, or `all`; then files of those names in `overrides/` of each of the directories. Of two that are
+    equally strong, the one for all executors is the lower layer.
 
     Raises:
         PluginError: one of them cannot be loaded.
@@ -41,7 +41,7 @@ def overrides(plugins: Plugins, executor: Candidate, folders: Sequence[Path]) ->
     names = {ALL, *(name.lower() for name in (executor.name, *executor.aliases))}
     layers = [Layer(it.label, load_plugin(it)) for it in _candidates(plugins.of(OVERRIDES), names)]
     layers += [file_layer(path) for folder in folders for path in files(folder) if path.stem.lower() in names]
-    # what stands under several names counts once, where it is strongest
+    # an override under several names counts once, in its strongest position
     return [
         layer
         for index, layer in enumerate(layers)
@@ -50,7 +50,7 @@ def overrides(plugins: Plugins, executor: Candidate, folders: Sequence[Path]) ->
 
 
 def latest(candidates: Iterable[Candidate]) -> Iterator[tuple[list[Candidate], list[str]]]:
-    """For each distribution what it offers in the version that is taken, and else why none is."""
+    """Yield, for each distribution, its candidates of the chosen version, or why no version is chosen."""
     for named in by_distribution(candidates):
         why_not = verdicts(named, None)
         chosen = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
@@ -58,7 +58,7 @@ def latest(candidates: Iterable[Candidate]) -> Iterator[tuple[list[Candidate], l
 
 
 def by_distribution(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    """The candidates of each distribution together, in the order of the distributions' names."""
+    """Group the candidates by distribution, in the order of the distributions' names."""
     found: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         found.setdefault(canonical(candidate.distribution), []).append(candidate)
@@ -77,17 +77,17 @@ def _candidates(installed: Iterable[Candidate], names: Collection[str]) -> list[
 
 
 def files(folder: Path) -> list[Path]:
-    """The overrides of one file in a configuration folder, the strongest last."""
+    """Return the overrides of one file in a configuration directory, the strongest last."""
     return sorted(folder.glob("overrides/*.py"), key=lambda path: (path.stem.lower() != ALL, path.name))
 
 
 def file_layer(path: Path) -> Layer:
-    """The layer of one file; see `load_file`."""
+    """Return the layer of one file; see `load_file`."""
     return Layer(f"the override {path}", load_file(path))
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module of one file that belongs to no distribution; the same whenever it is asked for.
+    """Import a file that belongs to no distribution; returns the same module at every call.
 
     Raises:
         PluginError: it is refused, or cannot be imported, whatever the reason.

@@ -1,4 +1,4 @@
-"""Puts together what an executor is made of: its plugin, its layers and its configuration."""
+"""Resolves an executor's name: finds its plugin, its layers and its configuration."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from jpsi.registry import EXECUTORS, Plugins, installed
 if TYPE_CHECKING:
     from jpsi.config import Section
 
-#: The executor for those who name none and configured none.
+#: The executor if the caller names none and none is configured.
 DEFAULT = "local"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Assembly:
-    """Everything that an executor is made of."""
+    """The parts of an executor."""
 
     plugins: Plugins
     stack: Stack
     config: ExecutorConfig
-    #: The name of the target that was asked for, or where the backend is; empty for the executor here.
+    #: The name of the requested target, or the URL of the backend; empty for the executor on this machine.
     target: str
-    #: Where the backend is; None is here.
+    #: The URL of the backend; None is this machine.
     url: str | None
-    #: What jobs get that leave it open.
+    #: The values for fields that a job leaves open.
     defaults: SpecDefaults
 
 
@@ -41,18 +41,18 @@ def assemble(
     url: str | None,
     config: ExecutorConfig | None,
 ) -> Assembly:
-    """What is asked for, completed by what is configured.
+    """Return the parts of the requested executor, completed from the configuration.
 
     Args:
         name: an executor or a configured target, case ignored; None is the configured default.
         constraint: a version constraint that replaces the configured one.
-        url: where the backend is, instead of where the target is.
+        url: the URL of the backend, instead of the target's.
         config: the executor's configuration, instead of the configured fields.
 
     Raises:
-        PluginError: there is no such plugin, or something that is to be laid over it is broken.
+        PluginError: there is no such plugin, or an override of it is broken.
         ConfigError: the configuration is wrong.
-        TypeError: `config` is not what the executor is configured by.
+        TypeError: `config` is not of the executor's configuration class.
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)
@@ -68,7 +68,7 @@ def assemble(
         if target is not None:
             place = target.places["executor"]
         if plugins.named(EXECUTORS, executor):
-            # then its version is what does not fit
+            # the executor exists: its version does not satisfy the constraint
             place = section.places.get("version", "") if section is not None and constraint is None else ""
         raise PluginError(_with_place(str(e), place), e) from e
     stack = executor_stack(plugins, candidate, configuration.folders())
@@ -85,13 +85,13 @@ def assemble(
 
 
 def _with_place(message: str, place: str) -> str:
-    """A message about what is asked for, with the place in the configuration that asks for it."""
+    """Return the message with the place in the configuration that requests the plugin."""
     first, separator, rest = message.partition("\n")
     return f"{first}; it is asked for in {place}{separator}{rest}" if place else message
 
 
 def _names(plugins: Plugins, name: str) -> set[str]:
-    """The names by which an executor may be configured."""
+    """Return the names by which an executor may be configured."""
     same = (it for it in plugins.candidates if it.group == EXECUTORS and it.is_called(name))
     return {name, *(alias for candidate in same for alias in candidate.aliases)}
 
@@ -103,7 +103,7 @@ def _section(target: Section | None, executor: Section | None) -> Section | None
 def _config(stack: Stack, given: ExecutorConfig | None, section: Section | None) -> ExecutorConfig:
     config_class = stack.hooks.config_class()
     if given is not None and issubclass(config_class, type(given)):
-        # what every executor has can be set without knowing the class of this one
+        # a caller can set the common fields without knowing the class of this executor
         fields = attrs.fields_dict(type(given))
         return config_class(**{name: getattr(given, name) for name in fields})
     if given is not None and not isinstance(given, config_class):
@@ -111,6 +111,6 @@ def _config(stack: Stack, given: ExecutorConfig | None, section: Section | None)
         raise TypeError(msg)
     if given is not None or section is None or not section.config:
         return config_class() if given is None else given
-    from jpsi.config import structured  # brings cattrs, which most users never need
+    from jpsi.config import structured  # imports cattrs, which most users never need
 
     return structured(config_class, section.config)

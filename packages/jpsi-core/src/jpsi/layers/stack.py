@@ -1,4 +1,4 @@
-"""Assembles the layers of one executor, launcher or transport into one small plugin manager of its own."""
+"""Loads the layers of one executor, launcher or transport into a small plugin manager of its own."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
     from jpsi.contract import ExecutorConfig, Transport
 
 _MAKE_ENGINE = "make_engine"
-#: The engine by which backends work that have none of their own.
+#: The engine of backends that have none of their own.
 ENGINE = "batch"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Stack:
-    """An executor plugin with everything that is laid over it and under it."""
+    """An executor plugin with the layers above and below it."""
 
     candidate: Candidate
     hooks: ExecutorHooks
-    #: Who is told of every status.
+    #: The observers of every status.
     observers: tuple[ObserverHooks, ...]
-    #: The hooks that it lacks for working through command lines.
+    #: The hooks for a command line that it lacks.
     lacking: tuple[str, ...]
-    #: Whether something that is laid over it checks specs as well.
+    #: True if an override checks specs as well.
     has_policy: bool
 
     def check_batch(self) -> None:
-        """See that it can work through command lines.
+        """Raise unless it has all hooks for a backend with a command line.
 
         Raises:
-            PluginError: it lacks hooks for that; all are named.
+            PluginError: it lacks hooks for that; the message names all.
         """
         if self.lacking:
             msg = f"{self.candidate.label} cannot be used: {_lacks(self.lacking)}"
@@ -61,15 +61,15 @@ class Stack:
 
 
 def executor_stack(plugins: Plugins, candidate: Candidate, folders: Sequence[Path] = ()) -> Stack:
-    """The layers of an executor: the core's defaults, the backend, overrides of the site and the user.
+    """Load the layers of an executor: the core's defaults, the backend, overrides of the site and the user.
 
     Args:
-        plugins: what is installed.
+        plugins: the installed plugins.
         candidate: the executor's plugin.
-        folders: the configuration folders that may hold overrides of one file, the strongest last.
+        folders: the configuration directories that may hold overrides of one file, the strongest last.
 
     Raises:
-        PluginError: the plugin or an override of it is broken; all that is wrong with it is said.
+        PluginError: the plugin or an override of it is broken; the message names every mistake.
     """
     layers, missing = executor_layers(plugins, candidate, folders)
     hooks = relay([Layer("the core", default_hooks), *layers], (ExecutorHooks, ObserverHooks))
@@ -85,7 +85,7 @@ def executor_stack(plugins: Plugins, candidate: Candidate, folders: Sequence[Pat
 def executor_layers(
     plugins: Plugins, candidate: Candidate, folders: Sequence[Path]
 ) -> tuple[list[Layer], tuple[str, ...]]:
-    """An executor and what is laid over it, and the hooks that all of them lack for working by command lines.
+    """Return an executor's layers, and the hooks for a command line that all of them lack.
 
     Raises:
         PluginError: as for `executor_stack`.
@@ -104,7 +104,7 @@ def executor_layers(
 def launcher_of(
     plugins: Plugins, name: str, constraint: str | None = None
 ) -> tuple[Candidate, LauncherHooks]:
-    """The launcher of this name, and its hooks.
+    """Return the launcher of this name, and its hooks.
 
     Raises:
         PluginError: there is no such plugin, or it is broken.
@@ -114,7 +114,7 @@ def launcher_of(
 
 
 def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
-    """The hooks of the launcher of this name; it may carry a version constraint (`mpirun>=0.2`).
+    """Return the hooks of the launcher of this name; it may carry a version constraint (`mpirun>=0.2`).
 
     Raises:
         PluginError: there is no such plugin, or it is broken.
@@ -123,7 +123,7 @@ def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
-    """A transport to where a URL points, by the plugin that is named like its scheme.
+    """Return a transport to the host of a URL, from the plugin with the name of the URL's scheme.
 
     Raises:
         PluginError: there is no such plugin, or it is broken.
@@ -140,7 +140,7 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
 
 
 def engine_hooks(plugins: Plugins) -> EngineHooks:
-    """Return the hooks of what carries out jobs.
+    """Return the hooks of the installed engine.
 
     Raises:
         PluginError: none is installed, or it is broken.
@@ -158,10 +158,10 @@ def _lacks(missing: Sequence[str]) -> str:
 
 
 def name_and_constraint(text: str) -> tuple[str, str]:
-    """The name of a launcher and the version constraint that it may carry (`mpirun>=0.2`).
+    """Split a launcher's name from the version constraint that it may carry (`mpirun>=0.2`).
 
     Raises:
-        PluginError: it is neither.
+        PluginError: the text is neither.
     """
     if text.isidentifier():
         return text, ""

@@ -1,4 +1,4 @@
-"""The values of the specification.
+"""The values of the J/PSI specification.
 
 Specs, resources, states, dependencies and exceptions; no I/O at all.
 """

@@ -1,4 +1,4 @@
-"""Which other jobs a job waits for, and what counts as their end."""
+"""The dependencies of a job: other jobs that it waits for, and how they must end."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jpsi.model.states import JobState, JobStatus
 
 
 class DependencyKind(enum.Enum):
-    """How another job must have ended before a job may start."""
+    """The way in which another job must have ended before a job may start."""
 
-    #: It is COMPLETED.
+    #: The other job is COMPLETED.
     OK = "ok"
-    #: It has ended, however.
+    #: The other job has ended in any final state.
     ANY = "any"
-    #: It is FAILED or CANCELED.
+    #: The other job is FAILED or CANCELED.
     NOTOK = "notok"
 
     def is_met(self, state: JobState) -> bool | None:
-        """Whether a job in this state satisfies the dependency; None while it may or may not come to that.
+        """Return True if a job in this state satisfies the dependency; None while the job is not final.
 
         >>> DependencyKind.OK.is_met(JobState.FAILED), DependencyKind.NOTOK.is_met(JobState.FAILED)
         (False, True)
@@ -33,7 +33,7 @@ class DependencyKind(enum.Enum):
 
 @runtime_checkable
 class OtherJob(Protocol):
-    """A job as the one that waits for it sees it; a `Job` is one."""
+    """A job as its dependents see it; a `Job` is one."""
 
     @property
     def id(self) -> str:
@@ -49,7 +49,7 @@ class OtherJob(Protocol):
 
 
 def _kind(value: DependencyKind | str) -> DependencyKind | str:
-    # What is no kind stays as it is: `problems` names it at submit.
+    # A value that is no kind stays as it is: `problems` reports it at submit.
     is_name = isinstance(value, str) and value in {kind.value for kind in DependencyKind}
     return DependencyKind(value) if is_name else value
 
@@ -60,12 +60,12 @@ class Dependency:
 
     #: A submitted Job, or the native id of a job of the same batch system.
     job: OtherJob | str
-    #: How it must have ended; `"ok"`, `"any"` and `"notok"` do as well.
+    #: The way in which it must have ended; `"ok"`, `"any"` and `"notok"` are accepted as well.
     kind: DependencyKind = attrs.field(default=DependencyKind.OK, converter=_kind)
 
     @classmethod
     def of(cls, item: Dependency | OtherJob | str) -> Dependency:
-        """What an item of `JobAttributes.after` stands for: of a job alone, that it must be COMPLETED."""
+        """Return the dependency for an item of `JobAttributes.after`: a job alone must be COMPLETED."""
         return item if isinstance(item, Dependency) else cls(item)
 
     @property
@@ -75,6 +75,6 @@ class Dependency:
 
 
 def unmet(dependency: Dependency, name: str, state: JobState) -> str:
-    """Why a job can never start that depends on one that ended in this state."""
+    """Return why a job can never start whose dependency ended in this state."""
     wish = "complete" if dependency.kind is DependencyKind.OK else "fail"
     return f"attributes.after waits for the job {name} to {wish}, but it is {state.value}"

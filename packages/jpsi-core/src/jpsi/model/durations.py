@@ -1,4 +1,4 @@
-"""Times as people write them; a mistake is a ValueError with a sentence."""
+"""Reads durations as people write them; a mistake is a ValueError with a sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIXTY = 60
 
 
 def parse_duration(text: str) -> timedelta:
-    """A time: seconds, a clock or words; 0 means no limit.
+    """Parse a duration: seconds, a clock or words; 0 means no limit.
 
     >>> parse_duration("90") == parse_duration("1:30") == parse_duration("1m30s") == timedelta(seconds=90)
     True

@@ -1,18 +1,18 @@
-"""What can go wrong, as one tree of exceptions.
+"""The exceptions of jpsi, as one tree.
 
     JpsiError
     ├── InvalidJobException        the job itself: its spec or its state
     │   └── DocumentError          a job document that cannot be read or written
     ├── SubmitException            anything else that kept a request from reaching the backend
-    │   ├── BulkException          a request about many jobs that some of them kept from being done
+    │   ├── BulkException          a request about many jobs that failed for some of them, or for all
     │   ├── TransferError          a file could not be read, written or moved
     │   └── TransportError         a command could not be run, or it is unknown how it ended
     ├── UnreachableStateException  wait(): none of the target states can be reached any more
     ├── PluginError                an executor or launcher is missing, broken or ambiguous
     └── ConfigError                a configuration value that cannot be used
 
-`str(error)` is always a sentence for an end user, in which all that is not printable, but for line ends, is
-escaped; what a developer needs is in `__cause__`, in the notes, and in `exception`.
+`str(error)` is always a sentence for an end user, in which all unprintable characters except line ends are
+escaped; the details for a developer are in `__cause__`, in the notes, and in `exception`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from jpsi.model.states import JobStatus
 
 
-#: A `Job`: that class stands above these, and a program needs all of it, such as to submit the job again.
+#: A `Job`: that class is in a higher layer than this module, and a caller needs all of it, such as to submit
+#: again.
 AnyJob = Any
 
 
 class JpsiError(Exception):
-    """The common root of every exception that jpsi raises on purpose.
+    """The common base of every exception that jpsi raises on purpose.
 
     Plain misuse of the API (a wrong argument type, say) raises `TypeError` or `ValueError` instead.
     """
 
     def __init__(self, message: str, exception: BaseException | None = None) -> None:
-        # whatever users and other programs have brought into it, it can be printed anywhere
+        # escaped, so that text of users and other programs in it can be printed anywhere
         message = printable(message)
         super().__init__(message)
         #: The sentence for an end user.
@@ -50,7 +51,7 @@ class JpsiError(Exception):
 
 
 class InvalidJobException(JpsiError):
-    """The job can never be accepted as it stands: its spec or its state is wrong.
+    """The job can never be accepted as it is: its spec or its state is wrong.
 
     Nothing was submitted and the job is unchanged.
     """
@@ -63,26 +64,26 @@ class InvalidJobException(JpsiError):
         problems: Sequence[str] = (),
     ) -> None:
         super().__init__(message, exception)
-        #: Everything that is wrong, one sentence each; never empty.
+        #: All problems, one sentence each; never empty.
         self.problems: tuple[str, ...] = tuple(map(one_line, problems)) or (self.message,)
 
     @classmethod
     def of(cls, subject: str, problems: Sequence[str]) -> Self:
-        """One exception that names every problem found in `subject`."""
+        """Return one exception that names every problem of `subject`."""
         lines = list(map(one_line, problems))
         return cls(_listed(f"{subject} is not valid", lines), problems=lines)
 
 
 class DocumentError(InvalidJobException):
-    """A job document does not say what a job document must say."""
+    """A job document violates the format of job documents."""
 
 
 class DocumentWarning(UserWarning):
-    """A job document says something that this jpsi carries or ignores, but does not act on."""
+    """A job document contains an entry that this jpsi keeps or ignores, but does not act on."""
 
 
 class SubmitException(JpsiError):
-    """A request did not reach the backend, for a reason that does not lie in the job."""
+    """A request did not reach the backend, for a reason other than the job itself."""
 
     def __init__(
         self,
@@ -92,18 +93,18 @@ class SubmitException(JpsiError):
         transient: bool = False,
     ) -> None:
         super().__init__(message, exception)
-        #: Whether the same request may succeed later (J/PSI 0: SubmitException.isTransient).
+        #: True if the same request may succeed later (J/PSI 0: SubmitException.isTransient).
         self.transient = transient
 
     def is_transient(self) -> bool:
-        """The same as `transient`."""
+        """Return `transient`."""
         return self.transient
 
 
 class BulkException(SubmitException):
-    """A request about many jobs was done for some of them, or for none.
+    """A request about many jobs succeeded for some of them, or for none.
 
-    `transient` is true if that is what all failures are.
+    `transient` is true if all failures are transient.
     """
 
     def __init__(
@@ -116,14 +117,14 @@ class BulkException(SubmitException):
         failed: Mapping[AnyJob, JpsiError] | None = None,
     ) -> None:
         super().__init__(message, exception, transient=transient)
-        #: The jobs for which it was done, in the order in which they were given.
+        #: The jobs for which the request succeeded, in the order of the request.
         self.done: tuple[AnyJob, ...] = tuple(done)
-        #: The jobs for which it was not, in that order, each with the reason.
+        #: The jobs for which it failed, in the same order, each with its error.
         self.failed: Mapping[AnyJob, JpsiError] = {} if failed is None else dict(failed)
 
     @classmethod
     def of(cls, what: str, done: Sequence[AnyJob], failed: Mapping[AnyJob, JpsiError]) -> Self:
-        """One exception for all jobs for which `what`, such as "submitted", could not be done."""
+        """Return one exception for all jobs that could not be `what`, such as "submitted"."""
         reasons = list(dict.fromkeys(str(error) for error in failed.values()))
         more = f"; and {len(reasons) - _TOLD} other reasons" if len(reasons) > _TOLD else ""
         told = "; ".join(reasons[:_TOLD])
@@ -136,19 +137,19 @@ class BulkException(SubmitException):
         )
 
 
-# How many different reasons a message tells.
+# The number of different reasons in a message.
 _TOLD = 3
 
 
 class TransferError(SubmitException):
-    """A file could not be read, written or moved to where jobs run or from there.
+    """A file could not be read, written or transferred to or from the machine where jobs run.
 
-    The message names it, and the cause. Where the connection is what failed, it is a `TransportError`.
+    The message names the file and the cause. If the connection failed, the error is a `TransportError`.
     """
 
 
 class TransportError(SubmitException):
-    """A command could not be run where the backend is, or it is unknown how it ended."""
+    """A command could not be run on the backend's host, or it is unknown how it ended."""
 
     def __init__(
         self,
@@ -159,20 +160,20 @@ class TransportError(SubmitException):
         may_have_run: bool = False,
     ) -> None:
         super().__init__(message, exception, transient=transient)
-        #: Whether the command may have run all the same.
+        #: True if the command may have run nevertheless.
         self.may_have_run = may_have_run
 
 
 class UnreachableStateException(JpsiError):
-    """None of the states that `Job.wait` was asked for can be reached any more."""
+    """The job can reach none of the target states of `Job.wait` any more."""
 
     def __init__(self, message: str, status: JobStatus) -> None:
         super().__init__(message)
-        #: The status from which it follows that the target states cannot be reached.
+        #: The status of the job from which this follows.
         self.status = status
 
     def get_status(self) -> JobStatus:
-        """The same as `status`."""
+        """Return `status`."""
         return self.status
 
     def __reduce__(self) -> tuple[type, tuple[str, JobStatus]]:
@@ -180,7 +181,7 @@ class UnreachableStateException(JpsiError):
 
 
 class PluginError(JpsiError):
-    """An executor or launcher that was asked for is missing, broken or ambiguous."""
+    """A requested executor or launcher is missing, broken or ambiguous."""
 
 
 class ConfigError(JpsiError):

@@ -1,7 +1,7 @@
 """Finds the arguments and the environment that the kernel would refuse to pass to a program.
 
-execve(2), "Limits on size of arguments and environment": one text has at most 32 pages, and all of them
-together, with a pointer to each, a quarter of what the stack may have. Either is refused with E2BIG.
+execve(2), "Limits on size of arguments and environment": one text has at most 32 pages; all texts together,
+with a pointer to each, have at most a quarter of the stack's limit. The kernel refuses more with E2BIG.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jpsi.model.references import expand
 
-# MAX_ARG_STRLEN of Linux, with the NUL in the end; other kernels limit the sum alone.
+# MAX_ARG_STRLEN of Linux, including the final NUL; other kernels limit only the sum.
 _PAGES_PER_TEXT = 32
-# What Linux grants at most, whatever the limit of the stack is: three quarters of 8 MiB.
+# The most that Linux grants, whatever the limit of the stack is: three quarters of 8 MiB.
 _MOST = 6 << 20
 _POINTER_BYTES = 8
-# A name for every text is shorter than that.
+# Longer names are left out of messages.
 _NAMED = 60
 
 
@@ -27,15 +27,15 @@ def exec_problems(
     environment: Mapping[str, str | None],
     inherited: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield why the kernel would refuse to start a program with this, as far as it is known.
+    """Yield why the kernel would refuse to start a program with these texts, as far as they are known.
 
-    References to variables that are not known stand for nothing, as what they will be is not known here.
+    References to unknown variables count as empty, since their values are not known on this machine.
 
     Args:
         executable: the program.
-        arguments: what it is given, as it stands in a spec.
-        environment: the variables that are set; those that are None are unset.
-        inherited: the variables that it has besides.
+        arguments: its arguments, as they are in a spec.
+        environment: the variables to set; variables with None are unset.
+        inherited: the variables that it inherits besides.
     """
     texts = list(_texts(executable, arguments, environment))
     longest = text_bytes()
@@ -61,12 +61,12 @@ def exec_problems(
 
 
 def text_bytes() -> int | None:
-    """Return how many bytes one argument or variable may take with the NUL in its end; None is any number."""
+    """Return how many bytes one argument or variable may have with its final NUL; None is any number."""
     return _PAGES_PER_TEXT * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else None
 
 
 def all_bytes() -> int:
-    """Return how many bytes all arguments and variables may take, with a NUL and a pointer for each."""
+    """Return how many bytes all arguments and variables may have, with a NUL and a pointer for each."""
     limit = os.sysconf("SC_ARG_MAX")
     return min(limit, _MOST) if limit > 0 else _MOST
 
@@ -74,7 +74,7 @@ def all_bytes() -> int:
 def _texts(
     executable: str, arguments: Sequence[str], environment: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is passed, by what messages call it."""
+    """Yield the texts to pass, each with its name for messages."""
     known: dict[str, str] = {}
     yield "executable", executable
     for name, value in environment.items():

@@ -1,4 +1,4 @@
-"""What can be the id or the native id of a job."""
+"""The forms of job ids and native ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TypeGuard
 
 _LONGEST = 200
-# It becomes the name of a folder.
+# It becomes the name of a directory.
 _JOB_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 
@@ -20,7 +20,7 @@ def is_job_id(text: object) -> TypeGuard[str]:
 
 
 def is_native_id(text: object) -> TypeGuard[str]:
-    """Whether `text` can be a native id: one printable word that no command takes for an option.
+    """Return True if `text` can be a native id: one printable word that no command takes for an option.
 
     >>> is_native_id("4711.pbs"), is_native_id("-1"), is_native_id("4711 4712")
     (True, False, False)

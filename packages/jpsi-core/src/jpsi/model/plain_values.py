@@ -1,7 +1,7 @@
-"""Specs and statuses as plain values that JSON can hold, and back; what the spool and the job document share.
+"""Converts specs and statuses to plain values for JSON and back; the spool and the job document use it.
 
-Only what differs from its default is written. `decode` trusts the shape of what it is given as far as
-types go wrong with ValueError, TypeError or KeyError; what a spec says is judged by `problems` alone.
+Only values that differ from their defaults are written. `decode` does not validate: wrong types raise
+ValueError, TypeError or KeyError; the content of a spec is checked by `problems` alone.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceS
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
-#: The one field of resources of several kinds.
+#: The only field of resources of several kinds.
 COMPONENTS = "components"
 
 
 class Codec(NamedTuple):
-    """How one field becomes a plain value and comes back."""
+    """The conversion of one field to a plain value and back."""
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
 
 
 def encode(spec: JobSpec) -> dict[str, Any]:
-    """The fields of a valid spec that differ from their defaults, as plain values.
+    """Return the fields of a valid spec that differ from their defaults, as plain values.
 
     >>> encode(JobSpec("sleep", ["10"], attributes=JobAttributes(duration=timedelta(minutes=1))))
     {'executable': 'sleep', 'arguments': ['10'], 'attributes': {'duration': 60.0}}
@@ -39,36 +39,36 @@ def encode(spec: JobSpec) -> dict[str, Any]:
 
 
 def decode(plain: Mapping[str, Any]) -> JobSpec:
-    """The spec that `encode` made `plain` of."""
+    """Return the spec that `encode` converted to `plain`."""
     return JobSpec(**_decoded(plain, SPEC_CODECS))
 
 
 def encode_attributes(attributes: JobAttributes) -> dict[str, Any]:
-    """The attributes that are set, as plain values."""
+    """Return the attributes that are set, as plain values."""
     return _encode(attributes, _ATTRIBUTE_DEFAULTS, ATTRIBUTE_CODECS)
 
 
 def encode_resources(resources: ResourceSpec) -> dict[str, Any]:
-    """The resources that are set, as plain values."""
+    """Return the resources that are set, as plain values."""
     if isinstance(resources, HeterogeneousResources):
         return {COMPONENTS: [encode_resources(it) for it in resources.components]}
     return _encode(resources, _RESOURCE_DEFAULTS, {})
 
 
 def decode_resources(plain: Mapping[str, Any]) -> ResourceSpec:
-    """The resources that `encode_resources` made `plain` of."""
+    """Return the resources that `encode_resources` converted to `plain`."""
     if COMPONENTS in plain:
         return HeterogeneousResources([ResourceSpecV1(**it) for it in plain[COMPONENTS]])
     return ResourceSpecV1(**plain)
 
 
 def decode_attributes(plain: Mapping[str, Any]) -> JobAttributes:
-    """The attributes that `encode_attributes` made `plain` of."""
+    """Return the attributes that `encode_attributes` converted to `plain`."""
     return JobAttributes(**_decoded(plain, ATTRIBUTE_CODECS))
 
 
 def encode_flags(flags: StageOutFlags) -> list[str]:
-    """The names of the flags that are set, in the order of their definition.
+    """Return the names of the flags that are set, in the order of their definition.
 
     >>> encode_flags(StageOutFlags.IF_PRESENT | StageOutFlags.ON_ERROR)
     ['if_present', 'on_error']
@@ -77,7 +77,7 @@ def encode_flags(flags: StageOutFlags) -> list[str]:
 
 
 def decode_flags(names: list[str]) -> StageOutFlags:
-    """The flags with these names; ValueError for a name that is none."""
+    """Return the flags with these names; ValueError for an unknown name."""
     flags = StageOutFlags.NONE
     for name in names:
         if name not in _FLAG_NAMES:
@@ -88,7 +88,7 @@ def decode_flags(names: list[str]) -> StageOutFlags:
 
 
 def encode_status(status: JobStatus) -> dict[str, Any]:
-    """A status as plain values."""
+    """Return a status as plain values."""
     return {
         "state": status.state.value,
         "time": status.time.isoformat(),
@@ -101,7 +101,7 @@ def encode_status(status: JobStatus) -> dict[str, Any]:
 
 
 def decode_status(plain: Mapping[str, Any]) -> JobStatus:
-    """The status that `encode_status` made `plain` of."""
+    """Return the status that `encode_status` converted to `plain`."""
     reason, evidence = plain["reason"], plain["evidence"]
     return JobStatus(
         JobState(plain["state"]),
@@ -183,12 +183,12 @@ _STAGE_CODECS = {
     "flags": Codec(encode_flags, decode_flags),
 }
 
-#: The fields of JobAttributes that are not plain already.
+#: The fields of JobAttributes that need a conversion.
 ATTRIBUTE_CODECS: Mapping[str, Codec] = {
     "duration": Codec(timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
     "after": _each(Codec(_encode_after, _decode_after)),
 }
-#: The fields of JobSpec that are not plain already.
+#: The fields of JobSpec that need a conversion.
 SPEC_CODECS: Mapping[str, Codec] = {
     "directory": _PATH,
     "stdin_path": _PATH,

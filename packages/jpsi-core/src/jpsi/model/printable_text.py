@@ -1,10 +1,10 @@
-"""Text of users and of other programs as it may stand in a message, where it does nothing to a terminal."""
+"""Makes text of users and other programs safe to print: control characters cannot affect a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""Return the text with everything that is not printable, but for line ends, as escapes.
+    r"""Return the text with all unprintable characters, except line ends, as escapes.
 
     Control characters, ANSI escapes, marks that turn the direction of writing, and lone surrogates, which no
     encoding can express, are not printable.

@@ -1,4 +1,4 @@
-"""`${NAME}` in arguments and environment values: the one rule that says what is expanded.
+"""The rule for `${NAME}` in arguments and environment values: which references are expanded.
 
 `${NAME}`, with NAME a POSIX identifier, refers to an environment variable of the job. One more dollar
 sign in front makes it the literal text: `$${NAME}` is `${NAME}`, `$$${NAME}` is `$${NAME}`. Nothing
@@ -15,13 +15,13 @@ _REFERENCE = re.compile(r"(\$+)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Reference(NamedTuple):
-    """A place where the value of an environment variable goes."""
+    """A reference to an environment variable in a text."""
 
     name: str
 
 
 def pieces(text: str) -> Iterator[str | Reference]:
-    """The literal texts and the references that `text` consists of, in order.
+    """Yield the literal texts and the references that `text` consists of, in order.
 
     >>> list(pieces("a${B}c$${D}$E"))
     ['a', Reference(name='B'), 'c', '${D}', '$E']
@@ -38,12 +38,12 @@ def pieces(text: str) -> Iterator[str | Reference]:
 
 
 def has_reference(text: str) -> bool:
-    """Whether `text` says anything but itself."""
+    """Return True if `text` contains a reference or an escaped one."""
     return "${" in text and _REFERENCE.search(text) is not None
 
 
 def expand(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
-    """`text` with its references replaced from `environment`.
+    """Return `text` with its references replaced from `environment`.
 
     An unset name stays as written if `keep_unset` is true (arguments), else it is empty (values).
 
@@ -63,7 +63,7 @@ def _unset(reference: Reference, keep: bool) -> str:  # noqa: FBT001  one caller
 
 
 def escape(text: str) -> str:
-    """The text that stands for `text` itself, with nothing expanded.
+    """Return the text that expands to `text` itself.
 
     >>> escape("cost: $5 for ${USER}")
     'cost: $5 for $${USER}'

@@ -1,4 +1,4 @@
-"""What a job asks of the machine: the resource specifications and the counts that follow from them."""
+"""The resources of a job: the resource specifications and the counts that follow from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_COMPONENTS = 2
 
 
 class ResourceSpec(abc.ABC):
-    """The abstract root of resource specifications: `ResourceSpecV1`, and `HeterogeneousResources` of it."""
+    """The abstract base of resource specifications: `ResourceSpecV1` and `HeterogeneousResources`."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class ResourceSpecV1(ResourceSpec):
     cpu_cores_per_process: int | None = None
     #: GPUs for each process.
     gpu_cores_per_process: int | None = None
-    #: Whether the nodes are shared with no other job.
+    #: True if the job shares its nodes with no other job.
     exclusive_node_use: bool = False
     #: Memory for the whole job, in bytes.
     memory: int | None = None
@@ -59,7 +59,7 @@ class ResourceSpecV1(ResourceSpec):
 
     @property
     def computed_process_count(self) -> int:
-        """The number of processes that run, whatever was given to say so.
+        """The number of processes that run, given or computed.
 
         >>> ResourceSpecV1(node_count=4, processes_per_node=3).computed_process_count
         12
@@ -70,7 +70,7 @@ class ResourceSpecV1(ResourceSpec):
 
     @property
     def computed_node_count(self) -> int:
-        """The number of nodes, rounded up where processes do not fill the last one.
+        """The number of nodes, rounded up if processes do not fill the last one.
 
         >>> ResourceSpecV1(process_count=10, processes_per_node=3).computed_node_count
         4
@@ -98,8 +98,8 @@ class HeterogeneousResources(ResourceSpec):
     """Slots of several kinds, which a job gets at once: an extension of jpsi to the specification.
 
     Each component is a homogeneous set of processes, with nodes, memory and exclusive use of its own. The job
-    starts on the first node of the first component, and its processes are numbered through all components,
-    in their order. Not every executor can do it; `submit` raises InvalidJobException where it cannot.
+    starts on the first node of the first component, and its processes are numbered through all components, in
+    their order. Not every executor supports it; if one does not, `submit` raises InvalidJobException.
 
     >>> writer = ResourceSpecV1(process_count=1, memory=2**36)
     >>> solvers = ResourceSpecV1(node_count=2, processes_per_node=4, gpu_cores_per_process=1)
@@ -107,17 +107,17 @@ class HeterogeneousResources(ResourceSpec):
     9
     """
 
-    #: Two or more.
+    #: The components, two or more.
     components: tuple[ResourceSpecV1, ...] = attrs.field(converter=_components)
 
     @property
     def version(self) -> int:
-        """That of its components, 1."""
+        """The version of its components, 1."""
         return 1
 
 
 def components(resources: ResourceSpec | None) -> tuple[ResourceSpecV1, ...]:
-    """The kinds of slots that a job has, in their order: those of one process if it says nothing.
+    """Return a job's kinds of slots, in their order; one process if the job has no resources.
 
     >>> components(None) == (ResourceSpecV1(),)
     True
@@ -128,14 +128,14 @@ def components(resources: ResourceSpec | None) -> tuple[ResourceSpecV1, ...]:
 
 
 def copy_resources(resources: ResourceSpec | None) -> ResourceSpec | None:
-    """A copy of valid resources that shares nothing changeable with them."""
+    """Return a copy of valid resources that shares no mutable value with them."""
     if isinstance(resources, HeterogeneousResources):
         return HeterogeneousResources([attrs.evolve(it) for it in resources.components])
     return attrs.evolve(resources) if isinstance(resources, ResourceSpecV1) else resources
 
 
 def process_count(resources: ResourceSpec | None) -> int:
-    """The number of processes that a job runs as, whatever it says about resources.
+    """Return the number of processes that a job runs as; `resources` may be None.
 
     >>> process_count(None), process_count(ResourceSpecV1(node_count=2))
     (1, 2)
@@ -144,7 +144,7 @@ def process_count(resources: ResourceSpec | None) -> int:
 
 
 def node_count(resources: ResourceSpec | None) -> int:
-    """The number of nodes that a job runs on, whatever it says about resources.
+    """Return the number of nodes that a job runs on; `resources` may be None.
 
     >>> node_count(None), node_count(ResourceSpecV1(process_count=3, processes_per_node=2))
     (1, 2)
@@ -153,7 +153,7 @@ def node_count(resources: ResourceSpec | None) -> int:
 
 
 def core_count(resources: ResourceSpec | None) -> int:
-    """The number of cores that a job has in all, whatever it says about resources.
+    """Return the number of cores that a job has in all; `resources` may be None.
 
     >>> core_count(None), core_count(ResourceSpecV1(process_count=2, cpu_cores_per_process=3))
     (1, 6)
@@ -162,7 +162,7 @@ def core_count(resources: ResourceSpec | None) -> int:
 
 
 def resource_problems(resources: object) -> list[str]:
-    """Everything that is wrong with a resource specification, one sentence each."""
+    """Return everything that is wrong with a resource specification, one sentence each."""
     if not isinstance(resources, ResourceSpec):
         return [f"resources must be a ResourceSpec, not {type(resources).__name__}"]
     if isinstance(resources, HeterogeneousResources):

@@ -1,4 +1,4 @@
-"""What a job is: JobSpec and its parts."""
+"""The specification of a job: JobSpec and its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _path(value: None) -> None: ...
 @overload
 def _path(value: str | Path) -> Path: ...
 def _path(value: str | Path | None) -> Path | None:
-    # Anything else stays as it was assigned: `problems` names it at submit.
+    # Any other value stays as it was assigned: `problems` reports it at submit.
     return Path(value) if isinstance(value, str) else value
 
 
@@ -31,7 +31,7 @@ def _name(value: None) -> None: ...
 def _name(value: str | Path) -> str: ...
 def _name(value: str | Path | None) -> str | None:
     if isinstance(value, Path):
-        # Path drops the ./ that makes a file of a name to be looked up
+        # Path drops the ./ that marks a file, as opposed to a name that is looked up on the PATH
         return str(value) if value.is_absolute() or len(value.parts) > 1 else f"./{value}"
     return value
 
@@ -45,7 +45,7 @@ def _location(value: str | Path | None) -> str | None:
 
 
 class StagingMode(enum.Enum):
-    """How a file gets from its source to its target."""
+    """The way in which a file gets from its source to its target."""
 
     COPY = "copy"
     #: A symbolic link to the source.
@@ -54,7 +54,7 @@ class StagingMode(enum.Enum):
 
 
 class StageOutFlags(enum.Flag):
-    """When a file is staged out, or a path cleaned up; combine with `|`.
+    """The conditions under which a file is staged out, or a path cleaned up; combine with `|`.
 
     Without `ON_SUCCESS`, `ON_ERROR` and `ON_CANCEL` it is `ON_SUCCESS`.
     """
@@ -64,32 +64,32 @@ class StageOutFlags(enum.Flag):
     IF_PRESENT = 1
     #: The exit code is 0.
     ON_SUCCESS = 2
-    #: The exit code is another, or the job could not be set up.
+    #: The exit code is not 0, or the job could not be set up.
     ON_ERROR = 4
-    #: The job was told to end.
+    #: The job was cancelled.
     ON_CANCEL = 8
     ALWAYS = ON_SUCCESS | ON_ERROR | ON_CANCEL
 
 
 @attrs.define(slots=True)
 class StageIn:
-    """A file or directory that must be there before the job runs."""
+    """A file or directory to stage in before the job runs."""
 
-    #: Where it comes from: a path or URL on the submitting side. A relative path is relative to the working
-    #: directory of the program that submits.
+    #: Its origin: a path or URL on the submitting side. A relative path is relative to the working directory
+    #: of the program that submits.
     source: str = attrs.field(converter=_location)
-    #: Where it goes, relative to the job's directory.
+    #: Its destination, relative to the job's directory.
     target: Path = attrs.field(converter=_path)
     mode: StagingMode = StagingMode.COPY
 
 
 @attrs.define(slots=True)
 class StageOut:
-    """A file or directory that is brought away after the job ran."""
+    """A file or directory to stage out after the job ran."""
 
-    #: Where it comes from, relative to the job's directory.
+    #: Its origin, relative to the job's directory.
     source: Path = attrs.field(converter=_path)
-    #: Where it goes: a path or URL on the submitting side, relative as `StageIn.source`.
+    #: Its destination: a path or URL on the submitting side, relative as `StageIn.source`.
     target: str = attrs.field(converter=_location)
     flags: StageOutFlags = StageOutFlags.ON_SUCCESS
     mode: StagingMode = StagingMode.COPY
@@ -97,10 +97,10 @@ class StageOut:
 
 @attrs.define(slots=True, init=False)
 class JobAttributes:
-    """How a job is to be run, apart from the resources it needs."""
+    """Properties of a job for the batch system, apart from the resources it needs."""
 
-    #: How long the job may run. None means the target's default (10 minutes on batch systems, no limit
-    #: on `local`); zero means no limit.
+    #: The walltime of the job. None means the target's default (10 minutes on batch systems, no limit on
+    #: `local`); zero means no limit.
     duration: timedelta | None
     #: The queue or partition; None lets the batch system choose.
     queue_name: str | None
@@ -108,12 +108,12 @@ class JobAttributes:
     project_name: str | None
     #: The advance reservation to run in.
     reservation_id: str | None
-    #: The jobs that must have ended before this one starts, each a `Dependency`; a Job or a native id alone
-    #: must be COMPLETED. A Job must have been submitted, to the same batch system.
+    #: The dependencies: jobs that must have ended before this one starts, each a `Dependency`; a Job or a
+    #: native id alone must be COMPLETED. A Job must have been submitted, to the same batch system.
     after: list[Dependency | OtherJob | str] | None
-    #: Options of one batch system, named `<system>.<option>`; others ignore them.
+    #: Options of one batch system, named `<system>.<option>`; other batch systems ignore them.
     custom_attributes: dict[str, Any] | None
-    #: The `attributes.user` mapping of the job document; jpsi carries it and never reads it.
+    #: The `attributes.user` mapping of the job document; jpsi keeps it and never reads it.
     user: dict[str, Any] | None
 
     def __init__(  # noqa: PLR0913  the specification's attributes, each by its name
@@ -141,7 +141,7 @@ class JobAttributes:
 
     @property
     def account(self) -> str | None:
-        """The same attribute as `project_name`."""
+        """Another name of `project_name`."""
         return self.project_name
 
     @account.setter
@@ -155,48 +155,47 @@ class JobAttributes:
         self.custom_attributes[name] = value
 
     def get_custom_attribute(self, name: str) -> Any:  # noqa: ANN401  any JSON value
-        """The custom attribute `name`, or None if it was never set."""
+        """Return the custom attribute `name`, or None if it was never set."""
         return (self.custom_attributes or {}).get(name)
 
 
 def _attributes(value: JobAttributes | None) -> JobAttributes:
-    # anything else stays as it was assigned: `problems` names it at submit
+    # any other value stays as it was assigned: `problems` reports it at submit
     return JobAttributes() if value is None else value
 
 
 @attrs.define(slots=True)
 class JobSpec:
-    """What to run and how.
+    """A job's program, and everything about its execution.
 
-    Fields may be assigned one by one; a name that does not exist raises AttributeError, a wrong value is
-    reported by `submit` together with everything else that is wrong. Lists and maps are kept by
-    identity until `submit` copies them.
+    Fields may be assigned one by one. An unknown name raises AttributeError; `submit` reports all wrong
+    values together. Lists and maps are kept by identity until `submit` copies them.
 
-    `${NAME}` in `arguments` and in the values of `environment` is replaced by that environment
-    variable where the job runs; `$${NAME}` is the literal text `${NAME}`; nothing else is expanded.
+    On the machine where the job runs, `${NAME}` in `arguments` and in the values of `environment` is replaced
+    by that environment variable; `$${NAME}` is the literal text `${NAME}`; nothing else is expanded.
     """
 
     #: The program. Without a slash it is looked up on the job's PATH; any other relative path is
     #: relative to the job's directory.
     executable: str | None = attrs.field(default=None, converter=_name)
-    #: What the program finds in argv[1], argv[2], ...
+    #: The arguments of the program: argv[1], argv[2], ...
     arguments: list[str] | None = None
-    #: A name for people and for the batch system's listings; it has no other effect.
+    #: A name for users and for the batch system's listings; it has no other effect.
     name: str | None = attrs.field(default=None, kw_only=True)
     #: The working directory: absolute, or starting with `~/` for the home directory of the machine
     #: where the job runs. None leaves the choice to the executor.
     directory: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
-    #: Whether the directory is made if it does not exist.
+    #: True to make the directory if it does not exist.
     create_directory: bool = attrs.field(default=False, kw_only=True)
-    #: Whether the job sees the environment of the place where it runs, besides `environment`.
+    #: True if the job sees the environment of the machine where it runs, besides `environment`.
     inherit_environment: bool = attrs.field(default=True, kw_only=True)
     #: Variables to set; None as a value unsets the variable.
     environment: dict[str, str | None] | None = attrs.field(default=None, kw_only=True)
     #: The file to read standard input from; None is /dev/null.
     stdin_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
-    #: The file to write standard output to; None is a file in the job's folder.
+    #: The file to write standard output to; None is a file in jpsi's own folder of the job.
     stdout_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
-    #: The file to write standard error to; None is a file in the job's folder.
+    #: The file to write standard error to; None is a file in jpsi's own folder of the job.
     stderr_path: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
     #: A POSIX shell script that is sourced once, before anything is launched.
     pre_launch: Path | None = attrs.field(default=None, kw_only=True, converter=_path)
@@ -205,18 +204,18 @@ class JobSpec:
     #: The launcher's name; None lets the executor choose.
     launcher: str | None = attrs.field(default=None, kw_only=True)
     resources: ResourceSpec | None = attrs.field(default=None, kw_only=True)
-    #: How it is to be run; never None, so that `spec.attributes.queue_name = "debug"` works.
+    #: The attributes; never None, so that `spec.attributes.queue_name = "debug"` works.
     attributes: JobAttributes = attrs.field(default=None, kw_only=True, converter=_attributes)
     stage_in: list[StageIn] | None = attrs.field(default=None, kw_only=True)
     stage_out: list[StageOut] | None = attrs.field(default=None, kw_only=True)
-    #: Paths below the job's directory that are removed after stage-out.
+    #: Paths below the job's directory that are removed after stage out.
     cleanup: list[Path] | None = attrs.field(default=None, kw_only=True)
-    #: When `cleanup` happens.
+    #: The conditions for `cleanup`.
     cleanup_flags: StageOutFlags = attrs.field(default=StageOutFlags.ALWAYS, kw_only=True)
 
 
 def copy_spec(spec: JobSpec) -> JobSpec:
-    """A copy of a valid spec that shares nothing changeable with it."""
+    """Return a copy of a valid spec that shares no mutable value with it."""
     return attrs.evolve(
         spec,
         arguments=_listed(spec.arguments),

@@ -1,4 +1,4 @@
-"""The rules that tell what is wrong with a spec on any executor; they report everything at once."""
+"""The rules for valid specs, which hold on any executor; they report all problems at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutF
 
 T = TypeVar("T")
 
-#: What an environment variable may be called (POSIX 8.1, the names a shell can handle).
+#: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _LONGEST = timedelta(days=36_500)
@@ -28,7 +28,7 @@ _DEEPEST = 50
 
 
 def problems(spec: object) -> list[str]:
-    """Everything that is wrong with a spec on any executor, one sentence each; empty if nothing is.
+    """Return everything that is wrong with a spec on any executor, one sentence each; empty if it is valid.
 
     Never raises, whatever was assigned to the fields.
     """
@@ -38,7 +38,7 @@ def problems(spec: object) -> list[str]:
 
 
 def sound_part(spec: object) -> JobSpec:
-    """A valid spec of those fields in which nothing is wrong; there is always an executable."""
+    """Return a spec with the valid fields of `spec` only; it always has an executable."""
     sound = JobSpec("/bin/true")
     if isinstance(spec, JobSpec):
         for field in attrs.fields(JobSpec):
@@ -64,13 +64,13 @@ def _problems(spec: JobSpec) -> Iterator[str]:
 
 
 def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield why the kernel would refuse to start the program of a spec; nothing where other things are wrong.
+    """Yield why the kernel would refuse to start the program of a spec; nothing if its fields are invalid.
 
     Args:
         spec: the spec.
-        inherited: the environment that the program will have besides; None leaves that out.
+        inherited: the environment that the program will inherit; None leaves that out.
     """
-    # whatever was assigned to the fields
+    # the fields may hold values of any type
     parts: Sequence[object] = [spec.executable, spec.arguments, spec.environment]
     is_sound = (str, list | tuple | None, Mapping | None)
     if not all(isinstance(part, kind) for part, kind in zip(parts, is_sound, strict=True)):

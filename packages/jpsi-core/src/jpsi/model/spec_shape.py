@@ -1,11 +1,12 @@
-"""The shape of a spec: what jobs have in common for which a backend answers the same."""
+"""The shape of a spec: equal for jobs for which a backend's hooks return the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-#: The fields of a spec of which a batch system is told nothing: the hooks which tell it do not look at them.
+#: The fields of a spec that a batch system does not receive: the hooks that write its scripts do not use
+#: them.
 FREE = frozenset(
     {"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"}
     | {"stage_in", "stage_out", "cleanup", "cleanup_flags"}
@@ -13,7 +14,7 @@ FREE = frozenset(
 
 
 def shape(plain: Mapping[str, Any]) -> str:
-    """What jobs have in common for which a backend answers the same.
+    """Return a text that is equal for jobs for which a backend's hooks return the same.
 
     >>> shape({"executable": "a", "arguments": ["1"], "name": "n"}) == shape({"executable": "b", "name": "n"})
     True

@@ -1,4 +1,4 @@
-"""The places on the submitting side that a spec stages from and to: pure."""
+"""The paths on the submitting side that a spec stages in from and out to: pure functions."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import attrs
 
 from jpsi.model.spec import JobSpec
 
-# RFC 3986 3.1: what begins like this is no path that anybody means.
+# RFC 3986 3.1: text that begins like this is meant as a URL, not as a path.
 _URL = re.compile(r"(file):|([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 
 def has_staging(spec: JobSpec) -> bool:
-    """Whether anything is to be staged or cleaned up."""
+    """Return True if the spec has files to stage in, stage out or clean up."""
     return bool(spec.stage_in or spec.stage_out or spec.cleanup)
 
 
 def with_absolute_places(spec: JobSpec, here: str, home: str) -> JobSpec:
-    """A spec without problems in which places on the submitting side are absolute paths.
+    """Return a valid spec in which the paths on the submitting side are absolute.
 
     Args:
-        spec: a copy that nobody else has.
-        here: what relative paths are relative to.
-        home: the directory that `~/` is.
+        spec: a copy that no other code holds.
+        here: the directory that relative paths are relative to.
+        home: the directory that `~/` stands for.
     """
     stage_in = [attrs.evolve(item, source=_at(item.source, here, home)) for item in spec.stage_in or ()]
     stage_out = [
@@ -44,18 +44,18 @@ def _at(text: str, here: str, home: str) -> str:
 
 
 def _target(path: str, source: Path) -> str:
-    # as cp(1) has it, a slash at the end says that it is a directory
+    # as for cp(1), a slash at the end marks a directory
     return path + source.name if path.endswith("/") else path
 
 
 def path_of(text: str) -> str:
-    """The path that a path or `file:` URL on the submitting side means.
+    """Return the path that a path or `file:` URL on the submitting side denotes.
 
     >>> path_of("file:///data/a%20b"), path_of("a:b/c")
     ('/data/a b', 'a:b/c')
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the text is neither.
     """
     found = _URL.match(text)
     if found is None:
@@ -78,12 +78,12 @@ def path_of(text: str) -> str:
 
 
 def staging_problems(spec: JobSpec, here: str | None) -> Iterator[str]:
-    """What is wrong with what a valid spec has staged, one sentence each.
+    """Yield the problems of a valid spec's staging, one sentence each.
 
     Args:
-        spec: as `with_absolute_places` needs it.
-        here: the directory of a job that names none; None where that is not known, and the job itself tells
-            whether an absolute path is below it.
+        spec: a spec as `with_absolute_places` needs it.
+        here: the directory of a job that names none; None if it is not known, and the job itself reports an
+            absolute path that is not below it.
     """
     places = [(f"stage_in[{index}].source", item.source) for index, item in enumerate(spec.stage_in or ())]
     places += [(f"stage_out[{index}].target", item.target) for index, item in enumerate(spec.stage_out or ())]

@@ -1,4 +1,4 @@
-"""How far a file or directory is that is staged from one machine to another."""
+"""The progress of a file or directory that is staged from one machine to another."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _STEP = 1024
 
 @attrs.frozen(slots=True, kw_only=True)
 class StagingProgress:
-    """How much of a file or directory is where it is to be.
+    """The part of a file or directory that has been transferred.
 
     >>> print(StagingProgress(path="a.dat", is_in=True, done=120 * 2**20, total=2**30))
     staging in a.dat: 120.0 MiB of 1.0 GiB
     """
 
-    #: The file or directory, as it is called on the machine that submits.
+    #: The file or directory, by its path on the submitting machine.
     path: str
-    #: Whether it is staged in; otherwise it is staged out.
+    #: True for stage in, False for stage out.
     is_in: bool
-    #: How many bytes are there.
+    #: The number of bytes that have arrived.
     done: int
-    #: How many bytes it has in all.
+    #: The number of bytes in all.
     total: int
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class StagingProgress:
 
 
 def amount(count: int) -> str:
-    """A number of bytes, for people.
+    """Format a number of bytes for people.
 
     >>> [amount(it) for it in (0, 1023, 1536, 5 * 2**40)]
     ['0 bytes', '1023 bytes', '1.5 KiB', '5.0 TiB']

@@ -1,6 +1,6 @@
-"""The state model: the six states, their order, and which statuses one piece of news publishes.
+"""The state model: the six states, their order, and the statuses that a status report leads to.
 
-Everything here is a value or a pure function (J/PSI 0: State Model, JobState, JobStatus).
+Everything in this module is a value or a pure function (J/PSI 0: State Model, JobState, JobStatus).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class JobState(enum.Enum):
 
     @property
     def final(self) -> bool:
-        """Whether a job can no longer change once it is in this state."""
-        # by identity: the hash of a member takes a call, and this is asked of each of many jobs
+        """True if a job can no longer change once it is in this state."""
+        # by identity: the hash of a member costs a call, and this property is read for each of many jobs
         return self in _FINAL_STATES
 
     def is_greater_than(self, other: JobState) -> bool | None:
-        """Whether this state comes after `other`; None for two different final states.
+        """Return True if this state comes after `other`; None for two different final states.
 
         >>> JobState.ACTIVE.is_greater_than(JobState.QUEUED)
         True
@@ -62,61 +62,61 @@ _FINAL_STATES = tuple(state for state, rank in _RANK.items() if rank == _FINAL)
 
 
 class Reason(enum.Enum):
-    """Why a job ended other than by success, where that is known."""
+    """The reason why a job did not end successfully, if it is known."""
 
     #: The executable ran and returned a code that is not zero.
     EXIT_CODE = "exit_code"
     #: A signal ended the executable; `exit_code` is 128 + the signal's number.
     SIGNAL = "signal"
-    #: The job was given a duration and used it up.
+    #: The job exceeded its walltime.
     TIMEOUT = "timeout"
-    #: Somebody cancelled the job.
+    #: The job was cancelled.
     CANCELLED = "cancelled"
     #: The directory or a stream of the job could not be opened.
     SETUP = "setup"
-    #: Files could not be staged in, so that nothing was launched; or the executable returned 0, and files
-    #: could not be staged out.
+    #: The stage in of files failed, so that nothing was launched; or the executable returned 0, and the stage
+    #: out of files failed.
     STAGING = "staging"
-    #: The executable was not found or may not be executed.
+    #: The executable was not found or has no execute permission.
     EXECUTABLE = "executable"
-    #: pre_launch, or the prologue that is configured, failed or ended the shell; nothing was launched.
+    #: pre_launch, or the configured prologue, failed or ended the shell; nothing was launched.
     PRE_LAUNCH = "pre_launch"
     #: The batch system or the launcher could not start the job, or not where it was meant to run.
     LAUNCH = "launch"
-    #: The job used more memory than it may, and was ended for it.
+    #: The job exceeded its memory limit, and was ended for it.
     OUT_OF_MEMORY = "out_of_memory"
-    #: A node that the job had failed, or could not be booted for it.
+    #: A node of the job failed, or could not be booted for it.
     NODE_FAIL = "node_fail"
-    #: The job had to make room for another.
+    #: The job had to make room for another job.
     PREEMPTED = "preempted"
-    #: The job could not have ended before the deadline that it was given.
+    #: The job could not have ended before its deadline.
     DEADLINE = "deadline"
-    #: A job that this one depends on has ended otherwise than required.
+    #: A job that this one depends on did not end as required.
     DEPENDENCY = "dependency"
-    #: The batch system puts the job back to run again.
+    #: The batch system has requeued the job.
     REQUEUED = "requeued"
-    #: The job is gone and left no exit code that could be found.
+    #: The job is gone and left no exit code that jpsi could find.
     LOST = "lost"
-    #: `attach` was given a native id that the backend does not know.
+    #: The backend does not know the native id that `attach` received.
     ATTACH_UNVERIFIED = "attach_unverified"
 
 
 class Evidence(enum.Enum):
-    """What a status rests on."""
+    """The source on which a status rests."""
 
     #: A marker that the running job left in the spool.
     MARKER = "marker"
-    #: The operating system's word on a process of this machine.
+    #: The operating system's report about a process of this machine.
     PROCESS = "process"
     #: The batch system's queue.
     QUEUE = "queue"
     #: The batch system's accounting.
     ACCOUNTING = "accounting"
-    #: Nothing is left of the job anywhere.
+    #: No trace of the job is left anywhere.
     ABSENCE = "absence"
 
 
-#: The metadata that says who tells the time of a status.
+#: The metadata key for the source of a status's time.
 TIME_SOURCE = "time.source"
 
 
@@ -126,29 +126,30 @@ def _utc_now() -> datetime:
 
 @attrs.frozen(slots=True, kw_only=True)
 class JobStatus:
-    """One status of a job: the state, when it was entered, and what is known about it."""
+    """One status of a job: the state, when it was entered, and further facts."""
 
     #: The state that was entered.
     state: JobState = attrs.field(kw_only=False)
-    #: When the state was entered; always timezone-aware. Metadata `time.source` says who tells it: `marker`
-    #: (the job), `queue`, `accounting` or `process` (the system); or `observation`, if nobody does and
-    #: it is the time when it was seen. `next_state` and `previous_state` are the times of these: the state
-    #: was passed through unseen, or was told to be earlier than the one before it.
+    #: The time when the state was entered; always timezone-aware. The metadata `time.source` names its
+    #: source: `marker` (the job), `queue`, `accounting` or `process` (the system); or `observation`, if no
+    #: source reports a time and this is the time when jpsi saw the state. With `next_state` and
+    #: `previous_state` the time was copied from that state: jpsi did not see this state, or its reported time
+    #: was earlier than that of the state before it.
     time: datetime = attrs.field(factory=_utc_now)
     #: The exit code, if the job ran and ended; 128 + n after signal n.
     exit_code: int | None = None
     #: A sentence for an end user.
     message: str | None = None
-    #: Whatever else is known, by dotted names (`signal`, `slurm.state`, ...).
+    #: All other facts, by dotted names (`signal`, `slurm.state`, ...).
     metadata: Mapping[str, Any] = attrs.field(factory=dict)
     #: Why the job ended as it did, for states other than COMPLETED.
     reason: Reason | None = None
-    #: What this status rests on; set on every final status.
+    #: The source on which this status rests; set on every final status.
     evidence: Evidence | None = None
 
     @property
     def final(self) -> bool:
-        """Whether `state` is final."""
+        """True if `state` is final."""
         return self.state.final
 
     def __str__(self) -> str:
@@ -158,12 +159,12 @@ class JobStatus:
 
 
 def timed(status: JobStatus, source: str) -> JobStatus:
-    """The status with who tells its time, whoever was said to before."""
+    """Return the status with this source of its time, in place of any earlier one."""
     return attrs.evolve(status, metadata={**status.metadata, TIME_SOURCE: source})
 
 
 def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
-    """The status of a job that has not ended, with what news of the same state says besides.
+    """Add the facts of a report about the same state to the status of a job that is not final.
 
     >>> enriched(JobStatus(JobState.ACTIVE), JobStatus(JobState.ACTIVE, metadata={"a": 1})).metadata["a"]
     1
@@ -171,11 +172,11 @@ def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
     if news.state is not current.state or current.final:
         return current
     is_newer = news.evidence is Evidence.QUEUE and current.evidence in {None, Evidence.QUEUE}
-    # What the queue says now replaces what it said.
+    # the queue's current facts replace its earlier ones
     kept = {key: it for key, it in current.metadata.items() if not (is_newer and "." in key)}
     metadata = {**kept, **news.metadata}
     if TIME_SOURCE in current.metadata:
-        # the time stays as it was told first
+        # the first reported time stays
         metadata[TIME_SOURCE] = current.metadata[TIME_SOURCE]
     message = news.message if is_newer else news.message or current.message
     if (metadata, message) == (current.metadata, current.message):
@@ -184,11 +185,11 @@ def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
 
 
 def transitions(current: JobStatus, news: JobStatus) -> tuple[JobStatus, ...]:
-    """The statuses to publish, in order, when `news` arrives for a job whose status is `current`.
+    """Return the statuses to publish, in order, when `news` arrives for a job whose status is `current`.
 
-    News that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, but for a job that
-    the backend does not know, and so is a skipped ACTIVE where the job is known to have run: it completed or
-    left an exit code. Times never decrease within a job.
+    A report that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, except for a job
+    that the backend does not know. A skipped ACTIVE is filled in if the job is known to have run: it
+    completed or left an exit code. Times never decrease within a job.
     """
     if news.state.is_greater_than(current.state) is not True:
         return ()

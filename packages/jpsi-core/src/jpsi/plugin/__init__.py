@@ -1,6 +1,6 @@
-"""Door 2, for authors of plugins: what hooks take and answer, and how a spec is read.
+"""The interface for authors of plugins: the values that hooks take and return, and access to specs.
 
-`jpsi.plugin.kit` has tools beside it, and `jpsi.plugin.engine` what an engine needs as well.
+`jpsi.plugin.kit` adds tools for plugins, and `jpsi.plugin.engine` what an engine needs as well.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         ExecutorHooks,
         Failure,
         FailureKind,
-        FarDirectories,
         FileTransport,
         ForeignScript,
         LauncherHooks,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         Options,
         Queue,
         Reader,
+        RemoteDirectories,
         Script,
         ShellLine,
         Site,
@@ -83,7 +83,7 @@ else:
             "jpsi.contract": (
                 "Arrays BatchConfig BytesResult BytesTransport Capabilities Command CommandResult "
                 "CustomOptions Directive Draft ExecutorConfig ExecutorHooks Failure FailureKind "
-                "FarDirectories FileTransport ForeignScript LauncherHooks LineTransport Lines Meaning "
+                "RemoteDirectories FileTransport ForeignScript LauncherHooks LineTransport Lines Meaning "
                 "NOT_OFFERED NotOffered Observation ObserverHooks Options Queue RANK_VARIABLES Reader "
                 "Script ShellLine Site SubmitContext Transport TransportHooks attributes custom_options "
                 "given hookimpl line node_count resources time_limit units word"
@@ -117,7 +117,6 @@ __all__ = [
     "ExecutorHooks",
     "Failure",
     "FailureKind",
-    "FarDirectories",
     "FileTransport",
     "ForeignScript",
     "HeterogeneousResources",
@@ -138,6 +137,7 @@ __all__ = [
     "Queue",
     "Reader",
     "Reason",
+    "RemoteDirectories",
     "ResourceSpec",
     "ResourceSpecV1",
     "Script",

@@ -1,6 +1,6 @@
-"""What an engine needs beyond `jpsi.plugin`.
+"""The interface for authors of engines, beyond `jpsi.plugin`.
 
-Its protocols, and how jobs, references and places are read and written.
+Protocols of engines, and functions that read and write jobs, references and paths.
 """
 
 from typing import TYPE_CHECKING

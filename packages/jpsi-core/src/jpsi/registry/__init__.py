@@ -1,7 +1,7 @@
-"""What is installed.
+"""The registry of installed plugins.
 
-Plugins by their entry points, their versions, and how one is imported, from directories under a name of its
-own.
+It finds plugins by their entry points, chooses among their versions, and imports those from directories of
+the plugin path under private names.
 """
 
 from typing import TYPE_CHECKING

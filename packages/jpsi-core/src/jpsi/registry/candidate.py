@@ -1,4 +1,4 @@
-"""A plugin that is installed, not yet imported."""
+"""The value for a plugin that is installed, but not yet imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPS = (EXECUTORS, LAUNCHERS, TRANSPORTS, OVERRIDES, OBSERVERS, FAKES, ENGINES
 
 
 def kind(group: str) -> str:
-    """What a plugin of a group is called.
+    """Return the word for a plugin of a group.
 
     >>> kind("jpsi.executors")
     'executor'
@@ -26,48 +26,48 @@ def kind(group: str) -> str:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Candidate:
-    """A plugin that is installed, not yet imported."""
+    """A plugin that is installed, but not yet imported."""
 
-    #: The entry-point group that it was found in.
+    #: Its entry-point group.
     group: str
-    #: The name it is asked for by.
+    #: The name by which callers request it.
     name: str
-    #: Every name that the same distribution gives the same plugin, this one included.
+    #: All names under which the same distribution registers this plugin, including `name`.
     aliases: tuple[str, ...] = ()
-    #: The distribution that offers it.
+    #: The distribution that provides it.
     distribution: str
     #: The version of that distribution.
     version: str
-    #: What is to be loaded: `module` or `module:attribute`.
+    #: The object to load: `module` or `module:attribute`.
     value: str
-    #: The directory of the plugin path that it lies in; None in the environment.
+    #: The directory of the plugin path that contains it; None for the environment.
     origin: str | None = None
-    #: The metadata folder of the distribution.
+    #: The metadata directory of the distribution.
     folder: str = ""
-    #: What that distribution requires.
+    #: The requirements of that distribution.
     requires: tuple[str, ...] = ()
-    #: How far down in the order of places it lies; the environment is 0.
+    #: The position of its directory in the search order; the environment is 0.
     place: int = 0
-    #: Why it cannot be taken, whatever is asked for.
+    #: Why it must not be loaded under any request; None if it may be.
     refusal: str | None = None
 
     def is_called(self, name: str) -> bool:
-        """Whether this is its name, case ignored."""
+        """Return True if this is its name, case ignored."""
         return self.name.lower() == name.lower()
 
     @property
     def canonical(self) -> str:
-        """The one name that stands for it and its aliases: the one that its module ends with, if one does."""
+        """The one name for it and its aliases: the one that its module's name ends with, if there is one."""
         names = sorted(self.aliases or (self.name,))
         module = self.value.partition(":")[0].lower()
         return next((name for name in names if module.endswith(name.lower())), names[0])
 
     @property
     def where(self) -> str:
-        """Where it lies, as the end of a sentence; empty for the environment."""
+        """Its directory, as the end of a sentence; empty for the environment."""
         return "" if self.origin is None else f" in {self.origin}"
 
     @property
     def label(self) -> str:
-        """What messages call it: `the executor 'pbs' of jpsi-pbs 0.2 in /opt/plugins`."""
+        """Its name in messages: `the executor 'pbs' of jpsi-pbs 0.2 in /opt/plugins`."""
         return f"the {kind(self.group)} {self.name!r} of {self.distribution} {self.version}{self.where}"

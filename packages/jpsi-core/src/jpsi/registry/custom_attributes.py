@@ -1,4 +1,4 @@
-"""Doubts about the names of custom attributes: those that belong to no system are read by nobody."""
+"""Finds probable mistakes in the names of custom attributes: attributes that no system reads."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jpsi.registry.versions import KNOWN_DISTRIBUTIONS
 if TYPE_CHECKING:
     from jpsi.registry.discovery import Plugins
 
-# Where a job document carries more than jpsi reads.
+# Prefixes for parts of a job document that jpsi keeps and does not read.
 _OF_DOCUMENTS = ("job", "count")
 
 
 def systems(plugins: Plugins) -> frozenset[str]:
-    """The systems that custom attributes may be for: what is installed, and what is known to exist."""
+    """Return the systems that custom attributes may be for: the installed and the known ones."""
     groups = (EXECUTORS, LAUNCHERS)
     there = frozenset(it.name.lower() for it in plugins.candidates if it.group in groups)
     return there.union(_OF_DOCUMENTS, *(KNOWN_DISTRIBUTIONS.get(group, {}) for group in groups))
 
 
 def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterator[str]:
-    """The names of custom attributes that are probably mistyped, a sentence for each.
+    """Yield a sentence for each custom attribute whose name is probably mistyped.
 
-    What is for another system, or for something of a site's own, is none of them.
+    Attributes for another known system, or with a prefix of a site's own, are not reported.
 
     >>> list(doubts(["slurm.qos", "slrum.qos", "qos", "ours.x"], frozenset({"slurm"}), "slurm"))
     ["nobody reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?", \

@@ -1,4 +1,4 @@
-"""Finds the plugins of the environment and of the plugin path; imports none of them."""
+"""Finds the plugins of the environment and of the plugin path, without importing them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from jpsi.registry.own_modules import own_modules
 from jpsi.registry.requirements import unmet
 from jpsi.registry.versions import choose
 
-#: The environment variable that names further directories with plugins.
+#: The environment variable with further directories of plugins.
 PLUGIN_PATH = "JPSI_PLUGIN_PATH"
 
 
 @attrs.frozen(slots=True)
 class Plugins:
-    """What is installed at one moment."""
+    """The installed plugins at one moment."""
 
-    #: In the order of places.
+    #: All candidates: first those of the environment, then in the order of the directories.
     candidates: tuple[Candidate, ...]
-    #: The versions of jpsi-core and jpsi-engine that run, by name; without those that were not installed.
+    #: The versions of the running jpsi-core and jpsi-engine, by name; without those that were not installed.
     running: Mapping[str, str] = attrs.field(factory=dict)
 
     def of(self, group: str) -> list[Candidate]:
-        """The candidates of a group, each with its refusal if there is one."""
+        """Return the candidates of a group, each with its refusal if there is one."""
         return [self.judged(candidate) for candidate in self.candidates if candidate.group == group]
 
     def named(self, group: str, name: str) -> list[Candidate]:
-        """Those of a group with this name, case ignored, each with its refusal if there is one."""
+        """Return the candidates of a group with this name, case ignored, with their refusals."""
         return [
             self.judged(candidate)
             for candidate in self.candidates
@@ -46,21 +46,21 @@ class Plugins:
     def find(
         self, group: str, name: str, constraint: str | None = None, targets: Collection[str] = ()
     ) -> Candidate:
-        """The candidate of a group that is meant by a name and a version constraint; see `choose`."""
+        """Return the candidate of a group for a name and a version constraint; see `choose`."""
         named = self.named(group, name)
         others = [it for it in self.candidates if it.group == group]
         return choose(named or others, group, name, constraint, targets)
 
     def judged(self, candidate: Candidate) -> Candidate:
-        """A candidate, refused if it may not be loaded."""
+        """Return the candidate, with a refusal if it must not be loaded."""
         return attrs.evolve(candidate, refusal=candidate.refusal or _refusal(candidate, self.running))
 
 
 def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
-    """What is installed now.
+    """Find the plugins that are installed now.
 
     Args:
-        plugin_path: the directories with plugins that come after those of JPSI_PLUGIN_PATH.
+        plugin_path: directories with plugins, searched after those of JPSI_PLUGIN_PATH.
     """
     added = added_to_path()
     environment = [directory for directory in sys.path if directory not in added]
@@ -73,7 +73,7 @@ def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
         if os.path.realpath(directory) in seen:
             continue
         seen.add(os.path.realpath(directory))
-        # pip brings them along where a plugin requires them; those of the environment run.
+        # pip installs copies with plugins that require them; jpsi runs those of the environment
         others = [
             it for it in metadata.distributions(directory) if metadata.canonical(it.name) not in FOUNDATIONS
         ]
@@ -121,7 +121,7 @@ def _refusal(candidate: Candidate, running: Mapping[str, str]) -> str | None:
 
 
 def _unbelieved(candidate: Candidate) -> str | None:
-    """Why the files of a plugin on the plugin path may not be loaded."""
+    """Return why the files of a plugin on the plugin path must not be loaded."""
     origin = Path(candidate.origin or "")
     found = ownership.refusal(origin) or ownership.refusal_within(candidate.folder)
     tops = sorted({module.partition(".")[0] for module in own_modules(candidate)})

@@ -1,4 +1,4 @@
-"""Imports plugins from directories under names of their own, so that two versions live side by side."""
+"""Imports plugins from directories under private names, so that two versions can be loaded together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection
 from types import ModuleType
 
-#: How the modules of plugins from directories are called.
+#: The prefix of the modules of plugins from directories.
 PRIVATE = "_jpsi_plugin_"
 _PREFIX = re.compile(PRIVATE + r"[0-9a-f]{16}\.")
 _locks: dict[str, threading.RLock] = {}
@@ -17,7 +17,7 @@ _lock = threading.Lock()
 
 
 def private_name(directory: str, folder: str) -> str:
-    """The package that stands for one version of a distribution in one directory."""
+    """Return the name of the package for one version of a distribution in one directory."""
     import hashlib
 
     digest = hashlib.sha256(f"{directory}\0{folder}".encode(errors="surrogateescape")).hexdigest()
@@ -25,7 +25,7 @@ def private_name(directory: str, folder: str) -> str:
 
 
 def public_name(module: str) -> str:
-    """What a module is called outside of its private package.
+    """Return a module's name outside of its private package.
 
     >>> public_name("_jpsi_plugin_0123456789abcdef.toy.part"), public_name("numpy")
     ('toy.part', 'numpy')
@@ -34,7 +34,7 @@ def public_name(module: str) -> str:
 
 
 def public_text(text: str) -> str:
-    """A message without the names of private packages.
+    """Return a message without the names of private packages.
 
     >>> public_text("No module named '_jpsi_plugin_0123456789abcdef.toy'")
     "No module named 'toy'"
@@ -45,7 +45,7 @@ def public_text(text: str) -> str:
 def import_privately(package: str, directory: str, module: str) -> ModuleType:
     """Import `module` from a directory as a part of the private `package`.
 
-    Its own relative imports stay in that package. What fails leaves nothing behind.
+    Its relative imports stay in that package. A failed import leaves no modules behind.
     """
     with _lock:
         lock = _locks.setdefault(package, threading.RLock())
@@ -56,7 +56,7 @@ def import_privately(package: str, directory: str, module: str) -> ModuleType:
             parent.__path__ = [directory]
             sys.modules[package] = parent
         try:
-            importlib.invalidate_caches()  # the directory may have been filled a moment ago
+            importlib.invalidate_caches()  # the plugin may have been installed a moment ago
             return importlib.import_module(f"{package}.{module}")
         except BaseException:
             forget([name for name in set(sys.modules) - before if is_within(name, package)])
@@ -64,11 +64,11 @@ def import_privately(package: str, directory: str, module: str) -> ModuleType:
 
 
 def forget(names: Collection[str]) -> None:
-    """Take modules out of this process that were not wholly imported."""
+    """Remove modules from this process whose import failed."""
     for name in names:
         sys.modules.pop(name, None)
 
 
 def is_within(name: str, package: str) -> bool:
-    """Whether a module is `package` or a part of it."""
+    """Return True if a module is `package` or a part of it."""
     return name == package or name.startswith(f"{package}.")

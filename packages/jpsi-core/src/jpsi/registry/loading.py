@@ -1,4 +1,4 @@
-"""Loads a plugin that was chosen; whatever goes wrong becomes one PluginError that says what to do."""
+"""Loads a chosen plugin; every error becomes one PluginError that says what to do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _added: set[str] = set()
 
 
 def added_to_path() -> frozenset[str]:
-    """The directories that stand on sys.path only so that plugins find what they depend on."""
+    """Return the directories that are on sys.path only so that plugins find their dependencies."""
     return frozenset(_added)
 
 
@@ -72,7 +72,7 @@ def _module(candidate: Candidate, name: str) -> ModuleType:
 
         check_imports(candidate)
     if candidate.origin not in sys.path:
-        # What the plugin depends on may lie beside it; at the end, so that it hides nothing.
+        # The plugin's dependencies may be beside it; at the end, so that they hide no other module.
         _added.add(candidate.origin)
         sys.path.append(candidate.origin)
     return import_privately(package, candidate.origin, name)
@@ -90,14 +90,14 @@ def _import_cleanly(name: str) -> ModuleType:
 
 
 def told(error: BaseException) -> str:
-    """What an exception says to a user, with the place if it is about the text of a program."""
+    """Return the message of an exception, with the place if it is a syntax error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.msg} ({error.filename}, line {error.lineno})"
     return public_text(str(error))
 
 
 def _named_by_entry_point(candidate: Candidate, error: BaseException) -> str:
-    """That the module that is not there is the plugin's own, by the metadata of its distribution."""
+    """Return a note that the missing module is the one that the plugin's entry point names, or nothing."""
     module = candidate.value.partition(":")[0].strip()
     missing = public_name(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     is_meant = missing and is_within(module, missing)
@@ -111,7 +111,7 @@ def _advice(candidate: Candidate, error: BaseException) -> str:
         return f"install the distribution that has the module {missing!r}: pip install{target} ..."
     if candidate.origin is None:
         return f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
-    # --upgrade there would leave the metadata of both versions, which is refused.
+    # --upgrade in that directory would leave the metadata of both versions, which jpsi refuses.
     where = "into a directory of its own, or here after this one was emptied"
     return (
         f"reinstall it, or another version, {where}: pip install --target DIRECTORY {candidate.distribution}"

@@ -1,7 +1,7 @@
-"""Reads what installed distributions say of themselves; imports nothing of them.
+"""Reads the metadata of installed distributions, without importing them.
 
 The library importlib-metadata reads the files. This module lists the directories itself, since the library
-tells neither that two versions of a distribution lie in one directory nor which folder it has read.
+reports neither two versions of a distribution in one directory nor the metadata directory that it has read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import importlib_metadata
 if TYPE_CHECKING:
     from importlib_metadata import PackageMetadata
 
-#: How the groups of entry points begin that are jpsi's.
+#: The prefix of jpsi's entry-point groups.
 PREFIX = "jpsi."
 #: The distribution that this module belongs to.
 CORE = "jpsi-core"
-#: The distribution that carries out jobs.
+#: The distribution that runs jobs.
 ENGINE = "jpsi-engine"
-#: The distributions whose versions others depend on; found whether or not they offer something.
+#: The distributions whose versions others depend on; always found, even without entry points.
 FOUNDATIONS = (CORE, ENGINE)
 
 
@@ -35,13 +35,13 @@ class EntryPoint:
 
     group: str
     name: str
-    #: What is offered by that name: `module` or `module:attribute`.
+    #: The object with that name: `module` or `module:attribute`.
     value: str
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Distribution:
-    """An installed distribution that offers something to jpsi, or is one of its foundations."""
+    """An installed distribution that provides plugins for jpsi, or is one of its foundations."""
 
     name: str
     version: str
@@ -50,19 +50,19 @@ class Distribution:
     entry_points: tuple[EntryPoint, ...]
     #: The directory that it is installed in.
     directory: str
-    #: Its metadata folder in that directory.
+    #: Its metadata directory in that directory.
     folder: str
-    #: The versions found there, if they are several: then only one of them can be what the files are of.
+    #: All versions found there, if there are several: then the files can belong to one of them only.
     rivals: tuple[str, ...] = ()
 
 
 def distributions(directory: str) -> list[Distribution]:
-    """Return the distributions in one directory that offer something to jpsi."""
+    """Return the distributions in one directory that provide plugins for jpsi."""
     return [found for _, found in _scanned(directory) if found is not None]
 
 
 def of_path(directories: Iterable[str]) -> list[Distribution]:
-    """Return what programs see on a path, where the first distribution of a name hides the others."""
+    """Return the distributions that programs see on a path, where the first of a name hides the others."""
     seen: set[str] = set()
     found = []
     for directory in dict.fromkeys(directories):
@@ -73,7 +73,7 @@ def of_path(directories: Iterable[str]) -> list[Distribution]:
 
 
 def canonical(name: str) -> str:
-    """Return a distribution's name as names are compared.
+    """Return a distribution's name in its normalised form.
 
     >>> canonical("JPSI_Core.x")
     'jpsi-core-x'
@@ -85,7 +85,7 @@ _SEPARATORS = re.compile("[-_.]+")
 
 
 def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
-    """Return every distribution in a directory by its canonical name; None for what offers jpsi nothing."""
+    """Yield every distribution in a directory by its canonical name; None if it has no plugin for jpsi."""
     try:
         names = os.listdir(directory)  # noqa: PTH208  twice as fast, for every directory of sys.path
     except NotADirectoryError:
@@ -117,7 +117,7 @@ def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
 
 
 def _archived(path: str) -> Iterator[tuple[str, Distribution | None]]:
-    """Return what an archive on sys.path holds, as zipapps have it."""
+    """Yield the distributions in an archive on sys.path, such as a zipapp."""
     for found in importlib_metadata.distributions(path=[path]):
         files = _Files(found.read_text)
         key = canonical(files.header("Name"))
@@ -138,13 +138,13 @@ class _Files(importlib_metadata.Distribution):
         except (OSError, UnicodeError):
             return None
         if filename == "entry_points.txt" and text is not None:
-            # The library does not know `;`, and fails at a line that is neither a group nor an entry point.
+            # The library does not support `;`, and fails at a line that is no group and no entry point.
             lines = map(str.strip, text.splitlines())
             return "\n".join(line for line in lines if self._lines.fullmatch(line))
         return text
 
     def locate_file(self, path: str | os.PathLike[str]) -> Path:
-        """Return where a file of the distribution lies; the library demands it, and jpsi never asks."""
+        """Return the path of a file of the distribution; the library requires this, jpsi never calls it."""
         return Path(path)
 
     def offered(self) -> list[EntryPoint]:
@@ -152,7 +152,7 @@ class _Files(importlib_metadata.Distribution):
         try:
             found = self.entry_points
         except ValueError:
-            # importlib-metadata 8.7: one value that is no reference, and there are no entry points at all
+            # importlib-metadata 8.7: one value that is no reference makes it fail for all entry points
             self._lines = _REFERENCE_LINE
             found = self.entry_points
         return [EntryPoint(it.group.strip(), it.name, it.value) for it in found]
@@ -169,7 +169,7 @@ class _Files(importlib_metadata.Distribution):
 
     @functools.cached_property
     def _message(self) -> PackageMetadata | None:
-        # Releases of the library differ in what they do without either file.
+        # Releases of the library behave differently if both files are missing.
         has_any = self.read_text("METADATA") or self.read_text("PKG-INFO")
         return self.metadata if has_any else None
 
@@ -179,7 +179,7 @@ _REFERENCE_LINE = re.compile(r"\[.*\]|[^#;=][^=]*=\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\
 
 
 def _distribution(key: str, files: _Files, directory: str, folder: str) -> Distribution | None:
-    # Most distributions offer jpsi nothing: of them one file is read, if that.
+    # Most distributions have no plugin for jpsi: at most one of their files is read.
     offered: tuple[EntryPoint, ...] = ()
     if PREFIX in (files.read_text("entry_points.txt") or ""):
         offered = tuple(it for it in files.offered() if it.group.startswith(PREFIX))

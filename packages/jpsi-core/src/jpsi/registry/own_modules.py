@@ -1,4 +1,4 @@
-"""Which modules a plugin's distribution has brought into its directory."""
+"""Finds the modules that a plugin's distribution has installed into its directory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def own_modules(candidate: Candidate) -> set[str]:
-    """The modules of a candidate's distribution that import nothing of each other but relatively.
+    """Return the top modules of a candidate's distribution, which may import each other only relatively.
 
-    Packages, or modules that stand alone; of a namespace that several distributions share, the part that
-    the plugin stands in.
+    They are packages or single modules; of a namespace that several distributions share, the part that
+    contains the plugin.
     """
     origin = Path(candidate.origin or "")
     own = set()
@@ -33,7 +33,7 @@ def own_modules(candidate: Candidate) -> set[str]:
 
 
 def _record(candidate: Candidate) -> list[str]:
-    """The files of a distribution, as its installer wrote them down."""
+    """Return the files of a distribution, as its installer recorded them."""
     try:
         text = Path(candidate.folder, "RECORD").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Decides whether a plugin's distribution can do with the jpsi-core and the jpsi-engine that run."""
+"""Checks if a plugin's distribution accepts the running versions of jpsi-core and jpsi-engine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _BOUND = re.compile(r"(>=|<)\s*([\d.]+)", re.ASCII)
 
 
 def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
-    """Return why a distribution with these `Requires-Dist` lines refuses what runs; None if it does not.
+    """Return why a distribution with these `Requires-Dist` lines refuses a running version, or None.
 
     Args:
         requires: the lines.
-        running: the versions of the distributions that run, by canonical name; others are not looked at.
+        running: the versions of the running distributions, by canonical name; requirements of others are
+            ignored.
 
     >>> unmet(["jpsi-core>=1,<2", "numpy"], {"jpsi-core": "0.9"})
     'it requires jpsi-core>=1,<2, but jpsi-core 0.9 runs'
@@ -38,7 +39,7 @@ def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
 
 
 def _plainly_fits(text: str, version: str) -> bool:
-    """Return True if a requirement is met for certain; its parser is slow to import, and rarely needed."""
+    """Return True if a simple requirement is met; avoids its full parser, which is slow to import."""
     match = _PLAIN.fullmatch(text)
     if match is None or not _RELEASE.fullmatch(version):
         return False
@@ -50,7 +51,7 @@ def _plainly_fits(text: str, version: str) -> bool:
 
 
 def _release(text: str) -> tuple[int, ...]:
-    """Return a release as PEP 440 compares it: 1.0 is 1."""
+    """Return a release in the form in which PEP 440 compares it: 1.0 is 1."""
     numbers = [int(number) for number in text.split(".")]
     while numbers and numbers[-1] == 0:
         numbers.pop()
@@ -68,8 +69,8 @@ def _unmet(text: str, name: str, version: str) -> str | None:
     if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
         return None
     try:
-        # parsed here: what becomes of text that is no version depends on the release of packaging
+        # parsed first: releases of packaging differ in how they treat text that is no version
         fits = wanted.specifier.contains(Version(version), prereleases=True)
     except InvalidVersion:
-        fits = True  # a checkout that knows no version of its own
+        fits = True  # a source checkout without a version
     return None if fits else f"it requires {text}, but {name} {version} runs"

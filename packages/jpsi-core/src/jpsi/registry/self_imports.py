@@ -1,4 +1,4 @@
-"""Refuses plugins from directories that import themselves absolutely, and so another version's code."""
+"""Refuses plugins from the plugin path that import themselves absolutely, and so another version."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def check_imports(candidate: Candidate) -> None:
-    """Refuse a plugin that imports itself absolutely: it would get another version's code.
+    """Raise if a plugin imports itself by its absolute name: it would get another version's code.
 
     Raises:
-        PluginError: it does; every place is named.
+        PluginError: it does; the message names every place.
     """
     own = own_modules(candidate)
     found = [
@@ -45,7 +45,7 @@ def _sources(directory: Path, own: Collection[str]) -> Iterator[Path]:
 
 
 def absolute_imports(source: bytes, own: Collection[str]) -> list[int]:
-    r"""The lines of a module that import one of the modules `own`, or a part of one, absolutely.
+    r"""Return the lines of a module that import one of the modules `own`, or a part of one, absolutely.
 
     >>> absolute_imports(b"import toy.a\nfrom . import b\nimport toys", {"toy"})
     [1]
@@ -55,7 +55,7 @@ def absolute_imports(source: bytes, own: Collection[str]) -> list[int]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return []  # importing it tells what is wrong
+        return []  # the later import reports the error
     return [line for line, name in _imported(tree) if any(is_within(name, it) for it in own)]
 
 

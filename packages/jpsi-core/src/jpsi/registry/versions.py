@@ -1,4 +1,4 @@
-"""Which of the candidates of one name is meant: pure functions."""
+"""Chooses among the candidates of one name by version: pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-#: Which distribution brings which plugin of this project, for the message about a missing one.
+#: The distributions of this project's plugins, for the message about a missing plugin.
 KNOWN_DISTRIBUTIONS = {
     ENGINES: {"batch": "jpsi-engine"},
     EXECUTORS: {
@@ -46,7 +46,7 @@ KNOWN_DISTRIBUTIONS = {
         "gridengine": "jpsi-gridengine",
     },
 }
-# Versions that need no parser to be told from nonsense; there are others (PEP 440).
+# Versions that can be validated without the parser; there are others (PEP 440).
 _PLAIN_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
 
 
@@ -57,19 +57,19 @@ def choose(
     constraint: str | None,
     targets: Collection[str] = (),
 ) -> Candidate:
-    """The candidate with this name, case ignored, whose version fits and is the highest.
+    """Return the candidate with this name, case ignored, of the highest version that fits the constraint.
 
-    Final releases come before pre-releases (PEP 440); of equal versions the one whose place comes first.
+    Final releases come before pre-releases (PEP 440); among equal versions, the first in the search order.
 
     Args:
-        installed: what there is.
-        group: the group that is looked through, for the message.
+        installed: the candidates.
+        group: their group, for the message.
         name: the name.
         constraint: a version constraint.
-        targets: the names of configured targets, which could have been meant.
+        targets: the names of configured targets, which the user may have meant.
 
     Raises:
-        PluginError: there is none, or one place offers several of the same version.
+        PluginError: there is none, or one place provides several of the same version.
         ValueError: the constraint is not a PEP 440 version specifier.
     """
     installed = list(installed)
@@ -86,7 +86,7 @@ def choose(
 
 
 def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[str | None]:
-    """Why each of the candidates of one name is not the one that is meant; None for the one that is.
+    """Return why each candidate of one name is not chosen; None for the chosen one.
 
     Several None are a conflict.
     """
@@ -116,7 +116,7 @@ def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[str | N
 
 
 def is_constraint(text: str) -> bool:
-    """Whether `text` is a version constraint.
+    """Return True if `text` is a version constraint.
 
     >>> is_constraint(">= 0.2, < 1"), is_constraint("newest")
     (True, False)
@@ -129,7 +129,7 @@ def is_constraint(text: str) -> bool:
 
 
 def missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str] = ()) -> str:
-    """That there is no such plugin, which there are, and what to do."""
+    """Return the message that there is no such plugin, with the installed ones and what to do."""
     from jpsi.document import did_you_mean  # most programs never need it
 
     names = sorted({candidate.name for candidate in installed})
@@ -140,7 +140,7 @@ def missing(installed: Iterable[Candidate], group: str, name: str, targets: Coll
 
 
 def conflict(best: Sequence[Candidate]) -> str:
-    """That several distributions offer the same, and what to do."""
+    """Return the message that several distributions provide the same plugin, and what to do."""
     sources = " and ".join(sorted(candidate.distribution for candidate in best))
     what = f"{kind(best[0].group)} {best[0].name!r} {best[0].version}"
     return f"the {what} is offered by {sources}{best[0].where}; uninstall one of them"

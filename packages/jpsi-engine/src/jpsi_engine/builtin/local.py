@@ -1,7 +1,7 @@
-"""The executor `local`: jobs are processes of the machine that this program runs on, or of one it reaches.
+"""The executor `local`: jobs are processes of this machine, or of a remote host that a transport reaches.
 
-Here an engine of its own starts and follows them. Elsewhere these hooks do it by commands, as those of any
-batch system.
+On this machine, the local engine starts and follows them. On a remote host, these hooks do it by commands,
+like those of any batch system.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _SHELL = "/bin/sh"
 
 @attrs.frozen(slots=True, kw_only=True)
 class LocalConfig(BatchConfig):
-    """What can be set for `local`."""
+    """The configuration of `local`."""
 
-    #: The time limit of a job that asks for none; zero, as it is if nobody sets it, is no limit.
+    #: The time limit of a job that asks for none; zero, the default, is no limit.
     default_duration: timedelta = timedelta(0)
 
 
@@ -76,7 +76,7 @@ def canonical_id(native_id: str) -> str:
 
 @hookimpl
 def render_script() -> Script:
-    # nobody but its leader asks for anything
+    # no directives: there is no batch system to read them
     return Script([])
 
 

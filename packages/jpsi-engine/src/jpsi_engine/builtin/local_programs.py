@@ -1,12 +1,13 @@
-"""What `local` has a shell do on a machine where it is not: programs of POSIX shell, each one command.
+"""The POSIX shell programs by which `local` works on a remote host, one command each.
 
-None of them needs anything there but sh(1), ps(1) or /proc, and setsid(1) or a shell with job control. A
-shell reads such a program from its standard input; half of one is a mistake of syntax, and does nothing.
+The programs need nothing there but sh(1), ps(1) or /proc, and setsid(1) or a shell with job control. A shell
+reads such a program from its standard input; a program that arrives in part is a syntax error and does
+nothing.
 
-A job is a session of its own, led by a shell that waits for the job's script, ends all of the session when
-it is told to (TERM) or when the job has used up its duration, and goes with the last of what it ended. Its
-pid, the time when it was started, the machine and the machine's boot are the native id: a pid alone is used
-again.
+A job is a session of its own. Its leader is a shell that waits for the job's script, and ends the whole
+session on TERM or when the job has used up its duration; it exits after the last process that it ended. The
+native id consists of the leader's pid, its start time, the machine and the machine's boot, as the system
+reuses a pid alone.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from __future__ import annotations
 from jpsi.plugin import word
 from jpsi.plugin.kit import heed_signals
 
-#: The variable by which a job knows its native id.
+#: The variable that holds the job's native id in its environment.
 ID_VARIABLE = "JPSI_PROCESS"
 
-# Names begin with jpsi_, as a variable that the user has exported would be changed for the job.
+# Names begin with jpsi_, so that the program changes no variable that the user has exported to the job.
 _MACHINE = r"""
 jpsi_node=$(uname -n) || exit
 { read -r jpsi_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || jpsi_boot=0
@@ -184,8 +185,8 @@ for jpsi_id do
 done
 """
 
-# Leaders by their command lines: those of this user that lead a group. What is only like one is told from it
-# by whoever reads the answer.
+# Lists leaders by their command lines: processes of this user that lead a group. The parser of the output
+# drops other processes whose command lines look alike.
 _LIST = r"""
 if [ -r /proc/self/stat ]; then
   for jpsi_it in $(grep -lzF -e jpsi- /proc/[0-9]*/cmdline 2>/dev/null); do
@@ -210,7 +211,7 @@ jpsi_rows
 fi
 """
 
-# What has ended needs no signal, and may end while one is sent.
+# A job that has ended needs no signal, and a job may end while the signal is sent.
 _CANCEL = r"""
 jpsi_runs() {
   [ "${1#*.*.}" = "$jpsi_boot.$jpsi_node" ] && jpsi_look "${1%%.*}" || return
@@ -228,15 +229,15 @@ done
 
 
 def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
-    """The program that starts a job, and prints `started` and its native id.
+    """Return the program that starts a job, and prints `started` and its native id.
 
-    It ends with 3 where a job cannot be what can be ended as a whole.
+    The program exits with 3 if the host has neither setsid(1) nor a shell with job control.
 
     Args:
-        script: what the job is, as a script of POSIX shell.
-        tag: what the job is found by; it stands in the command line of its leader.
-        limit: how many seconds it may run; 0 is no limit.
-        delay: how many seconds it has between TERM and KILL.
+        script: the job, as a script of POSIX shell.
+        tag: the tag that the leader has in its command line, by which the job is found.
+        limit: the time limit in seconds; 0 is no limit.
+        delay: the seconds between TERM and KILL.
     """
     leader = _MACHINE + _LEADER.replace("@HEED@", "\n".join(heed_signals()))
     leader = leader.replace("@LIMIT@", str(limit)).replace("@DELAY@", str(delay))
@@ -246,23 +247,26 @@ def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
 
 
 def query() -> str:
-    """The program that tells of the processes that the native ids in its arguments name.
+    """Return the program that prints the state of the jobs whose native ids are its arguments.
 
-    It prints `here`, the machine and its boot, a line `process PID STATE START` for each, `ended WHY ID` for
-    those that were told to end, WHY being `timeout` or `cancel`, and `end`.
+    It prints `here`, the machine and its boot; a line `process PID STATE START` for each process; `ended WHY
+    ID` for each job whose leader was asked to end it, with `timeout` or `cancel` for WHY; and `end`.
     """
     return _program(_MACHINE + _TOLD + _QUERY + _END)
 
 
 def listing() -> str:
-    """The program that tells of every leader of this user: as `query`, with the command line in each line."""
+    """Return the program that prints every leader of this user.
+
+    Its output is that of `query`, with the command line at the end of each line.
+    """
     return _program(_MACHINE + _TOLD + _LIST + _END)
 
 
 def cancelling() -> str:
-    """The program that ends the jobs that its arguments name.
+    """Return the program that ends the jobs whose native ids are its arguments.
 
-    It prints `refused ID WHY` for those that it did not, and `end`.
+    It prints `refused ID WHY` for those that it did not end, and `end`.
     """
     return _program(_MACHINE + _CANCEL + _END)
 

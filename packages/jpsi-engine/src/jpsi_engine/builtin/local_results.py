@@ -1,4 +1,4 @@
-"""What the programs say that `local` has run on another machine, and what that means."""
+"""Parsers for the output of the programs that `local` runs on a remote host."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import IdForm, the_one_id
 
-# PID.START.BOOT.MACHINE; a start is in clock ticks since boot on Linux, elsewhere Nov21-09:00:42-2026.
+# PID.START.BOOT.MACHINE; on Linux a start is in clock ticks since boot, on others like Nov21-09:00:42-2026.
 _ID = r"(?P<pid>[1-9][0-9]*)\.(?P<start>[A-Za-z0-9:-]+)\.(?P<boot>[0-9a-f]+)\.(?P<node>[A-Za-z0-9._-]+)"
-#: What native ids look like.
+#: The form of native ids.
 IDS = IdForm("the executor local on another machine", _ID)
 
 _STARTED = re.compile(r"^started (\S+)$", re.MULTILINE)
@@ -31,50 +31,50 @@ _REFUSED = re.compile(r"refused (\S+) (.+)")
 _LEADER = re.compile(r".*sh -s (jpsi-[A-Za-z0-9-]+) *")
 _END = "end"
 
-# Why a leader has ended its job.
+# The reasons for which a leader ends its job.
 _ENDS = {
     "cancel": Meaning(JobState.CANCELED, Reason.CANCELLED),
     "timeout": Meaning(JobState.FAILED, Reason.TIMEOUT, "the job used up its duration and was ended"),
 }
-# proc(5), ps(1): how the states begin of what is no more.
+# proc(5), ps(1): the first letters of the states of dead processes.
 _DEAD = ("Z", "X")
 _NO_GROUP = 3
 
 
 @attrs.frozen(slots=True)
 class _Seen:
-    """What an answer says."""
+    """The parsed output of `query` or `listing`."""
 
     node: str
-    #: The states of the processes that are there, by native id.
+    #: The states of the processes that exist, by native id.
     states: Mapping[str, str]
     #: The native ids of leaders, by their tags.
     tags: Mapping[str, str]
-    #: Why jobs were told to end, by native id.
+    #: The reasons for which leaders ended their jobs, by native id.
     ends: Mapping[str, str]
 
 
 def started(result: CommandResult) -> str:
-    """The native id of a job that was started.
+    """Return the native id of a job that was started.
 
     Raises:
-        ValueError: it is not said.
+        ValueError: the output does not contain it.
     """
     return the_one_id(filter(IDS.has, _STARTED.findall(result.stdout)), result.stdout)
 
 
 def not_started(result: CommandResult) -> Failure | None:
-    """What it means that a job was not started; None if it may have been all the same."""
+    """Return the failure if a job was certainly not started; None if it may have been."""
     if result.returncode != _NO_GROUP:
         return None
     return Failure(FailureKind.PERMANENT, result.complaint)
 
 
 def observations(result: CommandResult, native_ids: Sequence[str] | None) -> dict[str, Observation]:
-    """What is known of jobs, or of all that run for None; those that are gone are left out.
+    """Return observations of jobs, or, for None, of all that run; jobs that are gone are left out.
 
     Raises:
-        SubmitException: there is no whole answer.
+        SubmitException: the output is incomplete.
     """
     seen = _seen(result)
     names = seen.tags.values() if native_ids is None else native_ids
@@ -83,17 +83,17 @@ def observations(result: CommandResult, native_ids: Sequence[str] | None) -> dic
 
 
 def found(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
-    """The native ids of the jobs that run with these tags.
+    """Return the native ids of the jobs that run with these tags.
 
     Raises:
-        SubmitException: there is no whole answer.
+        SubmitException: the output is incomplete.
     """
     known = _seen(result).tags
     return {tag: known[tag] for tag in tags if tag in known}
 
 
 def refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
-    """Why which jobs were not told to end."""
+    """Return, by native id, the reasons why jobs were not signalled to end."""
     lines = result.stdout.splitlines()
     if result.returncode != 0 or result.timed_out or _END not in lines:
         return dict.fromkeys(native_ids, result.complaint)
@@ -111,7 +111,7 @@ def _observation(native_id: str, seen: _Seen) -> Observation | None:
         return Observation(state=meaning, word=end, reason=reason, message=message, ran=True)
     parts = IDS.pattern.fullmatch(native_id)
     if parts is not None and parts["node"] != seen.node:
-        # as where a name leads to one of several machines: nothing is known of it here
+        # a host name may lead to one of several machines: this one knows nothing of the job
         return Observation(state=None, word=f"on {parts['node']}, and {seen.node} was asked")
     return None
 

@@ -1,7 +1,7 @@
-"""The launcher `single`: runs the job's command once, where the job's script runs.
+"""The launcher `single`: runs the job's command once, on the node that runs the job's script.
 
-Once, however many processes there is room for: a command that starts them itself, such as a script with
-`srun` or `mpirun` in it, asks for the room and is launched by this.
+It runs once even if the job asks for several processes: a command that starts the processes itself, such as a
+script with `srun` or `mpirun` in it, asks for the resources and uses this launcher.
 """
 
 from __future__ import annotations

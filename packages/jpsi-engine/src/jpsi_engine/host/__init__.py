@@ -1,4 +1,4 @@
-"""This machine: files, processes, and the transport that runs commands on it."""
+"""This machine: files, processes, the submit queue, and the transport that runs commands on it."""
 
 from typing import TYPE_CHECKING
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
         start_tick,
     )
     from jpsi_engine.host.submit_queue import (
-        Entrance,
-        Full,
-        GivenUpError,
+        QuotaReached,
+        SubmissionCancelled,
+        SubmitQueue,
         not_admitted,
     )
 else:
@@ -72,7 +72,7 @@ else:
                 "NOBODY NO_BOOT ProcessId belongs_to_user boot_id command_line current_umask identify "
                 "identify_started parse_native_id seconds_since_start session start_tick"
             ),
-            "submit_queue": "Entrance Full GivenUpError not_admitted",
+            "submit_queue": "SubmitQueue QuotaReached SubmissionCancelled not_admitted",
             "": "pidfd",
         },
     )
@@ -80,13 +80,13 @@ else:
 __all__ = [
     "NOBODY",
     "NO_BOOT",
-    "Entrance",
-    "Full",
-    "GivenUpError",
     "LocalTransport",
     "MarkerWatch",
     "NoAnswerError",
     "ProcessId",
+    "QuotaReached",
+    "SubmissionCancelled",
+    "SubmitQueue",
     "belongs_to_user",
     "boot_id",
     "cause_of",

@@ -1,4 +1,4 @@
-"""Tells that something was put into a directory of markers: by inotify(7), where the system has it."""
+"""Watches a directory of markers for new files, by inotify(7)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class MarkerWatch:
     """A descriptor that becomes readable when a file appears in a directory.
 
     Raises:
-        OSError: the system has no inotify, or no more of it for this user; scan the directory instead.
+        OSError: the system has no inotify, or this user has used up its watches; scan the directory instead.
     """
 
     def __init__(self, directory: str) -> None:
-        #: Whether the directory was removed: nothing appears in it any more, whatever comes in its place.
+        #: True if the directory was removed: no events follow, even if another directory takes its place.
         self.is_over = False
         libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(libc, "inotify_init1"):
@@ -38,13 +38,13 @@ class MarkerWatch:
             raise error
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
+        """Return the descriptor to wait on."""
         return self._fd
 
     def drain(self) -> set[str]:
-        """The names of what has appeared since the last call; some may be gone again.
+        """Return the names of files that have appeared since the last call; some may be gone again.
 
-        After very many at once some may be missing: the directory itself says what there is.
+        If very many appear at once, the kernel may drop some events; scan the directory to find all.
         """
         names: set[str] = set()
         try:

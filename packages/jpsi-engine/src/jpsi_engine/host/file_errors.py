@@ -1,4 +1,4 @@
-"""Why a file could not be read, written or moved: from what the system here or a program over there says."""
+"""Makes errors that say why a file could not be read, written or moved, on this machine or a remote host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jpsi import TransferError
 from jpsi.plugin import BytesResult, TransportError
 from jpsi_engine.host.files import is_transient
 
-# What programs say in the locale C; the first that is found holds. A shell has words of its own.
+# The messages of programs in the locale C; the first match counts. A shell has messages of its own.
 _WORDS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
@@ -34,7 +34,7 @@ _WORDS = {
 
 
 def cause_of(words: str) -> OSError | None:
-    """What a program complains of; None if that is not one of the usual things.
+    """Return the error that a program's message names; None if the message has no known one.
 
     >>> cause_of("cat: write error: No space left on device").errno == errno.ENOSPC
     True
@@ -43,22 +43,22 @@ def cause_of(words: str) -> OSError | None:
 
 
 def phrase(code: int) -> str:
-    """What a code of errno means, in words that are the same everywhere."""
+    """Return the message for a code of errno, in words that are the same on all systems."""
     return next((said for said, known in _WORDS.items() if known == code), f"error {code}")
 
 
 def failed_here(path: str, what: str, error: OSError) -> TransferError:
-    """A file of this machine could not be dealt with; `what` says it, as in "read"."""
+    """Return the error for a file of this machine; `what` is what failed, as in "read"."""
     why = error.strerror or str(error)
     return TransferError(f"{path} cannot be {what}: {why}", error, transient=is_transient(error))
 
 
 class NoAnswerError(TransportError):
-    """A question about a file was not answered in time: the line may be cut, or the file be slow."""
+    """The error of a command about a remote file that timed out: the line may be cut, or the file slow."""
 
 
 def failed_there(path: str, what: str, result: BytesResult) -> TransferError | TransportError:
-    """A program over there could not do that to a file."""
+    """Return the error for a file of a remote host, from the result of a command; `what` is as in "read"."""
     where = f"{path}, where jobs run,"
     if result.timed_out:
         msg = f"{where} could not be {what}: no answer in time"
@@ -72,9 +72,9 @@ def failed_there(path: str, what: str, result: BytesResult) -> TransferError | T
 
 
 def changed(path: str, what: str) -> TransferError:
-    """A file did not stay as it was while it was moved; `what` says when, as in "while it was read"."""
+    """Return the error for a file that changed meanwhile; `what` says when, as in "while it was read"."""
     return TransferError(f"{path} has changed {what}", transient=True)
 
 
-# How much of a complaint an error carries.
+# The length of a program's message in an error, in characters.
 _LENGTH = 500

@@ -1,4 +1,4 @@
-"""Tells whether files are on a network: there no kernel announces what another machine writes."""
+"""Detects network file systems, on which the kernel does not report the writes of other machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-# What proc_pid_mountinfo(5) calls the file systems that machines share.
+# The names of shared file systems in proc_pid_mountinfo(5).
 _NETWORK = re.compile(
     r"(nfs|lustre|gpfs|cifs|smb|beegfs|ceph|gluster|9p|afs|panfs|pvfs|orangefs|fuse\.|virtiofs|wekafs|daos|ocfs|gfs)"
 )
@@ -14,7 +14,7 @@ _MOUNTS = "/proc/self/mountinfo"
 
 
 def is_on_network(path: str) -> bool:
-    """Whether a path is on a network file system; false where the system does not say."""
+    """Return True if a path is on a network file system; False if the system does not say."""
     try:
         mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -23,7 +23,7 @@ def is_on_network(path: str) -> bool:
 
 
 def type_of(path: str, mounts: str) -> str:
-    r"""The type of the file system that an absolute path is on, given the text of mountinfo.
+    r"""Return the type of the file system that an absolute path is on, given the text of mountinfo.
 
     >>> text = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:5 / /my\\040home rw shared:1 - nfs4 srv:/ rw\n"
     >>> type_of("/my home/me", text), type_of("/my", text)

@@ -1,4 +1,4 @@
-"""Long-lived commands of this machine, whose output is read line by line while they run."""
+"""Runs long-lived commands on this machine and reads their output line by line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import BinaryIO, cast
 from jpsi.plugin import Command, TransportError
 from jpsi_engine.host.files import is_transient
 
-# A process that was killed is gone at once, unless the kernel is busy with it.
+# A killed process is gone at once, unless it is blocked in the kernel.
 _REAP_SECONDS = 1.0
 
 
 class ProcessLines:
-    """What one process prints; implements `jpsi.plugin.Lines`.
+    """The output lines of one process; implements `jpsi.plugin.Lines`.
 
-    The process is a session of its own, all of which ends when this is closed.
+    The process runs in a session of its own; `close` kills the whole session.
     """
 
     def __init__(self, command: Command, environment: Mapping[str, str]) -> None:
@@ -43,7 +43,7 @@ class ProcessLines:
             stdin.write(data)
 
     def __iter__(self) -> Iterator[str]:
-        """The lines, without their ends, until the process closes its output."""
+        """Yield the lines, without their ends, until the process closes its output."""
         try:
             with cast("BinaryIO", self._process.stdout) as stdout:
                 for line in stdout:
@@ -55,10 +55,10 @@ class ProcessLines:
                     self._process.wait(_REAP_SECONDS)
 
     def close(self) -> None:
-        """Kill the process and what it has started; does nothing in a forked child.
+        """Kill the process and its children; does nothing in a forked child.
 
-        Whoever reads the lines waits for its end: this may be called while garbage is collected, in a
-        thread that is at anything, so it waits for nobody and takes no lock that is held.
+        The thread that reads the lines waits for the end of the process. The garbage collector may call this
+        method, in any thread at any time, so it never waits and takes no lock that is held.
         """
         if os.getpid() == self._owner and self._lock.acquire(blocking=False):
             try:

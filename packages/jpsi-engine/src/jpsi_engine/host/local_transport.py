@@ -1,4 +1,4 @@
-"""Runs the commands of a batch system on this machine."""
+"""Runs the commands of a batch system as processes of this machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jpsi_engine.host.files import is_transient
 from jpsi_engine.host.line_stream import ProcessLines
 from jpsi_engine.host.pidfd import open_pidfd
 
-# After a command was killed, what it had started may keep its output open.
+# The children of a killed command may keep its output open.
 _DRAIN_SECONDS = 1.0
 # A command that has closed its output is about to end.
 _MOMENT_MS = 20
 
 
 class LocalTransport:
-    """Runs commands as processes of this machine; implements `jpsi.plugin.Transport`."""
+    """The transport that runs commands as processes of this machine; implements `jpsi.plugin.Transport`."""
 
     @property
     def is_local(self) -> bool:
@@ -35,8 +35,8 @@ class LocalTransport:
     ) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`.
 
-        It is a session of its own, so that what a terminal sends to this program (Ctrl-C, a closed window)
-        does not reach it, and all of it ends when it has taken too long.
+        The command runs in a session of its own. Signals from this program's terminal (Ctrl-C, a closed
+        window) do not reach it, and at a timeout all its processes are killed.
         """
         data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
         result = self._run(command, data, keep, ready)
@@ -61,7 +61,7 @@ class LocalTransport:
         if ready is not None and data is None:
             ready()
         try:
-            # not waited for by `with`: a child in the kernel's hands must not hold up whoever asked
+            # without `with`, which waits: a child that the kernel cannot kill must not block the caller
             process = _Process(
                 command.argv,
                 stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
@@ -97,24 +97,24 @@ class LocalTransport:
         return _result(process, stdout, stderr, timed_out=False)
 
     def open(self, command: Command) -> ProcessLines:
-        """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
+        """Start a command whose output is read line by line; see `jpsi.plugin.LineTransport`."""
         return ProcessLines(command, environment_of(command, os.environ))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: a local transport holds no connection."""
 
 
 class _Process(subprocess.Popen[bytes]):
-    """A process of which it is known when the application has collected its exit code."""
+    """A process that notices if the application has collected its exit code."""
 
     is_stolen = False
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
-        # CPython answers 0 here, which would make a success of every failure.
+        # CPython returns status 0 in this case, which would turn every failure into a success.
         try:
             ended = os.waitpid(self.pid, wait_flags)
             if ended == (0, 0) and _ends_soon(self.pid):
-                # where it is not asked for ever, CPython would sleep for as long as a command often takes
+                # with a timeout, CPython would sleep between its checks for as long as a command often takes
                 ended = os.waitpid(self.pid, wait_flags)
         except ChildProcessError:
             self.is_stolen = True
@@ -123,7 +123,7 @@ class _Process(subprocess.Popen[bytes]):
 
 
 def _ends_soon(pid: int) -> bool:
-    """Wait for a moment, and tell whether the process has ended; false where nothing tells that."""
+    """Wait briefly for a process to end; return False if it has not, or if the system has no pidfds."""
     try:
         fd = open_pidfd(pid)
     except OSError:
@@ -137,7 +137,7 @@ def _ends_soon(pid: int) -> bool:
 
 
 def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a command.
+    """Return the environment for a command.
 
     >>> command = Command(["x"], unset=["SBATCH_*", "A"], environment={"B": "1"})
     >>> environment_of(command, {"A": "", "AB": "", "SBATCH_X": ""})
@@ -151,7 +151,7 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
 
 
 def _changes(command: Command, inherited: Iterable[str]) -> bool:
-    """Whether a command has another environment than this process; its own costs less to pass on.
+    """Return True if a command's environment differs from this process's, which is cheaper to inherit.
 
     Args:
         command: the command.
@@ -164,7 +164,7 @@ def _changes(command: Command, inherited: Iterable[str]) -> bool:
 
 @functools.lru_cache
 def _unset(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """What the names match that `Command.unset` means; a command of Slurm has dozens of them."""
+    """Return the pattern of the variable names in `Command.unset`; a command of Slurm has dozens of them."""
     alternatives = (re.escape(it[:-1]) if it.endswith("*") else rf"{re.escape(it)}\Z" for it in patterns)
     return re.compile("|".join(alternatives), re.DOTALL)
 
@@ -172,7 +172,7 @@ def _unset(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def _written(process: subprocess.Popen[bytes], data: bytes) -> bytes:
     """Write as much as the pipe takes at once, and return the rest.
 
-    A program that is killed between two writes has given half of a script away.
+    If this program were killed between two writes, the command would have read half of a script.
     """
     if process.stdin is None:
         return data
@@ -187,7 +187,7 @@ def _written(process: subprocess.Popen[bytes], data: bytes) -> bytes:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """End a command with all that it has started, and return what it had printed."""
+    """Kill a command and all its processes, and return its output so far."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     try:

@@ -1,4 +1,4 @@
-"""pidfd_open(2) and what can be learnt through it."""
+"""Opens pidfds (pidfd_open(2)) and reads through them how processes ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXIT_CODE_OFFSET = 60
 
 
 def open_pidfd(pid: int) -> int:
-    """A descriptor that becomes readable when the process that has this pid now ends.
+    """Return a descriptor that becomes readable when the process that has this pid now ends.
 
     Raises:
         ProcessLookupError: there is no such process.
@@ -28,9 +28,9 @@ def open_pidfd(pid: int) -> int:
 
 
 def wait_status(fd: int, *, is_child: bool) -> int | None:
-    """How the process behind a pidfd ended, as wait(2) reports it; None if that cannot be learnt, or not yet.
+    """Return the status of an ended process, as wait(2) reports it; None if it is unknown, or not ended yet.
 
-    A child is collected by this.
+    A child is reaped by this call.
     """
     if is_child:
         try:
@@ -53,7 +53,7 @@ def wait_status(fd: int, *, is_child: bool) -> int | None:
 
 
 def limit() -> int:
-    """How many descriptors may go to processes: most, but leave the application some."""
+    """Return how many descriptors jpsi may use for processes; the rest are left to the application."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return 1 << 20

@@ -1,6 +1,6 @@
-"""Which process is meant, and which processes belong to a session: the operating system's word.
+"""Identifies processes, by pid and start time, and lists the processes of a session.
 
-Linux answers from /proc (proc(5)); elsewhere ps(1) does.
+On Linux the answers come from /proc (proc(5)), on other systems from ps(1).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import attrs
 
-#: What `boot_id` says where the system has no name for a boot.
+#: The value of `boot_id` if the system has no name for a boot.
 NO_BOOT = "0"
-#: The start time of a process that is no more, or of which it is not known: it is never anybody's.
+#: The start time of a process that is gone, or whose start time is unknown: no process has it.
 NOBODY = 0
 
 _NATIVE_ID = re.compile(r"(\d+)(?:\.(\d+)(?:\.([0-9a-f]+))?)?\Z")
@@ -25,18 +25,18 @@ _NATIVE_ID = re.compile(r"(\d+)(?:\.(\d+)(?:\.([0-9a-f]+))?)?\Z")
 _UMASK = re.compile(rb"^Umask:\t([0-7]+)$", re.MULTILINE)
 _HAS_PROC = Path("/proc/self/stat").exists()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# proc(5) counts start times by this clock
+# the clock by which proc(5) counts start times
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-# Positions behind the name in parentheses, counted from 0 (proc(5), /proc/PID/stat).
+# Indices of the fields after the name in parentheses (proc(5), /proc/PID/stat).
 _STATE, _SESSION, _START = 0, 3, 19
 
 
 @attrs.frozen(slots=True)
 class ProcessId:
-    """A process for all times: a pid alone is used again, a pid with its start time is not."""
+    """A unique process: the system uses a pid again, but not with the same start time."""
 
     pid: int
-    #: In clock ticks since boot on Linux, in seconds since 1970 elsewhere.
+    #: In clock ticks since boot on Linux, in seconds since 1970 on other systems.
     start: int
 
     @property
@@ -45,14 +45,14 @@ class ProcessId:
         return f"{self.pid}.{self.start}.{boot_id()}"
 
     def is_alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
+        """Return True if this very process still runs; a zombie does not."""
         found = _look(self.pid)
         return found is not None and found[1] == self.start and found[0] not in "ZX"
 
 
 @functools.cache
 def boot_id() -> str:
-    """A short name of the machine's current boot: pids and start times of another boot mean nothing."""
+    """Return a short name of the current boot; pids and start times of another boot mean nothing."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
     except OSError:
@@ -60,7 +60,7 @@ def boot_id() -> str:
 
 
 def current_umask() -> str | None:
-    """The umask of this process, as umask(1) prints it; None where it could only be known by setting it."""
+    """Return the umask of this process, as umask(1) prints it; None if only setting it would show it."""
     try:
         fd = os.open("/proc/self/status", os.O_RDONLY)
         try:
@@ -73,9 +73,9 @@ def current_umask() -> str | None:
 
 
 def parse_native_id(native_id: str) -> ProcessId | None:
-    """The process that a native id or a plain pid means, if it is one of this boot.
+    """Return the process that a native id or a plain pid means; None if it is not one of this boot.
 
-    A plain pid is taken for the process that has it now; None if there is no such process.
+    A plain pid means the process that has it now; the result is None if there is no such process.
     """
     match = _NATIVE_ID.match(native_id)
     if match is None:
@@ -87,21 +87,21 @@ def parse_native_id(native_id: str) -> ProcessId | None:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has this pid now."""
+    """Return the process that has this pid now; None if there is none."""
     found = _look(pid)
     return None if found is None else ProcessId(pid, found[1])
 
 
 def start_tick() -> int:
-    """The start time of a process that would start now."""
+    """Return the start time that a process started now would have."""
     return time.clock_gettime_ns(_CLOCK) * _TICKS_PER_SECOND // 1_000_000_000
 
 
 def identify_started(pid: int, tick_before: int) -> ProcessId | None:
-    """The process that was just started under this pid, when `start_tick` was `tick_before`.
+    """Return the process that was just started under this pid, when `start_tick` was `tick_before`.
 
-    The kernel makes readers of /proc/PID wait while that process executes its program; that is saved
-    wherever the clock leaves no doubt.
+    The kernel makes readers of /proc/PID wait while that process executes its program. If the clock has not
+    advanced since, the start time is known without that wait.
     """
     if _HAS_PROC and start_tick() == tick_before:
         return ProcessId(pid, tick_before)
@@ -109,14 +109,14 @@ def identify_started(pid: int, tick_before: int) -> ProcessId | None:
 
 
 def seconds_since_start(process: ProcessId) -> float | None:
-    """How long ago a process of this boot was started; None where only the wall clock could tell."""
+    """Return the age of a process of this boot, in seconds; None if only the wall clock could tell."""
     if not _HAS_PROC or process.start == NOBODY:
         return None
     return (start_tick() - process.start) / _TICKS_PER_SECOND
 
 
 def command_line(pid: int) -> str:
-    """The words that a process was started with, joined by NUL; empty if that cannot be known."""
+    """Return the command line of a process, its words joined by NUL; empty if it is unknown."""
     if not _HAS_PROC:
         return "\0".join(_ps("-o", "command=", "-p", str(pid)))
     try:
@@ -126,7 +126,7 @@ def command_line(pid: int) -> str:
 
 
 def belongs_to_user(pid: int) -> bool:
-    """Whether the process may be signalled by the user of this one."""
+    """Return True if the user of this process may signal that one."""
     try:
         os.kill(pid, 0)
     except OSError:
@@ -135,10 +135,10 @@ def belongs_to_user(pid: int) -> bool:
 
 
 def session(leader: ProcessId) -> list[int]:
-    """The pids of the session that a process leads or, being gone, has led; zombies excepted.
+    """Return the pids of the session that a process leads, or led before it ended; without zombies.
 
-    The kernel gives no process the pid of a session that still has members, so that another process with
-    this pid means that nothing is left.
+    The kernel gives no process the pid of a session that still has members. If another process has this pid,
+    the session has no members left.
     """
     found = _look(leader.pid)
     if leader.start == NOBODY or (found is not None and found[1] != leader.start):
@@ -169,7 +169,7 @@ def _stat(pid: int) -> list[str] | None:
         finally:
             os.close(fd)
     except (FileNotFoundError, ProcessLookupError):
-        return None  # anything else, a lack of descriptors say, tells nothing of the process
+        return None  # any other error, such as a lack of descriptors, propagates
     return text[text.rindex(b")") + 2 :].decode("ascii").split() if text else None
 
 

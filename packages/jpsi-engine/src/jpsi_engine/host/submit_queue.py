@@ -1,7 +1,7 @@
-"""Where submissions stand in line until there is room for their jobs: first come, first served.
+"""Queues submissions, first come, first served, until a quota, throttle or free slots admit their jobs.
 
-Whoever is first looks whether there is room, in its own thread, which can be interrupted. Nobody waits for
-callbacks or for news of a job, so that a callback may submit jobs.
+The first submission in the queue checks for room in its own thread, which can be interrupted. It waits for no
+callback and for no event of a job, so a callback may submit jobs.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# When it is told why somebody waits at a level that is shown by default, and when again.
+# When a waiting submission is first logged as a warning, and the interval between such warnings.
 _LONG_SECONDS = 30.0
 _AGAIN_SECONDS = 600.0
-# When it is looked again after that failed.
+# The time until the next check after a check failed.
 _FAILED_SECONDS = 30.0
 
 
 @attrs.frozen(slots=True)
-class Full:
-    """There is no room."""
+class QuotaReached:
+    """The result of a check that found no room."""
 
-    #: When to look again.
+    #: The seconds until the next check.
     seconds: float
-    #: What takes the room, as a sentence.
+    #: The reason, as a sentence.
     why: str
 
 
-class GivenUpError(Exception):
-    """Some of the jobs for which one waited are not to be submitted any more."""
+class SubmissionCancelled(Exception):
+    """The error for a submission that waited, some of whose jobs are not to be submitted any more."""
 
     def __init__(self, job_ids: Collection[str]) -> None:
         super().__init__(job_ids)
@@ -49,27 +49,27 @@ class GivenUpError(Exception):
 
 
 def not_admitted(job_id: str) -> SubmitException:
-    """What is raised for a job that was given up while it waited."""
+    """Return the error for a job that was given up while it waited."""
     return SubmitException(f"job {job_id} waited for room and was given up before there was any")
 
 
 @attrs.define(slots=True, eq=False)
 class _Place:
-    """One submission in the line."""
+    """A submission in the queue."""
 
     job_ids: frozenset[str]
     since: float
     given_up: set[str] = attrs.field(factory=set)
-    #: Whether it was told that it waits.
+    #: True if it was logged that it waits.
     is_told: bool = False
 
 
-class Entrance:
-    """The line before one executor. Methods may be called from any thread.
+class SubmitQueue:
+    """The queue of submissions of one executor. Methods may be called from any thread.
 
     Args:
         now: the clock.
-        wait: waits for a condition, for so many seconds at most.
+        wait: waits for a condition, for at most so many seconds.
     """
 
     def __init__(
@@ -85,22 +85,23 @@ class Entrance:
         _entrances.add(self)
 
     def _renew(self) -> None:
-        """Nobody stands here: after a fork, those who do stay with the parent."""
+        """Empty the queue; after a fork, the waiting submissions stay with the parent process."""
         self._changed = threading.Condition()
         self._line: list[_Place] = []
-        # how often there may have been more room
+        # counts the calls of look_again
         self._news = 0
 
-    def enter(self, job_ids: Collection[str], look: Callable[[], T | Full]) -> T:
-        """Wait until there is room; returns what `look` does then.
+    def enter(self, job_ids: Collection[str], look: Callable[[], T | QuotaReached]) -> T:
+        """Wait until there is room, and return the result of `look`.
 
         Args:
             job_ids: the jobs that are to be submitted.
-            look: says whether there is room, and takes it. It is called by one at a time.
+            look: checks for room and reserves it, or returns `QuotaReached`. Only the first submission in the
+                queue calls it.
 
         Raises:
-            GivenUpError: some of the jobs were given up; there may be room for the others.
-            JpsiError: it cannot be found out whether there is room. Who waits already waits on.
+            SubmissionCancelled: some of the jobs were given up; there may be room for the others.
+            JpsiError: the first check failed. A submission that waits already retries instead.
         """
         with self._standing(job_ids) as place:
             while True:
@@ -108,18 +109,21 @@ class Entrance:
                     self._come_first(place)
                     news = self._news
                 result = self._looked(place, look)
-                if not isinstance(result, Full):
+                if not isinstance(result, QuotaReached):
                     return result
                 self._tell(place, result)
                 with self._changed:
                     self._check(place)
                     if self._is_closed:
-                        raise GivenUpError(place.job_ids)
+                        raise SubmissionCancelled(place.job_ids)
                     if self._news == news:
                         self._wait(self._changed, result.seconds)
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Let jobs wait no more; None is all, now and later. They enter only if there is room at once."""
+        """Stop jobs from waiting; None means all, now and later.
+
+        Later jobs are then admitted only if there is room at once.
+        """
         with self._changed:
             self._is_closed = self._is_closed or job_ids is None
             for place in self._line:
@@ -127,7 +131,7 @@ class Entrance:
             self._changed.notify_all()
 
     def look_again(self) -> None:
-        """There may be room."""
+        """Make the first submission check again, as there may be room."""
         with self._changed:
             self._news += 1
             self._changed.notify_all()
@@ -153,18 +157,18 @@ class Entrance:
     @staticmethod
     def _check(place: _Place) -> None:
         if place.given_up:
-            raise GivenUpError(place.given_up)
+            raise SubmissionCancelled(place.given_up)
 
     @staticmethod
-    def _looked(place: _Place, look: Callable[[], T | Full]) -> T | Full:
+    def _looked(place: _Place, look: Callable[[], T | QuotaReached]) -> T | QuotaReached:
         try:
             return look()
         except JpsiError as e:
             if not place.is_told:
                 raise
-            return Full(_FAILED_SECONDS, str(e))
+            return QuotaReached(_FAILED_SECONDS, str(e))
 
-    def _tell(self, place: _Place, full: Full) -> None:
+    def _tell(self, place: _Place, full: QuotaReached) -> None:
         now = self._now()
         if not place.is_told:
             place.is_told = True
@@ -174,7 +178,7 @@ class Entrance:
             log.warning("jobs have waited %.0f s to be submitted: %s", now - place.since, full.why)
 
 
-_entrances: weakref.WeakSet[Entrance] = weakref.WeakSet()
+_entrances: weakref.WeakSet[SubmitQueue] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

@@ -1,7 +1,7 @@
-"""Tells when processes end: one thread for all processes and timers, one pidfd each while there are any.
+"""Detects the end of processes: one thread for all processes and timers, and a pidfd for each process.
 
-Where descriptors run short, or the system has no pidfds, the markers that jobs leave are watched instead
-and the processes looked at in turn; nothing is lost, it may be told later.
+If descriptors are scarce or the system has no pidfds, the thread watches the markers of jobs instead, and
+polls their processes. No end is lost, but it may be noticed later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jpsi_engine.host import MarkerWatch, ProcessId, pidfd
 
 log = logging.getLogger(__name__)
 
-# How often markers are looked at where nothing announces them, and where something does.
+# Seconds between two scans for markers: without inotify(7), and with it.
 _SCAN_SECONDS = 0.1
 _ANNOUNCED_SECONDS = 5.0
 _STATUS_RETRY_SECONDS = 0.05
@@ -40,51 +40,54 @@ _FENCE = "following jobs failed once and goes on"
 
 @attrs.define(slots=True, eq=False)
 class Watched:
-    """One process that is waited for."""
+    """A process whose end is awaited."""
 
     process: ProcessId
-    #: Who is told, and about whom.
+    #: The receiver of the end, and the token that names the job to it.
     sink: Sink
     token: Any
-    #: Whether this process started it.
+    #: True if this process started it.
     is_child: bool
-    #: Whether it counts among those that a pidfd is open for.
+    #: True if it counts against the limit of open pidfds.
     has_room: bool = False
-    #: How it ended, as wait(2) reports it.
+    #: Its wait status, as wait(2) reports it.
     status: int | None = None
-    #: How often more is to be asked of the kernel.
+    #: The number of times that the kernel may still be asked for the wait status.
     retries: int = _STATUS_RETRIES
-    #: How often the sink could not take the news.
+    #: The number of times that the sink raised an exception.
     failures: int = 0
 
 
 @attrs.frozen(slots=True)
 class Exit:
-    """A process ended."""
+    """The end of a process."""
 
     token: Any
-    #: As wait(2) reports it; None if nobody can tell.
+    #: The wait status as wait(2) reports it; None if it is unknown.
     wait_status: int | None
-    #: Whether asking again later cannot tell more.
+    #: True if a later request cannot give more.
     is_last: bool
 
 
 class Sink(Protocol):
-    """Who wants to know about processes; the methods are called on the thread of the watch."""
+    """A receiver of the ends of processes; the watch calls the methods on its thread."""
 
     @property
     def events(self) -> str:
         """The directory in which the jobs of this sink leave markers."""
 
     def ended(self, exits: list[Exit]) -> Iterable[Any]:
-        """Processes ended. Returns the tokens for which that does not suffice, to be told again."""
+        """Take the ends of processes.
+
+        Returns the tokens for which more must be known; for these the watch calls this method again.
+        """
 
     def marked(self, tokens: list[Any]) -> None:
-        """Jobs may have left markers."""
+        """Look for markers, which these jobs may have left."""
 
 
 class ExitWatch:
-    """The thread, its descriptors and its timers. All methods may be called from any thread."""
+    """The watching thread with its descriptors and timers. All methods may be called from any thread."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._selector = selectors.DefaultSelector()
@@ -103,13 +106,13 @@ class ExitWatch:
         threading.Thread(target=self._run, name="jpsi-exits", daemon=True).start()
 
     def watch(self, process: ProcessId, sink: Sink, token: Any, *, is_child: bool) -> None:  # noqa: ANN401  the sink's own
-        """Tell `sink` once the process has ended; at once if it has already.
+        """Call `sink` once the process has ended; at once if it has ended already.
 
         Args:
             process: the process.
-            sink: whom to tell.
-            token: what to tell it with.
-            is_child: whether this process started it and nobody has waited for it.
+            sink: the receiver.
+            token: the argument for the receiver.
+            is_child: True if this process started it and has not waited for it.
         """
         watched = Watched(process, sink, token, is_child)
         with self._lock:
@@ -122,7 +125,7 @@ class ExitWatch:
             self._postpone(watched)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call something on the thread of the watch."""
+        """Call a function on the watch's thread after so many seconds."""
         with self._lock:
             entry = (time.monotonic() + seconds, next(self._count), call)
             heapq.heappush(self._timers, entry)
@@ -139,7 +142,7 @@ class ExitWatch:
 
     def _run(self) -> None:
         while True:
-            # a call of its own, so that nothing is held on to while waiting
+            # in a call of its own, so that no object is kept alive by a local variable during the wait
             self._take(self._selector.select(self._timeout()))
 
     def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
@@ -156,7 +159,10 @@ class ExitWatch:
             self._call(call)
 
     def _call(self, call: Callable[[], None], failures: int = 0) -> None:
-        """Call what is due; what fails is tried again, ever more rarely, as somebody waits for it."""
+        """Call a function that is due; if it raises, call it again with growing pauses.
+
+        Some job waits for the call, so it is never given up.
+        """
         try:
             call()
         except Exception:
@@ -179,7 +185,7 @@ class ExitWatch:
         return due
 
     def _register(self, watched: Watched) -> None:
-        """Open a pidfd, for which there is room, and wait on it."""
+        """Open a pidfd for a process, for which the limit has room, and wait on it."""
         try:
             fd = pidfd.open_pidfd(watched.process.pid)
         except ProcessLookupError:
@@ -189,7 +195,7 @@ class ExitWatch:
             self._do_without(watched, e)
             return
         if not watched.is_child and not watched.process.is_alive():
-            # it ended, and perhaps its pid was given to another process, before the pidfd was opened
+            # it ended before the pidfd was opened, and its pid may belong to another process now
             os.close(fd)
             self.call_later(0, functools.partial(self._gone, watched))
             return
@@ -200,7 +206,7 @@ class ExitWatch:
             self._do_without(watched, e)
 
     def _do_without(self, watched: Watched, error: OSError) -> None:
-        """There is no pidfd for a process: never on this system, or not now for lack of descriptors."""
+        """Watch a process without a pidfd: the system has none, or descriptors are scarce."""
         with self._lock:
             self._open -= 1
             self._limit = self._open or int(error.errno in _SCARCE)
@@ -208,7 +214,7 @@ class ExitWatch:
         self._postpone(watched)
 
     def _tell(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
-        """Tell a sink of processes that ended, each with its pidfd if there is one."""
+        """Give a sink the ends of processes, each with its pidfd if there is one."""
         for fd, watched in ended:
             if watched.status is None and fd is not None:
                 watched.status = pidfd.wait_status(fd, is_child=watched.is_child)
@@ -223,7 +229,7 @@ class ExitWatch:
             return
         for fd, watched in ended:
             if id(watched.token) in undecided and fd is not None and watched.retries > 0:
-                # Its parent has not yet collected its exit code; after that the kernel tells it.
+                # Its parent has not yet collected its exit code; only after that does the kernel report it.
                 watched.retries -= 1
                 again = functools.partial(self._tell, sink, [(fd, watched)])
                 self.call_later(_STATUS_RETRY_SECONDS, again)
@@ -231,18 +237,18 @@ class ExitWatch:
                 self._done(fd, watched)
 
     def _tell_singly(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
-        """After a failure: tell later, and of each on its own, so that one cannot cost the others theirs."""
+        """Schedule a retry for each process by itself, so that one failure does not block the others."""
         for fd, watched in ended:
             watched.failures += 1
             again = functools.partial(self._tell, sink, [(fd, watched)])
             self.call_later(_FAILED_SECONDS * min(watched.failures, _SLOWEST_RETRY), again)
 
     def _gone(self, watched: Watched) -> None:
-        """Tell of a process for which there was no pidfd to be had any more."""
+        """Give the sink the end of a process for which no pidfd could be opened any more."""
         self._tell(watched.sink, [(None, watched)])
 
     def _done(self, fd: int | None, watched: Watched) -> None:
-        """Nothing more is to be told of a process: there may be room for another."""
+        """Stop watching a process, and start to watch the next one that was postponed."""
         if fd is not None:
             os.close(fd)
         if watched.has_room:
@@ -251,7 +257,7 @@ class ExitWatch:
             self._fill()
 
     def _fill(self) -> None:
-        """Give room to the one that was postponed first, if there is room."""
+        """Open a pidfd for the process that was postponed first, if the limit has room."""
         with self._lock:
             if not self._overflow or self._open >= self._limit:
                 return
@@ -261,7 +267,7 @@ class ExitWatch:
         self._register(watched)
 
     def _postpone(self, watched: Watched) -> None:
-        """Have the markers watched of a job whose process is not, until there is room."""
+        """Watch the markers of a job instead of its process until there is room for a pidfd."""
         with self._lock:
             self._overflow.append(watched)
             is_first = not self._looking
@@ -273,7 +279,7 @@ class ExitWatch:
             self._fill()
 
     def _look(self) -> None:
-        """Tell of what was marked and of who has ended among the postponed, and arrange the next look."""
+        """Report markers and ends among the postponed processes, and schedule the next look."""
         with self._lock:
             waiting = list(self._overflow)
             self._looking = bool(waiting)
@@ -283,7 +289,7 @@ class ExitWatch:
         for watched in waiting:
             self._look_at(watched)
         if self._limit > 0:
-            # what was short may not be any more
+            # descriptors may not be scarce any more
             self._limit = self._most
             self._fill()
         if waiting:
@@ -291,7 +297,7 @@ class ExitWatch:
             self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._look)
 
     def _look_at(self, watched: Watched) -> None:
-        """See whether a process has ended that there is no pidfd for."""
+        """Check whether a process without a pidfd has ended."""
         try:
             if watched.is_child and watched.status is None:
                 pid, status = os.waitpid(watched.process.pid, os.WNOHANG)
@@ -304,10 +310,10 @@ class ExitWatch:
             if watched.status is None and watched.process.is_alive():
                 return
         except OSError:
-            return  # nothing is known; the next look may tell
+            return  # unknown; the next look tries again
         with self._lock:
             if watched not in self._overflow:
-                return  # there was room for it in the meantime
+                return  # it got a pidfd in the meantime
             self._overflow.remove(watched)
         self._gone(watched)
 
@@ -341,7 +347,7 @@ class ExitWatch:
 
 
 def _fenced(call: Callable[[], Any]) -> None:
-    """Call something whose failure must not cost the other jobs their news."""
+    """Call a function and log its exception, so that the other jobs are still followed."""
     try:
         call()
     except Exception:
@@ -353,7 +359,7 @@ _shared_lock = threading.Lock()
 
 
 def shared() -> ExitWatch:
-    """The watch of this process."""
+    """Return the watch of this process; the first call starts it."""
     global _shared  # noqa: PLW0603  the one of this process
     with _shared_lock:
         if _shared is None:

@@ -1,7 +1,7 @@
-"""The engine for processes of this machine: one runner per job, its exit seen through the kernel.
+"""The engine for processes of this machine: one runner per job, whose exit the kernel reports.
 
-A job is a session of its own. Its runner outlives this process, so that the exit code reaches the spool
-whoever looks for it later.
+A job is a session of its own. Its runner outlives the client, so that the exit code reaches the spool, where
+any later client finds it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from jpsi.plugin.engine import (
 from jpsi.plugin.kit import check_way
 from jpsi_engine.host import (
     NOBODY,
-    Entrance,
-    GivenUpError,
     ProcessId,
+    SubmissionCancelled,
+    SubmitQueue,
     belongs_to_user,
     boot_id,
     current_umask,
@@ -50,7 +50,7 @@ from jpsi_engine.host import (
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots
 from jpsi_engine.local.spawn import spawn
-from jpsi_engine.local.supervision import Followed, Follower
+from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, problems_here, render_runner, streams_of
 from jpsi_engine.scheduler import warn_of_damage
 from jpsi_engine.spool import (
@@ -68,44 +68,44 @@ from jpsi_engine.verdict import CANCEL, exited_at_all, from_ns, never_ran
 
 log = logging.getLogger(__name__)
 
-# From the writing of an intent to the claim of its runner, milliseconds pass.
+# How long to wait for another process's submission. From the intent to the runner's claim takes milliseconds.
 _JUDGE_SECONDS = 5.0
 _PRUNE_SECONDS = 3600.0
 
 
 class LocalEngine:
-    """Runs jobs as processes of this machine; implements `jpsi.plugin.Engine`.
+    """An engine that runs jobs as processes of this machine; implements `jpsi.plugin.Engine`.
 
     Raises:
-        ConfigError: others can change what leads to the work directory.
+        ConfigError: other users can change a directory on the path to the work directory.
     """
 
     def __init__(self, setup: EngineSetup) -> None:
         self._setup = setup
         self._shell = setup.config.shell_command
-        # A home directory may be shared between machines; processes are not.
+        # Machines may share a home directory, but not processes.
         root = work_directory(setup.config.work_directory)
         folder = root / folder_name(setup.executor, setup.target)
         check_way(folder, WORK_DIRECTORY)
         self._spool = Spool(folder / platform.node())
-        self._follower = Follower(self._spool, setup.config.kill_delay, self._publish)
+        self._follower = Supervisor(self._spool, setup.config.kill_delay, self._publish)
         most = setup.config.max_active
         self._slots = None if most is None else Slots(self._spool.root, most)
-        self._entrance = Entrance()
+        self._entrance = SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
         self._pruned = float("-inf")
 
     def offers(self) -> Mapping[str, Any]:
-        """Nothing; see `jpsi.plugin.Engine`."""
+        """Return nothing; see `jpsi.plugin.Engine`."""
         return {}
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """Why a spec cannot run on this machine as it is now; see `jpsi.plugin.Engine`."""
+        """Return the reasons why a spec cannot run on this machine at present; see `jpsi.plugin.Engine`."""
         found, needed = problems_here(spec, self._shell[0]), core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
-        # the runner has this program's environment, and starts what gives the job one of its own
+        # the runner inherits this program's environment, and execs a command that sets up the job's own
         return found if found or any(exec_limits(spec)) else list(exec_limits(spec, os.environ))
 
     def _publish(self, job_id: str, status: JobStatus) -> None:
@@ -114,11 +114,11 @@ class LocalEngine:
             self._entrance.look_again()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Have jobs wait for slots no more; see `jpsi.plugin.PatientEngine`."""
+        """Stop waiting for slots for these jobs; see `jpsi.plugin.PatientEngine`."""
         self._entrance.give_up(job_ids)
 
     def submit(self, submission: Submission) -> str:
-        """Start a job, once there are slots for it; see `jpsi.plugin.Engine`."""
+        """Start a job once enough slots are free; see `jpsi.plugin.Engine`."""
         try:
             job = self._start(submission) if self._slots is None else self._start_in(self._slots, submission)
         except FileExistsError as e:
@@ -127,13 +127,13 @@ class LocalEngine:
         except OSError as e:
             msg = f"job {submission.job_id} could not be started: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
-        except GivenUpError as e:
+        except SubmissionCancelled as e:
             raise not_admitted(submission.job_id) from e
         self._follower.add(job)
         return job.process.native_id if job.process is not None else ""
 
-    def _start_in(self, slots: Slots, submission: Submission) -> Followed:
-        """Start a job in slots that its process has until it ends."""
+    def _start_in(self, slots: Slots, submission: Submission) -> SupervisedProcess:
+        """Start a job that occupies slots until its process ends."""
         needed = core_count(submission.spec.resources)
         self._open()
         taken = self._entrance.enter([submission.job_id], lambda: slots.take(needed))
@@ -146,7 +146,7 @@ class LocalEngine:
             taken.hold(job.process)
         return job
 
-    def _start(self, submission: Submission) -> Followed:
+    def _start(self, submission: Submission) -> SupervisedProcess:
         self._open()
         spec, job_id = submission.spec, submission.job_id
         now, run = datetime.now(UTC), self._run(submission)
@@ -160,13 +160,13 @@ class LocalEngine:
             "directory": run.directory,
             "spec": plain_values.encode(spec),
         }
-        # No fsync: what could make this file disappear, a crash of the machine, ends the job as well.
+        # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
         try:
             process = self._spawn(submission, lock)
         finally:
             os.close(lock)
-        return Followed(
+        return SupervisedProcess(
             job_id,
             job_id,
             submission.attempt,
@@ -188,14 +188,14 @@ class LocalEngine:
             launch=submission.launch,
             rank_variables=submission.rank_variables,
             sources_scripts=submission.sources_scripts,
-            # one process needs nobody to tell it where it is
+            # a single process needs no list of nodes
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
             frame=ProcessFrame(*filter(None, [current_umask()])),
         )
 
     def preview(self, submission: Submission) -> Preview:
-        """What starting a job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        """Return what would be started for a job; see `jpsi.plugin.PreviewingEngine`."""
         path = self._script(submission)
         text = render_runner(self._run(submission))
         return Preview(command=[*self._shell, path], script=None, run=text, path=Path(path))
@@ -212,12 +212,12 @@ class LocalEngine:
         except BaseException:
             self._spool.discard(job_id, attempt)
             raise
-        # Gone at once, which takes an application that ignores SIGCHLD: then it has no start time.
+        # The process may be gone already, if the application ignores SIGCHLD: then it has no start time.
         process = identify_started(pid, tick) or ProcessId(pid, NOBODY)
         try:
             self._spool.started(lock, process.native_id)
         except OSError:
-            # The claim, which the runner makes, tells the pid as well.
+            # The runner's claim holds the pid as well.
             log.warning("job %s: its native id could not be written down", job_id, exc_info=True)
         return process
 
@@ -227,7 +227,7 @@ class LocalEngine:
                 return
             self._spool.open()
             try:
-                # before anything is started that would have to be followed
+                # before a job is started, as it could not be followed without the thread
                 exits.shared()
                 if time.monotonic() - self._pruned > _PRUNE_SECONDS:
                     threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
@@ -252,7 +252,7 @@ class LocalEngine:
             self._follower.track(job)
 
     def attach(self, job_id: str, native_id: str) -> str:
-        """Let a job stand for a process; see `jpsi.plugin.Engine`."""
+        """Bind a job to a process; see `jpsi.plugin.Engine`."""
         with self._reading():
             self._open()
             for intent, runner_process in attempts.find(self._spool, native_id):
@@ -261,7 +261,9 @@ class LocalEngine:
         process = parse_native_id(native_id)
         if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
             process = None
-        self._follower.add(Followed(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC)))
+        self._follower.add(
+            SupervisedProcess(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC))
+        )
         return native_id if process is None else process.native_id
 
     def recover(self) -> Sequence[Recovered]:
@@ -311,7 +313,7 @@ class LocalEngine:
                 if not may_judge:
                     log.warning("job %s is being submitted by another process and is left to it", job_id)
                     return None
-                # Its process may be on the way; after this it can run no more, or has claimed to.
+                # Its process may be starting. After this, it has either made its claim or can never run.
                 if self._has_begun(intent):
                     process = attempts.lost_runner(intent)
                 else:
@@ -320,7 +322,7 @@ class LocalEngine:
         if process is not None:
             self._follower.add(self._followed(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
-            # told to end before it had begun: that is how it ended
+            # the job was cancelled before it began, which counts as its end
             self._spool.finish(job_id, intent.attempt, plain_values.encode_status(never_ran()))
             return None
         return Recovered(
@@ -332,7 +334,7 @@ class LocalEngine:
         )
 
     def _has_begun(self, intent: Intent) -> bool:
-        """Whether an attempt was started, by anything that is left of it, although its claim is lost."""
+        """Return True if any file shows that an attempt was started, even if its claim is lost."""
         claim = self._spool.claim(intent.job_id, intent.attempt)
         if claim is not None and claim.text == REVOKED:
             return False
@@ -340,9 +342,9 @@ class LocalEngine:
         is_started = claim is None and intent.native_id is not None
         return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
 
-    def _followed(self, intent: Intent, process: ProcessId) -> Followed:
+    def _followed(self, intent: Intent, process: ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)
-        return Followed(
+        return SupervisedProcess(
             intent.job_id,
             intent.job_id,
             intent.attempt,
@@ -353,11 +355,11 @@ class LocalEngine:
         )
 
     def native_ids(self) -> list[str]:
-        """The native ids of the jobs that are not final."""
+        """Return the native ids of the jobs that are not final."""
         return [job.process.native_id for job in self._follower.all() if job.process is not None]
 
     def streams(self, job_id: str) -> Streams | None:
-        """Where the output of a job goes; None for a process that was only attached to."""
+        """Return where the output of a job goes; None for a process that was only attached to."""
         job = self._follower.get(job_id)
         spool_id = job_id if job is None else job.spool_id
         intent = self._spool.last_intent(spool_id)
@@ -376,24 +378,24 @@ class LocalEngine:
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:
-        """Not offered; see `jpsi.plugin.Engine`."""
+        """Raise, as holding is not offered; see `jpsi.plugin.Engine`."""
         msg = f"job {job_id} cannot be held: processes of this machine start at once"
         raise SubmitException(msg)
 
     def release(self, job_id: str) -> None:
-        """Not offered; see `jpsi.plugin.Engine`."""
+        """Raise, as holding is not offered; see `jpsi.plugin.Engine`."""
         msg = f"job {job_id} is not held: processes of this machine start at once"
         raise SubmitException(msg)
 
     def info(self, job_id: str) -> Observation | None:
-        """Whether the job runs; see `jpsi.plugin.Engine`."""
+        """Return ACTIVE with the start time if the job runs, else None; see `jpsi.plugin.Engine`."""
         job = self._follower.get(job_id)
         if job is None or job.process is None:
             return None
         return Observation(state=JobState.ACTIVE, word="running", time=job.started, nodes=(platform.node(),))
 
     def _duration(self, spec: JobSpec) -> timedelta | None:
-        """How long a job may run: what it asks for, else what is configured, which most often is nothing."""
+        """Return a job's walltime limit: its own, else the configured default; None for no limit."""
         config, asked = self._setup.config, spec.attributes.duration
         if asked is None and isinstance(config, BatchConfig):
             asked = config.default_duration

@@ -1,11 +1,11 @@
-"""The slots of a machine that the jobs of one user take, whichever program has started them.
+"""The slots of this machine that the jobs of one user occupy, across all programs of the user.
 
-    <root>/slots/lock                           held while somebody takes slots
+    <root>/slots/lock                           locked while a program takes slots
     <root>/slots/<native id>.<n>.<x>            n slots that a process has; a file for each job
 
-An empty file whose name is the fact, as markers are. It names the program that is about to start a job, and
-then the job's own process: so slots are taken for as long as that process lives, and no longer, whatever
-becomes of the program.
+As with markers, the name of an empty file is the fact. It first names the program that is about to start a
+job, and then the job's own process. So the slots are occupied exactly as long as that process lives, even if
+the program ends before it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from collections.abc import Iterator
 import attrs
 
 from jpsi.plugin.kit import make_directories, open_private
-from jpsi_engine.host import NOBODY, Full, ProcessId, forget, identify, parse_native_id
+from jpsi_engine.host import NOBODY, ProcessId, QuotaReached, forget, identify, parse_native_id
 
-# How often it is looked whether jobs of other programs have ended; one's own tell.
+# Seconds between two checks for ended jobs of other programs; this program's own jobs trigger a check.
 _LOOK_SECONDS = 0.5
-# When to look again if another program has the lock, which takes less than that.
+# Seconds until the next try if another program has the lock, which it holds for less time than that.
 _RETRY_SECONDS = 0.02
 _NAME = re.compile(r"(.+)\.(\d+)\.[0-9a-f]+")
 
 
-class Taken:
-    """Slots that were taken for one job."""
+class SlotsTaken:
+    """Slots that one job occupies."""
 
     def __init__(self, folder: str, count: int) -> None:
         self._folder = folder
@@ -43,25 +43,25 @@ class Taken:
         return f"{self._folder}/{process.native_id}.{self._count}.{self._unique}"
 
     def hold(self, process: ProcessId) -> None:
-        """Let this process have the slots until it ends."""
+        """Give the slots to this process until it ends."""
         path = self._name(process)
-        # if that cannot be said, the program has them
+        # if the file cannot be renamed, the program keeps the slots
         with contextlib.suppress(OSError):
             os.rename(self._path, path)  # noqa: PTH104  text, as in the spool
             self._path = path
 
     def free(self) -> None:
-        """Nobody has the slots any more; never raises."""
+        """Release the slots; never raises."""
         forget(self._path)
 
 
 @attrs.frozen(slots=True)
 class Slots:
-    """So many slots.
+    """The slots of one executor.
 
     Args:
         root: the folder of the executor, which is private to the user.
-        count: how many there are.
+        count: the number of slots.
     """
 
     root: str
@@ -71,24 +71,24 @@ class Slots:
     def _folder(self) -> str:
         return f"{self.root}/slots"
 
-    def take(self, count: int) -> Taken | Full:
-        """Take slots for a job, if so many are free.
+    def take(self, count: int) -> SlotsTaken | QuotaReached:
+        """Take slots for a job if enough are free; return `QuotaReached` otherwise.
 
         Raises:
-            OSError: it cannot be written down.
+            OSError: the slots cannot be recorded on disk.
         """
         make_directories(self._folder)
         with self._locked() as is_locked:
             if not is_locked:
-                return Full(_RETRY_SECONDS, "another program is taking slots")
+                return QuotaReached(_RETRY_SECONDS, "another program is taking slots")
             taken = sum(self._taken())
             if taken + count > self.count:
                 why = f"{taken} of {self.count} slots (max_active) are taken, and the next job needs {count}"
-                return Full(_LOOK_SECONDS, why)
-            return Taken(self._folder, count)
+                return QuotaReached(_LOOK_SECONDS, why)
+            return SlotsTaken(self._folder, count)
 
     def _taken(self) -> Iterator[int]:
-        """How many slots each living process has; those of others are free again."""
+        """Yield the number of slots of each living process; delete the files of processes that have ended."""
         for name in os.listdir(self._folder):  # noqa: PTH208
             match = _NAME.fullmatch(name)
             if match is not None:

@@ -1,6 +1,6 @@
-"""Starts a process that has nothing of this one but its environment: a session and signals of its own.
+"""Starts a process in a session of its own, with default signal handling and this process's environment.
 
-Of the descriptors that are inherited, it keeps none that was there a second before.
+It inherits no descriptor that was open and inheritable at the last scan, at most a second ago.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-#: The descriptor under which the new process finds the one that it was given.
+#: The number of the one descriptor that the new process is given.
 KEPT_FD = 9
 
 _EVERY_SIGNAL = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
@@ -23,10 +23,10 @@ def spawn(command: list[str], keep: int) -> int:
 
     Args:
         command: the program, by its path, and its arguments.
-        keep: a descriptor that the process has as `KEPT_FD`.
+        keep: a descriptor that the process gets as `KEPT_FD`.
 
     Raises:
-        OSError: it could not be started.
+        OSError: the process could not be started.
     """
     return os.posix_spawn(
         command[0],
@@ -46,7 +46,7 @@ def spawn(command: list[str], keep: int) -> int:
 
 
 def _environment() -> Mapping[Any, str] | Mapping[Any, bytes]:
-    # What os.environ itself holds, where it is what it was, is not decoded and encoded once per variable.
+    # The bytes that os.environ holds inside, if it still does: saves decoding and encoding every variable.
     return getattr(os.environ, "_data", os.environ)
 
 
@@ -55,10 +55,11 @@ _scanned = float("-inf")
 
 
 def _closing(keep: int) -> list[tuple[int, int]]:
-    """What closes the descriptors that would be inherited.
+    """Return the file actions that close inheritable descriptors.
 
-    What Python opens is never inherited; what it was started with, or a C library opened, may be. That
-    changes rarely, and a process may have thousands of descriptors: they are looked at once a second.
+    Descriptors that Python opens are never inherited; those that it was started with, or that a C library
+    opened, may be. They change rarely, and a process may have thousands of descriptors, so they are scanned
+    at most once a second.
     """
     global _inherited, _scanned  # noqa: PLW0603  a cache
     now = time.monotonic()
@@ -76,5 +77,5 @@ def _inheritable() -> list[int]:
             if fd > 2 and os.get_inheritable(fd):  # noqa: PLR2004  the standard streams
                 found.append(fd)
         except OSError:
-            pass  # closed since, as that of the listing itself
+            pass  # closed since, like the descriptor of the listing itself
     return found

@@ -1,4 +1,7 @@
-"""Follows the processes of one executor's jobs to their end, and brings it about where that is asked for."""
+"""Follows the processes of one executor's jobs until they end.
+
+It also ends jobs on a cancel and at their time limit: TERM first, and KILL after a delay.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
 from jpsi_engine.runner import explained
 from jpsi_engine.spool import Spool
-from jpsi_engine.verdict import TIMEOUT, Gone, Marker, Stop, conclude, exited_at_all
+from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, conclude, exited_at_all
 
 log = logging.getLogger(__name__)
 
@@ -31,35 +34,35 @@ _SESSION_POLL_SECONDS = 0.05
 
 
 @attrs.define(slots=True, eq=False)
-class Followed:
-    """What is known of a job that is not final."""
+class SupervisedProcess:
+    """A job that is not final, as this process follows it."""
 
     job_id: str
-    #: The id in the spool; another than `job_id` for a job that was attached.
+    #: The id in the spool; it differs from `job_id` for a job that was attached.
     spool_id: str
-    #: 0 for a process that is no job of jpsi: it has no runner, and nothing of it is in the spool.
+    #: 0 for a process that is no job of jpsi: it has no runner, and the spool has no files of it.
     attempt: int
-    #: None for a native id that means nothing here.
+    #: None if the native id names no process of the user on this machine.
     process: ProcessId | None
-    #: Whether this program started it.
+    #: True if this program started it.
     is_child: bool
     started: datetime
     duration: timedelta | None = None
     stop: Stop | None = None
-    #: Whether it was told to end from here: once is enough, as a program may take a second TERM for haste.
+    #: True if this process has sent TERM. It sends TERM once, as some programs quit at once on a second one.
     is_ending: bool = False
-    #: When that was, or when it was first seen here; by a clock that nobody sets.
+    #: When that was, or when the end was first noticed; in seconds of the monotonic clock.
     ending_since: float | None = None
-    #: Set when the process has ended; others of its session may not have.
-    gone: Gone | None = None
+    #: Set when the process has ended; other processes of its session may still run.
+    gone: ProcessEnd | None = None
 
     @property
     def has_runner(self) -> bool:
-        """Whether the process is a runner, which leaves markers."""
+        """True if the process is a runner, which leaves markers."""
         return self.attempt > 0
 
 
-class Follower:
+class Supervisor:
     """The jobs of one executor that are not final. Methods may be called from any thread."""
 
     def __init__(
@@ -69,29 +72,29 @@ class Follower:
         self._kill_delay = kill_delay
         self._publish = publish
         self._lock = threading.Lock()
-        self._jobs: dict[str, Followed] = {}
+        self._jobs: dict[str, SupervisedProcess] = {}
 
     @property
     def events(self) -> str:
-        """Where the jobs leave markers."""
+        """The directory in which the jobs leave markers."""
         return self._spool.events
 
-    def add(self, job: Followed) -> None:
-        """Know a job; nothing is published before `track`."""
+    def add(self, job: SupervisedProcess) -> None:
+        """Register a job; nothing is published before `track`."""
         with self._lock:
             self._jobs[job.job_id] = job
 
-    def get(self, job_id: str) -> Followed | None:
-        """The job with this id, unless it is final or was never here."""
+    def get(self, job_id: str) -> SupervisedProcess | None:
+        """Return the job with this id; None if it is final or was never registered."""
         with self._lock:
             return self._jobs.get(job_id)
 
-    def all(self) -> list[Followed]:
-        """Every job that is not final."""
+    def all(self) -> list[SupervisedProcess]:
+        """Return every job that is not final."""
         with self._lock:
             return list(self._jobs.values())
 
-    def track(self, job: Followed) -> None:
+    def track(self, job: SupervisedProcess) -> None:
         """Publish the statuses of a job from now on."""
         if job.process is None:
             self._finish(job, _unverified())
@@ -109,35 +112,35 @@ class Follower:
             self._resume_stop(job)
         exits.shared().watch(job.process, self, job, is_child=job.is_child)
 
-    def _final_on_disk(self, job: Followed) -> JobStatus | None:
+    def _final_on_disk(self, job: SupervisedProcess) -> JobStatus | None:
         content = self._spool.read_final(job.spool_id, job.attempt)
         return None if content is None else decode_status(content)
 
-    def _resume_stop(self, job: Followed) -> None:
-        """Whoever told the job to end may have died before it was done."""
+    def _resume_stop(self, job: SupervisedProcess) -> None:
+        """Continue to end a job after a recorded stop: the process that began to end it may have died."""
         job.stop = self._stop_on_disk(job)
         if job.stop is not None:
             self._end(job)
 
-    def stop(self, job: Followed, why: str) -> None:
-        """Tell a job to end, for CANCEL or TIMEOUT."""
+    def stop(self, job: SupervisedProcess, why: str) -> None:
+        """Record why a job is to end, CANCEL or TIMEOUT, and begin to end it."""
         if job.stop is None:
-            # Remembered before the first signal: whoever sees the end must know who wanted it.
+            # Recorded before the first signal: a client that sees the end must know why the job was ended.
             job.stop = self._remember(job, Stop(why, datetime.now(UTC)))
         self._end(job)
 
-    def _end(self, job: Followed) -> None:
+    def _end(self, job: SupervisedProcess) -> None:
         with self._lock:
             if job.is_ending:
                 return
             job.is_ending = True
             job.ending_since = time.monotonic()
-        # Whatever keeps the first signal from being sent, the second one follows.
+        # Scheduled first: even if the first signal cannot be sent, the second one follows.
         kill = functools.partial(self._kill, job)
         exits.shared().call_later(self._kill_delay.total_seconds(), kill)
         self._signal(job, signal.SIGTERM)
 
-    def _remember(self, job: Followed, stop: Stop) -> Stop:
+    def _remember(self, job: SupervisedProcess, stop: Stop) -> Stop:
         if not job.has_runner:
             return stop
         try:
@@ -146,12 +149,12 @@ class Follower:
             log.warning("job %s: that it was told to end is not on disk", job.job_id, exc_info=True)
             return stop
 
-    def _kill(self, job: Followed) -> None:
+    def _kill(self, job: SupervisedProcess) -> None:
         if self.get(job.job_id) is job:
             self._signal(job, signal.SIGKILL)
 
     @staticmethod
-    def _signal(job: Followed, number: signal.Signals) -> None:
+    def _signal(job: SupervisedProcess, number: signal.Signals) -> None:
         if job.process is None:
             return
         # The runner first, so that it knows of the signal before it sees its child end.
@@ -162,14 +165,17 @@ class Follower:
                 if pid != job.process.pid:
                     _send(pid, number)
 
-    def ended(self, exits_: list[Exit]) -> Iterable[Followed]:
-        """Processes ended: publish what that means. Returns the jobs for which more must be known."""
-        # If they cannot be read nothing is known yet: the watch asks again.
+    def ended(self, exits_: list[Exit]) -> Iterable[SupervisedProcess]:
+        """Publish the ends of jobs whose processes ended.
+
+        Returns the jobs for which more must be known; the watch calls again for them.
+        """
+        # If the markers cannot be read, this raises, and the watch calls again.
         markers = self._collect([exit_.token for exit_ in exits_])
         now = datetime.now(UTC)
         undecided = []
         for exit_ in exits_:
-            job: Followed = exit_.token
+            job: SupervisedProcess = exit_.token
             found = markers.get(job.spool_id, [])
             if (
                 exit_.wait_status is None
@@ -179,32 +185,32 @@ class Follower:
             ):
                 undecided.append(job)
             else:
-                job.gone = Gone(now, exit_.wait_status)
+                job.gone = ProcessEnd(now, exit_.wait_status)
                 self._conclude(job, found)
         return undecided
 
     def marked(self, tokens: list[Any]) -> None:
-        """Runners may have left markers: publish what they say."""
-        followed: list[Followed] = tokens
+        """Publish the markers that the runners of these jobs may have left."""
+        followed: list[SupervisedProcess] = tokens
         jobs = [job for job in followed if self._jobs.get(job.job_id) == job]
         for spool_id, found in self._collect(jobs, only_new=True).items():
             for job in jobs:
                 if job.spool_id == spool_id and found:
                     self._conclude(job, found)
 
-    def _collect(self, jobs: list[Followed], *, only_new: bool = False) -> dict[str, list[Marker]]:
+    def _collect(self, jobs: list[SupervisedProcess], *, only_new: bool = False) -> dict[str, list[Marker]]:
         by_id = {job.spool_id: job for job in jobs if job.has_runner}
         found = self._spool.collect(by_id, only_new=only_new)
         return {spool_id: _of_attempt(by_id[spool_id], found[spool_id]) for spool_id in found}
 
-    def _conclude(self, job: Followed, markers: list[Marker]) -> None:
-        # A runner that was told to end by another process left a marker of the signal, or none at all.
+    def _conclude(self, job: SupervisedProcess, markers: list[Marker]) -> None:
+        # A runner that another process signalled to end left a marker of the signal, or none at all.
         if job.stop is None and (not exited_at_all(markers) or len(markers) > 1):
             job.stop = self._stop_on_disk(job)
         if job.stop is not None and job.has_runner:
             markers = _of_attempt(job, self._spool.consumed(job.spool_id))
         if job.gone is not None and self._must_clear(job, markers):
-            # The job is over when all of its session is: see again shortly.
+            # The job has ended when its whole session has: check again shortly.
             again = functools.partial(self._conclude, job, markers)
             exits.shared().call_later(_SESSION_POLL_SECONDS, again)
             return
@@ -212,16 +218,16 @@ class Follower:
         if status is not None:
             self._finish(job, explained(self._spool, job.spool_id, job.attempt, status))
 
-    def _stop_on_disk(self, job: Followed) -> Stop | None:
+    def _stop_on_disk(self, job: SupervisedProcess) -> Stop | None:
         if not job.has_runner:
             return None
         content = self._spool.read_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.of(content)
 
-    def _must_clear(self, job: Followed, markers: list[Marker]) -> bool:
-        """Whether processes are left of a job that was told to end, or whose runner was killed."""
+    def _must_clear(self, job: SupervisedProcess, markers: list[Marker]) -> bool:
+        """Return True while processes are left of a job with a recorded stop, or whose runner was killed."""
         if not job.has_runner or (job.stop is None and exited_at_all(markers)):
-            return False  # what a job leaves in the background is its own affair
+            return False  # background processes may outlive a job that ended by itself
         if job.process is None or not session(job.process):
             return False
         job.ending_since = time.monotonic() if job.ending_since is None else job.ending_since
@@ -229,7 +235,7 @@ class Follower:
             self._signal(job, signal.SIGKILL)
         return True
 
-    def _finish(self, job: Followed, status: JobStatus) -> None:
+    def _finish(self, job: SupervisedProcess, status: JobStatus) -> None:
         with self._lock:
             if self._jobs.get(job.job_id) is not job:
                 return
@@ -243,11 +249,11 @@ class Follower:
         self._publish(job.job_id, status)
 
 
-def seconds_left(job: Followed, now: datetime) -> float:
-    """How long a job may still run that has a duration.
+def seconds_left(job: SupervisedProcess, now: datetime) -> float:
+    """Return for how many seconds a job with a duration may still run.
 
-    The kernel's word counts, as the wall clock may have been set since. Without that a clock that was set
-    back gives no more than the whole duration.
+    The kernel's elapsed time counts, as the wall clock may have been set since the start. If the kernel has
+    none, the wall clock is used; a clock that was set back gives at most the whole duration.
     """
     duration = timedelta(0) if job.duration is None else job.duration
     passed = None if job.process is None else seconds_since_start(job.process)
@@ -259,15 +265,15 @@ def seconds_left(job: Followed, now: datetime) -> float:
     return min(max(0.0, left), duration.total_seconds())
 
 
-def _expire(follower: weakref.ref[Follower], job_id: str) -> None:
-    """A job has used up its duration; it, and the executor with it, may be long gone."""
+def _expire(follower: weakref.ref[Supervisor], job_id: str) -> None:
+    """End a job that has used up its duration, unless the job or its executor is gone already."""
     still = follower()
     job = None if still is None else still.get(job_id)
     if still is not None and job is not None:
         still.stop(job, TIMEOUT)
 
 
-def _of_attempt(job: Followed, markers: list[Marker]) -> list[Marker]:
+def _of_attempt(job: SupervisedProcess, markers: list[Marker]) -> list[Marker]:
     return [marker for marker in markers if marker.attempt == job.attempt]
 
 

@@ -1,6 +1,6 @@
 """Follows jobs.
 
-Takes in markers and answers of the batch system, and publishes what follows from them.
+Takes in markers and snapshots of the batch system, and publishes the statuses that follow from them.
 """
 
 from typing import TYPE_CHECKING
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine.monitor import poll_loop, publisher
     from jpsi_engine.monitor.event_stream import (
-        Hearing,
+        EventStream,
         hearing,
     )
     from jpsi_engine.monitor.job_monitor import (
-        Tracking,
+        JobMonitor,
     )
     from jpsi_engine.monitor.liveness import (
-        HeardTime,
+        Liveness,
     )
     from jpsi_engine.monitor.poll_loop import (
-        Rounds,
+        PollLoop,
     )
     from jpsi_engine.monitor.publisher import (
-        Judging,
+        Publisher,
     )
 else:
     from jpsi.plugin.engine import lazy_attributes
@@ -29,21 +29,21 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "event_stream": "Hearing hearing",
-            "job_monitor": "Tracking",
-            "liveness": "HeardTime",
-            "poll_loop": "Rounds",
-            "publisher": "Judging",
+            "event_stream": "EventStream hearing",
+            "job_monitor": "JobMonitor",
+            "liveness": "Liveness",
+            "poll_loop": "PollLoop",
+            "publisher": "Publisher",
             "": "poll_loop publisher",
         },
     )
 
 __all__ = [
-    "HeardTime",
-    "Hearing",
-    "Judging",
-    "Rounds",
-    "Tracking",
+    "EventStream",
+    "JobMonitor",
+    "Liveness",
+    "PollLoop",
+    "Publisher",
     "hearing",
     "poll_loop",
     "publisher",

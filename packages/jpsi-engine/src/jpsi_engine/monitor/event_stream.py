@@ -1,7 +1,7 @@
-"""Listens to a batch system that tells of its jobs by itself, so that it is asked when there is news.
+"""Listens to a batch system that announces changes of its jobs, so that a poll follows each announcement.
 
-What it tells is a hint and nothing more: whoever hears it asks, and a batch system that falls silent costs
-time alone.
+An announcement is a hint and nothing more: it causes a poll, and only the poll changes the state of a job. If
+the announcements stop, statuses come later and are not lost.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ import weakref
 from collections.abc import Callable, Collection
 
 from jpsi.plugin import JpsiError, Lines
-from jpsi_engine.monitor.job_monitor import Tracking
-from jpsi_engine.monitor.poll_loop import Rounds
+from jpsi_engine.monitor.job_monitor import JobMonitor
+from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.scheduler import Backend
 
 log = logging.getLogger(__name__)
 
-# How long to wait before a command that has ended is started again.
+# Seconds until a command that has ended is started again; the pause grows by the factor.
 _FIRST_PAUSE_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 3600.0
 _GROWTH = 4.0
 
 
-class Hearing:
-    """Hears of jobs on a thread of its own, as long as there are jobs to hear of.
+class EventStream:
+    """Listens to announcements on a thread of its own, as long as there are jobs to follow.
 
-    It holds on to nothing while it listens, and ends with whoever holds it.
+    While it listens, the thread holds no reference to this object, and it ends when this object is gone.
 
     Args:
-        listen: starts a command that tells of jobs.
-        understand: the native ids of the jobs that a line has news of.
-        is_wanted: whether there are jobs to hear of.
-        heard: called with what a line was understood to say.
+        listen: starts the command that prints announcements.
+        understand: returns the native ids of the jobs that a line is about.
+        is_wanted: returns True while there are jobs to follow.
+        heard: called with the native ids that a line is about.
         wait: waits for so many seconds, or until the event is set.
-        first_pause: how many seconds to wait before a command that has ended is started again.
-        longest_pause: how many it grows to, unless the command had told something.
+        first_pause: the seconds to wait before a command that has ended is started again.
+        longest_pause: the longest such pause. The pause grows up to it while the command ends without
+            announcing anything.
     """
 
-    def __init__(  # noqa: PLR0913  what differs between what can be heard
+    def __init__(  # noqa: PLR0913  the parts in which listeners differ
         self,
         listen: Callable[[], Lines],
         understand: Callable[[str], Collection[str]],
@@ -65,7 +66,7 @@ class Hearing:
         weakref.finalize(self, self._ear.close)
 
     def begin(self) -> None:
-        """There are jobs to hear of.
+        """Start the thread, if it does not run: there are jobs to follow.
 
         Raises:
             RuntimeError: no thread can be started now.
@@ -86,7 +87,7 @@ class Hearing:
             return True
 
     def _take(self, line: str) -> bool:
-        """Pass on what a line says; returns whether it says anything."""
+        """Pass on the native ids that a line is about; return True if there are any."""
         try:
             found = self._understand(line)
         except JpsiError as e:
@@ -97,8 +98,8 @@ class Hearing:
         return bool(found)
 
 
-def hearing(backend: Backend, tracking: Tracking, rounds: Rounds) -> Hearing:
-    """Whoever hears of the jobs of a backend, and has it asked about those that are followed."""
+def hearing(backend: Backend, tracking: JobMonitor, rounds: PollLoop) -> EventStream:
+    """Return a listener to the jobs of a backend; it makes a poll due when a followed job is announced."""
 
     def heard(native_ids: Collection[str]) -> None:
         if not {job.native_id for job in tracking.all()}.isdisjoint(native_ids):
@@ -106,11 +107,11 @@ def hearing(backend: Backend, tracking: Tracking, rounds: Rounds) -> Hearing:
             with contextlib.suppress(RuntimeError):  # no thread can be started now
                 rounds.begin()
 
-    return Hearing(backend.listen, backend.news, lambda: bool(tracking.all()), heard)
+    return EventStream(backend.listen, backend.news, lambda: bool(tracking.all()), heard)
 
 
 class _Ear:
-    """The command that is listened to, which ends with whoever holds the `Hearing`."""
+    """The running command; it is closed when the `EventStream` is gone."""
 
     def __init__(self) -> None:
         self.closed = threading.Event()
@@ -128,7 +129,7 @@ class _Ear:
             self.lines.close()
 
 
-def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
+def _hear(reference: weakref.ref[EventStream], ear: _Ear) -> None:
     pause = None
     while (hearing := _still_wanted(reference)) is not None:
         wait, lines = hearing._wait, None  # noqa: SLF001  two halves of one thing
@@ -146,12 +147,12 @@ def _hear(reference: weakref.ref[Hearing], ear: _Ear) -> None:
         pause = first if has_told else min(pause * _GROWTH, longest)
 
 
-def _still_wanted(reference: weakref.ref[Hearing]) -> Hearing | None:
+def _still_wanted(reference: weakref.ref[EventStream]) -> EventStream | None:
     hearing = reference()
     return None if hearing is None or hearing._may_end() else hearing  # noqa: SLF001
 
 
-def _fenced(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:
+def _fenced(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
     try:
         return _heard_out(reference, lines)
     except Exception:
@@ -159,8 +160,11 @@ def _fenced(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:
         return False
 
 
-def _heard_out(reference: weakref.ref[Hearing], lines: Lines) -> bool | None:
-    """Listen to a command to its end; returns whether it told anything, or None if nobody wants to know."""
+def _heard_out(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
+    """Read a command's lines to the end; return True if it announced anything.
+
+    Returns None as soon as there are no more jobs to follow.
+    """
     has_told = False
     with contextlib.closing(lines):
         for line in lines:

@@ -1,6 +1,6 @@
-"""Follows the jobs of one batch executor: takes in markers and answers, and publishes what follows from them.
+"""Follows the jobs of one batch executor: reads markers and snapshots of the queue, and publishes statuses.
 
-Nothing here knows a clock of its own: whoever calls says how late it is.
+The module has no clock of its own: the caller passes the time.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from jpsi.plugin import JobState, JpsiError, Observation
 from jpsi.plugin.engine import is_own
-from jpsi_engine.monitor.publisher import Judging
+from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler import (
-    Answer,
-    Asking,
+    Absences,
     Backend,
-    MissingJobs,
+    JobView,
+    Mentions,
     NativeIds,
-    Poller,
-    Said,
-    Silence,
-    Tracked,
+    Outage,
+    PollInterval,
+    QueuePoll,
+    Snapshot,
     compared,
     is_final,
     is_recent,
@@ -34,28 +34,28 @@ from jpsi_engine.verdict import Marker, Stop, parse
 
 log = logging.getLogger(__name__)
 
-# How long after a submission a job is expected to start, or end, at once.
+# For so many seconds after a submission a job may start, or end, at any moment.
 _FRESH_SECONDS = 10.0
-# How many questions the accounting is asked at a time; each may take a while, and other jobs wait for them.
+# The most accounting queries in one poll. Each may take a while, and the other jobs wait for them.
 _QUESTIONS = 20
-# In longest intervals: questions that are further apart tell nothing of the time between them.
+# In longest intervals: two polls that are further apart say nothing about the time between them.
 _LAPSE = 4
-# Of so many jobs that are missing at once is written down for later processes how long; each takes a file.
+# The most missing jobs of which one poll stores the absence for later processes; each takes a file.
 _MOST_KEPT = 1000
 
 
-class Tracking:
+class JobMonitor:
     """The jobs that one executor follows. Methods may be called from any thread.
 
     Args:
-        backend: who is asked about jobs that have left the queue.
-        spool: where markers are.
-        poller: decides when the queue is to be asked.
-        asking: asks it.
-        judging: says and publishes what follows.
-        native_ids: tells by which id the batch system has a job that it does not know by another.
-        renamed: called with a job id and such a native id, under no lock.
-        missing: what other processes know of jobs that are missing; None where each begins anew.
+        backend: the batch system; it answers about jobs that have left the queue.
+        spool: where the markers are.
+        poller: decides when the next poll is due.
+        asking: polls the queue.
+        judging: derives statuses and publishes them.
+        native_ids: finds the native id under which the batch system has a job, where the known one is wrong.
+        renamed: called with a job id and its corrected native id; no lock is held then.
+        missing: what other processes have stored about missing jobs; None if each process starts from zero.
     """
 
     def __init__(  # noqa: PLR0913  the parts that it connects
@@ -63,12 +63,12 @@ class Tracking:
         backend: Backend,
         spool: Spool,
         *,
-        poller: Poller,
-        asking: Asking,
-        judging: Judging,
+        poller: PollInterval,
+        asking: QueuePoll,
+        judging: Publisher,
         native_ids: NativeIds,
         renamed: Callable[[str, str], None],
-        missing: MissingJobs | None = None,
+        missing: Absences | None = None,
     ) -> None:
         self._backend = backend
         self._spool = spool
@@ -78,43 +78,43 @@ class Tracking:
         self._native_ids = native_ids
         self._renamed = renamed
         self._missing = missing
-        self._heard: Answer | None = None
+        self._heard: Snapshot | None = None
         self._strange_words: set[str] = set()
-        self._silence = Silence(_LAPSE * poller.longest)
+        self._silence = Outage(_LAPSE * poller.longest)
 
-    def add(self, job: Tracked) -> None:
-        """Know a job; nothing is published before `follow`."""
+    def add(self, job: JobView) -> None:
+        """Register a job; nothing is published before `follow`."""
         self._judging.add(job)
 
-    def add_found(self, job: Tracked) -> None:
-        """As `add`, unless the job is known already."""
+    def add_found(self, job: JobView) -> None:
+        """Register a job as `add` does, unless it is registered already."""
         self._judging.add_found(job)
 
-    def get(self, job_id: str) -> Tracked | None:
-        """The job with this id, unless it is final or was never here."""
+    def get(self, job_id: str) -> JobView | None:
+        """Return the job with this id; None if it is final or was never registered."""
         return self._judging.get(job_id)
 
-    def all(self) -> list[Tracked]:
-        """Every job that is not final."""
+    def all(self) -> list[JobView]:
+        """Return every job that is not final."""
         return self._judging.all()
 
-    def known_as(self, native_id: str, now: float) -> Tracked | None:
-        """A job that is not final and has this native id; what it has left until now is taken in.
+    def known_as(self, native_id: str, now: float) -> JobView | None:
+        """Return a job that is not final and has this native id; its markers up to now are taken in first.
 
         Raises:
             OSError: the directory of markers cannot be read.
         """
-        # of two, the batch system has lost the older one
+        # if two jobs have the id, the batch system has lost the older one
         job = next((job for job in reversed(self.all()) if job.native_id == native_id), None)
         if job is not None and job.is_followed and self._spool.has_news(job.spool_id):
             self.see_markers(now)
         return job
 
-    def remember_stop(self, job: Tracked, stop: Stop) -> None:
-        """Write down that jpsi told a job to end, before it does."""
+    def remember_stop(self, job: JobView, stop: Stop) -> None:
+        """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""
         self._judging.remember_stop(job, stop)
 
-    def follow(self, job: Tracked, now: float) -> None:
+    def follow(self, job: JobView, now: float) -> None:
         """Publish the statuses of a job from now on."""
         if job.is_read:
             self.follow_all([job], now)
@@ -124,48 +124,51 @@ class Tracking:
         self._poller.wanted(now)
         self._begin(job, now)
 
-    def follow_all(self, jobs: Collection[Tracked], now: float) -> None:
-        """As `follow`, for many jobs: what they have left is looked for once."""
+    def follow_all(self, jobs: Collection[JobView], now: float) -> None:
+        """Follow many jobs as `follow` does, with one scan of the markers for all of them."""
         with self._judging.session():
             for job in jobs:
                 job.is_followed, job.since = True, now
         self._poller.wanted(now)
         try:
-            # what is in their folders then is read job by job, where there may be something
+            # one scan of the markers for all jobs; after it the folder of each that has a runner is read
             self._see(jobs, now)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
 
-    def changed(self, job: Tracked, now: float) -> None:
-        """Something was done to a job of which the batch system tells, and markers may not."""
+    def changed(self, job: JobView, now: float) -> None:
+        """Note that jpsi had the batch system change a job, so that a poll is due soon.
+
+        The batch system reports such a change; the job's markers may not.
+        """
         job.changed = now
         self._poller.wanted(now, is_urgent=True)
 
     def next_question(self) -> float | None:
-        """When the batch system is to be asked next; None while there is nothing to ask."""
+        """Return when the next poll of the batch system is due; None while no job is followed."""
         return self._poller.due() if self._judging.has_followed() else None
 
     def expects_markers(self, now: float) -> bool:
-        """Whether a marker may appear any moment: a job runs, or was submitted only just now."""
+        """Return True if a marker may appear at any moment: a job runs, or was submitted just now."""
         return any(
             job.has_runner and (job.is_running or now - job.since < _FRESH_SECONDS)
             for job in self._followed()
         )
 
-    def _followed(self) -> list[Tracked]:
+    def _followed(self) -> list[JobView]:
         return [job for job in self.all() if job.is_followed]
 
     # ---------------------------------------------------------------------------------------- markers
 
-    def _begin(self, job: Tracked, now: float) -> None:
-        """Read what is on disk about a job already, now or in a later round."""
+    def _begin(self, job: JobView, now: float) -> None:
+        """Read what the spool holds about a job; if its folder cannot be read, a later scan retries."""
         try:
             with self._judging.session():
                 if self._judging.read(job, now):
                     self._poller.wanted(now, is_urgent=True)
                 job.is_read = True
         except OSError:
-            # nothing may keep a job from being followed that the batch system has
+            # a job that the batch system has must be followed whatever its folder looks like
             log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
         except (KeyError, TypeError, ValueError):
             # a newer jpsi may have written what is there
@@ -173,33 +176,33 @@ class Tracking:
             log.warning("job %s: its folder cannot be understood", job.job_id, exc_info=True)
 
     def told(self, now: float) -> None:
-        """The batch system itself has news, of which markers may tell as well."""
+        """Note that the batch system announced a change by itself; markers may report the same change."""
         self._poller.wanted(now)
 
     def see_markers(self, now: float, appeared: Collection[str] = ()) -> None:
-        """Take in what jobs have left, and publish it.
+        """Take in the markers that jobs have left, and publish what follows.
 
         Args:
-            now: how late it is.
-            appeared: the names of files that are known to have appeared; another process that follows the
-                same jobs may have taken them to the jobs' folders already.
+            now: the current time.
+            appeared: the names of marker files that the caller knows to have appeared. Another process that
+                follows the same jobs may have moved them to the jobs' folders already.
 
         Raises:
-            OSError: the directory cannot be read; nothing is known then, and nothing lost.
+            OSError: the directory cannot be read. Nothing was taken in, and nothing is lost.
         """
         self._see(self._followed(), now, appeared)
 
-    def _see(self, jobs: Iterable[Tracked], now: float, appeared: Collection[str] = ()) -> None:
-        """Take in what these jobs have left; see `see_markers`."""
+    def _see(self, jobs: Iterable[JobView], now: float, appeared: Collection[str] = ()) -> None:
+        """Take in the markers of these jobs; see `see_markers`."""
         followed = [job for job in jobs if job.has_runner]
         if not followed:
             return
         spool_ids = {job.spool_id for job in followed}
 
-        # of many jobs mostly none has left anything
+        # usually none of many jobs has left anything, so this is built only when it is needed
         @functools.cache
-        def by_spool_id() -> Mapping[str, Sequence[Tracked]]:
-            found: dict[str, list[Tracked]] = {}
+        def by_spool_id() -> Mapping[str, Sequence[JobView]]:
+            found: dict[str, list[JobView]] = {}
             for job in followed:
                 found.setdefault(job.spool_id, []).append(job)
             return found
@@ -219,34 +222,34 @@ class Tracking:
             for job in by_spool_id()[spool_id]:
                 self._take_fenced(job, job.own_markers(found), now)
 
-    def _take_fenced(self, job: Tracked, markers: list[Marker], now: float) -> None:
+    def _take_fenced(self, job: JobView, markers: list[Marker], now: float) -> None:
         try:
             with self._judging.session():
                 if self._judging.take(job, markers, now):
                     self._poller.wanted(now, is_urgent=True)
         except Exception:
-            # its markers are in its folder, and are read again when the queue says that it has ended
+            # its markers stay in its folder, and are read again when the queue says that the job has ended
             log.exception("job %s: what it left could not be taken in", job.job_id)
 
     # ---------------------------------------------------------------------------------------- answers
 
     def find_out(self, now: Callable[[], float]) -> None:
-        """Find out what the site offers, and judge by that what has ended already."""
+        """Probe what the site offers, then judge the jobs that have left an exit marker already."""
         self._asking.find_out()
         keep_codes(self._spool.root, self._backend.requeue_exit_codes)
         self._judge_ended(self._followed(), now())
 
-    def _judge_ended(self, jobs: Iterable[Tracked], now: float) -> None:
+    def _judge_ended(self, jobs: Iterable[JobView], now: float) -> None:
         with self._judging.session():
             for job in [job for job in jobs if job.has_exit and self.get(job.job_id) is job]:
                 self._judging.judge(job, now)
 
     def ask(self, now: Callable[[], float]) -> None:
-        """Have the batch system asked about every job that is followed, and publish what that tells.
+        """Poll the batch system about every followed job, and publish what follows from the snapshot.
 
-        A question that is not answered changes nothing; nor does one that another process is asking, which is
-        due again soon. A batch system that has not answered for a while is told of, once, and that it answers
-        again.
+        If the batch system does not answer, the jobs keep their states. The same holds if another process is
+        polling at the moment; then the poll is soon due again. The log has one warning when an outage has
+        lasted for a while, and one when the batch system answers again.
         """
         jobs, begun = self._followed(), now()
         try:
@@ -256,7 +259,7 @@ class Tracking:
             silent_for = self._silence.unanswered(begun, now())
             if silent_for is not None:
                 log.warning("%s has not answered for %.0f s: %s", self._backend.place, silent_for, e)
-            # What the site offers may have been found out all the same: which exit codes are final.
+            # The probe may have succeeded all the same: then the final exit codes are known.
             self._judge_ended(jobs, now())
             return
         if answer is not None:
@@ -265,32 +268,33 @@ class Tracking:
             self._hear(answer, jobs, now())
 
     def asked(self, seconds: float) -> None:
-        """The last call of `ask` kept this program busy for so many seconds."""
+        """Note for how many seconds the last call of `ask` kept this program busy."""
         self._poller.cost(seconds)
 
     def info(
-        self, job: Tracked, now: Callable[[], float], sleep: Callable[[float], None]
+        self, job: JobView, now: Callable[[], float], sleep: Callable[[float], None]
     ) -> Observation | None:
-        """What the batch system said about a job within the shortest interval; None if it did not mention it.
+        """Return what the batch system said about a job; None if it did not mention the job.
 
-        If it has to be asked, it is about every job that is followed, and what that tells is published.
+        A snapshot that is younger than the shortest interval is used. If there is none, the batch system is
+        polled about every followed job, and what follows from the new snapshot is published.
 
         Raises:
-            JpsiError: the batch system was asked and did not answer.
+            JpsiError: the batch system was polled and did not answer.
         """
-        # one that is not followed yet is asked about anew
+        # about a job that is not followed yet, no old snapshot counts
         since = max(min(job.since, now()), job.changed)
 
-        def suffices(answer: Answer) -> bool:
+        def suffices(answer: Snapshot) -> bool:
             return is_recent(answer, job, since, now() - self._poller.shortest)
 
         answer = self._recent({job.native_id}, suffices, now, sleep)
         return job.own(self._said(answer, {job.native_id}).of(job.native_id))
 
-    def present(self, jobs: Iterable[Tracked]) -> dict[str, Observation]:
+    def present(self, jobs: Iterable[JobView]) -> dict[str, Observation]:
         """Return what the batch system says at this moment about the native ids of jobs, by job id.
 
-        A native id may be a stranger's by now: see `Tracked.owner_of`.
+        The batch system may have given a native id to a stranger's job since: see `JobView.owner_of`.
 
         Raises:
             JpsiError: the batch system did not answer.
@@ -298,27 +302,28 @@ class Tracking:
         native_ids = {job.job_id: job.native_id for job in jobs}
         asked = sorted(set(native_ids.values()))
         seen = self._backend.states(asked) if asked else {}
-        said = self._said(Answer(begun=0.0, ended=0.0, asked=None, seen=seen), asked)
+        said = self._said(Snapshot(begun=0.0, ended=0.0, asked=None, seen=seen), asked)
         told = {job_id: said.of(native_id) for job_id, native_id in native_ids.items()}
         return {job_id: it for job_id, it in told.items() if it is not None}
 
     def standing(
         self, tags: Mapping[str, str | None], now: Callable[[], float], sleep: Callable[[float], None]
     ) -> dict[str, JobState | None]:
-        """The states of jobs, whoever follows them; those that the batch system does not know are left out.
+        """Return the states of jobs by native id, whichever process follows them.
 
-        Left out are those, too, whose native id is a stranger's. That one is there may be an answer, or the
-        word of its submit command, of up to the shortest interval ago; that one is not is never older than
-        this call.
+        Jobs that the batch system does not know are left out, and so are native ids that belong to a
+        stranger's job now. A job may be reported as present by a snapshot, or by the success of its submit
+        command, up to the shortest interval ago. A job is reported as missing only by a snapshot that was
+        begun during this call.
 
         Args:
-            tags: the native ids, each with the tag that the job carries; None for a job that is none of
-                jpsi's.
+            tags: the native ids, each with the tag that the job carries; None for a job that jpsi did not
+                submit.
             now: the clock.
             sleep: waits for so many seconds.
 
         Raises:
-            JpsiError: the batch system was asked and did not answer.
+            JpsiError: the batch system was polled and did not answer.
         """
         native_ids = tags.keys()
         time, jobs = now(), {job.native_id: job for job in self.all()}
@@ -332,7 +337,7 @@ class Tracking:
         if not changed:
             return known
 
-        def suffices(answer: Answer) -> bool:
+        def suffices(answer: Snapshot) -> bool:
             said = self._said(answer, changed)
             return answer.begun >= oldest and all(
                 answer.tells_of(native_id, since if is_own(said.of(native_id), tags[native_id]) else time)
@@ -350,11 +355,11 @@ class Tracking:
     def _recent(
         self,
         native_ids: Collection[str],
-        suffices: Callable[[Answer], bool],
+        suffices: Callable[[Snapshot], bool],
         now: Callable[[], float],
         sleep: Callable[[float], None],
-    ) -> Answer:
-        """An answer that suffices: the last one, or one that is asked for now, and then taken in."""
+    ) -> Snapshot:
+        """Return the last snapshot if it suffices; otherwise poll and return the new snapshot."""
         answer = self._heard
         if answer is None or not suffices(answer):
             jobs = self._followed()
@@ -363,12 +368,12 @@ class Tracking:
             self._hear(answer, jobs, now())
         return answer
 
-    def _hear(self, answer: Answer, jobs: Sequence[Tracked], now: float) -> None:
-        """Take in an answer, unless another thread was told what is newer."""
+    def _hear(self, answer: Snapshot, jobs: Sequence[JobView], now: float) -> None:
+        """Take in a snapshot, unless another thread has taken in a newer one."""
         if self._heard is not None:
             answer = compared(answer, self._heard)
         followed = jobs
-        # of most nothing is new
+        # of most jobs nothing is new
         jobs = [job for job in jobs if not job.is_as_before(answer.seen.get(job.native_id))]
         said = self._said(answer, [job.native_id for job in jobs])
         with self._judging.session():
@@ -385,25 +390,25 @@ class Tracking:
                 job.is_dropped = seen is None and is_element and said.arrays.get(job.native_id) in there
                 self._observe(job, seen, now)
             self._recall_missing([job for job, _ in told], answer)
-        # Markers that came while a question was under way count, whatever the answer was; and a job that has
-        # left how it ended costs the accounting no question.
+        # Markers that came during the poll count, whatever the snapshot says; and a job whose markers tell
+        # how it ended needs no accounting query.
         try:
             self.see_markers(now)
             if self._ask_accounting(jobs, now):
                 self.see_markers(now)
             doubtful = self._judge_all(jobs, now)
             if doubtful:
-                # under no lock: other jobs have news while the batch system looks for these
+                # without the lock: other jobs may change while the batch system looks for these
                 right = self._right_ids(doubtful)
-                # their folders elsewhere were looked into as well
+                # that may have brought markers from the folders on the remote host
                 self.see_markers(now)
                 self._judge_all(self._confirmed(right, now), now, is_right=True)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
         self._keep_missing(followed, answer, now)
 
-    def _recall_missing(self, jobs: Iterable[Tracked], answer: Answer) -> None:
-        """Add what earlier processes know of jobs that are missing in the first answer that this one has."""
+    def _recall_missing(self, jobs: Iterable[JobView], answer: Snapshot) -> None:
+        """Load what earlier processes know of jobs that are missing in the first snapshot of this process."""
         new = [job for job in jobs if not job.is_heard_of]
         for job in new:
             job.is_heard_of = True
@@ -413,8 +418,8 @@ class Tracking:
             for job in left:
                 job.earlier = self._missing.recall(job, system, answer.begun) or job.earlier
 
-    def _keep_missing(self, jobs: Iterable[Tracked], answer: Answer, now: float) -> None:
-        """Write down for later processes what is known of jobs that are missing, and of no others."""
+    def _keep_missing(self, jobs: Iterable[JobView], answer: Snapshot, now: float) -> None:
+        """Store for later processes how long each missing job has been missing; forget jobs that are back."""
         if self._missing is None:
             return
         with self._judging.session():
@@ -436,17 +441,17 @@ class Tracking:
             for job in sorted(left, key=lambda it: left[it].absent or 0.0, reverse=True)[:_MOST_KEPT]:
                 self._missing.keep(job, system, left[job], now)
 
-    def _arrays_there(self, said: Said) -> frozenset[str]:
-        """The native ids of the arrays of which an answer mentions elements, whoever follows these."""
+    def _arrays_there(self, said: Mentions) -> frozenset[str]:
+        """Return the native ids of the arrays whose elements a snapshot mentions, followed here or not."""
         seen = said.answer.seen
         others = [native_id for native_id in seen if native_id not in said.arrays]
         known = (array for native_id, array in said.arrays.items() if native_id in seen)
         return frozenset(known).union(self._backend.arrays_of(others).values())
 
-    def _said(self, answer: Answer, native_ids: Collection[str]) -> Said:
-        return Said(answer, self._backend.arrays_of(list(native_ids)))
+    def _said(self, answer: Snapshot, native_ids: Collection[str]) -> Mentions:
+        return Mentions(answer, self._backend.arrays_of(list(native_ids)))
 
-    def _said_of(self, job: Tracked, said: Said) -> Observation | None:
+    def _said_of(self, job: JobView, said: Mentions) -> Observation | None:
         seen = said.of(job.native_id)
         if seen is not None or job.place is None:
             return seen
@@ -456,11 +461,11 @@ class Tracking:
         )
         return None if has_begun else ended
 
-    def _confirmed(self, jobs: Sequence[Tracked], now: float) -> list[Tracked]:
-        """Return those of these jobs that may be judged: of one that would be lost, it is asked once more.
+    def _confirmed(self, jobs: Sequence[JobView], now: float) -> list[JobView]:
+        """Return the jobs that may be judged now; each that would be judged lost is polled once more, alone.
 
-        What is asked about one job alone is answered with its state, or with the word that there is none;
-        an answer about many may leave out what it should not.
+        To a query about one job alone, a batch system answers with the state or says that there is no such
+        job. The answer to a query about many jobs may leave out a job by mistake.
         """
         sure, left = [], _QUESTIONS
         for job in jobs:
@@ -476,8 +481,8 @@ class Tracking:
             self._poller.wanted(now, is_urgent=True)
         return sure
 
-    def _ask_alone(self, job: Tracked, now: float) -> bool:
-        """Ask about one job; returns False if that was not answered."""
+    def _ask_alone(self, job: JobView, now: float) -> bool:
+        """Poll about one job; return False if the batch system did not answer."""
         try:
             seen = self.present([job]).get(job.job_id)
         except JpsiError as e:
@@ -488,7 +493,7 @@ class Tracking:
             job.is_denied = job.absent_since is not None
         return True
 
-    def _observe(self, job: Tracked, seen: Observation | None, now: float) -> None:
+    def _observe(self, job: JobView, seen: Observation | None, now: float) -> None:
         is_new = job.stranger is None
         job.observe(seen, now)
         if is_new and job.stranger is not None:
@@ -500,7 +505,7 @@ class Tracking:
             )
         if seen is None or not seen.exists:
             if job.is_unverified and self._backend.visible_within is not None:
-                # whether there is such a job is to be known soon
+                # a poll soon shows whether such a job exists
                 self._poller.wanted(now)
             return
         if seen.state is None and seen.word not in self._strange_words:
@@ -512,13 +517,13 @@ class Tracking:
                 seen.word,
             )
 
-    def _ask_accounting(self, jobs: Iterable[Tracked], now: float) -> bool:
-        """Ask how jobs ended that have left the queue, those first that were asked about the longest ago.
+    def _ask_accounting(self, jobs: Iterable[JobView], now: float) -> bool:
+        """Ask the accounting how jobs ended that have left the queue; the longest unasked job comes first.
 
-        Returns whether there were any.
+        Returns True if there were such jobs.
         """
         gone = [job for job in jobs if job.absent_since is not None and not is_final(job.accounted)]
-        left: dict[str, list[Tracked]] = {}
+        left: dict[str, list[JobView]] = {}
         for job in sorted(gone, key=lambda job: (job.accounting_asked, job.native_id)):
             if self.get(job.job_id) is job:
                 left.setdefault(job.native_id, []).append(job)
@@ -529,8 +534,11 @@ class Tracking:
                 break
         return bool(left)
 
-    def _account(self, jobs: Iterable[Tracked], native_ids: Sequence[str], now: float) -> bool:
-        """Ask the accounting one question; whether it was answered, which says nothing of other jobs."""
+    def _account(self, jobs: Iterable[JobView], native_ids: Sequence[str], now: float) -> bool:
+        """Send one query to the accounting; return False if it did not answer.
+
+        A failed query says nothing about other jobs than its own.
+        """
         try:
             found = self._backend.finished(native_ids)
         except JpsiError as e:
@@ -543,9 +551,9 @@ class Tracking:
                 job.account(found, now)
         return True
 
-    def _judge_all(self, jobs: Iterable[Tracked], now: float, *, is_right: bool = False) -> list[Tracked]:
-        """Judge jobs; returns those which the batch system may have by another id, unless theirs is right."""
-        # Most wait, and nothing is new about them; time alone makes a difference to those that have left.
+    def _judge_all(self, jobs: Iterable[JobView], now: float, *, is_right: bool = False) -> list[JobView]:
+        """Judge jobs; return those that the batch system may have under another id, unless `is_right`."""
+        # Most jobs wait, and nothing is new about them; only for jobs that have left does time alone matter.
         open_ = [job for job in jobs if job.is_unjudged or job.has_left or job.markers]
         doubtful = []
         with self._judging.session():
@@ -556,24 +564,24 @@ class Tracking:
                     else:
                         doubtful.append(job)
                 except Exception:
-                    # it is judged again after the next question, and costs no other job its end
+                    # this job is judged again after the next poll; the other jobs are judged now all the same
                     log.exception("job %s could not be judged", job.job_id)
         return doubtful
 
-    def _is_doubtful(self, job: Tracked, now: float) -> bool:
-        """Whether the batch system may still have a job, by its id or another, by all that it has left."""
+    def _is_doubtful(self, job: JobView, now: float) -> bool:
+        """Return True if the batch system may still have a job that seems gone, under this id or another."""
         if not job.has_left or self._judging.settles(job):
             return False
         if not job.has_runner:
             return self._judging.is_lost(job, now)
-        # another process may have taken its last markers to the job's folder
+        # another process may have moved its last markers to the job's folder
         found = job.own_markers(self._spool.consumed(job.spool_id))
         if len(found) > len(job.markers) and self._judging.take(job, found, now):
             self._poller.wanted(now, is_urgent=True)
         return not job.has_exit
 
-    def _right_ids(self, jobs: Sequence[Tracked]) -> list[Tracked]:
-        """Have jobs asked about by the ids that they have; returns those that were already."""
+    def _right_ids(self, jobs: Sequence[JobView]) -> list[JobView]:
+        """Correct the native ids of jobs that a poll missed; return the jobs whose id was right already."""
         right = [job for job in jobs if not job.has_runner]
         own = [job for job in jobs if job.has_runner]
         corrected = self._native_ids.corrected(own) if own else {}

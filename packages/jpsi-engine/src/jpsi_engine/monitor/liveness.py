@@ -1,19 +1,19 @@
-"""How much of the time there was somebody to be heard: while there is nobody, no patience runs out."""
+"""Counts the time during which the other side was alive: while it is silent, no job's patience runs out."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 
-# Who says nothing for longer is not there. One who is there says something each second, or every other; by a
-# line that takes longer than that for each word, time passes, if slowly.
+# After so many seconds of silence the other side counts as gone. One that is alive speaks every one or two
+# seconds. If a line takes longer than this for each word, time still counts, if slowly.
 _SILENCE_SECONDS = 10.0
-# More gaps than anybody's patience spans, and more words than come while a question is asked.
+# More gaps than a patience spans, and more words than arrive during one poll.
 _KEPT = 1000
 
 
-class HeardTime:
-    """Times are seconds of one clock that never goes back. Any thread may call the methods."""
+class Liveness:
+    """The times at which the other side spoke, in seconds of one monotonic clock. Methods are thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class HeardTime:
         self._gaps: deque[tuple[float, float]] = deque(maxlen=_KEPT)
 
     def heard(self, now: float) -> None:
-        """Something was said."""
+        """Note that the other side said something."""
         with self._lock:
             if not self._words:
                 self._gaps.append((float("-inf"), now))
@@ -34,15 +34,15 @@ class HeardTime:
             self._is_lost = False
 
     def lost(self) -> None:
-        """Nothing is said from now on, or since the last time."""
+        """Note that the connection is lost: the time since the last word does not count."""
         with self._lock:
             self._is_lost = True
 
     def passed(self, since: float, now: float) -> float:
-        """How many of the seconds between these times count.
+        """Return how many of the seconds between two times count.
 
-        Those after the last word before `now` do not: what comes later may tell of them, and whoever asks has
-        looked at what had come by then.
+        The seconds after the last word before `now` do not count: the next word may report on them, and the
+        caller has seen only what had arrived by then.
         """
         with self._lock:
             until = next((word for word in reversed(self._words) if word <= now), float("-inf"))

@@ -1,4 +1,4 @@
-"""Publishes statuses in the order in which they were found, outside the lock under which they were."""
+"""Publishes statuses in the order in which they were found, without the lock under which they were found."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ log = logging.getLogger(__name__)
 
 
 class Outbox:
-    """Statuses on their way. Any thread may put some in under its lock, and empty it after that.
+    """A queue of statuses to publish.
+
+    Any thread may put statuses in while it holds its own lock, and empties the outbox after it has released
+    it.
 
     Args:
-        publish: called with a job id and a status, by one thread at a time, of those that empty the outbox.
+        publish: called with a job id and a status, by one thread at a time: one of those that call `empty`.
     """
 
     def __init__(self, publish: Callable[[str, JobStatus], None]) -> None:
         self._publish = publish
         self._waiting: deque[tuple[str, JobStatus]] = deque()
-        # Nobody ever waits for it: whoever finds it taken leaves the rest to its holder.
+        # No thread waits for this lock: one that finds it taken leaves the statuses to its holder.
         self._emptying = threading.Lock()
 
     def put(self, job_id: str, status: JobStatus) -> None:
@@ -36,12 +39,13 @@ class Outbox:
             log.exception("job %s: %s could not be told", job_id, status)
 
     def empty(self) -> None:
-        """See to it that all that was put in is published: by this thread, or by one that is at it."""
-        # once more after letting go: another thread may have come by in vain
+        """Publish all statuses that were put in, on this thread or the one that is publishing already."""
+        # again after the release: another thread may have found the lock taken just before it
         while self._waiting and self._emptying.acquire(blocking=False):
             try:
                 while self._waiting:
-                    # Taken out only then: who is interrupted leaves it to the next, and twice does no harm.
+                    # Removed only after that: an interrupted thread leaves the status to the next, and a
+                    # repeat does no harm.
                     self._tell(*self._waiting[0])
                     self._waiting.popleft()
             finally:

@@ -1,6 +1,6 @@
-"""The two threads of a batch executor: one sees markers, one asks the batch system.
+"""The two threads of a batch executor: one scans for markers, the other polls the batch system.
 
-They run while there are jobs to follow, hold on to nothing while they wait, and end with the executor.
+They run while there are jobs to follow, hold no reference to the executor while they wait, and end with it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import weakref
 from collections.abc import Callable, Collection
 
 from jpsi_engine.host import MarkerWatch
-from jpsi_engine.monitor.job_monitor import Tracking
+from jpsi_engine.monitor.job_monitor import JobMonitor
 
 log = logging.getLogger(__name__)
 
-# How often the directory is looked at where something announces what appears in it, and where nothing does:
-# from the first to the last of these, the less there is to expect.
+# Seconds between two scans of the markers' directory: where the kernel announces new files; and, where it
+# does not, from the shortest to the longest pause, the longer the less there is to expect.
 _ANNOUNCED_SECONDS = 10.0
 _SCAN_SECONDS = 1.0
 _LONGEST_SCAN_SECONDS = 5.0
@@ -29,31 +29,32 @@ _IDLE_SECONDS = 5.0
 _FENCE = "following jobs failed once and goes on"
 
 
-class Rounds:
-    """Sees to it that the rounds of one `Tracking` take place.
+class PollLoop:
+    """The poll loop: starts the two threads of one `JobMonitor` when they are needed.
 
     Args:
-        tracking: whose rounds.
+        tracking: the jobs to follow.
         events: the directory in which markers appear.
-        is_announced: whether the kernel announces what appears there; it is scanned otherwise, each second
-            while a job runs.
+        is_announced: True if the kernel announces new files in that directory. Otherwise it is scanned, each
+            second while a job runs.
     """
 
-    def __init__(self, tracking: Tracking, events: str, *, is_announced: bool) -> None:
+    def __init__(self, tracking: JobMonitor, events: str, *, is_announced: bool) -> None:
         self._tracking = tracking
         self._events = events
         self._is_announced = is_announced
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._changed = threading.Event()
-        # When the next question is thought of again; while that is found out, no time is too early.
+        # When the polling thread wakes next. Infinite while it decides that, so that any due time counts as
+        # earlier.
         self._asks_at = float("inf")
         self._bell = _Bell()
-        # not when the program ends: the thread would listen to a bell that never stops
+        # not at exit of the program: the closed pipe would keep waking the thread
         weakref.finalize(self, self._bell.close).atexit = False
 
     def begin(self) -> None:
-        """There is a job to follow, or something new to ask about.
+        """Start the threads that do not run, and wake them: there is a job to follow, or a poll to make.
 
         Raises:
             RuntimeError: no thread can be started now.
@@ -68,13 +69,13 @@ class Rounds:
                     self._running.add(name)
 
     def _hasten(self) -> None:
-        """Have the thread that asks think again, if a question is due before it would."""
+        """Wake the polling thread if a poll is due before it would wake by itself."""
         due = self._tracking.next_question()
         if due is not None and due < self._asks_at:
             self._changed.set()
 
     def _may_end(self, name: str) -> bool:
-        """Whether a thread has nothing left to do; it ends then, and `begin` starts another."""
+        """Return True if a thread has nothing left to do; it ends then, and `begin` starts another."""
         with self._lock:
             if self._tracking.all():
                 return False
@@ -98,7 +99,8 @@ class Rounds:
                     pause = next_pause(pause, is_expecting=is_expecting)
                     appeared = set()
                     is_told = watch is not None and is_announced and not watch.is_over
-                    # A job that is followed from now on is looked at by whoever follows it.
+                    # The caller that follows a new job reads its markers at once, so the watch needs no bell
+                    # for it.
                     bell.is_needed = not is_told
                     if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_told else pause)):
                         bell.hear()
@@ -122,10 +124,10 @@ class Rounds:
 
 
 class _Bell:
-    """A descriptor that another thread can make readable."""
+    """A pipe: one thread waits for it with poll(2), another makes it readable."""
 
     def __init__(self) -> None:
-        #: Whether whoever listens would not hear of new jobs soon enough without it.
+        #: True if the waiting thread would notice new jobs too late without the bell.
         self.is_needed = True
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -143,7 +145,7 @@ class _Bell:
             os.read(self._reader, 65536)
 
     def close(self) -> None:
-        """Wake whoever listens for the last time; the other end goes with the last of them."""
+        """Wake the waiting threads for the last time; the reading end closes with its last reference."""
         os.close(self._writer)
 
     def __del__(self) -> None:
@@ -159,12 +161,12 @@ def _watch(events: str) -> MarkerWatch | None:
 
 
 def next_pause(pause: float, *, is_expecting: bool) -> float:
-    """How long to wait for the next scan, after having waited so long for this one."""
+    """Return the seconds to wait for the next scan, after a pause of `pause` seconds before this one."""
     return _SCAN_SECONDS if is_expecting else min(pause * _SCAN_GROWTH, _LONGEST_SCAN_SECONDS)
 
 
-def _see_once(reference: weakref.ref[Rounds], appeared: Collection[str]) -> bool | None:
-    """One round; returns whether more is to be expected soon, or None if there is to be no other."""
+def _see_once(reference: weakref.ref[PollLoop], appeared: Collection[str]) -> bool | None:
+    """Scan once; return True if markers are to be expected soon, None if the thread is to end."""
     rounds = reference()
     if rounds is None or rounds._may_end("see"):  # noqa: SLF001  two halves of one thing
         return None
@@ -176,12 +178,12 @@ def _see_once(reference: weakref.ref[Rounds], appeared: Collection[str]) -> bool
         log.warning("markers cannot be read: %s", e)
     except Exception:
         log.exception(_FENCE)
-    # what was seen may have made a question due
+    # the markers may have made a poll due
     rounds._hasten()  # noqa: SLF001
     return is_expecting
 
 
-def _find_out(reference: weakref.ref[Rounds]) -> None:
+def _find_out(reference: weakref.ref[PollLoop]) -> None:
     rounds = reference()
     if rounds is not None:
         try:
@@ -190,8 +192,8 @@ def _find_out(reference: weakref.ref[Rounds]) -> None:
             log.exception(_FENCE)
 
 
-def _ask_once(reference: weakref.ref[Rounds]) -> float | None:
-    """One round; returns how long to wait for the next one, or None if there is none."""
+def _ask_once(reference: weakref.ref[PollLoop]) -> float | None:
+    """Poll if it is time; return the seconds to wait for the next round, None if the thread is to end."""
     rounds = reference()
     if rounds is None or rounds._may_end("ask"):  # noqa: SLF001
         return None

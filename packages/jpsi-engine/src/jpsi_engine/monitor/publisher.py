@@ -1,4 +1,4 @@
-"""The jobs that one executor follows: judges them by what is known, and publishes what follows from it."""
+"""Judges the jobs that one executor follows by all that is known of them, and publishes the statuses."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from jpsi.plugin import Evidence, Observation
 from jpsi.plugin.engine import decode_status, encode_status
 from jpsi_engine.monitor.outbox import Outbox
 from jpsi_engine.runner import explained
-from jpsi_engine.scheduler import Absence, Backend, Tracked, is_final
+from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
 from jpsi_engine.spool import Spool
 from jpsi_engine.verdict import Facts, Marker, Stop, begun, judge, settles
 
 log = logging.getLogger(__name__)
 
-# How many answers of the queue, each whole, must leave a job out before it is believed to be gone.
+# So many complete snapshots of the queue in a row must leave a job out before it counts as gone.
 _ANSWERS = 2
-# How long the queue must leave out a job that the accounting calls waiting or running.
+# So long must the queue leave out a job that the accounting calls waiting or running.
 _CONTRADICTED_SECONDS = 3600.0
 
 
-class Judging:
-    """Jobs, their judge, and where verdicts go. Methods may be called from any thread.
+class Publisher:
+    """The jobs of one executor, with the verdicts on them. Methods may be called from any thread.
 
     Args:
-        backend: which batch system it is.
-        spool: where ends are written that markers do not tell.
-        grace: seconds until a marker that was left is seen here for certain.
-        patience: seconds until a batch system that does not mention a job is believed.
-        publish: called with a job id and a status, one call at a time and under no lock.
+        backend: the batch system.
+        spool: where ends are stored that no marker tells.
+        grace: seconds after which a marker that a job has left is certainly visible to this process.
+        patience: seconds for which the batch system must not mention a job before it counts as lost.
+        publish: called with a job id and a status, one call at a time and without a lock.
     """
 
     def __init__(
@@ -48,51 +48,53 @@ class Judging:
         patience: float,
         publish: Callable[[str, JobStatus], None],
     ) -> None:
-        #: How many of the seconds between two times count, where jobs cannot be heard of all the time.
+        #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
+        #: time.
         self.passed: Callable[[float, float], float] = _all_of_it
-        #: Whether the end of a job, and how it ended, is not to be told before somebody calls `end`.
-        self.is_held: Callable[[Tracked, JobStatus], bool] = _is_never_held
+        #: Returns True if the end of a job must not be published before the caller calls `end`.
+        self.is_held: Callable[[JobView, JobStatus], bool] = _is_never_held
         self._backend = backend
         self._spool = spool
         self._grace = grace
         self._patience = patience
         self._outbox = Outbox(publish)
         self._lock = threading.Lock()
-        self._jobs: dict[str, Tracked] = {}
+        self._jobs: dict[str, JobView] = {}
         self._knowing = threading.Lock()
-        # What was judged last of a job of which only the queue tells: by what, when, and what follows.
+        # The last verdict on a job of which only the queue is known: the observation, the time, and the
+        # status.
         self._alike: tuple[Observation, float, JobStatus | None] | None = None
 
-    def add(self, job: Tracked) -> None:
-        """Know a job."""
+    def add(self, job: JobView) -> None:
+        """Register a job."""
         with self._lock:
             self._jobs[job.job_id] = job
 
-    def add_found(self, job: Tracked) -> None:
-        """Know a job, unless it is known already."""
+    def add_found(self, job: JobView) -> None:
+        """Register a job, unless it is registered already."""
         with self._lock:
             self._jobs.setdefault(job.job_id, job)
 
-    def get(self, job_id: str) -> Tracked | None:
-        """The job with this id, unless it is final or was never here."""
+    def get(self, job_id: str) -> JobView | None:
+        """Return the job with this id; None if it is final or was never registered."""
         with self._lock:
             return self._jobs.get(job_id)
 
-    def all(self) -> list[Tracked]:
-        """Every job that is not final."""
+    def all(self) -> list[JobView]:
+        """Return every job that is not final."""
         with self._lock:
             return list(self._jobs.values())
 
     def has_followed(self) -> bool:
-        """Whether there is a job whose statuses are published; asked for each of many jobs."""
+        """Return True if the statuses of any job are published; called once for each of many jobs."""
         with self._lock:
             return any(job.is_followed for job in self._jobs.values())
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
-        """What is known of jobs changes, and is judged, within one of these; verdicts are published after it.
+        """Hold the lock under which jobs are changed and judged; publish the verdicts after its release.
 
-        One thread at a time has one, and not one within another.
+        One thread at a time holds it. The lock is not reentrant.
         """
         try:
             with self._knowing:
@@ -100,11 +102,11 @@ class Judging:
         finally:
             self._outbox.empty()
 
-    def read(self, job: Tracked, now: float) -> bool:
-        """Know what is on disk about a job, and judge it; returns as `take` does.
+    def read(self, job: JobView, now: float) -> bool:
+        """Read what the spool holds about a job, and judge it; return as `take` does.
 
         Raises:
-            OSError: its folder cannot be read.
+            OSError: the job's folder cannot be read.
         """
         if not job.has_runner:
             return False
@@ -118,21 +120,21 @@ class Judging:
         )
         return bool(markers) and self.take(job, markers, now)
 
-    def take(self, job: Tracked, markers: Iterable[Marker], now: float) -> bool:
-        """Know what a job has left, and judge it; returns whether the batch system must tell how it ended."""
+    def take(self, job: JobView, markers: Iterable[Marker], now: float) -> bool:
+        """Add markers to a job and judge it; return True if only the batch system can tell how it ended."""
         is_end = job.take(markers, now)
         if is_end:
-            # another process may have told it to end
+            # another process may have stopped it
             job.stop = job.stop or self._stop_on_disk(job)
         self.judge(job, now)
         return is_end and not self.settles(job)
 
-    def settles(self, job: Tracked) -> bool:
-        """Whether the markers of a job say all that there is to know about how it ended."""
+    def settles(self, job: JobView) -> bool:
+        """Return True if the markers of a job say all that there is to know about how it ended."""
         return settles(job.markers, self._backend.requeue_exit_codes, job.stop)
 
-    def judge(self, job: Tracked, now: float) -> None:
-        """Publish what follows from all that is known of a job."""
+    def judge(self, job: JobView, now: float) -> None:
+        """Publish the status that follows from all that is known of a job."""
         status = self._status(job, now)
         job.is_unjudged = False
         if status is not None and status.final and self.is_held(job, status):
@@ -142,13 +144,13 @@ class Judging:
         elif status is not None:
             self._outbox.put(job.job_id, status)
 
-    def end(self, job: Tracked, status: JobStatus) -> None:
-        """Publish the end of a job that was held."""
+    def end(self, job: JobView, status: JobStatus) -> None:
+        """Publish the end of a job that `is_held` had held back."""
         with self.session():
             self._end_as_told(job, status)
 
-    def _end_as_told(self, job: Tracked, status: JobStatus) -> None:
-        """Publish the end of a job: as it is told on disk already, or else like this."""
+    def _end_as_told(self, job: JobView, status: JobStatus) -> None:
+        """Publish the end of a job: the one that the spool holds already, otherwise this one."""
         content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
         if content is None:
             known = explained(self._spool, job.spool_id, job.attempt, status)
@@ -156,10 +158,10 @@ class Judging:
             known = decode_status(content)
         self._end(job, known, self._write)
 
-    def _status(self, job: Tracked, now: float) -> JobStatus | None:
-        """What follows from all that is known of a job.
+    def _status(self, job: JobView, now: float) -> JobStatus | None:
+        """Return the status that follows from all that is known of a job.
 
-        Many of which the queue says the same, and nobody anything else, have one status.
+        The verdict is reused for jobs of which the queue says the same and nothing else is known.
         """
         if job.queued is None or not job.is_only_queued:
             return judge(self._facts(job, now))
@@ -167,7 +169,7 @@ class Judging:
             self._alike = job.queued, now, judge(self._facts(job, now))
         return self._alike[2]
 
-    def _facts(self, job: Tracked, now: float) -> Facts:
+    def _facts(self, job: JobView, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
             job.ended_since = now
         known, overdue = self.absence(job, now), self._overdue(job)
@@ -197,7 +199,7 @@ class Judging:
             patience=overdue,
         )
 
-    def absence(self, job: Tracked, now: float) -> Absence:
+    def absence(self, job: JobView, now: float) -> Absence:
         """Return how long a job has been missing, by what this process and earlier ones have seen."""
 
         def whole(since: float | None, until: float, before: float | None) -> float | None:
@@ -207,27 +209,27 @@ class Judging:
         return Absence(
             answers=job.absences and job.absences + earlier.answers,
             absent=whole(job.absent_since, now, earlier.absent),
-            # by its answers, of which the last may be old
+            # until its last answer, which may be old
             unaccounted=whole(job.unaccounted_since, job.accounting_asked, earlier.unaccounted),
             over=whole(job.ended_since, now, earlier.over),
         )
 
-    def _overdue(self, job: Tracked) -> float:
-        """Return for how many seconds a job must not have been mentioned."""
+    def _overdue(self, job: JobView) -> float:
+        """Return for how many seconds a job must be missing before it counts as lost."""
         overdue = max(self._grace, self._patience)
-        # what was only attached to has no runner, whose marker may not show yet
+        # a job that was attached has no runner whose marker may still be on its way
         visible = self._backend.visible_within if job.is_unverified else None
         return overdue if visible is None else min(visible, overdue)
 
-    def is_lost(self, job: Tracked, now: float) -> bool:
-        """Return whether a job would be told to be lost, as the batch system has not mentioned it."""
+    def is_lost(self, job: JobView, now: float) -> bool:
+        """Return True if a job would be judged lost, as the batch system has not mentioned it."""
         if self.absence(job, now).answers < _ANSWERS:
             return False
         status = judge(self._facts(job, now))
         return status is not None and status.final and status.evidence is Evidence.ABSENCE
 
     def _end(
-        self, job: Tracked, status: JobStatus, write: Callable[[Tracked, JobStatus], None] | None = None
+        self, job: JobView, status: JobStatus, write: Callable[[JobView, JobStatus], None] | None = None
     ) -> None:
         with self._lock:
             if self._jobs.get(job.job_id) is not job:
@@ -237,12 +239,13 @@ class Judging:
             write(job, status)
         started = begun(job.markers)
         if started is not None:
-            # of a job that was too quick to be seen before, the runner has told when it began
+            # the job was too quick to be observed running; its runner has noted when it began
             self._outbox.put(job.job_id, started)
         self._outbox.put(job.job_id, status)
 
-    def _write(self, job: Tracked, status: JobStatus) -> None:
-        # Before a site's requeue codes are known, no failure tells it: so that is what is asked here always.
+    def _write(self, job: JobView, status: JobStatus) -> None:
+        # A process that does not know the site's requeue codes yet takes no failure from markers alone. The
+        # check here assumes the same by passing every code.
         is_told = status.evidence is Evidence.MARKER and settles(job.markers, range(1, 256))
         if not job.has_runner or (is_told and job.stop is None):
             return
@@ -250,7 +253,7 @@ class Judging:
             content = encode_status(status)
             json.dumps(content)
         except (TypeError, ValueError):
-            # details of a plugin's that JSON does not know
+            # details of a plugin that JSON cannot hold
             log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
             return
 
@@ -260,8 +263,8 @@ class Judging:
 
         self._spool.unwritten.write(f"the end of job {job.job_id}", write)
 
-    def remember_stop(self, job: Tracked, stop: Stop) -> None:
-        """Write down that jpsi told a job to end, before it does."""
+    def remember_stop(self, job: JobView, stop: Stop) -> None:
+        """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""
         if not job.has_runner:
             job.stop = job.stop or stop
             return
@@ -270,39 +273,39 @@ class Judging:
             stop = attrs.evolve(stop, is_late=self._has_left_its_end(job))
             kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
-            # Its folder was removed: that is no reason to let it run on.
+            # The job's folder was removed; the job is ended all the same.
             job.stop = job.stop or stop
             return
         job.stop = Stop.of(kept)
 
-    def _has_left_its_end(self, job: Tracked) -> bool:
-        """Whether a job has left an exit marker, by all that shows now."""
+    def _has_left_its_end(self, job: JobView) -> bool:
+        """Return True if a job has left an exit marker that is visible now."""
         found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]
         return any(it.kind == "exit" and it.attempt == job.attempt for it in found)
 
-    def make_folder(self, job: Tracked) -> None:
-        """See to it that an element of an array has a folder, which it has not before it runs."""
+    def make_folder(self, job: JobView) -> None:
+        """Make the folder of an array element, which has none before it runs."""
         if job.place is not None:
             self._spool.adopt(job.spool_id, job.attempt, job.place)
 
-    def _stop_on_disk(self, job: Tracked) -> Stop | None:
+    def _stop_on_disk(self, job: JobView) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.of(content)
 
 
-def _is_unaccounted(job: Tracked, is_late: bool, absent_for: float) -> bool:  # noqa: FBT001  one caller
-    """Return whether the accounting tells no more of a job.
+def _is_unaccounted(job: JobView, is_late: bool, absent_for: float) -> bool:  # noqa: FBT001  one caller
+    """Return True if the accounting will say nothing more of a job.
 
-    A record that calls it waiting or running is a sign of life. The queue outweighs it after an hour: where
-    the accounting was down when a job ended, it may call it running for ever.
+    A record that calls the job waiting or running is a sign of life. After an hour the queue outweighs it: if
+    the accounting was down when the job ended, it may call it running for ever.
     """
     if job.is_unaccounted:
-        # one that is none of jpsi's can have left no marker that may still show
+        # a job that jpsi did not submit leaves no marker that may still show
         return job.has_no_accounting or is_late or (job.is_denied and not job.has_runner)
     return job.accounted is not None and not job.accounted.final and absent_for >= _CONTRADICTED_SECONDS
 
 
-def _is_never_held(job: Tracked, status: JobStatus) -> bool:
+def _is_never_held(job: JobView, status: JobStatus) -> bool:
     del job, status
     return False
 

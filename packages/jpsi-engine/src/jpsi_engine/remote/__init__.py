@@ -1,13 +1,16 @@
-"""Jobs on a remote host: the spool there and its mirror here. Loaded only when a job is remote."""
+"""Jobs on a remote host: the spool there and its mirror on this machine.
+
+It is imported only when a job is remote.
+"""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.remote.remote_host import (
-        MirroredSide,
+        RemoteHost,
     )
     from jpsi_engine.remote.stage_out import (
-        Bringing,
+        StageOutLoop,
     )
 else:
     from jpsi.plugin.engine import lazy_attributes
@@ -15,12 +18,12 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "remote_host": "MirroredSide",
-            "stage_out": "Bringing",
+            "remote_host": "RemoteHost",
+            "stage_out": "StageOutLoop",
         },
     )
 
 __all__ = [
-    "Bringing",
-    "MirroredSide",
+    "RemoteHost",
+    "StageOutLoop",
 ]

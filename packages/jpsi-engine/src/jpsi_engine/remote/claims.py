@@ -1,4 +1,4 @@
-"""Claims where files are elsewhere: shell text that asks for one or makes it, and what the answer says."""
+"""Claims on a remote host: shell text that reads or makes a claim, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ _THERE = "there"
 
 
 @attrs.frozen(slots=True)
-class FarClaim:
-    """What is known of a claim over there."""
+class RemoteClaim:
+    """The state of a remote claim."""
 
-    #: Whether it was made by asking.
+    #: True if this request made the claim.
     is_made: bool
-    #: What stands in one that was there: as in `Claim`; None if there was none.
+    #: The text of a claim that existed before, as in `Claim`; None if there was none.
     text: str | None
 
 
 def claim_text(path: str) -> str:
-    """Shell text that tells what is known of the claim with this path."""
+    """Return shell text that reads the claim with this path."""
     return _asked(f"[ ! -e {word(path)} ]", _FREE, path)
 
 
 def revoke_text(path: str) -> str:
-    """Shell text that makes the claim, so that nobody else can, and tells what came of it.
+    """Return shell text that makes the claim, so that no other process can, and prints the outcome.
 
-    Where its folder is missing, that is made as well: a submission may be on its way that would make it.
+    If the claim's folder is missing, the text makes it as well, since a submission that would make the folder
+    may still arrive.
     """
     folder = line("mkdir", "-p", path.rpartition("/")[0])
     writes = f"{line('printf', '%s', REVOKED)} >{word(path)}"
@@ -51,14 +52,14 @@ def _asked(condition: str, says: str, path: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def read_far_claim(result: CommandResult) -> FarClaim | None:
-    """What the answer says; None if it says nothing, and nothing is decided."""
+def read_far_claim(result: CommandResult) -> RemoteClaim | None:
+    """Parse the output; return None if there is no whole answer, so that nothing is decided."""
     said, newline, text = result.stdout.partition("\n")
     if result.timed_out or result.returncode != 0 or not newline:
         return None
     match said:
         case "free" | "made":
-            return FarClaim(is_made=said == _MADE, text=None)
+            return RemoteClaim(is_made=said == _MADE, text=None)
         case "there":
-            return FarClaim(is_made=False, text=checked_text(text.strip()))
+            return RemoteClaim(is_made=False, text=checked_text(text.strip()))
     return None

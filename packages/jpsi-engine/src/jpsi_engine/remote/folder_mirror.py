@@ -1,4 +1,4 @@
-"""Makes here, in the mirror, what is told of folders where files are elsewhere; see `far_folders`."""
+"""Creates folders of jobs and arrays in the mirror from those on the remote host; see `folders`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import attrs
 
 from jpsi.plugin.kit import make_directory
 from jpsi_engine.host import forget, write, write_new, write_once
-from jpsi_engine.remote.folders import FoundFolder
+from jpsi_engine.remote.folders import RemoteFolder
 from jpsi_engine.remote.marker_mirror import DRAFT, order
-from jpsi_engine.remote.markers import ClockDifference, FarMarker
+from jpsi_engine.remote.markers import ClockDifference, RemoteMarker
 from jpsi_engine.spool import FOUND, Spool
 from jpsi_engine.verdict import parse
 
-# Nobody takes longer to write down what was found.
+# No process takes longer to write a folder that it has found.
 _DRAFT_SECONDS = 3600.0
 _NONCE_BYTES = 16
 
@@ -29,26 +29,26 @@ class FolderMirror:
 
     spool: Spool
 
-    def take(self, found: FoundFolder, clocks: ClockDifference) -> None:
-        """Have here what is new in a folder that is here."""
+    def take(self, found: RemoteFolder, clocks: ClockDifference) -> None:
+        """Add to a folder of the mirror what is new in the remote one."""
         folder = f"{self.spool.root}/{found.name}"
         for name, text in found.texts.items():
             path = f"{folder}/{name}"
             if name.startswith("claim") and text.strip():
                 keep(path, text.strip())
             elif text.strip() and not os.path.lexists(path):
-                # it is of an attempt that another machine has made
+                # the file belongs to an attempt that another machine has made
                 with contextlib.suppress(FileNotFoundError):
                     write_once(path, os.fsencode(text.strip()))
-        for marker in sorted((FarMarker(*it) for it in found.times.items()), key=order):
+        for marker in sorted((RemoteMarker(*it) for it in found.times.items()), key=order):
             is_new = not os.path.lexists(f"{folder}/{marker.name}")
             if parse(marker.name, 0) is not None and is_new:
                 draft = self._draft()
                 _touch(draft, clocks.here(marker.time_ns, time.time_ns()))
                 os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104  text, as in the spool
 
-    def adopt(self, found: FoundFolder, clocks: ClockDifference) -> None:
-        """Have a folder here that is not."""
+    def adopt(self, found: RemoteFolder, clocks: ClockDifference) -> None:
+        """Create a folder of the mirror from a remote one."""
         draft = self._draft()
         make_directory(draft)
         try:
@@ -60,23 +60,23 @@ class FolderMirror:
                     _touch(f"{draft}/{name}", clocks.here(time_ns, time.time_ns()))
             os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104  as above
         except OSError:
-            # somebody else may have found it meanwhile
+            # another process may have adopted it meanwhile
             if not os.path.isdir(f"{self.spool.root}/{found.name}"):  # noqa: PTH112  as above
                 raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _draft(self) -> str:
-        # not in the trash, which somebody may be emptying
+        # not in the trash, which another process may be emptying
         return f"{self.spool.root}/{DRAFT}{secrets.token_hex(_NONCE_BYTES)}"
 
     def remove_drafts(self) -> None:
-        """Remove what those have left who were killed while they found something."""
+        """Remove the drafts of processes that were killed while they adopted a folder."""
         with os.scandir(self.spool.root) as entries:
             drafts = [entry for entry in entries if entry.name.startswith(DRAFT)]
         for draft in drafts:
             with contextlib.suppress(FileNotFoundError):
-                # that of modification is the marker's
+                # the time of modification is that of the remote marker
                 if time.time() - draft.stat().st_ctime > _DRAFT_SECONDS:
                     if draft.is_dir():
                         shutil.rmtree(draft.path, ignore_errors=True)
@@ -85,7 +85,7 @@ class FolderMirror:
 
 
 def keep(path: str, text: str) -> None:
-    """Have a file here that is there; the folder of a job may be gone."""
+    """Write a file with the content of the remote one; do nothing if the job's folder is gone."""
     with contextlib.suppress(FileNotFoundError):
         write(path, os.fsencode(text))
 

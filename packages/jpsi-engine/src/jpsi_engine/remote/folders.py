@@ -1,10 +1,10 @@
-"""Folders where files are elsewhere: shell text that tells what is in them, or removes them.
+"""Folders on a remote host: shell text that prints or removes them, and the parser of its output.
 
-folder NAME          what follows is in this folder of a job or an array
-marker SECONDS NAME  a file, and when it was written by the clock over there; `-` if nothing tells that
-text NAME            the lines that follow, each after a blank, are what stands in this file
-clock SECONDS        the time by the clock over there
-end                  that is all
+folder NAME          the following lines are about this folder of a job or an array
+marker SECONDS NAME  a file, and when it was written by the remote clock; `-` if that is unknown
+text NAME            the following lines, each after a blank, are the content of this file
+clock SECONDS        the time by the remote clock
+end                  the output is complete
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from jpsi.plugin import line, word
-from jpsi_engine.remote.markers import TIMES, FarClock, FarMarker, read_line
+from jpsi_engine.remote.markers import TIMES, RemoteClock, RemoteMarker, read_line
 from jpsi_engine.remote.ownership import UNSAFE, unsafe_function
 
-#: The room, over there, with a folder for each job that has something staged.
+#: The directory in the remote spool with a folder for each job that has staged files.
 STAGED = "staged"
 _END = "end"
 _FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-# Files whose text is needed: what was asked for, by whom it is run, and that it was told to end. Others are
-# not taken from there: what says here how a job ended was written here.
+# The files whose text is needed: the intent, the claim, and the request to end. No other text is taken from
+# the remote host: the files on this machine that say how a job ended were written on this machine.
 _TEXTS = "intent.[0-9]*.json claim claim.[0-9]* array.[0-9]* stop.[0-9]*.json"
-# What was asked for of all that are in an array; it is never another.
+# The intent of a whole array; it never changes.
 _OF_ARRAY = "intent.json"
 _TEXT = re.compile(r"intent\.json|(?:intent|stop)\.\d+\.json|claim|claim\.\d+|array\.\d+")
 _TELLING = r"""{
@@ -54,37 +54,37 @@ echo @END@
 
 
 @attrs.frozen(slots=True)
-class FoundFolder:
-    """What is in one folder over there."""
+class RemoteFolder:
+    """The content of one remote folder."""
 
     #: Its name below the root, such as `jobs/a1`.
     name: str
-    #: When its files were written, in nanoseconds by the clock over there; None where nothing tells.
+    #: When its files were written, in nanoseconds by the remote clock; None if unknown.
     times: Mapping[str, int | None]
-    #: What stands in those of which that is needed.
+    #: The content of the files whose text is needed.
     texts: Mapping[str, str]
 
 
 @attrs.frozen(slots=True)
-class FarFolders:
-    """What one answer tells."""
+class RemoteFolders:
+    """The parsed output for several folders."""
 
-    folders: Collection[FoundFolder]
-    #: The time by the clock over there; None if it does not say.
+    folders: Collection[RemoteFolder]
+    #: The time by the remote clock; None if the output has none.
     clock_ns: int | None
 
 
 def listing_text(root: str) -> str:
-    """Shell text that names all folders of jobs and of arrays."""
-    # by what is built into the shell, as there may be more names than a command can have
+    """Return shell text that prints the names of all folders of jobs and of arrays."""
+    # printf is built into the shell: there may be more names than a command can have as arguments
     names = r"printf '%s\n' jobs/* arrays/*"
     return f"{{\n{_entering(root)}\n{names}\necho {_END}\n}}\n"
 
 
 def _entering(root: str) -> str:
-    """Lines that enter the root; where there is none, there is nothing, and that is all.
+    """Return lines that enter the root; if it does not exist, they print the end and exit.
 
-    One that others can change is not entered: what is in it may have been asked for by anybody.
+    A root that other users can change is not entered, as any user may have put files into it.
     """
     path = word(root)
     is_safe = f'[ -O . ] && {{ [ -z "$({UNSAFE})" ] || {{ {UNSAFE} >&2; false; }}; }}'
@@ -93,19 +93,19 @@ def _entering(root: str) -> str:
 
 
 def read_listing(text: str) -> list[str] | None:
-    """The names of folders; None if some may be missing."""
+    """Return the names of folders; None if some may be missing."""
     names = read_remaining(text)
     return None if names is None else [name for name in names if _is_folder(name)]
 
 
 def telling_text(root: str, folders: Collection[str], *, are_here: bool = False) -> str:
-    """Shell text that tells what is in these folders.
+    """Return shell text that prints the content of these folders.
 
     Args:
-        root: where they are.
-        folders: their names below that.
-        are_here: whether they are mirrored already, so that only what may be new in them is told: an array
-            may be some megabytes.
+        root: the remote spool.
+        folders: the names of the folders, relative to the root.
+        are_here: True if the mirror has the folders, so that only what may be new in them is printed: the
+            intent of an array may be some megabytes.
     """
     values = {
         "@ENTERING@": _entering(root),
@@ -117,16 +117,16 @@ def telling_text(root: str, folders: Collection[str], *, are_here: bool = False)
     return re.sub("@[A-Z]+@", lambda match: values[match[0]], _TELLING)
 
 
-def read_folders(text: str) -> FarFolders | None:
-    """What that answers; None if some of it may be missing."""
+def read_folders(text: str) -> RemoteFolders | None:
+    """Parse the output of `telling_text`; return None if some of it may be missing."""
     lines = text.split("\n")
     if _END not in lines[-2:]:
         return None
-    clocks = [told.time_ns for told in map(read_line, lines) if isinstance(told, FarClock)]
-    return FarFolders(list(_folders(lines)), clocks[0] if clocks else None)
+    clocks = [told.time_ns for told in map(read_line, lines) if isinstance(told, RemoteClock)]
+    return RemoteFolders(list(_folders(lines)), clocks[0] if clocks else None)
 
 
-def _folders(lines: list[str]) -> Iterator[FoundFolder]:
+def _folders(lines: list[str]) -> Iterator[RemoteFolder]:
     name, times, texts = "", dict[str, int | None](), dict[str, list[str]]()
     file = ""
     for it in [*lines, "folder "]:
@@ -135,14 +135,14 @@ def _folders(lines: list[str]) -> Iterator[FoundFolder]:
             texts[file].append(it[1:])
         elif word_ == "folder":
             if _is_folder(name):
-                yield FoundFolder(name, times, {key: "\n".join(value) for key, value in texts.items()})
+                yield RemoteFolder(name, times, {key: "\n".join(value) for key, value in texts.items()})
             name, times, texts, file = rest, {}, {}, ""
         elif word_ == "text" and _TEXT.fullmatch(rest):
             file = rest
             texts[file] = []
         else:
             told = read_line(it)
-            if isinstance(told, FarMarker):
+            if isinstance(told, RemoteMarker):
                 times[told.name] = told.time_ns
 
 
@@ -151,7 +151,10 @@ def _is_folder(name: str) -> bool:
 
 
 def keeping_text(root: str, files: Mapping[str, str]) -> str:
-    """Shell text that makes files of a line, by their names below the root, where their folders are there."""
+    """Return shell text that writes files of one line if their folders exist.
+
+    The files are given by their names relative to the root. A file that exists is not changed.
+    """
     return "\n".join(["{", f"cd {word(root)} || exit", "umask 077", *_kept(files), "}", ""])
 
 
@@ -162,14 +165,14 @@ def _kept(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def removing_text(root: str, folders: Collection[str]) -> str:
-    """Shell text that removes these folders."""
+    """Return shell text that removes these folders."""
     removing = line("rm", "-rf", *folders)
-    # what comes into a folder meanwhile, as a marker that is moved there, keeps it: it goes with the next
+    # rm(1) fails if a file, such as a marker, is moved into a folder meanwhile: the second rm(1) removes it
     return f"{{\ncd {word(root)} || exit\n{removing} 2>/dev/null || {removing}\n}}\n"
 
 
 def remaining_text(root: str, folders: Collection[str]) -> str:
-    """Shell text that names those of these folders that are there."""
+    """Return shell text that prints which of these folders still exist."""
     loop = f"""for _jpsi_folder in {line(*folders)}; do
     [ ! -e "$_jpsi_folder" ] || printf '%s\\n' "$_jpsi_folder"
 done"""
@@ -177,13 +180,13 @@ done"""
 
 
 def read_remaining(text: str) -> list[str] | None:
-    """The names of those; None if some may be missing."""
+    """Parse the output of `remaining_text`; return None if some names may be missing."""
     *names, last = text.splitlines() or [""]
     return None if last != _END else names
 
 
 def removing_done_text(root: str, names: Collection[str]) -> str:
-    """Shell text that removes the folders of these jobs and arrays, unless files of them wait to be got."""
+    """Return shell text that removes these jobs and arrays, unless staged files of them wait to be got."""
     loop = f"""for _jpsi_name in {line(*names)}; do
     [ -e "{STAGED}/$_jpsi_name" ] || rm -rf "jobs/$_jpsi_name" "arrays/$_jpsi_name"
 done"""

@@ -1,4 +1,4 @@
-"""Makes here, in the mirror, the markers that are told of where files are elsewhere; see `far_markers`."""
+"""Creates markers in the mirror on this machine for those on the remote host; see `markers`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Callable, Mapping
 
 from jpsi.plugin.kit import open_private
 from jpsi_engine.host import forget
-from jpsi_engine.remote.markers import ClockDifference, FarAll, FarClock, FarMarker, read_line
+from jpsi_engine.remote.markers import ClockDifference, RemoteClock, RemoteMarker, RemoteMarkers, read_line
 from jpsi_engine.verdict import Marker, parse
 
-#: How what is found over there is called in the root of the mirror until it is whole.
+#: The prefix of names in the root of the mirror for files and folders that are not complete yet.
 DRAFT = "draft."
 
-# A machine that has not taken the markers of its jobs for so long may not come back.
+# If a machine has not taken the markers of its jobs for this long, it may not come back.
 _ABANDONED_NS = 86_400_000_000_000
 
 
 class MarkerMirror:
-    """What one connection tells of markers, as files of this machine. One thread uses it.
+    """The markers that one connection reports, as files of this machine. One thread uses it.
 
-    A marker appears with its time, by the clock here, and once, even if it is told again, by this connection
-    or by one after it. Those that are told together appear in the order in which they were left, as it means
-    something whether a job had ended before it was told to.
+    A marker appears once, with its time by this machine's clock, even if this connection or a later one
+    reports it again. Markers that are reported together appear in the order in which they were left, since it
+    matters whether a job ended before the request to end it.
 
     Args:
         root: the root of the mirror.
-        is_ours: whether the mirror has a job; those of others are left to them.
-        now_ns: the time by the clock here.
-        before: called with a marker before it appears: whoever sees it may want to know more.
+        is_ours: returns True if the mirror has a job. Markers of other jobs are left to other machines.
+        now_ns: returns the time by this machine's clock.
+        before: called with a marker before it appears, to fetch what its readers need.
     """
 
     def __init__(
@@ -44,36 +44,36 @@ class MarkerMirror:
         self._now_ns = now_ns
         self._before = before
         self._clocks = ClockDifference()
-        self._told: list[FarMarker] = []
+        self._told: list[RemoteMarker] = []
         self._made: dict[str, list[str]] = {}
 
     def take(self, line: str) -> bool:
-        """Take a line that was told; returns whether a marker has appeared by it.
+        """Take a line of the connection; return True if a marker appeared.
 
         Raises:
-            OSError: the mirror cannot be written. The marker is told again.
+            OSError: the mirror cannot be written. The remote host reports the marker again.
         """
         told = read_line(line)
-        if isinstance(told, FarClock):
+        if isinstance(told, RemoteClock):
             self._clocks.heard(told.time_ns, self._now_ns())
-        elif isinstance(told, FarMarker):
+        elif isinstance(told, RemoteMarker):
             self._told.append(told)
-        elif isinstance(told, FarAll):
+        elif isinstance(told, RemoteMarkers):
             markers, self._told = sorted(self._told, key=order), []
             appeared = [marker for marker in markers if self._appears(marker)]
             return bool(appeared)
         return False
 
     def made(self) -> Mapping[str, list[str]]:
-        """The markers that have come since this was called last, by job; over there nobody needs them.
+        """Return, by job id, the markers taken since the last call, which the remote host need not keep.
 
-        Those of others are among them that nobody has taken for a day: in the folders of their jobs, whoever
-        follows these finds them.
+        They include markers of other machines' jobs that no machine has taken for a day. Those are to be
+        moved to their jobs' folders, where a client that follows these jobs finds them.
         """
         made, self._made = self._made, {}
         return made
 
-    def _appears(self, told: FarMarker) -> bool:
+    def _appears(self, told: RemoteMarker) -> bool:
         marker = parse(told.name, 0)
         if marker is None:
             return False
@@ -93,14 +93,14 @@ class MarkerMirror:
         return is_new
 
     def _take_away(self, marker: Marker) -> None:
-        """A marker is to go from where it is told again and again."""
+        """Note that a marker is to leave the remote directory, which is reported again and again."""
         names = self._made.setdefault(marker.job_id, [])
         if marker.name not in names:
             names.append(marker.name)
 
     def _make(self, path: str, time_ns: int) -> None:
-        """Have a marker appear; whoever sees it looks at its time at once."""
-        # others of this program may hear of it as well
+        """Create a marker with its time in one step, since a reader looks at the time at once."""
+        # other threads and processes may receive the same marker
         draft = f"{self._root}/{DRAFT}{os.getpid()}.{threading.get_ident()}"
         try:
             os.close(open_private(draft, os.O_WRONLY | os.O_CREAT))
@@ -111,7 +111,7 @@ class MarkerMirror:
             raise
 
 
-def order(marker: FarMarker) -> tuple[float, bool, str]:
-    """By what markers are sorted that one look has found: the end of a run is the last that it tells."""
+def order(marker: RemoteMarker) -> tuple[float, bool, str]:
+    """Return the sort key of markers of one listing: of equal times, the end of a run comes last."""
     time = float("inf") if marker.time_ns is None else marker.time_ns
     return time, ".exit." in marker.name, marker.name

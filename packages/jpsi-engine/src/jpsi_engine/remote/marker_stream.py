@@ -1,4 +1,7 @@
-"""Hears of markers where files are elsewhere, and has them appear here, on a thread of its own."""
+"""Receives the markers of a remote host on a thread of its own, and creates them in the mirror.
+
+It polls where the transport cannot keep a command open.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,31 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jpsi.plugin import Command, CommandResult, JpsiError, Lines, LineTransport, Transport, TransportError
-from jpsi_engine.monitor import HeardTime, Hearing
+from jpsi_engine.monitor import EventStream, Liveness
 from jpsi_engine.remote.marker_mirror import MarkerMirror
-from jpsi_engine.remote.markers import FarAll, looking_text, moving_text, read_line, watching_text
+from jpsi_engine.remote.markers import RemoteMarkers, looking_text, moving_text, read_line, watching_text
 from jpsi_engine.spool import Layout
 
 log = logging.getLogger(__name__)
 
 _SHELL = "/bin/sh"
-# How long to wait before listening again: from the first to the last of these.
+# The shortest and the longest wait before the event stream is opened again.
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
-# How often to look where nothing can be listened to, and how many times before that is tried again.
+# Seconds between two polls if there is no event stream, and the number of polls before opening one again.
 _LOOK_SECONDS = 2.0
 _LOOKS = 30
 
 
-class FarListening:
-    """Has the markers of the jobs in a mirror appear there; implements `sides.Listening`.
+class MarkerStream:
+    """The thread that creates the markers of a mirror's jobs in it; implements `submission.MarkerSource`.
 
     Args:
-        transport: leads to where they are.
-        layout: where the spool is over there.
-        mirror: makes what has markers appear, anew for each connection.
-        is_wanted: whether there are jobs to hear of.
-        run: has shell text carried out over there.
+        transport: runs commands on the remote host.
+        layout: returns the paths of the remote spool.
+        mirror: returns the object that creates markers, a new one for each connection.
+        is_wanted: returns True while there are jobs to follow.
+        run: runs shell text on the remote host.
     """
 
     def __init__(
@@ -43,9 +46,9 @@ class FarListening:
         is_wanted: Callable[[], bool],
         run: Callable[[str], CommandResult],
     ) -> None:
-        self._time = HeardTime()
+        self._time = Liveness()
         ears = _Ears(transport, layout, mirror, run, self._time)
-        self._hearing = Hearing(
+        self._hearing = EventStream(
             ears.listen,
             ears.take,
             is_wanted,
@@ -55,16 +58,16 @@ class FarListening:
         )
 
     def begin(self) -> None:
-        """See `sides.Listening`."""
+        """See `submission.MarkerSource`."""
         self._hearing.begin()
 
     def passed(self, since: float, now: float) -> float:
-        """See `sides.Listening`."""
+        """See `submission.MarkerSource`."""
         return self._time.passed(since, now)
 
 
 class _Ears:
-    """What is listened to, one after the other, and what is made of it."""
+    """The event streams of markers, one after the other, and the handling of their lines."""
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class _Ears:
         layout: Callable[[], Layout],
         mirror: Callable[[], MarkerMirror],
         run: Callable[[str], CommandResult],
-        heard: HeardTime,
+        heard: Liveness,
     ) -> None:
         self._transport = transport
         self._layout = layout
@@ -82,7 +85,7 @@ class _Ears:
         self._heard = heard
 
     def listen(self) -> Lines:
-        """Begin to listen, or to look every now and then."""
+        """Open an event stream of markers; if that is not possible, return polls that look like one."""
         self._heard.lost()
         self._mirror = self._new_mirror()
         events, run = self._layout().events, self._run
@@ -90,22 +93,22 @@ class _Ears:
             try:
                 return self._transport.open(Command([_SHELL], stdin=watching_text(events)))
             except TransportError as e:
-                # somebody else may listen, and others may not be let in
+                # the remote host may allow only one such command, and another process may have it
                 log.debug("markers in %s are looked for, not listened to: %s", events, e)
-        # whoever looks holds on to nothing meanwhile, so that it ends with the executor
+        # the polls hold no reference to this object, so that it ends with the executor
         return _Looks(lambda: run(looking_text(events)))
 
     def take(self, line: str) -> Collection[str]:
-        """Have what a line tells appear; returns it if it says that all is told."""
+        """Create the markers that a line completes; return the line if it ends a listing."""
         self._mirror.take(line)
-        if not isinstance(read_line(line), FarAll):
+        if not isinstance(read_line(line), RemoteMarkers):
             return ()
         self._heard.heard(time.monotonic())
         self._move(self._mirror.made())
         return (line,)
 
     def _move(self, names: Mapping[str, Collection[str]]) -> None:
-        """Have what is here go from where it is told again and again."""
+        """Move markers that the mirror has out of the remote directory, so that each is reported once."""
         if names:
             try:
                 self._run(moving_text(self._layout().root, names))
@@ -114,7 +117,7 @@ class _Ears:
 
 
 class _Looks:
-    """What is told by one look after the other, until one fails; implements `jpsi.plugin.Lines`."""
+    """The lines of one poll after the other, until one fails; implements `jpsi.plugin.Lines`."""
 
     def __init__(self, look: Callable[[], CommandResult]) -> None:
         self._look = look
@@ -134,5 +137,5 @@ class _Looks:
                 return
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._closed.set()

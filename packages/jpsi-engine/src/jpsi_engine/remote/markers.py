@@ -1,10 +1,10 @@
-"""Markers where files are elsewhere: shell text that tells of them as they appear, and what its lines say.
+"""Markers on a remote host: shell text that reports them as they appear, and the parser of its lines.
 
-    clock SECONDS        the time by the clock over there; also said where there is nothing else to say
-    marker SECONDS NAME  a marker is there, and when it was left by that clock; `-` if nothing tells that
-    all                  by now, all is told that there is; said each time that somebody has looked
+    clock SECONDS        the time by the remote clock; printed at intervals even if nothing happens
+    marker SECONDS NAME  a marker and its time by that clock; `-` if the time is unknown
+    all                  the end of one listing: all markers of it have been printed
 
-A marker is told again each time when another appears, until somebody has moved it.
+The shell text prints a marker again each time another one appears, until a client has moved it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from jpsi_engine.remote.ownership import UNSAFE, unsafe_function
 
 _NANOSECONDS = 1_000_000_000
 _SECONDS = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z")
-# What is told becomes the name of a file here: it leads to no other directory, whoever is over there.
+# A reported name becomes the name of a file on this machine. The pattern keeps it in its directory, even if
+# the remote host is hostile.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
-#: Shell text for a directory that is entered: makes of names, one a line, lines about markers.
-# stat(1) is in no standard: it is that of GNU, of Busybox, which tells whole seconds, or of BSD.
+#: Shell text for the current directory: turns names, one a line, into lines about markers.
+# stat(1) is in no standard: it may be that of GNU, of Busybox, which prints whole seconds, or of BSD.
 TIMES = r"""case $(stat -c %.9Y . 2>/dev/null) in
     [0-9]*.[0-9]*) _jpsi_times() { xargs stat -c 'marker %.9Y %n'; } ;;
     *) case $(stat -c %Y . 2>/dev/null) in
@@ -60,24 +61,24 @@ while :; do
 done
 }
 """
-# So many rounds pass between two words about the time.
+# The number of rounds from one clock line to the next.
 _ROUNDS = 15
-# How many of these words count.
+# The number of latest clock lines that count.
 _WORDS = 20
 
 
 def watching_text(events: str, pause: int = 1) -> str:
-    """Shell text that tells of the markers in a directory, looking each `pause` seconds, and has no end."""
+    """Return shell text that reports the markers in a directory every `pause` seconds, without end."""
     return _watching(events, line("sleep", str(pause)))
 
 
 def looking_text(events: str) -> str:
-    """Shell text that tells once of the markers in a directory."""
+    """Return shell text that reports the markers in a directory once."""
     return _watching(events, "exit 0")
 
 
 def _watching(events: str, pause: str) -> str:
-    # what others may have left there tells nothing
+    # if other users can write there, the markers prove nothing
     unsafe = f'{unsafe_function(events)}\n[ -z "$({UNSAFE})" ] || exit'
     values = {
         "@UNSAFE@": unsafe,
@@ -90,54 +91,54 @@ def _watching(events: str, pause: str) -> str:
 
 
 def moving_text(root: str, names: Mapping[str, Iterable[str]]) -> str:
-    """Shell text that puts markers into their jobs' folders, once somebody else has them; by job id.
+    """Return shell text that moves markers into their jobs' folders, once a client has them; by job id.
 
-    Those of a job that has no folder any more are removed.
+    The markers of a job without a folder are removed.
     """
     return "\n".join(["{", f"cd {word(root)}/events || exit", *_moves(names), "}", ""])
 
 
 def _moves(names: Mapping[str, Iterable[str]]) -> Iterator[str]:
     for job_id, markers in names.items():
-        # with a slash: where the folder is removed meanwhile, none of them takes its place
+        # with a slash, so that mv fails if the folder was removed meanwhile
         words, folder = line(*markers), word(f"../jobs/{job_id}/")
         yield f"mv -f {words} {folder} 2>/dev/null || [ -d {folder} ] || rm -f {words}"
 
 
 @attrs.frozen(slots=True)
-class FarMarker:
-    """A marker that is there."""
+class RemoteMarker:
+    """A marker on the remote host."""
 
     name: str
-    #: Nanoseconds since 1970 by the clock over there; None if nothing tells.
+    #: Nanoseconds since 1970 by the remote clock; None if unknown.
     time_ns: int | None
 
 
 @attrs.frozen(slots=True)
-class FarClock:
-    """The time by the clock over there."""
+class RemoteClock:
+    """The time by the remote clock."""
 
     time_ns: int
 
 
 @attrs.frozen(slots=True)
-class FarAll:
-    """By now, all is told that there is."""
+class RemoteMarkers:
+    """The end of one listing of markers."""
 
 
-def read_line(text: str) -> FarMarker | FarClock | FarAll | None:
-    """What a line says; None if it says nothing.
+def read_line(text: str) -> RemoteMarker | RemoteClock | RemoteMarkers | None:
+    """Parse a line; return None if it has no meaning.
 
     >>> read_line("marker 1.5 a1.1.active")
-    FarMarker(name='a1.1.active', time_ns=1500000000)
+    RemoteMarker(name='a1.1.active', time_ns=1500000000)
     """
     match text.split(" "):
         case ["marker", seconds, name] if _NAME.match(name):
-            return FarMarker(name, _nanoseconds(seconds))
+            return RemoteMarker(name, _nanoseconds(seconds))
         case ["clock", seconds] if (time_ns := _nanoseconds(seconds)) is not None:
-            return FarClock(time_ns)
+            return RemoteClock(time_ns)
         case ["all"]:
-            return FarAll()
+            return RemoteMarkers()
     return None
 
 
@@ -151,22 +152,23 @@ def _nanoseconds(text: str) -> int | None:
 
 @attrs.define(slots=True, eq=False)
 class ClockDifference:
-    """By how much the clock here is ahead of the one over there, as far as one connection tells.
+    """The difference between this machine's clock and the remote one, as measured on one connection.
 
-    What is told there is heard here later, by nobody knows how much: the least difference is the best guess,
-    of the last ones, as clocks drift apart and are set right. Whatever that does, the order of times is kept.
+    A line arrives some time after it was printed, and the delay is unknown. So the least difference of the
+    last clock lines is the best estimate; older ones are dropped, as clocks drift and are set. The order of
+    times is always kept.
     """
 
     _last: deque[int] = attrs.field(factory=lambda: deque(maxlen=_WORDS), init=False)
-    #: The latest time over there that was asked for, and what it was here.
+    #: The latest remote time that was converted, and its time by this machine's clock.
     _latest: tuple[int, int] | None = attrs.field(default=None, init=False)
 
     def heard(self, far_ns: int, here_ns: int) -> None:
-        """The clock over there was said to show this, and the clock here shows that."""
+        """Note the time that the remote clock showed, and the time by this machine's clock on arrival."""
         self._last.append(here_ns - far_ns)
 
     def here(self, far_ns: int | None, here_ns: int) -> int:
-        """What the clock here showed when the one over there showed this; at the latest it was just now."""
+        """Convert a remote time to this machine's clock; the result is never after `here_ns`, the present."""
         if far_ns is None or not self._last:
             return here_ns
         found = far_ns + min(self._last)

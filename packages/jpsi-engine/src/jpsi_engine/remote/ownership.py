@@ -1,15 +1,15 @@
-"""The rule of `jpsi.contract.ownership` on a remote host: shell text that tells which steps are not safe.
+"""The rule of `jpsi.contract.ownership` on a remote host: shell text that prints unsafe directories.
 
-It goes as far as POSIX commands can tell: the directories as they are named and as they are behind links, and
-those links that are named. Of access control lists only what shows in the mode counts, and a group counts as
-the user's private one if getent(1) says that nobody else is in it.
+It checks what POSIX commands show: the directories as they are named and as they are behind links, and the
+links in the given path. Of access control lists it sees only what shows in the mode. A group counts as the
+user's private one if getent(1) lists no other member.
 """
 
 from __future__ import annotations
 
 from jpsi.plugin import line
 
-#: The function that `unsafe_function` defines: it prints what ls(1) says of each step that is not safe.
+#: The shell function that `unsafe_function` defines: it prints a line of ls(1) for each unsafe directory.
 UNSAFE = "_jpsi_unsafe"
 
 _FUNCTION = r"""@UNSAFE@() (
@@ -32,19 +32,19 @@ _FUNCTION = r"""@UNSAFE@() (
         ! -type l ! -perm -1000 '(' -perm -002 -o -perm -020 ! $_jpsi_private ')' ')' \
         -exec ls -ldn '{}' ';' 2>/dev/null
 )"""
-# What stands before the name in a line of ls(1): mode, links, owner, group, size, month, day, time.
+# The number of fields before the name in a line of ls(1): mode, links, owner, group, size, month, day, time.
 _FIELDS = 8
 
 
 def unsafe_function(root: str) -> str:
-    """Return shell text that defines `UNSAFE` for what leads to a directory, and for that itself."""
+    """Return shell text that defines `UNSAFE` for a directory and all directories on the path to it."""
     parts = root.strip("/").split("/")
     down = ["/" + "/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return _FUNCTION.replace("@UNSAFE@", UNSAFE).replace("@DOWN@", line(*down, "/"))
 
 
 def read_unsafe(text: str) -> str | None:
-    """Return a sentence about the first step that is not safe; None if there is none.
+    """Return a sentence about the first directory that is not safe; None if all are safe.
 
     >>> read_unsafe("drwxrwxrwx 2 0 0 40 Nov 23 02:00 /data/all of us")
     '/data/all of us (owner 0, drwxrwxrwx) can be changed by others'

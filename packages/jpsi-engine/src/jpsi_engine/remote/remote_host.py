@@ -1,4 +1,7 @@
-"""The side with files of its own: what jobs need is sent there, and what they leave is brought here."""
+"""The run host whose files are remote: a spool on the remote host, and its mirror on this machine.
+
+Each operation is shell text that a transport runs on the remote host.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,21 @@ from jpsi.plugin import (
     Command,
     CommandResult,
     ExecutorConfig,
-    FarDirectories,
     FileTransport,
     JobSpec,
     JpsiError,
+    RemoteDirectories,
     SubmitException,
     TransportError,
     line,
 )
 from jpsi_engine.host import cause_of, is_transient
-from jpsi_engine.monitor import Tracking
-from jpsi_engine.remote.claims import FarClaim, claim_text, read_far_claim, revoke_text
+from jpsi_engine.monitor import JobMonitor
+from jpsi_engine.remote.claims import RemoteClaim, claim_text, read_far_claim, revoke_text
 from jpsi_engine.remote.folder_mirror import FolderMirror, keep
 from jpsi_engine.remote.folders import (
     STAGED,
-    FoundFolder,
+    RemoteFolder,
     keeping_text,
     listing_text,
     read_folders,
@@ -42,14 +45,14 @@ from jpsi_engine.remote.folders import (
     telling_text,
 )
 from jpsi_engine.remote.marker_mirror import MarkerMirror
-from jpsi_engine.remote.marker_stream import FarListening
+from jpsi_engine.remote.marker_stream import MarkerStream
 from jpsi_engine.remote.markers import ClockDifference
 from jpsi_engine.remote.ownership import read_unsafe
-from jpsi_engine.remote.staging import Carrying
+from jpsi_engine.remote.staging import StagingTransfer
 from jpsi_engine.remote.submission import (
-    FarFolder,
-    FarOutcome,
-    FarSubmission,
+    RemoteJobFolder,
+    RemoteOutcome,
+    RemoteSubmission,
     read_submission,
     submission_text,
 )
@@ -63,20 +66,21 @@ log = logging.getLogger(__name__)
 
 _SHELL = "/bin/sh"
 _NONCE_BYTES = 16
-# What the root over there is called besides the name of the one here, which keeps them apart where both are
-# in the same directory, as in a home that machines share. The name of no folder for a target ends like this.
+# The suffix of the remote spool's name. It keeps the remote spool and its mirror apart if both are in the
+# same directory, as in a home that machines share. No folder of a target has a name with this suffix.
 _SUFFIX = "@far"
 _ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
-# How many folders one question is about.
+# The most folders in one command.
 _AT_A_TIME = 200
-# Beyond `command_timeout`: whatever is younger may be on its way.
+# In addition to `command_timeout`: a younger attempt may be in submission.
 _SENDING_SECONDS = 60.0
 
 
-class MirroredSide:
-    """Jobs run where files are elsewhere; implements `sides.Side`.
+class RemoteHost:
+    """The run host of jobs whose files are on a remote host; implements `submission.RunHost`.
 
-    What is here mirrors what is there, and what decides is asked there; decision record 16 says why.
+    The spool on this machine mirrors the remote one. Decisions, such as claims, are made on the remote host;
+    decision record 16 says why.
     """
 
     def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
@@ -85,42 +89,42 @@ class MirroredSide:
         self._transport = transport
         self._configured = config.work_directory
         self._timeout = config.command_timeout if isinstance(config, BatchConfig) else None
-        self._directories: FarDirectories | None = None
-        #: Folders over there that came to nothing.
+        self._directories: RemoteDirectories | None = None
+        #: Remote folders of new jobs whose submission failed.
         self._left: set[str] = set()
         self._files = open_job_files(transport) if isinstance(transport, BytesTransport) else None
 
     @property
     def is_here(self) -> bool:
-        """Always false."""
+        """Always False."""
         return False
 
-    def _known(self) -> FarDirectories:
+    def _known(self) -> RemoteDirectories:
         if self._directories is None:
             self._directories = self._transport.directories()
         return self._directories
 
     def layout(self) -> Layout:
-        """See `Side`."""
+        """See `RunHost`."""
         known = self._known()
         work = known.work if self._configured is None else known.expanded(str(self._configured))
         return Layout(f"{work}/{_base(self.spool.root)}{_SUFFIX}")
 
     def directory(self) -> str:
-        """The home directory over there: the directory that this program is in means nothing there."""
+        """Return the remote home directory, as this program's directory means nothing there."""
         return self._known().home
 
     def said(self) -> Mapping[str, object]:
-        """See `Side`; by this the streams of a job are known."""
+        """Return the remote root and home, by which the paths of a job's streams are known; see `RunHost`."""
         return {"elsewhere": {"root": self.layout().root, "home": self._known().home}}
 
     @property
-    def carrying(self) -> Carrying | None:
-        """See `Side`."""
-        return None if self._files is None else Carrying(self._files, self._run, self.layout)
+    def carrying(self) -> StagingTransfer | None:
+        """See `RunHost`."""
+        return None if self._files is None else StagingTransfer(self._files, self._run, self.layout)
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """See `Side`; what files and directories there are tells the job itself, when it runs."""
+        """Return the reasons; see `RunHost`. The job itself checks files and directories when it runs."""
         if self._files is not None:
             return []
         asked = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
@@ -135,11 +139,11 @@ class MirroredSide:
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
-        """See `Side`: with one round trip all is written down over there and submitted."""
+        """Write the files on the remote host and submit, in one round trip; see `RunHost`."""
         layout, nonce = self.layout(), secrets.token_hex(_NONCE_BYTES)
         if ready is not None:
             ready()
-        submission = FarSubmission(
+        submission = RemoteSubmission(
             root=layout.root,
             rooms=[layout.jobs, layout.arrays, layout.events],
             folders=[self._folder(it, layout) for it in written],
@@ -157,21 +161,21 @@ class MirroredSide:
                 raise
             raise UnsentError(str(e), e, transient=e.transient) from e
         outcome, result = read_submission(answer, nonce)
-        if outcome is FarOutcome.ENDED:
+        if outcome is RemoteOutcome.ENDED:
             if result.returncode != 0:
                 self._left.update(it.folder for it in written if it.is_new)
             return result
-        if outcome is FarOutcome.UNKNOWN and result.timed_out:
+        if outcome is RemoteOutcome.UNKNOWN and result.timed_out:
             return result
         raise _unsent(outcome, command, layout, result)
 
-    def _folder(self, written: JobAttempt, layout: Layout) -> FarFolder:
+    def _folder(self, written: JobAttempt, layout: Layout) -> RemoteJobFolder:
         folder = f"{self.spool.root}/{written.folder}"
         files = {name: _read(f"{folder}/{name}") for name in written.files}
-        return FarFolder(path=layout.path(written.folder), is_new=written.is_new, files=files)
+        return RemoteJobFolder(path=layout.path(written.folder), is_new=written.is_new, files=files)
 
     def forget(self, written: Collection[JobAttempt]) -> None:
-        """See `Side`."""
+        """See `RunHost`."""
         folders = [it.folder for it in written if it.folder in self._left]
         self._left.difference_update(folders)
         try:
@@ -183,15 +187,15 @@ class MirroredSide:
     # ------------------------------------------------------------------------------------------ claims
 
     def claim(self, written: JobAttempt) -> Claim | None:
-        """See `Side`."""
+        """See `RunHost`."""
         found = self._asked(written, claim_text)
         return None if found.text is None else Claim(found.text, 0)
 
     def revoke(self, written: JobAttempt) -> bool:
-        """See `Side`."""
+        """See `RunHost`."""
         return self._asked(written, revoke_text).is_made
 
-    def _asked(self, written: JobAttempt, text: Callable[[str], str]) -> FarClaim:
+    def _asked(self, written: JobAttempt, text: Callable[[str], str]) -> RemoteClaim:
         result = self._run(text(self.layout().path(written.file("claim"))))
         found = read_far_claim(result)
         if found is None:
@@ -202,10 +206,10 @@ class MirroredSide:
             keep(f"{self.spool.root}/{written.file('claim')}", kept)
         return found
 
-    # --------------------------------------------------------------------------------------- what is there
+    # ---------------------------------------------------------------------------------------- remote files
 
     def refresh(self, folders: Collection[str]) -> bool:
-        """See `Side`."""
+        """See `RunHost`."""
         try:
             for found, _, clocks in self._told(folders, are_here=True):
                 self._folders.take(found, clocks)
@@ -215,7 +219,7 @@ class MirroredSide:
         return True
 
     def pass_on(self, names: Collection[str]) -> None:
-        """See `Side`; where that fails, what they are about does so, too, or is known here alone."""
+        """See `RunHost`. If it fails, the request itself fails as well, or only this machine knows of it."""
         try:
             files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
             if files:
@@ -224,10 +228,10 @@ class MirroredSide:
             log.info("other machines do not know of %s: %s", ", ".join(names), e)
 
     def find_others(self) -> None:
-        """See `Side`.
+        """See `RunHost`.
 
-        A submission that nobody has claimed yet is left to whoever may be sending it, and one that was
-        revoked to whoever was told that it failed.
+        A submission that no runner has claimed yet is left to the machine that may be submitting it. A
+        revoked one is left out, as the machine that submitted it has reported the failure.
         """
         self._folders.remove_drafts()
         named = read_listing(self._run(listing_text(self.layout().root)).stdout)
@@ -239,7 +243,7 @@ class MirroredSide:
         for found, age, clocks in self._told(new):
             claim = _last_claim(found)
             is_sent = claim or age is None or age > self._sending_seconds
-            # one without a word was made just now; taken as it is, it would never be looked at again
+            # A folder without texts was made just now. Adopted as it is, it would never be read again.
             if found.texts and is_sent and claim != REVOKED:
                 self._folders.adopt(found, clocks)
 
@@ -253,8 +257,8 @@ class MirroredSide:
 
     def _told(
         self, folders: Collection[str], *, are_here: bool = False
-    ) -> list[tuple[FoundFolder, float | None, ClockDifference]]:
-        """What is in folders over there, how old their attempts are in seconds, and by what clock."""
+    ) -> list[tuple[RemoteFolder, float | None, ClockDifference]]:
+        """Return the content of remote folders, the ages of their attempts in seconds, and their clock."""
         root, found = self.layout().root, []
         for part in _parts(sorted(folders)):
             result = self._run(telling_text(root, part, are_here=are_here))
@@ -269,7 +273,7 @@ class MirroredSide:
         return found
 
     def remove(self, names: Collection[str]) -> Collection[str]:
-        """See `Side`; what another machine has submitted stays until it has got the files of that."""
+        """See `RunHost`; a job that another machine has submitted stays until that machine has its files."""
         root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
         own = sorted(set(names).difference(found))
         staged = self.spool.not_needed()
@@ -291,7 +295,7 @@ class MirroredSide:
         return result
 
     def _remaining(self, folders: Collection[str]) -> Collection[str]:
-        """Those of these folders that could not be removed, as one that a file of somebody else is in."""
+        """Return the folders that could not be removed, such as one with a file of another user."""
         result = self._run(remaining_text(self.layout().root, folders))
         remaining = read_remaining(result.stdout)
         if remaining is None:
@@ -300,8 +304,8 @@ class MirroredSide:
             log.info("%s stay where they are", ", ".join(remaining))
         return remaining
 
-    def listening(self, tracking: Tracking) -> FarListening:
-        """See `Side`."""
+    def listening(self, tracking: JobMonitor) -> MarkerStream:
+        """See `RunHost`."""
         jobs = self.spool.jobs
 
         def is_ours(job_id: str) -> bool:
@@ -314,10 +318,10 @@ class MirroredSide:
         def mirror() -> MarkerMirror:
             return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.bring_words)
 
-        return FarListening(self._transport, self.layout, mirror, lambda: bool(tracking.all()), self._run)
+        return MarkerStream(self._transport, self.layout, mirror, lambda: bool(tracking.all()), self._run)
 
     def bring_words(self, marker: Marker) -> None:
-        """Have here what a launcher said that failed, by a marker that tells that; never raises."""
+        """Fetch the output of a launcher whose failure a marker reports; never raises."""
         if phase_of(marker.detail) != LAUNCH:
             return
         name = launcher_log(f"jobs/{marker.job_id}", marker.attempt)
@@ -332,22 +336,24 @@ class MirroredSide:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
 
 
-def _unsent(outcome: FarOutcome, command: Command, layout: Layout, result: CommandResult) -> SubmitException:
-    """Why the submit command did not run, or is not known to have ended."""
+def _unsent(
+    outcome: RemoteOutcome, command: Command, layout: Layout, result: CommandResult
+) -> SubmitException:
+    """Return the error for a submit command that did not run, or may not have ended."""
     match outcome:
-        case FarOutcome.NOT_PRIVATE:
+        case RemoteOutcome.NOT_PRIVATE:
             found = read_unsafe(result.stdout) or "it belongs to or can be written by others"
             return UnsentError(
                 f"the work directory {layout.root} over there is not safe to use: {found}; "
                 "change that there: chmod go-w; or choose another work_directory"
             )
-        case FarOutcome.TAKEN:
+        case RemoteOutcome.TAKEN:
             return TakenError("it was submitted by another machine in the meantime")
-        case FarOutcome.NOT_WRITTEN:
+        case RemoteOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
             cause = cause_of(result.stderr)
             return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
-        case FarOutcome.NOT_FOUND:
+        case RemoteOutcome.NOT_FOUND:
             return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")
     msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
     return TransportError(msg, transient=True, may_have_run=True)
@@ -357,15 +363,15 @@ def _parts(folders: Sequence[str]) -> Iterator[Sequence[str]]:
     return (folders[start : start + _AT_A_TIME] for start in range(0, len(folders), _AT_A_TIME))
 
 
-def _last_claim(found: FoundFolder) -> str:
-    """The claim of an array, or of the last attempt of a job by itself; empty if there is none."""
+def _last_claim(found: RemoteFolder) -> str:
+    """Return the claim of an array, or of the last attempt of a single job; empty if there is none."""
     attempts = [int(it[1]) for it in map(_ATTEMPT.match, found.times) if it is not None]
     name = f"claim.{max(attempts)}" if attempts else "claim"
     return found.texts.get(name, "").strip()
 
 
-def _age(found: FoundFolder, clock_ns: int | None) -> float | None:
-    """How many seconds ago the last attempt in a folder was written down; None if nothing tells."""
+def _age(found: RemoteFolder, clock_ns: int | None) -> float | None:
+    """Return the age of the last attempt in a folder, in seconds; None if it is unknown."""
     times = [it for name, it in found.times.items() if name.startswith("intent") and it is not None]
     return None if clock_ns is None or not times else (clock_ns - max(times)) / 1e9
 

@@ -1,4 +1,4 @@
-"""Gets what jobs have left elsewhere for this machine, before it is told that they have ended."""
+"""Stages out the files of remote jobs: gets them to this machine before the end of a job is published."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from jpsi import JobStatus, StagingProgress, TransferError
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import plain_values
 from jpsi_engine.host import NoAnswerError, exists, take_lock, write
-from jpsi_engine.monitor import Judging
+from jpsi_engine.monitor import Publisher
 from jpsi_engine.runner import SAID_BYTES, explained, staging
-from jpsi_engine.scheduler import Tracked
+from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
 from jpsi_engine.submission import RemoteStaging
-from jpsi_engine.transfer import Carriage, left, plan, record, recorded
+from jpsi_engine.transfer import RemoteTransfer, left, plan, record, recorded
 from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, what_failed, with_staging
 
 log = logging.getLogger(__name__)
 
-# Of how many jobs files are on their way at a time.
+# The number of jobs whose files are transferred at a time.
 _AT_A_TIME = 2
-# How long to wait for a line that was cut, or for whoever gets the same: from the first to the last.
+# The shortest and the longest wait after a lost connection, or while another process gets the same files.
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10.0
-# How often something is tried that may come right by itself, as where there is no room.
+# How often to try a transfer whose error may be temporary, such as a full disk.
 _TRIES = 3
-# How long it is asked for a file that does not answer while all else does. One that comes from a tape, or
-# from a file server that is started again, takes less.
+# How long to retry a file that does not answer while the remote host does. A file that comes from a tape, or
+# from a file server that restarts, takes less.
 _SILENT_SECONDS = 3600.0
 
 
 @attrs.define(slots=True)
 class _Course:
-    """How it has gone with the files of one job, since this process began to get them."""
+    """The progress of one job's transfers in this process."""
 
-    #: How often a file could not be got, by its number.
+    #: The number of failures of each transfer, by its number.
     failures: dict[int, int] = attrs.field(factory=dict)
-    #: How many bytes of a file are here, by its path.
+    #: The number of bytes of each file that are on this machine, by its path.
     reached: dict[str, int] = attrs.field(factory=dict)
-    #: Since when they do not get on, in seconds of the monotonic clock.
+    #: The start of the time without progress, in seconds of the monotonic clock; None if there is progress.
     silent_since: float | None = None
 
 
-class Bringing:
-    """Gets files on threads of its own, which end with whoever holds it. Any thread may call its methods.
+class StageOutLoop:
+    """Stage-out on threads of its own, which end with this object. Any thread may call its methods.
 
-    While there is the file `get.<n>` in the folder of a job, its files are not all here; whoever has the lock
-    on that gets them. A line that is cut is waited for as long as it takes, a file that does not answer for
-    an hour.
+    While the file `get.<n>` exists in the folder of a job, some of its files are still missing on this
+    machine. The process that holds the lock on `get.<n>` gets them. After a lost connection it retries
+    without limit; for a file that does not answer, it retries for an hour.
 
     Args:
         spool: the jobs.
-        carrying: gets files.
-        judging: knows the jobs, and tells of their ends.
-        staged: called with a job id and how far a file of the job is.
+        carrying: transfers files.
+        judging: knows the jobs, and publishes their ends.
+        staged: called with a job id and the progress of one of the job's files.
         wait: waits for so many seconds, or until the event is set.
     """
 
@@ -71,7 +71,7 @@ class Bringing:
         self,
         spool: Spool,
         carrying: RemoteStaging,
-        judging: Judging,
+        judging: Publisher,
         staged: Callable[[str, StagingProgress], None],
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
@@ -79,22 +79,22 @@ class Bringing:
         self._spool = spool
         self._carrying = carrying
         self._staged = staged
-        # it holds this one
+        # a weak reference, as `judging` holds this object
         self._judging = weakref.ref(judging)
         self._lock = threading.Lock()
-        # the jobs whose files are to be got
+        # the jobs with files to get
         self._courses: dict[str, _Course] = {}
-        self._waiting: deque[tuple[Tracked, JobStatus]] = deque()
+        self._waiting: deque[tuple[JobView, JobStatus]] = deque()
         self._threads = 0
         self._closed = threading.Event()
         weakref.finalize(self, self._closed.set)
 
-    def holds(self, job: Tracked, status: JobStatus) -> bool:
-        """Whether the end of a job cannot be told yet; it is told once its files are here.
+    def holds(self, job: JobView, status: JobStatus) -> bool:
+        """Return True if the end of a job must wait for its files; `judging` publishes it afterwards.
 
         Args:
-            job: what is known of it.
-            status: how it ended, but for what becomes of its files.
+            job: the job.
+            status: the end of the job, apart from the outcome of the stage-out.
         """
         if not job.has_runner or not exists(self._spool.awaited(job.spool_id, job.attempt)):
             return False
@@ -111,21 +111,21 @@ class Bringing:
         work = threading.Thread(
             target=_work, args=(weakref.ref(self), self._closed), name="jpsi-bring", daemon=True
         )
-        # without a thread, the next look at the job brings one
+        # if no thread can be started, the next call of `holds` for the job tries again
         with contextlib.suppress(RuntimeError):
             work.start()
             self._threads += 1
 
-    def next(self) -> tuple[Tracked, JobStatus] | None:
-        """The job whose files are to be got next; None if the thread that asks is not needed any more."""
+    def next(self) -> tuple[JobView, JobStatus] | None:
+        """Return the job whose files to get next; None if the calling thread is not needed any more."""
         with self._lock:
             if self._waiting:
                 return self._waiting.popleft()
             self._threads -= 1
             return None
 
-    def bring(self, job: Tracked, status: JobStatus) -> bool:
-        """Get the files of a job, and tell of its end; returns whether that is done, or nobody's to do."""
+    def bring(self, job: JobView, status: JobStatus) -> bool:
+        """Get the files of a job and publish its end; return False if the caller must try again later."""
         judging = self._judging()
         if judging is None:
             return True
@@ -140,7 +140,7 @@ class Bringing:
                 log.info("the files of job %s are waited for: %s", job.job_id, e)
                 self._spool.tell_awaited(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, NoAnswerError):
-                    # nobody answers where the line is cut
+                    # with the connection lost, no file can answer
                     self._courses[job.job_id].silent_since = None
                 return False
             judging.end(job, status)
@@ -149,8 +149,12 @@ class Bringing:
         return True
 
     @contextlib.contextmanager
-    def _locked(self, job: Tracked) -> Iterator[bool | None]:
-        """Keep others from getting the same; yields None if they have got it, False while they do."""
+    def _locked(self, job: JobView) -> Iterator[bool | None]:
+        """Hold the lock on the job's stage-out.
+
+        Yields True with the lock, None if another process has completed the stage-out, False if one works on
+        it.
+        """
         path = self._spool.awaited(job.spool_id, job.attempt)
         try:
             fd = os.open(path, os.O_RDWR)
@@ -165,8 +169,8 @@ class Bringing:
         finally:
             os.close(fd)
 
-    def _settled(self, job: Tracked, status: JobStatus) -> JobStatus:
-        """Get what is to be got, and write down what became of it; returns how the job has ended."""
+    def _settled(self, job: JobView, status: JobStatus) -> JobStatus:
+        """Get the missing files and record the outcome; return the status with which the job ends."""
         spool, job_id, attempt = self._spool, job.spool_id, job.attempt
         complaints = self._got(job)
         words = self._words(job, status)
@@ -176,7 +180,7 @@ class Bringing:
             write(staging.log_file(spool.folder(job_id), attempt), text.encode())
         if complaints:
             status = with_staging(status, f"{ALSO}{STAGE_OUT}")
-            # what could not be got may be there alone
+            # the staged files stay on the remote host, which may have the only copy
             spool.finish(
                 job_id, attempt, plain_values.encode_status(explained(spool, job_id, attempt, status))
             )
@@ -186,15 +190,18 @@ class Bringing:
         return status
 
     def _remove(self, job_id: str) -> None:
-        """Remove what was staged, here or, if that fails, with what is staged for another job."""
+        """Remove the staged files of a job and of those noted earlier.
+
+        If that fails, the job is noted, and its files are removed with those of a later job.
+        """
         job_ids = [*self._spool.not_needed(), job_id]
         if self._carrying.remove(job_ids):
             self._spool.has_removed(job_ids)
         else:
             self._spool.need_no_more(job_id)
 
-    def _got(self, job: Tracked) -> list[str]:
-        """Get what is not here; returns what is wrong with that which cannot be got."""
+    def _got(self, job: JobView) -> list[str]:
+        """Get the files that are missing on this machine; return the errors of those that cannot be got."""
         spool, job_id, attempt = self._spool, job.spool_id, job.attempt
         intent = spool.last_intent(job_id)
         if intent is None or intent.attempt != attempt:
@@ -218,7 +225,7 @@ class Bringing:
                 write(record(spool.folder(job_id), attempt, get.number), b"")
         return complaints
 
-    def _tell(self, job: Tracked, progress: StagingProgress) -> None:
+    def _tell(self, job: JobView, progress: StagingProgress) -> None:
         self._spool.tell_awaited(job.spool_id, job.attempt, str(progress))
         self._staged(job.job_id, progress)
         course = self._courses[job.job_id]
@@ -226,33 +233,36 @@ class Bringing:
             course.reached[progress.path] = progress.done
             course.silent_since = None
 
-    def _may_come_right(self, job: Tracked, get: Carriage) -> bool:
+    def _may_come_right(self, job: JobView, get: RemoteTransfer) -> bool:
         failures = self._courses[job.job_id].failures
         failures[get.number] = failures.get(get.number, 0) + 1
         return failures[get.number] < _TRIES
 
-    def _may_answer(self, job: Tracked, error: NoAnswerError) -> bool:
-        """Whether a file may answer yet. Something else was answered just now: the line is not cut."""
+    def _may_answer(self, job: JobView, error: NoAnswerError) -> bool:
+        """Return True if a file may still answer.
+
+        The remote host has just answered another request, so the connection is not lost.
+        """
         now, course = time.monotonic(), self._courses[job.job_id]
         if course.silent_since is None:
             course.silent_since = now
             log.warning("the files of job %s are waited for: %s", job.job_id, error)
         return now - course.silent_since < _SILENT_SECONDS
 
-    def _words(self, job: Tracked, status: JobStatus) -> bytes:
-        """What the commands said over there that staged files, if that tells why something failed."""
+    def _words(self, job: JobView, status: JobStatus) -> bytes:
+        """Return the output of the remote staging commands if that explains a failure."""
         if status.metadata.get("phase") != STAGE_IN and not what_failed(status):
             return b""
         name = staging.log_file("", job.attempt).removeprefix("/")
         return self._carrying.last_words(job.spool_id, name, SAID_BYTES)
 
 
-def _complaint(error: JpsiError, get: Carriage) -> str:
+def _complaint(error: JpsiError, get: RemoteTransfer) -> str:
     return f"{error}; it is still in {get.there}, where jobs run"
 
 
-def _work(reference: weakref.ref[Bringing], closed: threading.Event) -> None:
-    """Get the files of one job after the other, as long as there are such."""
+def _work(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:
+    """Get the files of one job after the other until there are none left."""
     while (bringing := reference()) is not None and (found := bringing.next()) is not None:
         job, status = found
         pause, wait = _FIRST_PAUSE_SECONDS, bringing.wait
@@ -263,12 +273,12 @@ def _work(reference: weakref.ref[Bringing], closed: threading.Event) -> None:
             bringing = reference()
 
 
-def _fenced(bringing: Bringing, job: Tracked, status: JobStatus) -> bool:
+def _fenced(bringing: StageOutLoop, job: JobView, status: JobStatus) -> bool:
     try:
         return bringing.bring(job, status)
     except OSError as e:
         log.warning("job %s: its files cannot be kept here: %s", job.job_id, e)
     except Exception:
-        # the fence of a round: the next one is tried, and the files of other jobs are got meanwhile
+        # the fence of a round: the job is retried, and meanwhile the files of other jobs are got
         log.exception("job %s: its files could not be got", job.job_id)
     return False

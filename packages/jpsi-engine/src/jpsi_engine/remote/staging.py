@@ -1,4 +1,4 @@
-"""Carries what is staged where files are elsewhere: there before a job, and from there after it."""
+"""Transfers staged files to a remote host before a job runs, and back to this machine after it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from jpsi import JobFiles
 from jpsi.plugin import CommandResult, JpsiError, TransportError, line, word
 from jpsi_engine.remote.folders import STAGED, removing_text
 from jpsi_engine.spool import Layout
-from jpsi_engine.transfer import Carriage, FarPlan, Plan, Telling, Told, far_plan, where
+from jpsi_engine.transfer import Plan, ProgressReport, RemotePlan, RemoteTransfer, Told, far_plan, where
 
 log = logging.getLogger(__name__)
 
 _DIRECTORY, _FILE, _END = "directory", "file", "end"
 
 
-class Carrying:
-    """The files of jobs, and the folders over there that they go by. Any thread may call its methods.
+class StagingTransfer:
+    """The transfer of staged files through a folder on the remote host. Any thread may call its methods.
 
-    Methods raise `TransportError` if the connection broke, and `TransferError` if a file is what is wrong.
+    Methods raise `TransportError` if the connection broke, and `TransferError` if there is a problem with a
+    file.
 
     Args:
-        files: the files over there.
-        run: has shell text carried out over there.
-        layout: where the spool is over there.
+        files: the files of the remote host.
+        run: runs shell text on the remote host.
+        layout: returns the paths of the remote spool.
     """
 
     def __init__(
@@ -34,31 +35,31 @@ class Carrying:
         self._run = run
         self._layout = layout
 
-    def planned(self, plan: Plan, job_id: str, attempt: int) -> FarPlan:
-        """What is to be done for an attempt."""
+    def planned(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
+        """Return the transfers of an attempt."""
         return far_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
 
-    def put(self, job_id: str, puts: Collection[Carriage], told: Told) -> None:
-        """Put there what a job needs; one that fails leaves the others where they are.
+    def put(self, job_id: str, puts: Collection[RemoteTransfer], told: Told) -> None:
+        """Copy a job's input files to the remote host; if one fails, the files copied before stay there.
 
         Args:
             job_id: the job.
-            puts: what it needs.
-            told: told how far it is.
+            puts: its input files.
+            told: called with the progress.
         """
         if not puts:
             return
         folder = self._layout().path(f"{STAGED}/{job_id}")
-        # files themselves are put into directories that are anybody's to read
+        # make a private directory first, as the transfer makes missing directories with the user's umask
         result = self._run(f"umask 077\n{line('mkdir', '-p', folder)}\n")
         if result.timed_out or result.returncode != 0:
             msg = f"{folder} could not be made: {result.complaint}"
             raise TransportError(msg, transient=True)
         for put in puts:
-            self._files.put(put.here, put.there, Telling(told, put.here, is_in=True))
+            self._files.put(put.here, put.there, ProgressReport(told, put.here, is_in=True))
 
-    def found(self, gets: Collection[Carriage]) -> Mapping[int, bool]:
-        """The numbers of those of which there is something, each with whether that is a directory."""
+    def found(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
+        """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
         if not gets:
             return {}
         *lines, last = self._run(finding_text(gets)).stdout.splitlines() or [""]
@@ -68,26 +69,26 @@ class Carrying:
         words = (it.split() for it in lines)
         return {int(number): kind == _DIRECTORY for kind, number in words}
 
-    def get(self, get: Carriage, told: Told, *, is_directory: bool) -> None:
-        """Get what a job has left; it goes on where an earlier one was cut short.
+    def get(self, get: RemoteTransfer, told: Told, *, is_directory: bool) -> None:
+        """Copy one output of a job to this machine; resume an earlier transfer that was cut short.
 
         Args:
-            get: what it is.
-            told: told how far it is.
-            is_directory: whether it is one over there.
+            get: the transfer.
+            told: called with the progress.
+            is_directory: True if the remote source is a directory.
         """
         target = where(get, is_directory=is_directory)
-        self._files.get(get.there, target, Telling(told, target, is_in=False))
+        self._files.get(get.there, target, ProgressReport(told, target, is_in=False))
 
     def last_words(self, job_id: str, name: str, most: int) -> bytes:
-        """The end of a file in the folder of a job; nothing if there is none."""
+        """Return the end of a file in the folder of a job; nothing if there is no such file."""
         found = self._files.read(self._layout().path(f"jobs/{job_id}/{name}"), -most, most)
         return b"" if found is None else found.data
 
     def remove(self, job_ids: Collection[str]) -> bool:
-        """Nothing of what was carried for these jobs is needed over there any more; never raises.
+        """Remove the staged files of these jobs from the remote host; never raises.
 
-        Returns whether it is gone.
+        Returns True if they are gone.
         """
         try:
             result = self._run(removing_text(self._layout().root, [f"{STAGED}/{it}" for it in job_ids]))
@@ -97,8 +98,8 @@ class Carrying:
         return not result.timed_out and result.returncode == 0
 
 
-def finding_text(gets: Collection[Carriage]) -> str:
-    """Shell text that tells of which of these there is something, and what."""
+def finding_text(gets: Collection[RemoteTransfer]) -> str:
+    """Return shell text that prints which of these sources exist, and which are directories."""
     lines = []
     for get in gets:
         there, number = word(get.there), get.number

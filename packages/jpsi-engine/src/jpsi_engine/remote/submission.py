@@ -1,6 +1,6 @@
-"""A submission where files are elsewhere: shell text that writes down and submits, and what it answers.
+"""A submission on a remote host: shell text that writes the files and submits, and the parser of its output.
 
-The text is one compound command, so that no part of it is carried out before all of it is there.
+The text is one compound command, so that the shell executes nothing of it before all of it has arrived.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jpsi.plugin.kit import command_lines
 from jpsi_engine.remote.ownership import UNSAFE, unsafe_function
 from jpsi_engine.verdict import SIGNAL_BASE
 
-# What the last line says, after the nonce, where it is not the exit code of the submit command.
+# The words of the last line, after the nonce, if it is not the exit code of the submit command.
 _TAKEN = "taken"
 _NOT_PRIVATE = "not-private"
 _NOT_WRITTEN = "not-written"
@@ -24,55 +24,56 @@ _NOT_FOUND = "not-found"
 _LAST = r"\n%s %s\n"
 
 
-class FarOutcome(Enum):
-    """How far a submission came."""
+class RemoteOutcome(Enum):
+    """The step that a submission reached."""
 
     #: The submit command has ended.
     ENDED = auto()
-    #: Somebody else made this attempt; nothing was submitted.
+    #: Another process made this attempt; nothing was submitted.
     TAKEN = auto()
-    #: Others could change what is written down; nothing was submitted.
+    #: Other users could change the files; nothing was submitted.
     NOT_PRIVATE = auto()
-    #: It could not be written down; nothing was submitted.
+    #: The files could not be written; nothing was submitted.
     NOT_WRITTEN = auto()
-    #: There is no such submit command; nothing was submitted.
+    #: The submit command does not exist; nothing was submitted.
     NOT_FOUND = auto()
-    #: Nobody can tell: what should have said it was cut short.
+    #: The output was cut short, so it is not known whether the submit command ran.
     UNKNOWN = auto()
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class FarFolder:
-    """What is written down over there of one job or array."""
+class RemoteJobFolder:
+    """The remote files of one job or array."""
 
     path: str
-    #: Whether nobody may have made the folder before; otherwise whoever makes the first file has the attempt.
+    #: True if the folder must not exist yet. Otherwise the process that creates the first file has the
+    #: attempt.
     is_new: bool
-    #: What is written, by the name in the folder. The first one is made by nobody else.
+    #: The content of the files, by their names in the folder. No other process may have created the first.
     files: Mapping[str, str]
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class FarSubmission:
-    """What is written down over there, and submitted with one command."""
+class RemoteSubmission:
+    """The files to write on the remote host, and the one command that submits them."""
 
-    #: The root of the spool over there, and the directories in it that there must be.
+    #: The root of the remote spool, and the directories that must exist in it.
     root: str
     rooms: Sequence[str]
-    folders: Sequence[FarFolder]
-    #: The submit command; what it reads is written down, too.
+    folders: Sequence[RemoteJobFolder]
+    #: The submit command; its standard input is written to a file as well.
     command: Command
-    #: The name in the first folder of what the submit command reads, and of what it prints.
+    #: The names, in the first folder, of the files for the submit command's input and for its output.
     script: str
     answer: str
 
 
-def submission_text(submission: FarSubmission, nonce: str) -> str:
-    """Shell text that writes down a submission and carries it out; `nonce` stands in no file of it."""
+def submission_text(submission: RemoteSubmission, nonce: str) -> str:
+    """Return shell text that writes the files and submits; `nonce` must not occur in any of the files."""
     return "\n".join(["{", *_lines(submission, nonce), "}", ""])
 
 
-def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
+def _lines(submission: RemoteSubmission, nonce: str) -> Iterator[str]:
     yield "_jpsi_umask=$(umask)"
     yield "umask 077"
     yield f'_jpsi_end() {{ {line("printf", _LAST, nonce)} "$1"; exit; }}'
@@ -88,14 +89,14 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield f"    _jpsi_found=$({UNSAFE})"
     yield f"""    [ -z "$_jpsi_found" ] || {{ printf '%s\\n' "$_jpsi_found"; _jpsi_end {_NOT_PRIVATE}; }}"""
     yield "}"
-    # before anything is made, as what is made there would be others' to move
+    # before any file is made, as other users could move files in an unsafe directory
     yield "_jpsi_check"
     rooms = line("mkdir", "-p", submission.root, *submission.rooms)
-    # where a directory has an access control list, the mask means nothing
+    # the umask has no effect in a directory with a default access control list
     making = f"{{ {rooms} && {line('chmod', '700', submission.root)}; }}"
     are_there = " && ".join(line("test", "-d", room) for room in submission.rooms)
     yield f"{{ {are_there}; }} || {{ {making} && _jpsi_check; }} || _jpsi_end {_NOT_WRITTEN}"
-    # a script that others can change is not run
+    # do not run a script that other users can change
     yield f"{_is_private(submission.root)} || _jpsi_end {_NOT_PRIVATE}"
     for number, folder in enumerate(submission.folders, 1):
         yield from _made(folder, number)
@@ -112,7 +113,8 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
     yield ")"
     yield "_jpsi_code=$?"
     yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_undo {_NOT_FOUND}'
-    # It counts, whether there is room for it or not; where nobody listens any more, all ends with telling it.
+    # Write the answer to a file before printing it: if the connection is lost, the shell ends at the print.
+    # The submission counts even if the file cannot be written.
     answer = word(f"{first}/{submission.answer}")
     yield f'printf "%s\\n" "$_jpsi_code" "$_jpsi_said" 2>/dev/null >{answer}'
     yield 'printf "%s\\n" "$_jpsi_said"'
@@ -120,13 +122,13 @@ def _lines(submission: FarSubmission, nonce: str) -> Iterator[str]:
 
 
 def _is_private(path: str) -> str:
-    """A condition: the directory is the user's, and nobody else can write to it."""
+    """Return a condition: the user owns the directory, and no other user can write to it."""
     writable = line("find", "-H", path, "-prune", "(", "-perm", "-020", "-o", "-perm", "-002", ")")
     return f'[ -O {word(path)} ] && [ -z "$({writable})" ]'
 
 
-def _made(folder: FarFolder, number: int) -> Iterator[str]:
-    """Lines that make a folder, or the first file in it, unless somebody else has."""
+def _made(folder: RemoteJobFolder, number: int) -> Iterator[str]:
+    """Yield lines that make a folder, or its first file, unless another process has made it."""
     path = word(folder.path)
     if folder.is_new:
         yield f"mkdir {path} || {{ [ -d {path} ] && _jpsi_undo {_TAKEN}; _jpsi_undo {_NOT_WRITTEN}; }}"
@@ -134,14 +136,14 @@ def _made(folder: FarFolder, number: int) -> Iterator[str]:
         return
     first = word(f"{folder.path}/{next(iter(folder.files))}")
     yield f"mkdir -p {path} || _jpsi_undo {_NOT_WRITTEN}"
-    # the shell itself would end with what it cannot make
+    # in a subshell, as some shells exit if a redirection fails
     yield f"( set -C; true >{first} ) || {{ [ -e {first} ] && _jpsi_undo {_TAKEN}"
     yield f"_jpsi_undo {_NOT_WRITTEN}; }}"
     yield f"_jpsi_made={number}"
 
 
 def _written(path: str, content: str, nonce: str) -> Iterator[str]:
-    """Lines that make a file of this content, which ends with a newline."""
+    """Yield lines that write a file with this content, which ends with a newline."""
     yield f"cat >{word(path)} <<'{nonce}' || _jpsi_undo {_NOT_WRITTEN}"
     yield content.removesuffix("\n")
     yield nonce
@@ -151,29 +153,32 @@ def _missing(nonce: str) -> str:
     return f"{nonce} {_NOT_FOUND}"
 
 
-def read_submission(result: CommandResult, nonce: str) -> tuple[FarOutcome, CommandResult]:
-    """How far the submission came, and how the submit command ended, as far as it is known."""
+def read_submission(result: CommandResult, nonce: str) -> tuple[RemoteOutcome, CommandResult]:
+    """Return the step that the submission reached, and the result of the submit command.
+
+    The result is that of the whole shell text if the submit command's own exit code is not known.
+    """
     printed, mark, said = result.stdout.rpartition(f"\n{nonce} ")
     verdict = said.strip()
     if not mark or not said.endswith("\n"):
-        return FarOutcome.UNKNOWN, result
+        return RemoteOutcome.UNKNOWN, result
     if verdict in _OUTCOMES:
         return _OUTCOMES[verdict], attrs.evolve(result, stdout=printed)
-    return FarOutcome.ENDED, attrs.evolve(
+    return RemoteOutcome.ENDED, attrs.evolve(
         result, stdout=printed, returncode=_returncode(int(verdict)), timed_out=False
     )
 
 
 def _returncode(code: int) -> int:
-    """The code as `CommandResult` has it; what may have been a signal counts as one."""
+    """Convert an exit code of the shell to that of `CommandResult`; 128 + n counts as signal n."""
     number = code - SIGNAL_BASE
     return -number if number in _SIGNALS else code
 
 
 _SIGNALS = frozenset(map(int, signal.valid_signals()))
 _OUTCOMES = {
-    _TAKEN: FarOutcome.TAKEN,
-    _NOT_PRIVATE: FarOutcome.NOT_PRIVATE,
-    _NOT_WRITTEN: FarOutcome.NOT_WRITTEN,
-    _NOT_FOUND: FarOutcome.NOT_FOUND,
+    _TAKEN: RemoteOutcome.TAKEN,
+    _NOT_PRIVATE: RemoteOutcome.NOT_PRIVATE,
+    _NOT_WRITTEN: RemoteOutcome.NOT_WRITTEN,
+    _NOT_FOUND: RemoteOutcome.NOT_FOUND,
 }

@@ -1,8 +1,8 @@
-"""The runner of the elements of an array: what is common in one script, what is an element's own in blocks.
+"""Renders the runner of an array: a script that all elements share, and blocks with each element's lines.
 
-An element learns by the index variable which one it is, and reads its lines from the block that holds them.
-They are those of a job by itself, but for the claim, which is the array's: whichever element comes first
-makes it, whole, so that those beside it never read half of it.
+An element reads its index from the index variable, and its lines from the block that holds them. The lines
+are those of a single job, except for the claim, which belongs to the array: the first element to run makes it
+in one step, so that no other element reads half of it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from jpsi_engine.spool import BLOCK
 from jpsi_engine.verdict import SETUP_CODE
 
 _FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
-# The option by which the file is told which element to be, where it starts one process of it.
+# The option with which the script is started for one process of an element; its value is the element's index.
 _ELEMENT_OPTION = "--element="
 
 
 @attrs.frozen(slots=True)
 class ElementFrame(BatchFrame):
-    """For an element of an array; the common part has what it needs."""
+    """The frame of an array element; the shared script holds most of it."""
 
-    #: The file with the common part, and the element's index.
+    #: The shared script, and the element's index.
     common: str = attrs.field(kw_only=True)
     index: int = attrs.field(kw_only=True)
 
@@ -73,7 +73,7 @@ _jpsi_begin() {{
   [ -e "$_jpsi_folder/array.$2" ] || echo {array} "$_jpsi_index" >"$_jpsi_folder/array.$2" || :"""
 
 
-def render_array_runner(  # noqa: PLR0913, PLR0917  what it depends on, each by name
+def render_array_runner(  # noqa: PLR0913, PLR0917  the inputs of the script, each by name
     array: str,
     folder: str,
     jobs: str,
@@ -82,16 +82,16 @@ def render_array_runner(  # noqa: PLR0913, PLR0917  what it depends on, each by 
     functions: Sequence[str] = (),
     requeue: RequeueRules | None = None,
 ) -> str:
-    """The script that every element runs.
+    """Return the script that every element of an array runs.
 
     Args:
         array: jpsi's id of the array.
-        folder: its folder.
-        jobs: where the folders of jobs are.
-        events: where markers go.
-        arrays: by which variables an element knows where it is.
-        functions: the lines of those that elements define, which are here once.
-        requeue: when an element is carried out that the batch system runs again.
+        folder: the array's folder.
+        jobs: the directory with the folders of jobs.
+        events: the directory of markers.
+        arrays: the variables from which an element learns its index and its native id.
+        functions: the lines of the functions that elements use; the shared script defines them once.
+        requeue: the rules for an element that the batch system runs again.
     """
     rules = RequeueRules() if requeue is None else requeue
     return "\n".join(_common(array, folder, jobs, events, arrays, functions, rules)) + "\n"
@@ -137,7 +137,7 @@ def _common(  # noqa: PLR0913, PLR0917  as above
 
 
 def _in_common(brackets: str) -> str:
-    """The line that takes what stands between two characters out of an id."""
+    """Return the line that removes the text between two characters from an id; empty if there are none."""
     if not brackets:
         return ""
     first, last = map(word, brackets)
@@ -146,7 +146,7 @@ def _in_common(brackets: str) -> str:
 
 
 def element_blocks(runs: Sequence[Run]) -> Iterator[str]:
-    """The lines that are each element's own, by the file that they belong into, one after the other.
+    """Yield the text of each block file in order: the lines of up to `BLOCK` elements.
 
     Args:
         runs: the elements in their order, each with its `ElementFrame`.

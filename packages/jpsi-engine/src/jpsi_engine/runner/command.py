@@ -1,4 +1,4 @@
-"""What the runner's script says about the job's own command line and environment."""
+"""Renders the lines of the runner's script that set the job's environment and its command line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jpsi.plugin import JobSpec, word
 from jpsi.plugin.engine import Reference, expand, expanding, has_reference, pieces
 from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_FOUND_CODE
 
-#: The variables by which the runner tells a job its id and the nodes of its processes.
+#: The variables from which a job reads its id and the file with the nodes of its processes.
 JOB_ID = "JPSI_JOB_ID"
 NODEFILES = ("JPSI_NODEFILE", "PSIJ_NODEFILE")
 OURS = frozenset({JOB_ID, *NODEFILES})
 
-# Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): they reach the
-# job through env(1) and are never taken from the shell.
+# Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): the script passes
+# their values to the job through env(1) and never reads them from the shell.
 _SHELL_OWNED = frozenset(
     {
         "_",
@@ -45,30 +45,30 @@ _SHELL_OWNED = frozenset(
     }
     | {"PS2", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID"}
 )
-# Of these, what a shell passes on as any other variable.
+# The variables among these that a shell passes on like any other.
 _PASSED_ON = frozenset({"PWD", "OLDPWD"})
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Through:
-    """A program by which a launcher has each process of a job that inherits nothing started."""
+class ProcessLauncher:
+    """The program through which a launcher starts each process of a job that inherits no environment."""
 
-    #: The words of its command line that go before the job's.
+    #: The words of its command line before the job's own.
     words: Sequence[str]
-    #: Whether what scripts export reaches the processes: it is in `_jpsi_new_NAME` then.
+    #: True if variables that scripts export reach the processes; their values are in `_jpsi_new_NAME` then.
     has_scripts: bool
 
 
 class CommandLines:
     """The lines that make the job's environment and put its command line into "$@"."""
 
-    def __init__(self, spec: JobSpec, own: Mapping[str, str], through: Through | None = None) -> None:
-        """What is needed for a spec.
+    def __init__(self, spec: JobSpec, own: Mapping[str, str], through: ProcessLauncher | None = None) -> None:
+        """Render the lines for a spec.
 
         Args:
-            spec: what the user asked for.
+            spec: the user's spec.
             own: the variables that the runner has exported, which the spec cannot change.
-            through: what starts the processes of a job that inherits nothing; None is env(1).
+            through: the program that starts the processes of a job that inherits nothing; None means env(1).
         """
         self._executable = spec.executable or ""
         self._arguments = spec.arguments or []
@@ -76,9 +76,9 @@ class CommandLines:
         self.environment: list[str] = []
         #: Lines that set the environment, before pre_launch.
         self.setup: list[str] = []
-        #: Lines that end the job if there is plainly no such executable.
+        #: Lines that end the job if the executable plainly does not exist.
         self.before: list[str] = []
-        #: Lines that see, by its exit code, whether the job failed for want of its executable all the same.
+        #: Lines that find out from the exit code whether the job failed because it has no executable.
         self.after: list[str] = []
         #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
         self.arguments = ""
@@ -108,7 +108,7 @@ class CommandLines:
         self._finish(["/usr/bin/env", *prefix] if prefix else [], arguments, '"$PATH"')
 
     def _exactly(self, environment: Mapping[str, str | None]) -> None:
-        # Nothing of the place where the job runs can show, so all is known now.
+        # The job sees nothing of the node's environment, so all values are known now.
         known = self._know(environment)
         arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
         self._finish(self.environment, arguments, word(known.get("PATH", _DEFAULT_PATH)))
@@ -116,7 +116,7 @@ class CommandLines:
     def _know(
         self, environment: Mapping[str, str | None], own: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
-        """The variables of a job that inherits nothing."""
+        """Return the variables of a job that inherits nothing; set `environment` to the env(1) words."""
         known: dict[str, str] = {**own}
         for name, value in environment.items():
             if value is None:
@@ -127,7 +127,7 @@ class CommandLines:
         return known
 
     def _through(
-        self, through: Through, own: Mapping[str, str], environment: Mapping[str, str | None]
+        self, through: ProcessLauncher, own: Mapping[str, str], environment: Mapping[str, str | None]
     ) -> None:
         known = self._know(environment, own)
         path = known.get("PATH", _DEFAULT_PATH)
@@ -135,7 +135,7 @@ class CommandLines:
             arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
             self._finish(through.words, arguments, word(path))
             return
-        # What a reference means is not known before the scripts ran.
+        # The value of a reference is known only after the scripts ran.
         referred = {
             piece.name
             for text in self._arguments
@@ -150,10 +150,10 @@ class CommandLines:
         self._finish(through.words, arguments, '"$_jpsi_new_PATH"')
 
     def _finish(self, prefix: Sequence[str], arguments: Sequence[str], path: str) -> None:
-        """Set what depends on the executable, which is looked for on `path`, a word of shell."""
+        """Set the lines that depend on the executable; `path` is the search path as a word of shell."""
         executable = self._executable
         if "=" in executable or executable.startswith("-"):
-            # env(1) would take it for an assignment or option; nice(1) changes nothing but that.
+            # env(1) would take the executable for an assignment or option; nice(1) changes nothing but that.
             prefix = [*prefix, "/usr/bin/nice", "-n", "0", "--"]
         self.arguments = " ".join(["set --", *prefix, word(executable), *arguments])
         self.after = [*_TOO_LARGE]
@@ -173,7 +173,7 @@ class CommandLines:
     def _look_for(self, name: str, path: str) -> None:
         if not self.environment:
             self.before = [f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"]
-        # That was content with a builtin, and env(1), where there is one, looked for itself.
+        # `command -v` accepts a builtin as well, and env(1), where it is used, searched the path itself.
         looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
         self.after += [
             "_jpsi_search() {",
@@ -184,19 +184,19 @@ class CommandLines:
 
 
 def _without_ours(environment: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The variables of a spec but for the runner's, which it may have copied from a surrounding job."""
+    """Return a spec's variables without the runner's own, which may come from a surrounding job."""
     return {name: value for name, value in environment.items() if name not in OURS}
 
 
 _BLAME = f"_jpsi_end {EXECUTABLE}"
-# A shell reports E2BIG by a code that the program may have returned: but then no other program can be started
-# with these arguments and this environment either.
+# A shell reports E2BIG by an exit code that the program may have returned. If it is E2BIG, no other program
+# can be started with these arguments and this environment either.
 _OTHER = '/bin/sh -c : "$@" 2>/dev/null'
 _TOO_LARGE = [
     f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {_OTHER} || [ $? -ne {NOT_EXECUTABLE_CODE} ] ||",
     f"  _jpsi_end {ARGUMENTS} {NOT_EXECUTABLE_CODE}",
 ]
-# Where execvp(3) looks if there is no PATH.
+# The path that execvp(3) searches if PATH is not set.
 _DEFAULT_PATH = "/bin:/usr/bin"
 
 

@@ -1,8 +1,9 @@
-"""What gives each process of a job that inherits nothing its environment, when a launcher starts it.
+"""Renders the lines that give the processes of a job that inherits nothing their environment.
 
-Which variables a launcher gives a process is only known where the process starts, and what pre_launch
-exported only where it ran. So the launcher starts each process through the runner's own file, which is told
-the names of the latter, and keeps what is to be kept.
+They are for a launcher that starts the processes. The variables that it sets for a process are known only
+where the process starts, and those that pre_launch exported only where pre_launch ran. So the launcher starts
+each process through the runner's own file, with the names of the latter as an option, and that file keeps the
+variables to keep.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jpsi_engine.verdict import ENVIRONMENT, SETUP_CODE
 
-# The option by which a launcher has the runner's file start one process; names follow, each between commas.
-# It is never an empty word, as not every launcher passes those on.
+# The option with which a launcher has the runner's file start one process; its value is the exported names,
+# each between commas. The option is never an empty word, as some launchers drop those.
 _PROCESS_OPTION = "--process="
 
-# Lines of env(1) do not tell where a value ends that has several lines; awk(1) has a name for a name.
+# The output of env(1) does not show where a value of several lines ends; awk(1) lists the names alone.
 _NAMES = """\
 # The names of all variables of the environment, whatever stands in their values.
 _jpsi_names() {
@@ -52,8 +53,8 @@ for _jpsi_name in $_jpsi_found; do
   eval "_jpsi_was_$_jpsi_name=\\${{$_jpsi_name+x\\$$_jpsi_name}}"
 done"""
 
-# mawk(1) fails where standard error is closed, as pre_launch may have left it; what keeps awk(1) from running
-# was said before.
+# mawk(1) fails if standard error is closed, as pre_launch may have left it; the run of awk(1) before the
+# scripts has reported any other reason to fail.
 _AFTER = """\
 _jpsi_found=$(_jpsi_names 2>/dev/null) || _jpsi_end {phase} {code}
 for _jpsi_name in $_jpsi_found; do
@@ -68,18 +69,18 @@ done"""
 def starting(
     environment: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
 ) -> Iterator[str]:
-    """The lines at the beginning of the runner's file by which it starts a process.
+    """Yield the lines at the beginning of the runner's file that start a single process.
 
     Args:
         environment: the words that run env(1) with the variables that each process gets.
-        rank_variables: patterns of the names of those that the launcher gives.
-        lines: what is still done to the command of the process, in "$@".
+        rank_variables: patterns of the names of the variables that the launcher sets.
+        lines: further changes to the command of the process, in "$@".
     """
     yield _NAMES
     yield _PROCESS.format(
         option=_PROCESS_OPTION,
         code=SETUP_CODE,
-        # of no name, where there is no pattern
+        # the empty name, which no variable has, if there is no pattern
         patterns=" | ".join(rank_variables) or "''",
         lines="".join(f"  {it}\n" for it in lines),
         environment=" ".join(environment),
@@ -87,21 +88,22 @@ def starting(
 
 
 def through(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
-    """The words before the command of a process that start it so.
+    """Return the words that go before the command of a process, so that it starts through the runner's file.
 
     Args:
-        runner: what runs the runner's file once more, as words of shell.
-        has_scripts: whether scripts may have exported something, which the other functions here find out.
+        runner: the words of shell that run the runner's file once more.
+        has_scripts: True if scripts may have exported variables; the other functions of this module find
+            them.
     """
     option = f'"{_PROCESS_OPTION}$_jpsi_exported"' if has_scripts else _PROCESS_OPTION
     return [*runner, option]
 
 
 def before_scripts() -> Iterator[str]:
-    """The lines that remember the environment."""
+    """Yield the lines that remember the environment before the scripts run."""
     yield _BEFORE.format(phase=ENVIRONMENT, code=SETUP_CODE)
 
 
 def after_scripts() -> Iterator[str]:
-    """The lines that find what has changed: names in `_jpsi_exported`, values in `_jpsi_new_NAME`."""
+    """Yield the lines that find the changes: names in `_jpsi_exported`, values in `_jpsi_new_NAME`."""
     yield _AFTER.format(phase=ENVIRONMENT, code=SETUP_CODE)

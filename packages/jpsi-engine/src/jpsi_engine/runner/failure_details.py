@@ -1,4 +1,4 @@
-"""What the folder of a job adds to how it ended: what could not be used, or what those said that failed."""
+"""Adds details from a job's folder to its final status: the file or program at fault, or the error output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi_engine.verdict import STAGE_IN, exit_phases, what_failed
 if TYPE_CHECKING:
     from jpsi_engine.spool import Spool
 
-# Which field of the spec is to blame when the runner ends in a phase.
+# The field of the spec that is at fault when the runner ends in a phase.
 _CULPRITS = {
     exit_phases.DIRECTORY: "directory",
     exit_phases.STDIN: "stdin_path",
@@ -26,12 +26,16 @@ _CULPRITS = {
     exit_phases.PRE_LAUNCH: "pre_launch",
 }
 
-#: How much of what was said last becomes a message.
+#: The bytes at the end of an error output that become a message.
 SAID_BYTES = 4096
 
 
 def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
-    """A final status with the name of what could not be used, what was said about it, or why it is lost."""
+    """Return a final status whose message names the cause, if the job's folder tells it.
+
+    The cause is the field of the spec that could not be used, the output of the launcher or of the staging
+    commands, or the marker that is missing. A stage-out or cleanup that failed is added.
+    """
     phase = status.metadata.get("phase", "")
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
         cause = f"it began to run, and left no word of its end in {spool.events}"

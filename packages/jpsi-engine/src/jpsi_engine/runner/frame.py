@@ -1,8 +1,9 @@
-"""What stands around the job in the runner's script: the claim, the markers, and what signals do.
+"""Renders the frame of the runner's script around the job: the claim, the markers, and the signal traps.
 
-There are two ways. On this machine the runner waits for its job in the foreground, and whoever ends the job
-signals every process of its session. A batch system may signal the runner alone, so that there the job runs
-in the background and the runner passes signals on; and it may run the same script again.
+There are two frames. On this machine, the runner waits for its job in the foreground, and the client that
+cancels the job signals every process of its session. A batch system may signal the runner alone; there the
+job runs in the background, and the runner passes signals on. A batch system may also run the same script
+again.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_function
 from jpsi_engine.spool import UNNAMED
 from jpsi_engine.verdict import SETUP_CODE
 
-#: The line that has files of the runner be the user's alone, and the one for what belongs to the job.
+#: The umask of the runner's own files, which are the user's alone, and that of files that belong to the job.
 PRIVATE_UMASK = "umask 077"
 JOB_UMASK = 'umask "$_jpsi_umask"'
 _EVERY_SIGNAL = " ".join(SIGNALS)
-#: How the names begin of what is in the script for the runner.
+#: The prefix of the runner's own names in the script.
 OWN = "jpsi"
 #: The functions that leave markers.
 FUNCTIONS = """\
@@ -32,32 +33,32 @@ _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
 
 
 class Frame(Protocol):
-    """The parts of the script that depend on who starts and ends the job."""
+    """The parts of the script that depend on the system that starts and ends the job."""
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
-        """Make the claim, or exit, and have the functions for markers and the traps in place."""
+        """Make the claim, or exit; then define the functions for markers and set the traps."""
 
     def define(self, lines: Iterable[str]) -> Iterable[str]:
-        """The lines of functions as far as they are to stand in a job's own lines."""
+        """Return the lines of functions that are to stand among a job's own lines."""
 
     def catch(self) -> Iterator[str]:
-        """Set the traps of a shell that stands between the runner and the job."""
+        """Set the traps of a shell between the runner and the job."""
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
-        """Run these lines with standard error at descriptor 8, and leave the exit code in `_jpsi_code`."""
+        """Run these lines with standard error at descriptor 8; leave the exit code in `_jpsi_code`."""
 
     def shelter(self, lines: Iterable[str]) -> Iterator[str]:
-        """Run these lines in a shell of their own, and leave its exit code in `_jpsi_code`."""
+        """Run these lines in a shell of their own; leave its exit code in `_jpsi_code`."""
 
     def again(self, file: str) -> list[str]:
-        """The words of shell that carry out the runner's file once more; a single job's is `file`."""
+        """Return the words of shell that run the runner's file once more; `file` is that of a single job."""
 
 
 @attrs.frozen(slots=True)
 class ProcessFrame:
-    """For processes of this machine."""
+    """The frame of processes of this machine."""
 
-    #: The umask of the job as a word of shell, which takes a process to find out.
+    #: The umask of the job as a word of shell; the default starts a process to find it out.
     umask: str = "$(umask)"
 
     def begin(self, mark: str, folder: str, attempt: int) -> Iterator[str]:
@@ -102,9 +103,10 @@ class ProcessFrame:
 
 @attrs.frozen(slots=True)
 class BatchFrame:
-    """For jobs of a batch system."""
+    """The frame of jobs of a batch system."""
 
-    #: The variable that tells the job its native id, or several, separated by blanks; empty if there is none.
+    #: The variable that holds the job's native id, or several names separated by blanks; empty if there is
+    #: none.
     id_variable: str
     requeue: RequeueRules = attrs.field(factory=RequeueRules)
 
@@ -113,7 +115,7 @@ class BatchFrame:
         yield from private_umask()
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
-        # Without an id nobody knows another run of the same job from a stranger's.
+        # Without an id, the runner cannot tell another run of the same job from a stranger's.
         yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
         yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_EVERY_SIGNAL)
         yield from define_functions(self.requeue)
@@ -146,7 +148,7 @@ class BatchFrame:
 
     @staticmethod
     def _apart(lines: Iterable[str], streams: str) -> Iterator[str]:
-        # What runs in the background reads /dev/null unless told otherwise (POSIX XCU 2.9.3).
+        # A command in the background reads /dev/null unless it is redirected (POSIX XCU 2.9.3).
         yield "command exec 7<&0 || exec 7</dev/null"
         yield "("
         yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
@@ -158,30 +160,30 @@ class BatchFrame:
 
 
 def private_umask(umask: str = "$(umask)") -> Iterator[str]:
-    """The lines that remember the umask of the job and have a stricter one.
+    """Yield the lines that remember the umask of the job and set a stricter one.
 
     Args:
-        umask: the one of the job, as a word of shell.
+        umask: the umask of the job, as a word of shell.
     """
     yield f"_jpsi_umask={umask}"
     yield PRIVATE_UMASK
 
 
 def first_set(variables: str, *, otherwise: str) -> str:
-    """The first of these variables that is set, as a word of shell.
+    """Return the value of the first of these variables that is set, as a word of shell.
 
     Args:
         variables: their names, separated by blanks.
-        otherwise: what it is if none is set, as a word of shell.
+        otherwise: the value if none is set, as a word of shell.
     """
     for variable in reversed(variables.split()):
         otherwise = f"${{{variable}:-{otherwise}}}"
     return otherwise
 
 
-# A claim that is there already is this job's own if the batch system runs it again. To put the job back the
-# batch system signals it, perhaps just now: a runner that ended between making the file and writing into it
-# would leave a claim that no later run can tell from a stranger's.
+# A claim that exists already is this job's own if the batch system runs the job again. To requeue the job,
+# the batch system signals it, perhaps at this moment. A runner that ended between making the file and writing
+# into it would leave a claim that no later run can tell from a stranger's.
 _CLAIM = """\
 # A signal ends nothing before the claim is whole.
 _jpsi_early=''

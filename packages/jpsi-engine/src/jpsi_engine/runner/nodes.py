@@ -1,4 +1,4 @@
-"""The part of the runner's script that writes the file with the name of the node of each process."""
+"""Renders the lines of the runner's script that write the node file: the node name of each process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from jpsi_engine.verdict import NODES, SETUP_CODE
 
 
 def node_file(lines: Sequence[ShellLine], path: str, *, is_needed: bool) -> Iterator[str]:
-    """The lines that write the file; what `lines` complain of goes to the job's standard error.
+    """Yield the lines that write the node file; errors of `lines` go to the job's standard error.
 
-    If that fails, a job that needs the file ends, and another has no variable that names one.
+    If the lines fail, a job that needs the file ends. Another job runs without the variables that name the
+    file.
     """
     file = word(path)
     exported = f"export {' '.join(f'{name}={file}' for name in NODEFILES)}"
@@ -29,10 +30,13 @@ def node_file(lines: Sequence[ShellLine], path: str, *, is_needed: bool) -> Iter
 
 
 def unset() -> str:
-    """The line of a job without such a file: the variables may be those of a job around this one."""
+    """Return the line that unsets the variables, for a job without a node file.
+
+    A surrounding job may have set them.
+    """
     return f"unset {' '.join(NODEFILES)}"
 
 
 def withheld(path: str) -> str:
-    """The line that keeps the variables from "$@", which is given them, if the file was not written."""
+    """Return the line that removes the variables from the command in "$@" if the file was not written."""
     return f'[ -s {word(path)} ] || set -- /usr/bin/env {" ".join(f"-u {name}" for name in NODEFILES)} "$@"'

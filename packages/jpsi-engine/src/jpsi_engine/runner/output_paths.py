@@ -1,4 +1,4 @@
-"""Where the output of a job goes."""
+"""Resolves the paths of a job's standard output and standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jpsi_engine.verdict import exit_phases
 
 
 def streams_of(intent: Mapping[str, Any], folder: str) -> Streams:
-    """Where it goes, given what was asked for and the folder of the job, by the side on which it runs."""
+    """Return the output paths on the host where the job runs, from its intent and its folder."""
     spec, elsewhere = plain_values.decode(intent["spec"]), intent.get("elsewhere")
     home = Path.home() if elsewhere is None else Path(elsewhere["home"])
     own = Path(folder) if elsewhere is None else Path(elsewhere["root"], "jobs", Path(folder).name)

@@ -1,4 +1,4 @@
-"""Why a job cannot run on this machine as it is now: what only a look at the machine tells."""
+"""Checks on this machine, before a submission, that a job can run here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ _CHECK_SECONDS = 10
 
 
 def at_home(path: Path, home: Path | None = None) -> Path:
-    """A path in which a leading `~/`, and nothing else, is this home directory, or that of this user."""
+    """Return a path with a leading `~/`, but no `~user/`, replaced by a home directory.
+
+    The home directory is `home`, or that of this user.
+    """
     return (home or Path.home()) / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
 def problems_here(spec: JobSpec, shell: str) -> list[str]:
-    """Why a job cannot run on this machine as it is now."""
+    """Return the reasons why a job cannot run on this machine as it is now."""
     problems = []
     if spec.directory is None and not _has_current_directory():
         problems.append("directory is not given, and the current directory was removed")
@@ -42,7 +45,7 @@ def _here() -> str:
 
 def _has_current_directory() -> bool:
     try:
-        os.getcwd()  # noqa: PTH109  on the way of every submit
+        os.getcwd()  # noqa: PTH109  called at every submit
     except FileNotFoundError:
         return False
     return True

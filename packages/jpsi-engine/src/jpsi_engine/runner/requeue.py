@@ -1,9 +1,9 @@
-"""The part of the runner's script that decides what to do when the batch system starts an attempt again.
+"""Renders the lines of the runner's script for an attempt that the batch system starts again.
 
-Batch systems put jobs back and run them again, and the runner carries them out once more. But one whose
-controller was killed and came back from an old state starts jobs that have ended. The runner tells the two
-apart by what earlier runs have left, and carries out nothing that is over. Builtins of the shell do all of
-it; a run that is the first costs a few tests for files.
+Batch systems requeue jobs, and the runner then runs the job once more. But a batch system whose controller
+was killed and came back from an old state starts jobs that have already ended. The runner tells the two cases
+apart by the files that earlier runs have left, and repeats nothing that is over. Builtins of the shell do all
+of it; in the first run it costs a few tests for files.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import attrs
 from jpsi.plugin import word
 from jpsi_engine.verdict import SETUP_CODE, SHELL
 
-#: How the file is called, before the number of the attempt, that has a line for each start that was refused.
+#: The name, before the attempt's number, of the file that has one line for each start that was refused.
 RERUN = "rerun"
 
-#: Stands for exit codes that are not known: any failure may be one.
+#: The word for unknown exit codes: any failure may be one of them.
 _ANY = "any"
 
 
 @attrs.frozen(slots=True)
 class RequeueRules:
-    """The facts about jobs that the batch system runs again."""
+    """The rules by which a batch system requeues jobs."""
 
-    #: The variable that tells a job how often it was put back; empty if there is none.
+    #: The variable that holds the number of times that the job was requeued; empty if there is none.
     count_variable: str = ""
-    #: The exit codes after which the site puts jobs back; None if they are not known.
+    #: The exit codes after which the site requeues jobs; None if they are not known.
     exit_codes: Collection[int] | None = None
 
 
@@ -39,11 +39,11 @@ def define_functions(rules: RequeueRules) -> Iterator[str]:
 
 
 def count_runs(attempt: str, rules: RequeueRules) -> Iterator[str]:
-    """Yield the lines that exit if an attempt is over, and otherwise have `_jpsi_mark` name its next run.
+    """Yield the lines that exit if an attempt is over, and otherwise let `_jpsi_mark` name its next run.
 
     Args:
-        attempt: its number, as text between double quotes of shell.
-        rules: as for `define_functions`.
+        attempt: the attempt's number, as text between double quotes of shell.
+        rules: the rules, as in `define_functions`.
     """
     count = f"${{{rules.count_variable}:-0}}" if rules.count_variable else ""
     start = 'echo "$_jpsi_count"' if count else "true"
@@ -52,7 +52,7 @@ def count_runs(attempt: str, rules: RequeueRules) -> Iterator[str]:
     yield text.replace("@RERUN@", RERUN).replace("@SHELL@", shell).replace("@SETUP@", str(SETUP_CODE))
 
 
-# A client moves markers from `events` into the job's folder, so that each is looked for in that order.
+# A client moves markers from `events` into the job's folder, so the functions look in that order.
 _FUNCTIONS = """\
 _jpsi_has_left() { [ -e "$_jpsi_run.$1" ] || [ -e "$_jpsi_folder/${_jpsi_run##*/}.$1" ]; }
 # Sets _jpsi_over to the exit code of the earlier run _jpsi_run of attempt $1, if that was the last.

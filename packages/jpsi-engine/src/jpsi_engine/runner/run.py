@@ -1,4 +1,4 @@
-"""One attempt of one job, as far as the runner's script depends on it."""
+"""The parts of an attempt of a job on which the runner's script depends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jpsi_engine.spool import file_of
 from jpsi_engine.transfer import Plan, staging_plan
 from jpsi_engine.verdict import PRE_LAUNCH, PROLOGUE
 
-#: The variable of the runner's shell that holds the home directory of the machine.
+#: The variable of the runner's shell that holds the home directory on the host where the job runs.
 HOME = "_jpsi_home"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Run:
-    """Everything that the script of one attempt depends on."""
+    """An attempt of a job, with everything on which its script depends."""
 
     job_id: str
     attempt: int
@@ -31,19 +31,19 @@ class Run:
     #: The directory to run in; may start with `~/`.
     directory: str
     spec: JobSpec
-    #: What the launcher answered.
+    #: The lines of the launcher.
     launch: Sequence[ShellLine]
-    #: Patterns of the variables that the launcher gives each process.
+    #: Patterns of the names of the variables that the launcher sets for each process.
     rank_variables: Sequence[str] = ()
-    #: Whether the launcher's lines source pre_launch and post_launch and open the streams.
+    #: True if the launcher's lines source pre_launch and post_launch and open the streams.
     sources_scripts: bool = False
-    #: What prints the name of the node of each process, if there is to be a file of them.
+    #: The lines that print the name of the node of each process; empty if there is to be no node file.
     nodes: Sequence[ShellLine] = ()
-    #: Lines that are run before pre_launch.
+    #: Lines that run before pre_launch.
     prologue: Sequence[str] = ()
-    #: What depends on who starts and ends the job.
+    #: The parts that depend on the system that starts and ends the job.
     frame: Frame
-    #: What the runner stages: what the spec says, unless somebody else does a part of that.
+    #: The files to stage in and out; by default all in the spec, fewer if the client does a part of that.
     plan: Plan = attrs.field()
 
     @plan.default
@@ -52,20 +52,20 @@ class Run:
 
     @property
     def starts_processes(self) -> bool:
-        """Whether the launcher starts processes as such, and does not just run the job's command."""
+        """True if the launcher starts the processes one by one, and does not just run the job's command."""
         return bool(self.rank_variables) or self.needs_nodes
 
     @property
     def needs_nodes(self) -> bool:
-        """Whether the job has processes for other nodes, which would start on the wrong one without a file.
+        """True if the job has several processes: without a node file they could start on the wrong nodes.
 
-        One process is where the batch system has put it.
+        A single process runs where the batch system has put it.
         """
         return process_count(self.spec.resources) > 1
 
     @property
     def preparations(self) -> dict[str, str]:
-        """What is sourced before the launch: paths as words of shell, by phase."""
+        """The scripts to source before the launch: paths as words of shell, by phase."""
         found = {}
         if self.prologue:
             found[PROLOGUE] = word(self.file(PROLOGUE))
@@ -75,13 +75,13 @@ class Run:
 
     @property
     def post_launch(self) -> str | None:
-        """What is sourced after the launch: a path as a word of shell."""
+        """The script to source after the launch, as a word of shell; None if there is none."""
         script = self.spec.post_launch
         return None if script is None or self.sources_scripts else _script(script)
 
     @property
     def mentions_home(self) -> bool:
-        """Whether a path is in the home directory of the machine."""
+        """True if a path begins with `~`, the home directory on the host where the job runs."""
         spec = self.spec
         streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
         staged = (*(it.target for it in self.plan.stage_in), *(it.source for it in self.plan.stage_out))
@@ -89,16 +89,17 @@ class Run:
         return any(str(path).startswith("~") for path in paths)
 
     def file(self, name: str) -> str:
-        """The path of a file of this attempt in the job's folder."""
+        """Return the path of a file of this attempt in the job's folder."""
         return file_of(self.folder, name, self.attempt)
 
 
 def at_home(path: str) -> str:
-    """A path as a word of the runner's shell."""
+    """Return a path as a word of the runner's shell."""
     return path_word(path, home=HOME)
 
 
 def _script(script: Path) -> str:
-    # A name without a slash would be looked up on PATH, one that starts with - be an option (XCU 2.14, dot).
+    # The `.` builtin would search PATH for a name without a slash, and take one that starts with - for an
+    # option (XCU 2.14, dot).
     text = str(script)
     return at_home(text if script.is_absolute() or text.startswith("~") else f"./{text}")

@@ -1,8 +1,8 @@
-"""The one runner: renders the POSIX shell script that carries out one attempt of one job.
+"""Renders the runner: the POSIX shell script that carries out one attempt of one job.
 
 The script claims the attempt, enters the directory, stages in, opens the streams, sets the environment,
 sources pre_launch, launches, sources post_launch, stages out, and leaves the exit code as a marker. Whatever
-the scripts of the user do to the shell they are sourced in, marker and exit code are right.
+the user's scripts do to the shell that sources them, the marker and the exit code are right.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from pathlib import Path
 
 from jpsi.plugin import ShellLine, word
 from jpsi_engine.runner import environment, nodes, staging, streams
-from jpsi_engine.runner.command import JOB_ID, NODEFILES, CommandLines, Through
+from jpsi_engine.runner.command import JOB_ID, NODEFILES, CommandLines, ProcessLauncher
 from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
 from jpsi_engine.runner.run import HOME, Run, at_home
 from jpsi_engine.runner.user_scripts import sheltered
 from jpsi_engine.spool import file_of
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
 
-#: The last line of what a launcher says that worked.
+#: The last line of the log of a launcher that has worked.
 LAUNCHED = "_PSI_J_LAUNCHER_DONE"
 
 _FOLDER, _LOG, _STDIN = "_jpsi_folder", "_jpsi_log", f"_jpsi_{STDIN}"
-# Whatever PATH the job has.
+# Finds standard programs whatever PATH the job has.
 _FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
 
 
 def launcher_log(folder: str, attempt: int) -> str:
-    """The path of what the launcher of an attempt says itself."""
+    """Return the path of the log of an attempt's launcher."""
     return file_of(folder, LAUNCH, attempt)
 
 
 def render_runner(run: Run) -> str:
-    """The text of the script.
+    """Return the text of the script.
 
     A pure function: the same attempt always gives the same text.
     """
@@ -42,7 +42,7 @@ def render_runner(run: Run) -> str:
 
 
 def runner_lines(run: Run) -> Iterator[str]:
-    """The lines of the script without its heading."""
+    """Yield the lines of the script without its heading."""
     own = {JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
     through = _through(run)
     command = CommandLines(run.spec, own, through)
@@ -52,7 +52,7 @@ def runner_lines(run: Run) -> Iterator[str]:
         yield from environment.starting(command.environment, run.rank_variables, withheld)
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
     if run.mentions_home:
-        # HOME may be one of the variables that the job is given.
+        # The spec may set HOME for the job.
         yield f"{HOME}=${{HOME-}}"
     yield from _directory(run)
     if run.plan:
@@ -76,13 +76,16 @@ def runner_lines(run: Run) -> Iterator[str]:
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
 
 
-def _through(run: Run) -> Through | None:
-    """What starts the processes of a job that inherits nothing, where a launcher starts them."""
+def _through(run: Run) -> ProcessLauncher | None:
+    """Return the program that starts the processes of a job that inherits nothing.
+
+    None if the job inherits its environment, or if no launcher starts its processes.
+    """
     if run.spec.inherit_environment or not run.starts_processes:
         return None
     has_scripts = bool(run.preparations)
     words = environment.through(run.frame.again(run.file("run")), has_scripts=has_scripts)
-    return Through(words=words, has_scripts=has_scripts)
+    return ProcessLauncher(words=words, has_scripts=has_scripts)
 
 
 def _directory(run: Run) -> Iterator[str]:
@@ -93,8 +96,8 @@ def _directory(run: Run) -> Iterator[str]:
 
 
 def _launching(run: Run, command: CommandLines) -> Iterator[str]:
-    """The lines that launch, and leave the exit code in `_jpsi_code`."""
-    if not run.sources_scripts:  # what these set decides where the executable is
+    """Yield the lines that launch the job and leave its exit code in `_jpsi_code`."""
+    if not run.sources_scripts:  # the scripts that the launcher sources may change where the executable is
         yield from command.before
     yield command.arguments
     is_sheltered = bool(run.preparations or run.post_launch)
@@ -109,7 +112,7 @@ def _launching(run: Run, command: CommandLines) -> Iterator[str]:
     if _LOG in text:
         yield f"{_LOG}={log}"
         yield f"[ ! -e {log} ] || {_FOUND} rm -f {log}"  # of another run of this attempt
-    # what was sourced may have set another
+    # a sourced script may have set another umask
     umask = () if is_sheltered else (ShellLine(JOB_UMASK),)
     yield from run.frame.launch([*umask, *run.launch])
     if _LOG in text:
@@ -119,7 +122,7 @@ def _launching(run: Run, command: CommandLines) -> Iterator[str]:
 
 
 def _judging_the_launcher(log: str) -> Iterator[str]:
-    """The lines that end the job if its launcher left a log and did not say in it that it worked."""
+    """Yield the lines that end the job if its launcher left a log that does not end with `LAUNCHED`."""
     yield f"if [ -e {log} ]; then"
     yield f"  _jpsi_last=$({_FOUND} tail -n 1 {log})"
     yield f'  if [ "$_jpsi_last" != {LAUNCHED} ]; then'

@@ -1,7 +1,7 @@
-"""The part of the runner's script that stages files in before the job, and out after it.
+"""Renders the lines of the runner's script that stage files in before the job and out after it.
 
-It is done in the job's directory, by the node that the job runs on, each time that the batch system runs the
-job: what an earlier run has done already is no failure.
+The node that runs the job stages them, in the job's directory, each time that the batch system runs the job.
+Work that an earlier run has done already is no failure.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from jpsi_engine.transfer import Outcome, Transfer
 from jpsi_engine.verdict import ALSO, CLEANUP, SETUP_CODE, STAGE_IN, STAGE_OUT, TIMEOUT
 
 _LOG = "staging"
-# What tells the job something, and does not end it.
+# Signals that notify the job and do not end it.
 _NOTICES = "ALRM USR1 USR2"
-# How long after a job its runner may be told that it is to end.
+# Seconds that the runner waits, after a job that failed, for a signal of its own.
 _MOMENT_SECONDS = 0.1
 
-# The functions: `_jpsi_staging` is the path of a log, `_jpsi_draft` begins the name of what is not whole.
+# In these functions, `_jpsi_staging` is the path of a log, and `_jpsi_draft` begins the names of unfinished
+# copies.
 _FUNCTIONS = r"""
 # A copy is made beside its target and renamed, so that nobody finds half of it.
 _jpsi_tool() { PATH=${PATH-}:/usr/bin:/bin command "$@"; }
@@ -103,9 +104,9 @@ _jpsi_draft=.{prefix}{name}
 _jpsi_told=
 _jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
 
-# Some signals only tell the job something: one that ends well after them was not cancelled. A batch system
-# may signal the job before its runner, as Slurm does: what is about to come is waited for. Where sleep knows
-# no fractions, it ends at once.
+# Some signals only notify the job: a job that ends well after one of them was not cancelled. A batch system
+# may signal the job before its runner, as Slurm does, so the runner waits a moment for a signal of its own.
+# If sleep(1) does not accept fractions, it returns at once.
 _OUTCOME = """\
 _jpsi_end() {{
   _jpsi_outcome={success}
@@ -144,17 +145,17 @@ _QUIET = "command exec </dev/null >{log} 2>&1 || command exec </dev/null >/dev/n
 
 
 def log_file(folder: str, attempt: int) -> str:
-    """The path of what the commands said that were to stage files for an attempt."""
+    """Return the path of the output of an attempt's staging commands."""
     return file_of(folder, _LOG, attempt)
 
 
 def functions(runs: Iterable[Run]) -> Sequence[str]:
-    """The lines of the functions that any of these uses."""
+    """Return the lines of the functions that stage files; none if no run stages any."""
     return _FUNCTIONS.splitlines() if any(run.plan for run in runs) else ()
 
 
 def begin(run: Run) -> Iterator[str]:
-    """The lines that stage in; those after them end by a `_jpsi_end` that stages out."""
+    """Yield the lines that stage in; the lines after them end by a `_jpsi_end` that stages out."""
     yield _BEGIN.format(
         log=word(log_file(run.folder, run.attempt)), prefix=OWN, name=word(f".{run.job_id}.{run.attempt}")
     )
@@ -190,7 +191,7 @@ def _ending(run: Run) -> Iterator[str]:
     yield f"  {JOB_UMASK}"
     yield "  _jpsi_failed=0"
     for number, transfer in enumerate(run.plan.stage_out, 1):
-        # what the target of a link is relative to is not where the job runs
+        # the source of a link is absolute, as a link is relative to its own directory and not to the job's
         source = _inside(transfer.source, here='"$PWD"' if transfer.mode is StagingMode.LINK else ".")
         command = _stage(transfer, source, word(transfer.target), f"out.{number}")
         yield f"  {_after(transfer.outcomes, f'{command} || _jpsi_failed=1')}"
@@ -217,5 +218,5 @@ def _after(outcomes: Iterable[Outcome], command: str) -> str:
 
 
 def _inside(path: str, here: str = ".") -> str:
-    """A path on the side of the job as a word of the runner's shell, which no command takes for an option."""
+    """Return a path on the job's side as a word of shell that no command takes for an option."""
     return at_home(path) if path.startswith(("/", "~/")) or path == "~" else f"{here}/{word(path)}"

@@ -1,4 +1,4 @@
-"""The part of the runner's script that opens the job's streams, or tells a launcher what to open."""
+"""Renders the lines of the runner's script that open the job's streams, or tell a launcher what to open."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from jpsi_engine.verdict import POST_LAUNCH, PRE_LAUNCH, SETUP_CODE, STDERR, STD
 
 
 def opened(run: Run) -> Iterator[str]:
-    """The lines that open the streams: standard error as descriptor 8."""
+    """Yield the lines that open the streams; standard error becomes descriptor 8."""
     if run.sources_scripts:
         yield from _told(run)
         return
-    # Standard error stays the runner's own until the launch: a shell reports there what signals end.
+    # Standard error stays the runner's own until the launch: the shell reports there which signals end
+    # processes.
     stdin, stdout, stderr = run.spec.stdin_path, run.spec.stdout_path, run.spec.stderr_path
     yield _open("<", str(stdin or "/dev/null"), STDIN)
     yield from _as_of(stdout, _open(">", str(stdout or f"{run.folder}/{STDOUT}"), STDOUT))
@@ -25,19 +26,19 @@ def opened(run: Run) -> Iterator[str]:
 
 
 def _as_of(path: Path | None, line: str) -> Iterator[str]:
-    """A line that makes a file: with the umask of the job if that is where the user wants it."""
+    """Yield a line that makes a file, under the job's umask if the user has given the file's path."""
     yield from [line] if path is None else [JOB_UMASK, line, PRIVATE_UMASK]
 
 
 def opened_again(run: Run) -> str:
-    """The line that opens standard error once more, whatever was done to descriptor 8."""
+    """Return the line that reopens standard error, whatever a script has done to descriptor 8."""
     if run.sources_scripts:
         return "command exec 8>&2 || exec 8>/dev/null"
     return _stderr(run, ">>", f"exit {SETUP_CODE}")
 
 
 def _told(run: Run) -> Iterator[str]:
-    """The lines that tell a launcher what it is to source and to open."""
+    """Yield the lines that tell a launcher which scripts to source and which files to open."""
     spec = run.spec
     yield _open("<", "/dev/null", STDIN)
     yield "exec 8>&2"
@@ -45,13 +46,13 @@ def _told(run: Run) -> Iterator[str]:
         yield f"_jpsi_{name}={'' if script is None else _absolute(script)}"
     yield told(STDIN, spec.stdin_path or Path("/dev/null"))
     for stream, path in ((STDOUT, spec.stdout_path), (STDERR, spec.stderr_path)):
-        if path is None:  # made here, it is the user's alone
+        if path is None:  # made by the runner, the file is readable for the user only
             yield f"true >{word(f'{run.folder}/{stream}')} || :"
         yield told(stream, path or Path(run.folder, stream))
 
 
 def told(stream: str, path: Path) -> str:
-    """The line that tells a launcher which file a stream of the job is."""
+    """Return the line that tells a launcher which file a stream of the job is."""
     return f"_jpsi_{stream}={_absolute(path)}"
 
 

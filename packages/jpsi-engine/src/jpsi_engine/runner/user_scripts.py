@@ -1,7 +1,7 @@
-"""The part of the runner's script that sources what the user and the site have, around the launch.
+"""Renders the lines of the runner's script that source the user's and the site's scripts around the launch.
 
-These scripts may exit, trap, cd or set whatever they like: they do it in a shell of their own, and how far
-that came, with what code, is in a file that the shell around it reads.
+These scripts may exit, trap, cd or set whatever they like. They do it in a shell of their own, which writes
+the phase that it has reached, and an exit code, to a file; the runner's shell reads that file.
 """
 
 from __future__ import annotations
@@ -14,32 +14,33 @@ from jpsi_engine.runner.frame import JOB_UMASK
 from jpsi_engine.runner.run import Run, at_home
 from jpsi_engine.verdict import POST_LAUNCH, PROLOGUE, RAN, SETUP_CODE
 
-# What POSIX names besides those that a frame traps: a job is to find none of them ignored.
+# The signals of POSIX that no frame traps: the job must not find any of them ignored.
 _OTHER_SIGNALS = "ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN TTOU URG VTALRM XFSZ"
 
-# What the rest of the script and launchers call: functions of these names would be called instead.
+# The commands that the rest of the script and launchers call: a sourced function of such a name would run
+# instead.
 _COMMANDS = "cd command echo false kill printf read test true wait"
 
 
 def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bool) -> Iterator[str]:
-    """The lines that source, launch and end.
+    """Yield the lines that source the scripts, launch the job, and end.
 
     Args:
         run: the attempt.
-        launching: the lines that launch, and leave the exit code in `_jpsi_code`.
-        has_names: whether the names of what is exported are needed.
+        launching: returns the lines that launch, and leave the exit code in `_jpsi_code`.
+        has_names: True if the names of exported variables are needed.
     """
     phase = word(run.file("phase"))
     if run.prologue:
         lines = " ".join(word(line) for line in run.prologue)
         yield f"printf '%s\\n' {lines} >{word(run.file(PROLOGUE))} || _jpsi_end {PROLOGUE} {SETUP_CODE}"
-    yield f"true >{phase} || :"  # made here, it is the user's alone
+    yield f"true >{phase} || :"  # made by the runner, the file is the user's alone
     if has_names:
         yield from environment.before_scripts()
     yield from run.frame.shelter(_inside(run, launching, phase, has_names=has_names))
     yield f"{{ read -r _jpsi_phase _jpsi_known <{phase}; }} 2>/dev/null || :"
     if run.preparations:
-        # An exit there, whatever its code, means that nothing was launched.
+        # An exit in these scripts, whatever its code, means that nothing was launched.
         nothing_ran = " | ".join(f"'{name} 0'" for name in run.preparations)
         yield 'case "${_jpsi_phase-} $_jpsi_code" in'
         yield f"{nothing_ran}) _jpsi_code={SETUP_CODE} ;;"
@@ -62,7 +63,7 @@ def _inside(
         yield "  2>/dev/null || :"  # a shell may not know one
         yield from run.frame.catch()
         yield f"command cd {at_home(run.directory)} || exit {SETUP_CODE}"
-        # what it did to descriptor 8 is its own affair
+        # the script may have changed descriptor 8
         yield streams.opened_again(run)
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     if has_names:

@@ -1,24 +1,24 @@
 """The batch system.
 
-Hooks become commands, and answers become snapshots that processes of one user share.
+Hooks make the commands, and their output becomes snapshots that the processes of one user share.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.scheduler.absences import (
-        MissingJobs,
+        Absences,
         name_of,
     )
     from jpsi_engine.scheduler.backend import (
         Backend,
     )
     from jpsi_engine.scheduler.id_spelling import (
-        Spelling,
+        IdSpelling,
     )
     from jpsi_engine.scheduler.job_view import (
         Absence,
-        Tracked,
+        JobView,
         is_final,
     )
     from jpsi_engine.scheduler.lookup import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         warn_of_damage,
     )
     from jpsi_engine.scheduler.mentions import (
-        Said,
+        Mentions,
     )
     from jpsi_engine.scheduler.native_ids import (
         NativeIds,
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
         intent_tag,
     )
     from jpsi_engine.scheduler.outage import (
-        Silence,
+        Outage,
     )
     from jpsi_engine.scheduler.poll_interval import (
-        Poller,
+        PollInterval,
     )
     from jpsi_engine.scheduler.queue_poll import (
-        Asking,
+        QueuePoll,
         is_recent,
         tell,
     )
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
         given_anew,
     )
     from jpsi_engine.scheduler.shared_poll import (
-        Sharing,
+        SharedPoll,
     )
     from jpsi_engine.scheduler.snapshot import (
-        Answer,
+        Snapshot,
         compared,
     )
     from jpsi_engine.scheduler.throttle import (
-        Admission,
+        Throttle,
         admission,
     )
 else:
@@ -64,37 +64,37 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "absences": "MissingJobs name_of",
+            "absences": "Absences name_of",
             "backend": "Backend",
-            "id_spelling": "Spelling",
-            "job_view": "Absence Tracked is_final",
+            "id_spelling": "IdSpelling",
+            "job_view": "Absence JobView is_final",
             "lookup": "intents_of warn_of_damage",
-            "mentions": "Said",
+            "mentions": "Mentions",
             "native_ids": "NativeIds element_intent intent_tag",
-            "outage": "Silence",
-            "poll_interval": "Poller",
-            "queue_poll": "Asking is_recent tell",
+            "outage": "Outage",
+            "poll_interval": "PollInterval",
+            "queue_poll": "QueuePoll is_recent tell",
             "reused_ids": "given_anew",
-            "shared_poll": "Sharing",
-            "snapshot": "Answer compared",
-            "throttle": "Admission admission",
+            "shared_poll": "SharedPoll",
+            "snapshot": "Snapshot compared",
+            "throttle": "Throttle admission",
         },
     )
 
 __all__ = [
     "Absence",
-    "Admission",
-    "Answer",
-    "Asking",
+    "Absences",
     "Backend",
-    "MissingJobs",
+    "IdSpelling",
+    "JobView",
+    "Mentions",
     "NativeIds",
-    "Poller",
-    "Said",
-    "Sharing",
-    "Silence",
-    "Spelling",
-    "Tracked",
+    "Outage",
+    "PollInterval",
+    "QueuePoll",
+    "SharedPoll",
+    "Snapshot",
+    "Throttle",
     "admission",
     "compared",
     "element_intent",

@@ -1,14 +1,14 @@
 """Remembers, for all processes of a machine, how long the batch system has left jobs out of its answers.
 
-    <root>/asking/<boot>/missing/<job>.<attempt>.json    one job, as the last process to ask has seen it
+    <root>/asking/<boot>/missing/<job>.<attempt>.json    one job, as the last process to poll has seen it
 
-A command that asks once and ends sees one answer, and the grace that a missing job has is longer than that.
-So each process goes on counting where the last one stopped. Times are those of `time.monotonic`, as in the
-folder around.
+A command that polls once and ends sees one snapshot, and a missing job has a longer grace than that. So each
+process continues the count where the last one stopped. Times are those of `time.monotonic`, as in the folder
+around this one.
 
-A process writes a file only while a job is missing, and removes it as soon as an answer mentions the job. A
-file is no evidence by itself: each process that reads one has an answer of its own that leaves the job out,
-too. If a file is lost or cannot be written, the grace begins anew.
+A process writes a file only while a job is missing, and removes it as soon as a snapshot mentions the job. A
+file is no evidence by itself: each process that reads one has a snapshot of its own that leaves the job out,
+too. If a file is lost or cannot be written, the grace starts again.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ import attrs
 
 from jpsi.plugin.kit import make_directory
 from jpsi_engine.host import NO_BOOT, boot_id, forget, read_json, write
-from jpsi_engine.scheduler.job_view import Absence, Tracked
+from jpsi_engine.scheduler.job_view import Absence, JobView
 
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
-# Of the time between the answers of two processes so much of the patience counts at most, as the batch system
-# may have had the job in between. So it takes three answers to lose a job.
+# Between the snapshots of two processes, at most this share of the patience counts, as the batch system may
+# have shown the job in the meantime. So it takes three snapshots to lose a job.
 _SHARE = 0.5
 
 
-class MissingJobs:
+class Absences:
     """The jobs of one executor that the batch system has left out of its answers.
 
     Args:
         root: the folder of the executor and target, which is private to the user.
-        patience: the seconds until a batch system that does not mention a job is believed.
+        patience: the seconds for which the batch system must leave a job out before it counts as lost.
     """
 
     def __init__(self, root: str, patience: float) -> None:
-        # without a name of the boot nobody knows whether a time is of this one
+        # without the boot's name no process can tell whether a time belongs to this boot
         self._folder = None if boot_id() == NO_BOOT else f"{root}/asking/{boot_id()}/missing"
         self._longest = _SHARE * patience
 
@@ -53,13 +53,13 @@ class MissingJobs:
             return frozenset()
         return frozenset(name.removesuffix(_JSON) for name in found if name.endswith(_JSON))
 
-    def recall(self, job: Tracked, system: str, begun: float) -> Absence | None:
-        """Return what earlier processes have seen of a job that an answer leaves out.
+    def recall(self, job: JobView, system: str, begun: float) -> Absence | None:
+        """Return what earlier processes have stored about a job that a snapshot leaves out.
 
         Args:
             job: the job.
-            system: which batch system was asked.
-            begun: when the question was begun that this answer is to.
+            system: the digest of the batch system that was polled.
+            begun: when the poll of that snapshot was begun.
         """
         path = self._path(job)
         plain: Any = None
@@ -68,7 +68,7 @@ class MissingJobs:
         try:
             if plain is None or plain["of"] != _identity(job, system):
                 return None
-            # an answer that several processes take adds nothing to itself
+            # a snapshot that several processes share adds no time
             gap = max(0.0, min(begun - float(plain["time"]), self._longest))
             known = Absence(
                 answers=int(plain["answers"]),
@@ -80,14 +80,14 @@ class MissingJobs:
             return None
         return known.later(gap)
 
-    def keep(self, job: Tracked, system: str, absence: Absence, now: float) -> None:
-        """Write down what is known of a job that an answer has left out; never raises.
+    def keep(self, job: JobView, system: str, absence: Absence, now: float) -> None:
+        """Store how long a job has been missing; never raises.
 
         Args:
             job: the job.
-            system: which batch system was asked.
-            absence: what all processes have seen.
-            now: how late it is, by the clock of the answers.
+            system: the digest of the batch system that was polled.
+            absence: the absence that all processes have seen.
+            now: the current time, by the clock of the snapshots.
         """
         path = self._path(job)
         if path is None or self._folder is None:
@@ -98,18 +98,18 @@ class MissingJobs:
                 make_directory(self._folder)
             write(path, json.dumps(content).encode("ascii"))
 
-    def forget(self, jobs: Iterable[Tracked]) -> None:
-        """Remove what is known of jobs that are there, or have ended; never raises."""
+    def forget(self, jobs: Iterable[JobView]) -> None:
+        """Remove the files of jobs that are present or have ended; never raises."""
         for path in map(self._path, jobs):
             if path is not None:
                 forget(path)
 
     def forget_old(self, names: Collection[str], now: float) -> None:
-        """Remove what processes have left long ago, so that the folder stays small; never raises.
+        """Remove files that processes left long ago, so that the folder stays small; never raises.
 
         Args:
-            names: of which jobs.
-            now: how late it is, by the clock of the answers.
+            names: the names of the jobs.
+            now: the current time, by the clock of the snapshots.
         """
         for name in names:
             path = f"{self._folder}/{name}{_JSON}"
@@ -118,17 +118,17 @@ class MissingJobs:
                 if plain is None or now - plain["time"] > _OLD_SECONDS:
                     forget(path)
 
-    def _path(self, job: Tracked) -> str | None:
+    def _path(self, job: JobView) -> str | None:
         return f"{self._folder}/{name_of(job)}{_JSON}" if self._folder and job.has_runner else None
 
 
-def name_of(job: Tracked) -> str:
-    """Return what one attempt of a job is called here."""
+def name_of(job: JobView) -> str:
+    """Return the name of one attempt of a job in this folder."""
     return f"{job.spool_id}.{job.attempt}"
 
 
-def _identity(job: Tracked, system: str) -> list[Any]:
-    # what the job has left since then is a sign of life, and another native id another question
+def _identity(job: JobView, system: str) -> list[Any]:
+    # a new marker is a sign of life, and another native id is another query
     return [system, job.native_id, len(job.markers)]
 
 

@@ -1,4 +1,4 @@
-"""Asks a batch system: hooks say with which command and what the answer means, a transport runs it."""
+"""Runs the commands of a batch system: hooks render them and parse their output, a transport runs them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Run = Callable[[Command], CommandResult]
 
 @attrs.frozen(slots=True)
 class Submitted:
-    """What came of a submit command: a native id, or a failure."""
+    """The result of a submit command: a native id or a failure."""
 
     native_id: str | None
     failure: Failure | None = None
@@ -55,17 +55,17 @@ class Submitted:
 
 @attrs.frozen(slots=True)
 class SubmittedSeveral:
-    """What came of a command that submits several jobs: native ids by tags, and a failure for the rest."""
+    """The result of a command that submits several jobs: native ids by tag, and a failure for the rest."""
 
     native_ids: Mapping[str, str]
     failure: Failure
 
 
 class Backend:
-    """One batch system as one executor uses it. Methods may be called from any thread.
+    """A batch system as one executor uses it. Methods may be called from any thread.
 
-    Hooks are asked about native ids alone, and believed about those that they were asked about. What a hook
-    raises that it should not becomes a PluginError; whatever goes wrong is a JpsiError.
+    Hooks are called with valid native ids only, and of their answers only those about these ids are used. An
+    exception that a hook must not raise becomes a PluginError, so that every failure is a JpsiError.
     """
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
@@ -73,17 +73,17 @@ class Backend:
             msg = f"the configuration of the executor {setup.executor} must be a BatchConfig"
             raise PluginError(msg)
         self.name = setup.executor
-        #: What messages call it: there may be several of one name.
+        #: The name in messages: there may be several batch systems of one name.
         self.place = place_name(setup.executor, setup.target)
         self.config: BatchConfig = setup.config
         self._version = setup.version
-        # stands for a system that nobody else is known to ask
+        # stands for a batch system that no other process is known to poll
         self._alone = os.urandom(16).hex()
         self._hooks = hooks
         self._transport = setup.transport
         self.site = Site(config=setup.config)
         self._offered: tuple[Site, Capabilities] | None = None
-        # mostly the same are asked about again, and those of which the hooks have told
+        # native ids that are known to be valid: most polls are about the same ids, and hooks returned them
         self._known_ids: set[str] = set()
         self._probe = self._ask(lambda: hooks.probe(site=self.site))
         self._is_probed = isinstance(self._probe, NotOffered)
@@ -91,7 +91,7 @@ class Backend:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the backend offers."""
+        """The capabilities that the hooks declare for this site."""
         site = self.site
         if self._offered is None or self._offered[0] is not site:
             self._offered = site, self._hooks.capabilities(site=site)
@@ -99,25 +99,25 @@ class Backend:
 
     @property
     def requeue_exit_codes(self) -> Collection[int]:
-        """Exit codes after which a job may be run again: those of any failure, before the site was asked."""
+        """Exit codes after which the site may requeue a job; all nonzero codes until the site was probed."""
         return self.capabilities.requeue_exit_codes if self._is_probed else EVERY_FAILURE
 
     @property
     def visible_within(self) -> float | None:
-        """Within how many seconds the batch system tells of every job that it has; None if nobody knows."""
+        """The seconds within which the queue shows every job that it has; None if that is not known."""
         return self.capabilities.visible_within
 
     @property
     def lists_all(self) -> bool:
-        """Whether each question about states is about all jobs of the user, whatever ids it was asked for."""
+        """True if each status query covers all jobs of the user, whatever native ids it was called with."""
         return self.capabilities.ids_per_query is None
 
     def system(self) -> str:
-        """What two processes have in common that ask the same batch system and read its answers alike.
+        """Return a digest that two processes share if they poll the same batch system and parse it alike.
 
-        It takes more than the executor's name: the same command may be another program's on another PATH,
-        another cluster's by an option, or by a variable of the environment, whose name then begins as that of
-        the variable in which a job finds its native id.
+        The executor's name is not enough: the same command may be another program on another PATH, or mean
+        another cluster because of an option or an environment variable. The name of such a variable begins
+        like the name of the variable in which a job finds its native id.
         """
         try:
             command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
@@ -130,7 +130,7 @@ class Backend:
         meant = (
             self._version,
             command.argv,
-            # any word may be the program that is meant, as of a shell that is to run it
+            # any word may be the program that runs, as in `sh -c`
             [shutil.which(word, path=environment.get("PATH")) for word in command.argv],
             sorted(command.environment.items()),
             sorted(item for item in environment.items() if family and item[0].startswith(f"{family}_")),
@@ -138,7 +138,7 @@ class Backend:
         return hashlib.sha256(repr(meant).encode(errors="surrogateescape")).hexdigest()
 
     def probe(self) -> None:
-        """Find out, once, what this site offers.
+        """Find out what this site offers, unless an earlier call has.
 
         Raises:
             SubmitException: the batch system did not answer.
@@ -153,10 +153,10 @@ class Backend:
         self._is_probed = True
 
     def render(self, spec: JobSpec, context: SubmitContext) -> Script:
-        """The directives for a job.
+        """Return the directives for a job.
 
         Raises:
-            ValueError: the batch system has no way to say what the spec asks for.
+            ValueError: the batch system cannot express what the spec requests.
         """
         try:
             return self._hooks.render_script(spec=spec, context=context)
@@ -166,7 +166,7 @@ class Backend:
             raise self._mistake(e) from e
 
     def submission(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
-        """The command that submits a script."""
+        """Return the command that submits a script."""
         return self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
 
     def submit(
@@ -176,7 +176,7 @@ class Backend:
         context: SubmitContext,
         run: Run,
     ) -> Submitted:
-        """Submit a script; a failure that may have had its effect all the same is AMBIGUOUS."""
+        """Submit a script; a failure is AMBIGUOUS if the job may have been submitted all the same."""
         command = self.submission(script, spec, context)
 
         def read(result: CommandResult) -> str:
@@ -187,7 +187,7 @@ class Backend:
         return Submitted(None, answer) if isinstance(answer, Failure) else Submitted(answer)
 
     def submits_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
-        """Whether jobs like this can be submitted several at a time.
+        """Return True if one command can submit several jobs like this.
 
         Raises:
             JpsiError: a hook failed.
@@ -203,7 +203,7 @@ class Backend:
         contexts: Sequence[SubmitContext],
         run: Run,
     ) -> SubmittedSeveral:
-        """Submit scripts with one command; otherwise as `submit`."""
+        """Submit scripts with one command; otherwise like `submit`."""
         command = self._several(scripts, spec, contexts)
         if isinstance(command, NotOffered):
             raise self._mistake(TypeError("it offered to submit several jobs, and now does not"))
@@ -225,7 +225,7 @@ class Backend:
         return self._ask(lambda: self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts))
 
     def _handed_over(self, command: Command, run: Run, read: Callable[[CommandResult], T]) -> T | Failure:
-        """What is read in the answer of a submit command."""
+        """Run a submit command; return what `read` finds in its output, or the failure."""
         try:
             result = run(self._timed(command))
         except TransportError as e:
@@ -239,14 +239,16 @@ class Backend:
                 return read(result)
             return self._hooks.classify_failure(result=result, site=self.site)
         except Exception as e:
-            # the command is done, whatever the plugin makes of its answer
+            # the command has run, even if the plugin cannot parse its output
             log.warning("%s gave an answer that cannot be read: %r", command.argv[0], result.stdout)
             log.debug("reading the answer to %s failed", command, exc_info=True)
             message = f"{command.argv[0]} gave an unclear answer: {e}"
             return Failure(FailureKind.AMBIGUOUS, message)
 
     def sight(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
-        """What the batch system would be given to see of a job; equal texts mean that there is no difference.
+        """Return all that the batch system would see of a job, as one text.
+
+        Two jobs with equal texts are the same to the batch system.
 
         Raises:
             JpsiError: a hook failed.
@@ -256,9 +258,10 @@ class Backend:
         return repr((script.text, command.argv, command.stdin, environment, command.unset))
 
     def element_ids(self, native_id: str, indices: Sequence[int]) -> list[str]:
-        """The native ids of elements of an array.
+        """Return the native ids of elements of an array.
 
-        What a hook does wrong costs no job anything, as they are submitted: what they leave tells of them.
+        The array is submitted by then, so an error in a hook must not lose its jobs: this method logs it, and
+        returns ids of the usual form. The markers that the elements leave tell what becomes of them.
         """
         try:
             found = list(
@@ -267,7 +270,7 @@ class Backend:
                 )
             )
             if len(set(found)) == len(indices) and all(map(is_native_id, found)):
-                # they differ in their indices only
+                # the ids differ in their indices only, so the first one is checked for all
                 self._known_ids.update(found if found and self._is_id(found[0]) else ())
                 return found
             log.warning(
@@ -278,10 +281,10 @@ class Backend:
         return [f"{native_id}[{index}]" for index in indices]
 
     def canonical(self, native_id: str) -> str:
-        """The one spelling of a native id that hooks use.
+        """Return a native id in the one spelling that the hooks use.
 
         Raises:
-            ValueError: it cannot be one.
+            ValueError: the text cannot be a native id.
         """
         try:
             return _native_id(self._hooks.canonical_id(native_id=native_id, site=self.site))
@@ -291,14 +294,16 @@ class Backend:
             raise self._mistake(e) from e
 
     def spelled(self, text: str) -> str:
-        """A native id as hooks spell it; what cannot be one stays as it is."""
+        """Return a native id in the hooks' spelling; text that cannot be one is returned unchanged."""
         try:
             return self.canonical(text)
         except ValueError:
             return text
 
     def find(self, tags: Sequence[str]) -> Mapping[str, str] | None:
-        """The native ids of the jobs that carry these tags, by tag; None if there is no way to ask.
+        """Return the native ids of the jobs that carry these tags, by tag.
+
+        None if the batch system has no query for tags.
 
         Raises:
             SubmitException: the batch system did not answer.
@@ -311,13 +316,13 @@ class Backend:
         return {tag: native_id for tag, native_id in found.items() if is_native_id(native_id)}
 
     def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
-        """What the queue says about these jobs; those that it does not mention are left out.
+        """Return what the queue says about these jobs; jobs that it does not mention are left out.
 
-        Where one question lists all jobs of the user, others are in the answer too; and so may be one more
-        element of an array that these are in.
+        Where one query lists all jobs of the user, other jobs are in the result too. It may also hold one
+        more element of each array that these jobs belong to.
 
         Raises:
-            SubmitException: the batch system did not answer; nothing is known then about any of them.
+            SubmitException: the batch system did not answer; then nothing is known about any of the jobs.
         """
         found: dict[str, Observation] = {}
         for asked, members in self._questions(native_ids):
@@ -336,9 +341,9 @@ class Backend:
     def _besides(
         self, answer: Mapping[str, Observation], arrays: Sequence[str], members: Sequence[str]
     ) -> dict[str, Observation]:
-        """One more element of each array, of which nobody wants to know, if it is there.
+        """Return one element that the answer mentions besides the requested jobs, for each array.
 
-        That it is there tells of those that are not.
+        If the queue still has one element of an array, the requested elements that are missing have left it.
         """
         others = list(answer.keys() - {*arrays, *members})
         wanted = frozenset(arrays)
@@ -346,7 +351,7 @@ class Backend:
         return _only(answer, list(one.values()))
 
     def everything(self) -> dict[str, Observation]:
-        """What the queue says about all jobs of the user that have not ended, elements of arrays each.
+        """Return what the queue says about all unfinished jobs of the user, with array elements one by one.
 
         Raises:
             SubmitException: the batch system did not answer.
@@ -360,7 +365,7 @@ class Backend:
         return there
 
     def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-        """These ids, as many at a time as one question to the accounting may be about: arrays stay whole."""
+        """Split native ids into groups, each small enough for one accounting query; arrays stay whole."""
         return (members for _, members in self._by_array(native_ids, self._ids_per_accounting))
 
     @property
@@ -369,10 +374,10 @@ class Backend:
         return offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
 
     def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
-        """What the accounting says about these jobs; None if there is none to ask.
+        """Return what the accounting says about these jobs; None if there is no accounting.
 
         Raises:
-            SubmitException: it did not answer.
+            SubmitException: the accounting did not answer.
         """
         found: dict[str, Observation] = {}
         for asked, members in self._by_array(self._askable(native_ids), self._ids_per_accounting):
@@ -384,7 +389,7 @@ class Backend:
             except TransportError as e:
                 if e.transient or e.may_have_run:
                     raise
-                # such as a command that is not there
+                # for example, the accounting command does not exist
                 self._warn_of_no_accounting(str(e))
                 return None
             told = self._ask(
@@ -406,11 +411,11 @@ class Backend:
     def cancel(
         self, native_ids: Sequence[str], seen: Mapping[str, Observation] | None = None
     ) -> Mapping[str, str]:
-        """End these jobs; returns why which of them could not be ended.
+        """Cancel these jobs; return the reasons by native id for those that could not be cancelled.
 
         Args:
             native_ids: the jobs.
-            seen: what the queue said a moment ago of those of them that it mentioned.
+            seen: what the queue said a moment ago about those of the jobs that it mentioned.
 
         Raises:
             SubmitException: the request did not reach the batch system.
@@ -419,15 +424,15 @@ class Backend:
         return self._changed(native_ids, "cancel", request, self._hooks.parse_cancel)
 
     def requests(self, things: Sequence[T]) -> Iterator[Sequence[T]]:
-        """So many at a time as one request may name."""
+        """Split a sequence into groups, each small enough for one request."""
         return _split(things, self.capabilities.ids_per_query or _IDS_PER_QUERY)
 
     def hold(self, native_ids: Sequence[str]) -> Mapping[str, str]:
-        """Keep these pending jobs from starting; like `cancel`."""
+        """Keep these pending jobs from starting; results and errors are those of `cancel`."""
         return self._changed(native_ids, "hold", self._hooks.hold, self._hooks.parse_hold)
 
     def release(self, native_ids: Sequence[str]) -> Mapping[str, str]:
-        """Let these held jobs start; like `cancel`."""
+        """Let these held jobs start; results and errors are those of `cancel`."""
         return self._changed(native_ids, "release", self._hooks.release, self._hooks.parse_release)
 
     def _changed(
@@ -437,7 +442,7 @@ class Backend:
         request: Callable[..., Command | NotOffered],
         parse: Callable[..., Mapping[str, str]],
     ) -> Mapping[str, str]:
-        """Have jobs changed; returns why which of them were not."""
+        """Request a change of jobs; return the reasons by native id for those that were not changed."""
         ids = self._askable(native_ids)
         refused = {it: f"{it!r} is no native id here" for it in set(native_ids).difference(ids)}
         if not ids:
@@ -451,14 +456,14 @@ class Backend:
 
     @property
     def tells(self) -> bool:
-        """Whether the batch system tells of its jobs by itself, and can be listened to."""
+        """True if the batch system announces changes of its jobs by itself, and this executor can listen."""
         return isinstance(self._transport, LineTransport) and not isinstance(self._watch(), NotOffered)
 
     def listen(self) -> Lines:
-        """Start the command by which the batch system tells of its jobs.
+        """Start the command that prints the batch system's announcements.
 
         Raises:
-            JpsiError: it cannot be listened to.
+            JpsiError: the command cannot be run, or there is none.
         """
         command = self._watch()
         if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
@@ -467,14 +472,17 @@ class Backend:
         return self._transport.open(command)
 
     def news(self, line: str) -> Sequence[str]:
-        """The native ids of the jobs that a line of that command is about."""
+        """Return the native ids of the jobs that a line of that command is about."""
         return self._ask(lambda: self._hooks.parse_event(line=line, site=self.site))
 
     def _watch(self) -> Command | NotOffered:
         return self._ask(lambda: self._hooks.watch(site=self.site))
 
     def _askable(self, native_ids: Sequence[str]) -> list[str]:
-        """Those of `native_ids` that can be ids; any other could cost all the answer, or mean other jobs."""
+        """Return the valid ones of `native_ids`.
+
+        An invalid id could make the whole query fail, or select other jobs.
+        """
         known = self._known_ids
         found = [native_id for native_id in native_ids if native_id in known or self._is_id(native_id)]
         known.update(found)
@@ -488,7 +496,7 @@ class Backend:
         return True
 
     def _run(self, command: Command) -> CommandResult:
-        """Run a command that changes nothing if it hangs."""
+        """Run a command that may safely be repeated; raise a transient SubmitException if it times out."""
         result = self._transport.run(self._timed(command))
         log.debug("%s: %s", command, result)
         if result.timed_out:
@@ -504,10 +512,13 @@ class Backend:
         )
 
     def _questions(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
-        """What to ask about, arrays in place of their elements, and which jobs are meant by it."""
+        """Split a status query: yield the names to query and the jobs that they stand for.
+
+        An array's name stands for its elements. The names are None where a query covers all jobs of the user.
+        """
         limit = self.capabilities.ids_per_query
         if len(self._known_ids) > _FORGOTTEN * len(native_ids):
-            # most of them have ended
+            # most of the known ids belong to jobs that have ended
             self._known_ids = self._known_ids.intersection(native_ids)
         if limit is None:
             yield None, native_ids
@@ -515,7 +526,7 @@ class Backend:
         yield from self._by_array(self._askable(native_ids), limit)
 
     def _by_array(self, native_ids: Sequence[str], limit: int) -> Iterator[tuple[Sequence[str], list[str]]]:
-        """So many names at a time, arrays in place of their elements, and which jobs these are about."""
+        """Yield at most `limit` names at a time, arrays in place of elements, and the jobs meant by them."""
         jobs: dict[str, list[str]] = {}
         arrays = self.arrays_of(native_ids)
         for native_id in native_ids:
@@ -524,13 +535,13 @@ class Backend:
             yield asked, [native_id for name in asked for native_id in jobs[name]]
 
     def arrays_of(self, native_ids: Sequence[str]) -> Mapping[str, str]:
-        """The native ids of the arrays of those of these jobs that are elements of one."""
+        """Return the native id of the array of each of these jobs that is an element of one."""
         if self.capabilities.arrays is None:
             return {}
         return self._ask(lambda: self._hooks.arrays_of(native_ids=native_ids, site=self.site))
 
     def _ask(self, hook: Callable[[], T]) -> T:
-        """What a hook answers; a mistake in it costs this one question."""
+        """Return what a hook answers; an error in the hook becomes a PluginError."""
         try:
             answer = hook()
         except JpsiError:
@@ -547,7 +558,7 @@ class Backend:
 
 
 _IDS_PER_QUERY = 200
-# How many ids are known for each that is asked about until those that are not are forgotten
+# Known ids are pruned when there are so many times as many of them as a query is about.
 _FORGOTTEN = 4
 
 
@@ -560,7 +571,7 @@ def _only(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict[s
 
 
 def _native_id(answer: object) -> str:
-    """A native id that can be written down, or ValueError."""
+    """Return a native id that the spool can hold; raise ValueError otherwise."""
     if not is_native_id(answer):
         msg = f"{answer!r} is no native id"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""How the plugin of an executor spells the ids of elements of arrays, where only that is asked of it."""
+"""Spells the ids of array elements as an executor's plugin does, for callers that need nothing else of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jpsi.plugin.engine import assemble
 log = logging.getLogger(__name__)
 
 
-class Spelling:
-    """The spelling of an executor, whose plugin is looked for once, and only if needed.
+class IdSpelling:
+    """The spelling of an executor's element ids; its plugin is loaded once, and only if needed.
 
     Args:
-        name: of the executor, or of a configured target.
-        url: where it is, if that is not configured.
+        name: the name of the executor, or of a configured target.
+        url: the target's URL, if it is not configured.
     """
 
     def __init__(self, name: str, url: str | None) -> None:
@@ -29,13 +29,13 @@ class Spelling:
         try:
             assembly = assemble(self._name, None, self._url, None)
         except JpsiError:
-            # such as a plugin that is not installed any more
+            # for example, the plugin is no longer installed
             log.debug("how %s spells the ids of elements is not known", self._name, exc_info=True)
             return None
         return assembly.stack.hooks, Site(config=assembly.config)
 
     def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
-        """The native ids of elements of an array."""
+        """Return the native ids of elements of an array."""
         if self._plugin is not None:
             hooks, site = self._plugin
             try:

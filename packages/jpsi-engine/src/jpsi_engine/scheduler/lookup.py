@@ -1,4 +1,4 @@
-"""Finds what was asked for by single jobs, wherever in the spool that was written down."""
+"""Finds the intents of jobs, both of single jobs and of array elements, wherever the spool has them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def intents_of(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
-    """The last attempts of those of these jobs that are on disk.
+    """Return the last attempts of these jobs; jobs without a readable intent in the spool are left out.
 
     Raises:
         OSError: the arrays cannot be listed.
@@ -35,7 +35,7 @@ def intents_of(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
 
 
 def warn_of_damage(spool: Spool, job_id: str, error: Exception | None = None) -> None:
-    """Warn in a line of a job whose files are damaged, or whose reading has failed."""
+    """Log one warning about a job whose files are damaged, or could not be read."""
     try:
         problem = spool.damage(job_id)
     except OSError as e:
@@ -51,12 +51,12 @@ def warn_of_damage(spool: Spool, job_id: str, error: Exception | None = None) ->
 
 
 def _elements(spool: Spool, job_ids: Collection[str]) -> Iterator[Intent]:
-    """Those that are elements of arrays and have no folder, as they did not begin yet."""
+    """Yield the intents of array elements that have no folder, as they have not begun yet."""
     for name in spool.arrays.all_names():
         try:
             array = spool.arrays.read(name)
         except (OSError, *DAMAGE):
-            continue  # `jpsi doctor` names it; one odd folder says nothing of the others
+            continue  # `jpsi doctor` names it; one damaged folder must not hide the others
         for index, element in enumerate(() if array is None else array.elements, 1):
             if array is not None and element["id"] in job_ids:
                 yield element_intent(array, index)

@@ -1,4 +1,4 @@
-"""Knows which native id a job of jpsi's has, and which job of jpsi's has a native id."""
+"""Maps the jobs of jpsi to their native ids, and native ids to the jobs of jpsi."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jpsi.plugin import JpsiError
 from jpsi_engine.scheduler.backend import Backend
-from jpsi_engine.scheduler.job_view import Tracked
+from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.queue_poll import tell
-from jpsi_engine.spool import REVOKED, UNNAMED, ArrayIntent, Claim, Intent, Place, Spool, array_tag, tag
+from jpsi_engine.spool import REVOKED, UNNAMED, ArrayIntent, ArrayMember, Claim, Intent, Spool, array_tag, tag
 
 log = logging.getLogger(__name__)
 
@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 class NativeIds:
     """The native ids of the jobs in one spool. Methods may be called from any thread.
 
-    A folder is read once, not for each question: the native id of an attempt stays what it is.
+    Each folder is read once, not for each query: the native id of an attempt never changes.
 
     Args:
-        backend: whose ids they are.
-        spool: where the jobs are.
-        refresh: sees to it that what jobs have left in these folders of the spool is there; False if it may
-            not be.
+        backend: the batch system.
+        spool: the spool with the jobs.
+        refresh: brings what jobs have left in these folders of the spool to this machine; returns False if it
+            may be missing.
     """
 
     def __init__(
@@ -38,19 +38,19 @@ class NativeIds:
         self._read: set[str] = set()
 
     def of(self, intent: Intent) -> str | None:
-        """The native id of an attempt, as its submitter or its runner wrote it down."""
+        """Return the native id of an attempt, as the submitting client or the runner stored it."""
         return intent.native_id or self.claimant(intent.job_id, intent.attempt)
 
     def claimant(self, job_id: str, attempt: int) -> str | None:
-        """The native id that the runner of an attempt found itself to have; None if nothing runs it."""
+        """Return the native id that an attempt's runner put into its claim; None if no runner has one."""
         return self._spelled(self._spool.claim(job_id, attempt))
 
     def of_array(self, array: str) -> str | None:
-        """The native id of an array, as its submitter or the first of its elements wrote it down."""
+        """Return the native id of an array, as the submitting client or its first element stored it."""
         return self._spool.arrays.read_native_id(array) or self._spelled(self._spool.arrays.claim(array))
 
-    def of_element(self, place: Place) -> str | None:
-        """The native id of an element of an array; None if that of the array is not known."""
+    def of_element(self, place: ArrayMember) -> str | None:
+        """Return the native id of an array element; None if the array's native id is not known."""
         native_id = self.of_array(place.array)
         return None if native_id is None else self._backend.element_ids(native_id, [place.index])[0]
 
@@ -58,7 +58,7 @@ class NativeIds:
         return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
 
     def owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
-        """The last attempts of those jobs of jpsi's that have these native ids.
+        """Return the last attempts of the jobs of jpsi that have these native ids.
 
         Raises:
             OSError: the jobs cannot be listed.
@@ -71,7 +71,7 @@ class NativeIds:
         return found
 
     def _elements(self, native_ids: Collection[str]) -> dict[str, Intent]:
-        """Those of these that are elements of arrays of jpsi's."""
+        """Return the intents of these native ids that belong to elements of jpsi's arrays."""
         wanted: dict[str, set[str]] = {}
         for native_id, array in self._backend.arrays_of(list(native_ids)).items():
             wanted.setdefault(array, set()).add(native_id)
@@ -85,14 +85,14 @@ class NativeIds:
                 return
             array = self._spool.arrays.read(name)
         except OSError:
-            return  # one odd folder says nothing of the others
+            return  # one damaged folder must not hide the others
         indices = range(1, 1 + (0 if array is None else len(array.elements)))
         for index, element_id in zip(indices, self._backend.element_ids(native_id, indices), strict=True):
             if array is not None and element_id in wanted[native_id]:
                 yield element_id, element_intent(array, index)
 
     def owner(self, native_id: str) -> Intent | None:
-        """The last attempt of the job of jpsi's that has this native id.
+        """Return the last attempt of the job of jpsi that has this native id.
 
         Raises:
             OSError: the jobs cannot be listed.
@@ -100,7 +100,7 @@ class NativeIds:
         return self._elements([native_id]).get(native_id) or self._single(native_id)
 
     def _single(self, native_id: str) -> Intent | None:
-        """The last attempt of the job by itself that has this native id."""
+        """Return the last attempt of the single job (not an array element) that has this native id."""
         with self._lock:
             known = self._owners.get(native_id)
             intent = None if known is None else self._owned(known, native_id)
@@ -110,11 +110,11 @@ class NativeIds:
             return next(filter(None, (self._owned(job_id, native_id) for job_id in unread)), None)
 
     def _owned(self, job_id: str, native_id: str) -> Intent | None:
-        """The last attempt of a job if it has this native id."""
+        """Return the last attempt of a job if it has this native id."""
         try:
             place = self._spool.last_place(job_id)
             if place is not None:
-                # what the batch system has stays in that array, and is found by it
+                # the element's native id stays that array's, and is found by way of the array
                 if self.of_array(place.array) is not None:
                     self._read.add(job_id)
                 return None
@@ -123,21 +123,21 @@ class NativeIds:
                 return None
             found = self.of(intent)
         except (OSError, ValueError):
-            return None  # one odd folder says nothing of the others
+            return None  # one damaged folder must not hide the others
         if intent.native_id is not None:
             self._owners[intent.native_id] = job_id
             self._read.add(job_id)
         return intent if found == native_id else None
 
-    def corrected(self, jobs: Collection[Tracked]) -> dict[str, str]:
-        """The native ids, by job id, that jobs have which the batch system does not know, or calls ended.
+    def corrected(self, jobs: Collection[JobView]) -> dict[str, str]:
+        """Return, by job id, the right native ids of jobs that the batch system does not know or calls ended.
 
-        A submit command that tried again may have made several jobs, of which the claim tells the one that
-        runs; jobs that do not know their id are found by their tags, with one command for all. Of jobs that
-        are left out it cannot be told now.
+        A submit command that was retried may have made several jobs; the claim names the one that runs. Jobs
+        whose native id is unknown are found by their tags, with one query for all. Jobs whose id cannot be
+        found out now are left out.
         """
         known: dict[str, str] = {}
-        unnamed: list[Tracked] = []
+        unnamed: list[JobView] = []
         arrays = {job.place.array for job in jobs if job.place is not None}
         folders = {f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays}
         if not self._refresh(folders):
@@ -160,7 +160,7 @@ class NativeIds:
         return known | self._found(unnamed)
 
     def _array_claimants(self, arrays: Collection[str]) -> dict[str, str | None]:
-        """Which native array runs each of these; those that cannot be read now are left out."""
+        """Return the native id of each array from its claim; arrays that cannot be read now are left out."""
         found: dict[str, str | None] = {}
         for array in arrays:
             try:
@@ -169,14 +169,14 @@ class NativeIds:
                 log.warning("array %s: its folder cannot be read", array, exc_info=True)
         return found
 
-    def _claimant_of(self, job: Tracked, arrays: Mapping[str, str | None]) -> str | None:
+    def _claimant_of(self, job: JobView, arrays: Mapping[str, str | None]) -> str | None:
         if job.place is None:
             return self.claimant(job.spool_id, job.attempt)
         native_id = arrays[job.place.array]
         return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
 
-    def _found(self, unnamed: Collection[Tracked]) -> dict[str, str]:
-        """Look jobs up by their tags; return the id that it has of one that is not found."""
+    def _found(self, unnamed: Collection[JobView]) -> dict[str, str]:
+        """Look jobs up by their tags; return the present id for each job that is not found."""
         tags = {job.tag for job in unnamed if job.tag is not None}
         try:
             found = (self._backend.find(sorted(tags)) if tags else None) or {}
@@ -185,21 +185,21 @@ class NativeIds:
             return {}
         return {job.job_id: self._id_in(found.get(job.tag or ""), job) for job in unnamed}
 
-    def _id_in(self, native_id: str | None, job: Tracked) -> str:
-        """Return the id of a job in what was found with its tag: the job, or the array that it is in."""
+    def _id_in(self, native_id: str | None, job: JobView) -> str:
+        """Return a job's native id from the result of a tag query: the id of the job, or of its array."""
         if native_id is None or job.place is None:
             return native_id or job.native_id
         return self._backend.element_ids(native_id, [job.place.index])[0]
 
 
 def intent_tag(intent: Intent) -> str:
-    """Return what the batch system carries for an intent: of an element of an array, the array's tag."""
+    """Return the tag that an intent's job carries in the batch system: for an element, its array's tag."""
     if intent.place is not None:
         return array_tag(intent.place.array)
     return tag(intent.job_id, intent.attempt)
 
 
 def element_intent(array: ArrayIntent, index: int) -> Intent:
-    """What was asked for by one element of an array."""
+    """Return the intent of one element of an array."""
     content = array.content(index)
-    return Intent(content["id"], content["attempt"], content, None, Place(array.array, index))
+    return Intent(content["id"], content["attempt"], content, None, ArrayMember(array.array, index))

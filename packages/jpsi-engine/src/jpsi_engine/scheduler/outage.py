@@ -1,25 +1,25 @@
-"""How long a batch system has left questions unanswered, and when somebody should hear of that."""
+"""Measures how long a batch system has not answered, and decides when the log should say so."""
 
 from __future__ import annotations
 
 import attrs
 
-#: A batch system may miss a question or two; what lasts so long is worth a word.
+#: A batch system may fail to answer once or twice; an outage of so many seconds is logged.
 PATIENCE_SECONDS = 60.0
 
 
 @attrs.define
-class Silence:
-    """The questions that one program asks one batch system. Times are seconds of one clock."""
+class Outage:
+    """The outages of one batch system that one program polls. Times are seconds of one clock."""
 
-    #: What was asked longer before the last question than this has nothing to do with it.
+    #: A failed poll that ended longer than this before the next one belongs to another outage.
     lapse: float
     _since: float | None = attrs.field(default=None, init=False)
     _last: float = attrs.field(default=0.0, init=False)
     _is_told: bool = attrs.field(default=False, init=False)
 
     def unanswered(self, begun: float, ended: float) -> float | None:
-        """A question was not answered; returns for how many seconds none was, if that is to be told now."""
+        """Note a failed poll; return the length of the outage in seconds if it is to be logged now."""
         if self._since is None or begun > self._last + self.lapse:
             self._since, self._is_told = begun, False
         self._last = ended
@@ -30,6 +30,6 @@ class Silence:
         return lasted
 
     def answered(self) -> bool:
-        """A question was answered; returns whether that ends a silence that was told."""
+        """Note an answered poll; return True if that ends an outage that was logged."""
         was_told, self._since, self._is_told = self._is_told, None, False
         return was_told

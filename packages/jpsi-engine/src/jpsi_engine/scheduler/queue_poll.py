@@ -1,10 +1,11 @@
-"""Asks the batch system about all jobs at once, or takes what it has just told another process.
+"""Polls the batch system about all jobs at once, or takes the snapshot of another process.
 
-Whoever finds a question due takes the lock, unless somebody has it, and looks at the last answer. That one
-serves if it was begun after what made the question due, and is about jobs that are followed here. Of a job
-that was followed later, or that nobody had asked for yet, it tells nothing: neither that it is there nor that
-it is not; the next one will. Where it does not serve, the question is asked, on behalf of all processes that
-share, but not sooner than the shortest interval after the last one.
+A process whose poll is due takes the lock, unless another process holds it, and reads the last snapshot. The
+snapshot serves if its poll was begun after the reason to poll came up, and if it is about jobs that this
+process follows. It says nothing about a job that was followed later, or that no process had asked for:
+neither that the job is there nor that it is not. The next snapshot will. If the snapshot does not serve, the
+process polls, on behalf of all processes that share the snapshots, but not sooner than the shortest interval
+after the last poll.
 """
 
 from __future__ import annotations
@@ -14,43 +15,43 @@ from collections.abc import Callable, Collection
 
 from jpsi.plugin import JpsiError, PluginError, SubmitException
 from jpsi_engine.scheduler.backend import Backend
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.scheduler.poll_interval import Poller
-from jpsi_engine.scheduler.shared_poll import Sharing
-from jpsi_engine.scheduler.snapshot import Answer
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.scheduler.poll_interval import PollInterval
+from jpsi_engine.scheduler.shared_poll import SharedPoll
+from jpsi_engine.scheduler.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-# A process that has not been heard of for so many of its longest intervals is not asked for any more.
+# The lease, in longest intervals: after that time without a word, a process's jobs are not polled any more.
 _LEASE = 4
-# In shortest intervals: when somebody who waits for an answer looks again whether another process has it.
+# In shortest intervals: how often a thread that waits for a snapshot checks whether there is a new one.
 _RETRY = 0.05
 
 
-class Asking:
-    """The questions of one executor. Methods may be called from any thread.
+class QueuePoll:
+    """The polls of one executor. Methods may be called from any thread.
 
     Args:
-        backend: who is asked.
-        sharing: whom it is asked with.
-        poller: is told of each answer, and puts off what others are asking.
+        backend: the batch system.
+        sharing: the files that this process shares with others that poll the same batch system.
+        poller: the intervals; it learns of each poll, and puts off a poll that another process makes.
     """
 
-    def __init__(self, backend: Backend, sharing: Sharing, poller: Poller) -> None:
+    def __init__(self, backend: Backend, sharing: SharedPoll, poller: PollInterval) -> None:
         self._backend = backend
         self._sharing = sharing
         self._poller = poller
-        # Not for the question that follows a failed one: an id of another process may be what the batch
-        # system chokes on. Of the questions that are due, which one thread asks.
+        # False for the poll after a failed one: the batch system may choke on an id that another process
+        # wants. Only the thread that makes the due polls uses it.
         self._is_for_all = True
 
-    def due(self, jobs: Collection[Tracked], now: Callable[[], float]) -> Answer | None:
-        """The answer to a question that is due, which is about these jobs.
+    def due(self, jobs: Collection[JobView], now: Callable[[], float]) -> Snapshot | None:
+        """Make the poll that is due, about these jobs; return the snapshot.
 
-        None if another process is asking, or has only just asked; then the poller has put it off.
+        None if another process is polling, or has polled just now; the poller has put the poll off then.
 
         Raises:
-            JpsiError: the batch system was asked and did not answer.
+            JpsiError: the batch system was polled and did not answer.
         """
         poller, native_ids = self._poller, _ids(jobs)
         system = self._want(native_ids, now())
@@ -71,20 +72,20 @@ class Asking:
     def at_once(
         self,
         native_ids: frozenset[str],
-        suffices: Callable[[Answer], bool],
+        suffices: Callable[[Snapshot], bool],
         now: Callable[[], float],
         sleep: Callable[[float], None],
-    ) -> Answer:
-        """An answer about these jobs: the last one that anybody was given if it suffices, else a new one.
+    ) -> Snapshot:
+        """Return a snapshot about these jobs: the last one of any process if it suffices, else a new one.
 
         Args:
             native_ids: the jobs.
-            suffices: whether an answer that was given already will do.
+            suffices: returns True if an earlier snapshot will do.
             now: the clock.
-            sleep: waits for so many seconds, but not longer in all than the shortest interval.
+            sleep: waits for so many seconds; all waits together last about the shortest interval at most.
 
         Raises:
-            JpsiError: the batch system was asked and did not answer.
+            JpsiError: the batch system was polled and did not answer.
         """
         poller = self._poller
         deadline = now() + poller.shortest
@@ -101,13 +102,13 @@ class Asking:
             sleep(_RETRY * poller.shortest)
 
     def _want(self, native_ids: frozenset[str], now: float) -> str:
-        """Say which jobs are to be asked about, and return which batch system that is."""
+        """Announce the jobs to be polled about to other processes; return the batch system's digest."""
         system = self._backend.system()
         self._sharing.want(system, native_ids, now, _LEASE * self._poller.longest)
         return system
 
-    def _ask_twice(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Answer:
-        """Ask again without the jobs of others if that failed with them."""
+    def _ask_twice(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
+        """Poll; if that fails with the jobs of other processes, poll again without them."""
         wanted = self._wanted(system, native_ids, now())
         try:
             return self._ask(system, wanted, now)
@@ -116,8 +117,8 @@ class Asking:
                 raise
             return self._ask(system, native_ids, now)
 
-    def _ask_alternately(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Answer:
-        """Ask without the jobs of others if that failed with them the last time."""
+    def _ask_alternately(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
+        """Poll; leave out the jobs of other processes if the last poll failed with them."""
         wanted = self._wanted(system, native_ids, now()) if self._is_for_all else native_ids
         self._is_for_all = wanted == native_ids
         answer = self._ask(system, wanted, now)
@@ -127,7 +128,7 @@ class Asking:
     def _wanted(self, system: str, native_ids: frozenset[str], now: float) -> frozenset[str]:
         return native_ids | self._sharing.wanted(system, now)
 
-    def _ask(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Answer:
+    def _ask(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
         self._probe()
         begun = now()
         try:
@@ -136,16 +137,16 @@ class Asking:
             ended = now()
             self._poller.asked(begun, ended)
         asked = None if self._backend.lists_all else native_ids
-        answer = Answer(begun=begun, ended=ended, asked=asked, seen=seen)
+        answer = Snapshot(begun=begun, ended=ended, asked=asked, seen=seen)
         self._sharing.keep(system, answer)
         return answer
 
     def find_out(self) -> None:
-        """Find out what the site offers, before the first question: which failures are final, for one."""
+        """Find out what the site offers before the first poll, for example which failures are final."""
         self._probe()
 
     def _probe(self) -> None:
-        """Find out what the site offers; without that, questions are asked all the same."""
+        """Find out what the site offers; if that fails, the poll takes place all the same."""
         try:
             self._backend.probe()
         except JpsiError as e:
@@ -153,22 +154,22 @@ class Asking:
 
 
 def tell(whom: str, error: JpsiError) -> None:
-    """Log a question that was not answered: a batch system may be down for a while, a mistake stays."""
+    """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
     if isinstance(error, PluginError):
         log.warning("%s was not to be asked: %s", whom, error, exc_info=error)
     else:
         log.info("%s was not to be asked: %s", whom, error)
 
 
-def serves(answer: Answer, jobs: Collection[Tracked]) -> bool:
-    """Whether an answer tells of any of these jobs: others ask for this process, then."""
+def serves(answer: Snapshot, jobs: Collection[JobView]) -> bool:
+    """Return True if a snapshot covers any of these jobs; then other processes poll for this one."""
     return any(answer.tells_of(job.native_id, job.since) for job in jobs)
 
 
-def is_recent(answer: Answer, job: Tracked, since: float, oldest: float) -> bool:
-    """Whether an answer tells what became of a job since then, and was not asked for longer ago than that."""
+def is_recent(answer: Snapshot, job: JobView, since: float, oldest: float) -> bool:
+    """Return True if a snapshot shows a job's state after `since`, by a poll begun at `oldest` or later."""
     return answer.begun >= oldest and answer.tells_of(job.native_id, since)
 
 
-def _ids(jobs: Collection[Tracked]) -> frozenset[str]:
+def _ids(jobs: Collection[JobView]) -> frozenset[str]:
     return frozenset(job.native_id for job in jobs)

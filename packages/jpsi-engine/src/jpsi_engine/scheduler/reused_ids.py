@@ -1,4 +1,4 @@
-"""Native ids that a batch system has given to other jobs since the jobs of jpsi's ended that had them."""
+"""Finds native ids that a batch system has reused for other jobs after jobs of jpsi ended."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ log = logging.getLogger(__name__)
 
 
 def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> frozenset[str]:
-    """Those of these native ids by which the batch system now has other jobs than their owners in the spool.
+    """Return the native ids that now belong to other jobs in the batch system than their owners in the spool.
 
-    Only if an owner has left how it ended can that be, and only then is anybody asked: whether the batch
-    system has a job of that id that has not ended, and not by the owner's tag, as one that it has not let go
-    of yet, or runs again. In doubt, as where nobody answers, it is the owner.
+    Only an owner that has left an exit marker can have lost its id, and only then is the batch system
+    queried: does it have an unfinished job with that id, and does that job lack the owner's tag? A job with
+    the tag is the owner, which is being cleaned up or runs again. In doubt, for example if the batch system
+    does not answer, the id is still the owner's.
 
     Args:
         backend: the batch system.
-        spool: where the owners are.
+        spool: the spool that holds the owners.
         owners: the last attempts of jobs, by native id.
 
     Raises:
         OSError: the spool cannot be read.
     """
     job_ids = {owner.job_id for owner in owners.values()}
-    # left where they are, for those who follow these jobs
+    # the markers stay in place for the processes that follow these jobs
     new = {marker.job_id for marker in spool.news(job_ids) if _has_ended([marker])}
     ended = {
         native_id: owner
@@ -40,7 +41,7 @@ def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> 
     if not ended:
         return frozenset()
     try:
-        # first: what the batch system lets go of meanwhile is not mentioned then
+        # the tags come first: a job that the batch system drops after that is not in the states
         left = _without(backend, ended)
         seen = backend.states(left) if left else {}
     except JpsiError as e:
@@ -50,7 +51,7 @@ def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> 
 
 
 def _without(backend: Backend, owners: Mapping[str, Intent]) -> list[str]:
-    """The native ids that no job has which carries its owner's tag; none if nobody can be asked for tags."""
+    """Return the native ids whose jobs do not carry the owner's tag; none if tags cannot be queried."""
     tags = {native_id: intent_tag(owner) for native_id, owner in owners.items()}
     found = backend.find(sorted(set(tags.values())))
     if found is None:

@@ -1,17 +1,17 @@
-"""The files by which processes of one user ask the batch system together, and the lock of whoever asks.
+"""The files by which processes of one user share polls, and the lock of the process that polls.
 
-    <root>/asking/<boot>/lock            held while somebody asks
-    <root>/asking/<boot>/answer.json     what the batch system last said
-    <root>/asking/<boot>/<name>.json     which jobs one process wants to be asked about, and until when
+    <root>/asking/<boot>/lock            held while a process polls
+    <root>/asking/<boot>/answer.json     the last snapshot of the batch system
+    <root>/asking/<boot>/<name>.json     the jobs that one process wants polled, and until when
     <root>/asking/<boot>/<name>.<n>.new  a file that is being written
     <root>/asking/<boot>/missing/        see `jpsi_engine.scheduler.absences`
 
-Times in them are those of `time.monotonic`, which all processes of a machine share, which nobody sets, and
-which begins anew with each boot: so there is a folder for each boot of each machine. Machines do not share.
-Their clocks differ, and a network file system shows late, or never, what another machine has written or
-locked; processes on several machines ask once per machine.
+Times in the files are those of `time.monotonic`: all processes of a machine share that clock, no user can set
+it, and it restarts with each boot. So there is a folder for each boot of each machine. Machines do not share
+polls. Their clocks differ, and a network file system shows the writes and locks of another machine late or
+never; processes on several machines poll once per machine.
 
-Nothing here raises an OSError: where the files are of no use, each process asks for itself.
+Nothing in this module raises an OSError: if the files cannot be used, each process polls for itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from jpsi.plugin.kit import make_directory, open_private
 from jpsi_engine.host import NO_BOOT, boot_id
-from jpsi_engine.scheduler.snapshot import Answer, decode, encode
+from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -36,14 +36,14 @@ _VERSION = 4
 _ANSWER = "answer"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
-# What comes of reading as ours what was written by somebody else.
+# The exceptions that a file of unexpected content raises when it is decoded.
 _STRANGE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
-class Sharing:
-    """What one follower of jobs shares with the others. Its methods may be called from any thread.
+class SharedPoll:
+    """The part of one process in the shared polls. Methods may be called from any thread.
 
-    `system` says in each call which batch system is meant: what was said of another is nothing to go by.
+    Each call names the batch system by its digest (`system`): snapshots of another batch system do not count.
 
     Args:
         root: the folder of the executor and target, which is private to the user.
@@ -52,16 +52,16 @@ class Sharing:
     def __init__(self, root: str) -> None:
         self._name = os.urandom(8).hex()
         self._parent = f"{root}/asking"
-        # Where a boot has no name, times of the last one look like those of this one: nobody is shared with.
+        # If the boot has no name, times of the last boot look like those of this one: nothing is shared then.
         self._folder = f"{self._parent}/{boot_id() if boot_id() != NO_BOOT else self._name}"
         self._written: tuple[str, frozenset[str]] | None = None
-        # The last answer that was written here, for what system, and the file that it is.
-        self._kept: tuple[_File, str, Answer] | None = None
+        # The last snapshot that this process wrote, its batch system, and the identity of its file.
+        self._kept: tuple[_File, str, Snapshot] | None = None
         self._renewal = 0.0
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[bool]:
-        """Be the one who asks; yields False while another process is."""
+        """Hold the lock of the process that polls; yield False while another process holds it."""
         try:
             lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
         except OSError:
@@ -71,18 +71,21 @@ class Sharing:
         try:
             yield _is_locked(lock)
         finally:
-            # a child that was forked in the meantime has the descriptor too
+            # a child process that was forked in the meantime shares the descriptor
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
 
-    def last(self, system: str, now: float) -> Answer | None:
-        """The last answer, if there is one that can be understood."""
+    def last(self, system: str, now: float) -> Snapshot | None:
+        """Return the last snapshot; None if there is none that can be decoded."""
         answer = self._own(system) or self._decoded(system)
         return answer if answer is not None and answer.begun <= answer.ended <= now else None
 
-    def _own(self, system: str) -> Answer | None:
-        """The last answer, if it was written here: to read it takes the longer the more jobs it tells of."""
+    def _own(self, system: str) -> Snapshot | None:
+        """Return the last snapshot if this process wrote it, without decoding its file.
+
+        Decoding takes the longer the more jobs a snapshot holds.
+        """
         if self._kept is None:
             return None
         file, of, answer = self._kept
@@ -92,8 +95,8 @@ class Sharing:
             return None
         return answer if is_there and of == system else None
 
-    def _decoded(self, system: str) -> Answer | None:
-        """The last answer, as its file tells."""
+    def _decoded(self, system: str) -> Snapshot | None:
+        """Return the last snapshot, decoded from its file."""
         plain = self._read(_ANSWER)
         if plain.get("system") != system:
             return None
@@ -103,8 +106,8 @@ class Sharing:
             log.debug("the answer in %s is strange", self._folder, exc_info=True)
             return None
 
-    def keep(self, system: str, answer: Answer) -> None:
-        """Tell the others what the batch system said, unless they know what is newer."""
+    def keep(self, system: str, answer: Snapshot) -> None:
+        """Write a snapshot for other processes, unless they have a newer one."""
         last = self.last(system, answer.ended)
         if last is not None and last.begun > answer.begun:
             return
@@ -112,7 +115,7 @@ class Sharing:
         self._kept = None if file is None else (file, system, answer)
 
     def want(self, system: str, native_ids: frozenset[str], now: float, seconds: float) -> None:
-        """Have the others ask about these jobs too, for so long."""
+        """Have other processes poll about these jobs too, for so many seconds."""
         if self._written == (system, native_ids) and now < self._renewal:
             return
         if self._written is None:
@@ -122,7 +125,7 @@ class Sharing:
         self._written, self._renewal = (system, native_ids) if is_written else None, now + seconds / 2
 
     def wanted(self, system: str, now: float) -> set[str]:
-        """The jobs that others want to be asked about; who has not said so for long is forgotten."""
+        """Return the jobs that other processes want polled; remove the files of those whose lease is over."""
         found: set[str] = set()
         names = _names(self._folder)
         for name in names:
@@ -144,7 +147,7 @@ class Sharing:
             for folder in (self._parent, self._folder):
                 with contextlib.suppress(FileExistsError):
                     make_directory(folder)
-            # what was written now says how late it is by the clock of the file system
+            # a file that was touched now shows the time by the clock of the file system
             os.utime(self._folder)
             now = os.stat(self._folder).st_mtime  # noqa: PTH116
             for name in _names(self._parent):
@@ -152,7 +155,7 @@ class Sharing:
                     shutil.rmtree(f"{self._parent}/{name}", ignore_errors=True)
 
     def _read(self, name: str) -> Mapping[str, Any]:
-        """What is in a file of this version; nothing if there is none."""
+        """Return the content of a file of this version; an empty mapping if there is none."""
         try:
             with open(f"{self._folder}/{name}{_JSON}", encoding="ascii") as file:  # noqa: PTH123
                 plain = json.load(file)
@@ -161,7 +164,7 @@ class Sharing:
         return plain if isinstance(plain, dict) and plain.get("version") == _VERSION else {}
 
     def _write(self, name: str, content: Mapping[str, Any]) -> _File | None:
-        """Have a file appear complete or not at all; returns which it is if it did."""
+        """Write a file by renaming, so that it appears whole; return its identity, None if that failed."""
         new = f"{self._folder}/{self._name}.{threading.get_ident()}.new"
         try:
             text = json.dumps({"version": _VERSION, **content})
@@ -179,7 +182,7 @@ class Sharing:
 
 
 class _File(NamedTuple):
-    """What tells a file from all others that have its name, before and after."""
+    """The identity of one written file, which tells it from earlier and later files of the same name."""
 
     device: int
     number: int

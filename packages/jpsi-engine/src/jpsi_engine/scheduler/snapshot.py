@@ -1,4 +1,4 @@
-"""What a batch system said to one question, as a value and as JSON that other processes read."""
+"""The answer of a batch system to one poll, as a value and as JSON that other processes read."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from jpsi.plugin import JobState, Observation, Reason
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Answer:
-    """An answer, and to what. Times are seconds of a clock that all who may see it share."""
+class Snapshot:
+    """A snapshot of the queue. Times are seconds of a clock that all its readers share."""
 
-    #: When the question was begun: what happened later it cannot know.
+    #: When the poll was begun: the snapshot cannot know what happened later.
     begun: float
     ended: float
-    #: The native ids that it was about; None if it was about all jobs of the user.
+    #: The native ids that the poll was about; None if it was about all jobs of the user.
     asked: frozenset[str] | None
-    #: What it said about each job that it mentioned.
+    #: The observation of each job that the batch system mentioned.
     seen: Mapping[str, Observation]
 
     def tells_of(self, native_id: str, since: float) -> bool:
-        """Whether it tells what became of a job since then, be it that there is no such job."""
+        """Return True if it covers a job, present or missing, and its poll was not begun before `since`."""
         return since <= self.begun and (self.asked is None or native_id in self.asked)
 
 
-def compared(answer: Answer, before: Answer) -> Answer:
-    """An answer in which what was said before already of jobs that have not ended is the value that it was.
+def compared(answer: Snapshot, before: Snapshot) -> Snapshot:
+    """Return a snapshot in which each unfinished job's unchanged observation is the object of the one before.
 
-    What is said of many jobs in one is compared once; whether anything is new of each is then whether it is
-    the same value. Of ends each stays as it is: an element may have ended as its array did, or by itself.
+    An observation that many jobs share is compared once; after that, the identity of the object tells for
+    each job that nothing is new. Observations of ends stay as they are: an element may have ended with its
+    array or by itself.
     """
     same: dict[int, Observation] = {}
     for native_id, observation in answer.seen.items():
@@ -43,10 +44,10 @@ def compared(answer: Answer, before: Answer) -> Answer:
     return attrs.evolve(answer, seen={name: same[id(it)] for name, it in answer.seen.items()})
 
 
-def encode(answer: Answer) -> dict[str, Any]:
-    """An answer as plain values, which JSON can hold unless a plugin put into `details` what it cannot.
+def encode(answer: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as plain values; JSON can hold them unless a plugin put other values into `details`.
 
-    What was said of many jobs in one, as of elements of an array, is there once.
+    An observation that many jobs share, such as elements of an array, is stored once.
     """
     different: dict[int, tuple[Observation, list[str]]] = {}
     for native_id, observation in answer.seen.items():
@@ -60,17 +61,17 @@ def encode(answer: Answer) -> dict[str, Any]:
     }
 
 
-def decode(plain: Mapping[str, Any]) -> Answer:
-    """The answer that `encode` made `plain` of.
+def decode(plain: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot that `encode` turned into `plain`.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: it was made by something else.
+        LookupError, TypeError, ValueError, AttributeError: `plain` is not a result of `encode`.
     """
     asked = plain["asked"]
     seen: dict[str, Observation] = {}
     for fields, native_ids in zip(_typed(plain["said"], list), _typed(plain["seen"], list), strict=True):
         seen.update(dict.fromkeys(_texts(native_ids), _decode(fields)))
-    return Answer(
+    return Snapshot(
         begun=float(plain["begun"]),
         ended=float(plain["ended"]),
         asked=None if asked is None else frozenset(_texts(asked)),
@@ -98,7 +99,7 @@ def _typed(value: Any, kind: type) -> Any:  # noqa: ANN401  any value of JSON
 
 def _texts(value: object) -> list[str]:
     found: list[str] = _typed(value, list)
-    # at once, as there may be a hundred thousand
+    # one check for the whole list, which may have a hundred thousand items
     if set(map(type, found)) - {str}:
         msg = "not all of these are native ids"
         raise TypeError(msg)
@@ -106,7 +107,7 @@ def _texts(value: object) -> list[str]:
 
 
 class _Field(NamedTuple):
-    """How one field of an observation becomes a plain value of some type and comes back."""
+    """The conversion of one field of an observation to a plain value of some type, and back."""
 
     kind: type
     encode: Callable[[Any], Any] = lambda value: value
@@ -131,6 +132,6 @@ _FIELDS: Mapping[str, _Field] = {
     "start_estimate": _TIME,
     "details": _Field(dict, dict),
 }
-# What a field is unless something is told; an empty tag tells that there is none.
+# The values that are not stored; an empty tag is stored, and says that the job has none.
 _NOTHING: tuple[object, ...] = (None, (), {})
 _UNTOLD: Mapping[str, tuple[object, ...]] = {"exists": (True,)}

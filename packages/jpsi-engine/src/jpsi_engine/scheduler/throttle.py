@@ -1,4 +1,4 @@
-"""Lets submissions to a batch system in, as many at a time as there is room for."""
+"""Throttles submissions to a batch system: lets in as many at a time as the quota allows."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import Submission
-from jpsi_engine.host import Entrance, GivenUpError, not_admitted
+from jpsi_engine.host import SubmissionCancelled, SubmitQueue, not_admitted
 from jpsi_engine.scheduler.backend import Backend
-from jpsi_engine.scheduler.job_view import Tracked
-from jpsi_engine.scheduler.quota import Grant, Limits, Room, wave
-from jpsi_engine.scheduler.shared_poll import Sharing
+from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, wave
+from jpsi_engine.scheduler.shared_poll import SharedPoll
 
-#: Some jobs that are submitted at once, as parts, each with how many of it may run at a time; None is all.
+#: Jobs that are submitted together, as parts; each has the number of its jobs that may run at a time, or None
+#: for all.
 Wave = Sequence[tuple[Sequence[Submission], int | None]]
 
 
 def admission(
-    backend: Backend, sharing: Sharing, own: Callable[[], Collection[Tracked]], now: Callable[[], float]
-) -> Admission:
-    """The admission that the configuration of an executor asks for.
+    backend: Backend, sharing: SharedPoll, own: Callable[[], Collection[JobView]], now: Callable[[], float]
+) -> Throttle:
+    """Return the throttle that the configuration of an executor requests.
 
     Args:
         backend: the batch system.
-        sharing: what processes tell one another of, in a folder for nothing else.
-        own: the jobs that are followed here.
+        sharing: the files by which processes announce submissions, in a folder of their own.
+        own: returns the jobs that this process follows.
         now: the clock that all processes of the machine share.
     """
     config = backend.config
@@ -36,14 +37,14 @@ def admission(
         return arrays is not None and arrays.limits
 
     if config.max_queued is None and config.max_active is None:
-        return Admission(Entrance(now), None, can_limit)
+        return Throttle(SubmitQueue(now), None, can_limit)
     limits = Limits(
         queued=math.inf if config.max_queued is None else config.max_queued,
         active=math.inf if config.max_active is None else config.max_active,
         shortest=config.shortest_interval.total_seconds(),
         longest=config.longest_interval.total_seconds(),
     )
-    room = Room(
+    room = Quota(
         backend.name,
         limits,
         ask=backend.everything,
@@ -52,29 +53,30 @@ def admission(
         sharing=sharing,
         now=now,
     )
-    return Admission(Entrance(now), room, can_limit)
+    return Throttle(SubmitQueue(now), room, can_limit)
 
 
-class Admission:
-    """The entrance of one executor and the room behind it. Methods may be called from any thread.
+class Throttle:
+    """The throttle of one executor: its submit queue and its quota. Methods may be called from any thread.
 
     Args:
-        entrance: where those wait that find no room.
-        room: the room; None if there is no limit.
-        can_limit: says whether the batch system can be told how many elements of an array run at a time.
+        entrance: the queue of jobs that wait for quota.
+        room: the quota; None if there is no limit.
+        can_limit: returns True if the batch system can limit how many elements of an array run at a time.
     """
 
-    def __init__(self, entrance: Entrance, room: Room | None, can_limit: Callable[[], bool]) -> None:
+    def __init__(self, entrance: SubmitQueue, room: Quota | None, can_limit: Callable[[], bool]) -> None:
         self._entrance = entrance
         self._room = room
         self._can_limit = can_limit
 
     @contextlib.contextmanager
     def one(self, job_id: str) -> Iterator[None]:
-        """Submit one job in the context, which is entered once there is room.
+        """Wait for quota for one job; the caller submits it inside the context.
 
         Raises:
-            SubmitException: the job was given up, or it is not known whether there is room.
+            SubmitException: the submission was cancelled, or the batch system did not say whether there is
+                quota.
         """
         room = self._room
         if room is None:
@@ -82,7 +84,7 @@ class Admission:
             return
         try:
             grant = self._entrance.enter([job_id], lambda: room.look(1))
-        except GivenUpError as e:
+        except SubmissionCancelled as e:
             raise not_admitted(job_id) from e
         try:
             yield
@@ -92,11 +94,9 @@ class Admission:
     def waves(
         self, parts: Sequence[Sequence[Submission]], refused: Callable[[str, JpsiError], None]
     ) -> Generator[Wave]:
-        """What is to be submitted now, as often as there is room; when the next is asked for, it was.
+        """Yield the jobs to submit now, each time that there is quota.
 
-        Args:
-            parts: the jobs, those together that are one submission.
-            refused: told of each job that is not submitted, and why.
+        The caller has submitted them, or failed to, when it asks for the next ones.
         """
         room, left = self._room, list(parts)
         if room is None:
@@ -116,20 +116,22 @@ class Admission:
             finally:
                 room.release(grant)
 
-    def _enter(self, room: Room, job_ids: Sequence[str]) -> tuple[Grant | None, Mapping[str, JpsiError]]:
-        """Room for jobs, or why some of them are not to be submitted."""
+    def _enter(
+        self, room: Quota, job_ids: Sequence[str]
+    ) -> tuple[QuotaShare | None, Mapping[str, JpsiError]]:
+        """Wait for quota for jobs; return the grant, or the reasons why some are not to be submitted."""
         try:
             return self._entrance.enter(job_ids, lambda: room.look(len(job_ids))), {}
-        except GivenUpError as e:
+        except SubmissionCancelled as e:
             return None, {job_id: not_admitted(job_id) for job_id in e.job_ids}
         except JpsiError as e:
             return None, dict.fromkeys(job_ids, e)
 
     def limit(self, array: str, at_a_time: int) -> None:
-        """Know that no more elements of an array run at a time."""
+        """Note that no more than so many elements of an array run at a time."""
         if self._room is not None:
             self._room.limit(array, at_a_time)
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Let jobs wait no more; see `Entrance`."""
+        """Cancel the submission of waiting jobs; see `SubmitQueue`."""
         self._entrance.give_up(job_ids)

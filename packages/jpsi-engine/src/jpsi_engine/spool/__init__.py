@@ -1,6 +1,6 @@
-"""What is on disk about jobs.
+"""The spool: the files on disk about jobs.
 
-Intents, claims, markers that were consumed, arrays, history; docs/reference/spool.md draws it.
+It holds intents, claims, consumed markers, arrays and history; docs/reference/spool.md draws it.
 """
 
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         BLOCK,
         ArrayFiles,
         ArrayIntent,
-        Place,
+        ArrayMember,
         read_link,
     )
     from jpsi_engine.spool.claims import (
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
         folder_problems,
     )
     from jpsi_engine.spool.history import (
-        Past,
+        JobHistory,
     )
     from jpsi_engine.spool.intents import (
+        ArrayAttempt,
         JobAttempt,
-        WrittenArray,
-        WrittenJob,
+        JobIntent,
     )
     from jpsi_engine.spool.job_records import (
         ElementIds,
         JobRecord,
-        WrittenJobs,
+        JobRecords,
     )
     from jpsi_engine.spool.layout import (
         Layout,
@@ -78,12 +78,12 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "arrays": "ArrayFiles ArrayIntent BLOCK Place read_link",
+            "arrays": "ArrayFiles ArrayIntent BLOCK ArrayMember read_link",
             "claims": "Claim REVOKED UNNAMED UNREADABLE checked_text",
             "damage": "DAMAGE array_problem fallback_intent folder_problems",
-            "history": "Past",
-            "intents": "JobAttempt WrittenArray WrittenJob",
-            "job_records": "ElementIds JobRecord WrittenJobs",
+            "history": "JobHistory",
+            "intents": "JobAttempt ArrayAttempt JobIntent",
+            "job_records": "ElementIds JobRecord JobRecords",
             "layout": "Layout file_of",
             "pruning": "prune",
             "requeue_codes": "EVERY_FAILURE keep_codes read_codes",
@@ -104,21 +104,21 @@ __all__ = [
     "UNNAMED",
     "UNREADABLE",
     "WORK_DIRECTORY",
+    "ArrayAttempt",
     "ArrayFiles",
     "ArrayIntent",
+    "ArrayMember",
     "Claim",
     "ElementIds",
     "Intent",
     "JobAttempt",
+    "JobHistory",
+    "JobIntent",
     "JobRecord",
+    "JobRecords",
     "Layout",
-    "Past",
-    "Place",
     "Spool",
     "SpoolFolder",
-    "WrittenArray",
-    "WrittenJob",
-    "WrittenJobs",
     "array_problem",
     "array_tag",
     "attempts",

@@ -1,11 +1,11 @@
-"""What is on disk for native arrays, each of which is written down once for all of its elements.
+"""The files on disk for native arrays; the client writes one intent for all elements of an array.
 
     <root>/arrays/<array>/intent.json   a line for the array, one for each element, and its native id
-    <root>/arrays/<array>/run           what all elements do
-    <root>/arrays/<array>/elements.<n>  what is an element's own, for `BLOCK` elements
-    <root>/arrays/<array>/claim         made by the first element that runs, or by whoever revokes the array
-    <root>/arrays/<array>/over          the array was revoked, and its submitter told so; why, in words
-    <root>/jobs/<id>/array.<attempt>    which element of which array an attempt is
+    <root>/arrays/<array>/run           the script that all elements run
+    <root>/arrays/<array>/elements.<n>  the parts of the script that differ, for `BLOCK` elements
+    <root>/arrays/<array>/claim         made by the first element that runs or a client that revokes the array
+    <root>/arrays/<array>/over          the array was revoked and its submission failed; the reason, in words
+    <root>/jobs/<id>/array.<attempt>    the array and the element that an attempt is
 
 Elements count from 1.
 """
@@ -28,48 +28,48 @@ from jpsi.plugin.kit import make_directory, open_private
 from jpsi_engine.host import read_text, take_lock, write, write_all, write_new, write_once
 from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
 
-#: How many elements have their lines in one file: few files for thousands, and little to read for each, as a
-#: shell reads the lines of all of them before it does those of one.
+#: The number of elements that have their lines in one file. Larger blocks mean fewer files, smaller ones less
+#: to read: a shell reads the lines of all elements in the file before it runs those of one.
 BLOCK = 16
-# More bytes than any native id has.
+# Longer than any native id, in bytes.
 _LONGEST_ID = 256
-# The names of jobs and arrays become those of folders. Not all that is read was written on this machine.
+# Names of jobs and arrays become folder names, and a file may have been written on another machine.
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 
 @attrs.frozen(slots=True)
-class Place:
-    """Which element of which array a job is."""
+class ArrayMember:
+    """The array and the element that a job is."""
 
     array: str
-    #: From 1.
+    #: It counts from 1.
     index: int
 
 
 @attrs.frozen(slots=True)
 class ArrayIntent:
-    """An array, as it was written down."""
+    """An array, as read from the spool."""
 
     array: str
-    #: What is common to all elements.
+    #: The part of the request that all elements have in common.
     common: Mapping[str, Any]
-    #: What is an element's own: its id and attempt, and its part of the spec.
+    #: The part of each element: its id and attempt, and its part of the spec.
     elements: Sequence[Mapping[str, Any]]
-    #: None if the submitter died before it could add it.
+    #: None if the submitting process died before it could add it.
     native_id: str | None
 
     def content(self, index: int) -> dict[str, Any]:
-        """The intent of one element, as it would be written down for a job by itself."""
+        """Return the intent of one element, in the form that a job by itself has."""
         own = self.elements[index - 1]
         return {**self.common, **own, "spec": {**self.common["spec"], **own["spec"]}}
 
 
 class ArrayFiles:
-    """The arrays below one root. Threads and processes may share them; methods raise OSError as it comes.
+    """The arrays below one root. Threads and processes may share them; methods raise OSError unchanged.
 
     Args:
-        root: where they are.
-        check: raises unless that is safe to use.
+        root: the root of the spool.
+        check: raises if the root is not safe to use.
     """
 
     def __init__(self, root: str, check: Callable[[], None] = lambda: None) -> None:
@@ -78,7 +78,7 @@ class ArrayFiles:
         self._check = check
 
     def folder(self, array: str) -> str:
-        """The folder of an array."""
+        """Return the path of an array's folder."""
         return f"{self.arrays}/{array}"
 
     def prepare(
@@ -89,7 +89,7 @@ class ArrayFiles:
         run: str,
         blocks: Iterable[str],
     ) -> int:
-        """Write down an array and return a descriptor that holds the lock on it; see `Spool.prepare`."""
+        """Write the files of an array and return a descriptor that holds its lock; see `Spool.prepare`."""
         folder = self.folder(array)
         self._check()
         make_directory(folder)
@@ -112,18 +112,18 @@ class ArrayFiles:
         shutil.rmtree(self.folder(array), ignore_errors=True)
 
     def names(self) -> list[str]:
-        """All arrays, but for those that are over."""
+        """Return the names of all arrays, without those that were given up."""
         return [array for array in self.all_names() if not os.path.exists(f"{self.folder(array)}/over")]  # noqa: PTH110
 
     def all_names(self) -> list[str]:
-        """Return the names of all arrays, of those that are over, too."""
+        """Return the names of all arrays, including those that were given up."""
         try:
             return os.listdir(self.arrays)  # noqa: PTH208
         except FileNotFoundError:
             return []
 
     def read(self, array: str) -> ArrayIntent | None:
-        """An array as it was written down; None if there is none, it was cut short, or is something else."""
+        """Return the intent of an array; None if there is none, it was cut short, or it is not valid."""
         try:
             with open(f"{self.folder(array)}/intent.json", encoding="ascii") as file:  # noqa: PTH123
                 lines = file.read().split("\n")
@@ -140,7 +140,7 @@ class ArrayFiles:
         return ArrayIntent(array, common, elements, native_id or None)
 
     def read_native_id(self, array: str) -> str | None:
-        """The native id of an array; None if its submitter died before it could add it."""
+        """Return the native id of an array; None if the submitting process died before it could add it."""
         try:
             with open(f"{self.folder(array)}/intent.json", "rb") as file:  # noqa: PTH123
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_ID))
@@ -148,11 +148,11 @@ class ArrayFiles:
                 native_id = last.decode("ascii")
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
-        # an element's line begins as no native id does
+        # the line of an element begins with a brace, a native id never does
         return native_id if is_line and native_id and not native_id.startswith("{") else None
 
-    def read_element(self, place: Place) -> dict[str, Any] | None:
-        """The intent of one element, without reading all others."""
+    def read_element(self, place: ArrayMember) -> dict[str, Any] | None:
+        """Return the intent of one element, without parsing the others; None if it cannot be read."""
         path = f"{self.folder(place.array)}/intent.json"
         try:
             start = _line_starts(path)[place.index]
@@ -165,33 +165,33 @@ class ArrayFiles:
             return None
 
     def claim(self, array: str) -> Claim | None:
-        """Which native array runs this one, or None."""
+        """Return the claim on an array, which holds a native id or REVOKED; None if there is none."""
         return read_claim(f"{self.folder(array)}/claim")
 
     def revoke(self, array: str) -> bool:
-        """Claim an array so that none of its elements can ever run; False if it is claimed already."""
+        """Claim an array so that none of its elements can ever run; return False if it is claimed already."""
         return revoke(f"{self.folder(array)}/claim")
 
     def is_revoked(self, array: str) -> bool:
-        """Return True if none of an array can ever run, as somebody saw to that."""
+        """Return True if a client has revoked the array, so that none of its elements can ever run."""
         claim = self.claim(array)
         return claim is not None and claim.text == REVOKED
 
     def give_up(self, array: str, why: str) -> None:
-        """Write down that an array was revoked, and its submitter told so: nobody recovers its jobs."""
+        """Record that the submission of a revoked array failed: no process recovers its jobs."""
         write_once(f"{self.folder(array)}/over", json.dumps(why).encode("ascii"))
 
     def given_up(self, array: str) -> str | None:
-        """Return what `give_up` wrote down; empty if it wrote no words, None if it was not called."""
+        """Return the reason that `give_up` wrote; empty if it wrote no words, None if it was not called."""
         return read_words(f"{self.folder(array)}/over")
 
     def note_found(self, array: str, native_id: str) -> None:
-        """Add the native id by which the batch system has an array; called within `judging`."""
+        """Add the native id that the batch system gave to an array; called within `judging`."""
         add_native_id(f"{self.folder(array)}/intent.json", native_id)
 
     @contextlib.contextmanager
     def judging(self, array: str, patience_seconds: float) -> Iterator[bool]:
-        """Hold the lock on an array; see `Spool.judging`."""
+        """Hold the lock on an array; yield False if it cannot be had in time. See `Spool.judging`."""
         try:
             fd = open_private(f"{self.folder(array)}/intent.json", os.O_RDWR)
         except FileNotFoundError:
@@ -203,15 +203,16 @@ class ArrayFiles:
             os.close(fd)
 
     def remove(self, array: str) -> None:
-        """Remove an array; what is left of it at once looks like nothing."""
+        """Rename the folder of an array into the trash, so that it disappears at once."""
         os.rename(self.folder(array), f"{self._trash}/{array}")  # noqa: PTH104
 
 
 @functools.lru_cache(maxsize=16)
 def _line_starts(path: str) -> Sequence[int]:
-    """Where the lines of an intent begin, found once: to look for each element anew takes quadratic time.
+    """Return the offsets at which the lines of an intent begin.
 
-    What is written never changes, but for the native id in the end.
+    They are cached, as a search for each element would take quadratic time. A written intent never changes,
+    except that the native id is added at the end.
     """
     starts = [0]
     with open(path, "rb") as file:  # noqa: PTH123
@@ -220,12 +221,12 @@ def _line_starts(path: str) -> Sequence[int]:
     return starts
 
 
-# What is needed of an element.
+# The fields that an element must have, with their types.
 _ELEMENT = {"id": str, "attempt": int, "spec": dict}
 
 
 def _is_element(line: object) -> bool:
-    """Whether it is what this version writes for an element."""
+    """Return True for the line that this version writes for an element."""
     return (
         isinstance(line, dict)
         and all(isinstance(line.get(name), kind) for name, kind in _ELEMENT.items())
@@ -233,10 +234,10 @@ def _is_element(line: object) -> bool:
     )
 
 
-def adopt(folder: str, attempt: int, place: Place) -> bool:
-    """Make the folder of a job that has none yet, and write down there which element it is.
+def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
+    """Make the folder of a job, if it has none yet, and link it to its array element.
 
-    Returns whether that was not written down already.
+    Returns False if the link existed already.
     """
     with contextlib.suppress(FileExistsError):
         make_directory(folder)
@@ -250,21 +251,21 @@ def adopt(folder: str, attempt: int, place: Place) -> bool:
 
 
 def link(folder: str, attempt: int) -> str:
-    """The file in the folder of a job that tells which element an attempt is."""
+    """Return the path of the file in a job's folder that names the array element of an attempt."""
     return f"{folder}/array.{attempt}"
 
 
-def read_link(folder: str, attempt: int) -> Place | None:
-    """Which element an attempt is; None if it is a job by itself."""
+def read_link(folder: str, attempt: int) -> ArrayMember | None:
+    """Return the array element that an attempt is; None if there is no link that can be read."""
     try:
         array, index = read_text(link(folder, attempt)).split()
-        return Place(array, int(index)) if _NAME.match(array) else None
+        return ArrayMember(array, int(index)) if _NAME.match(array) else None
     except (FileNotFoundError, ValueError):
         return None
 
 
 def add_native_id(path: str, native_id: str) -> None:
-    """Add a native id to an intent that has none, and whose lock is held."""
+    """Add a native id to an intent that has none; the caller holds its lock."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND)
     try:
         write_all(fd, f"\n{native_id}".encode("ascii"))
@@ -284,7 +285,8 @@ def read_words(path: str) -> str | None:
 
 
 def _write_intent(path: str, common: Mapping[str, Any], elements: Sequence[Mapping[str, Any]]) -> int:
-    # Cut short, its first line promises more than there is: it counts as never written.
+    # If the write is cut short, the first line promises more lines than there are: the array counts as never
+    # made.
     lines = [json.dumps(line) for line in ({**common, "count": len(elements)}, *elements)]
     fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:

@@ -1,4 +1,4 @@
-"""The claim: a file that is made exclusively, by whoever runs an attempt or sees to it that nobody does."""
+"""Reads and makes claims: the exclusive files by which a runner takes an attempt or a client revokes it."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ import attrs
 from jpsi.plugin.kit import open_private
 from jpsi_engine.host import write_all
 
-#: How the claim of a job begins that does not know its native id.
+#: The beginning of the claim of a job that does not know its native id.
 UNNAMED = "unnamed."
 REVOKED = "revoked"
-#: What is read in a claim that is damaged: somebody has made it, and nobody knows who.
+#: The text that stands for a damaged claim: the attempt is claimed, but its runner is unknown.
 UNREADABLE = f"{UNNAMED}unreadable"
 
-# What a claim may say: no native id has blanks in it, or what cannot be shown.
+# The valid texts of a claim: a native id has no blanks and no characters that cannot be printed.
 _TEXT = re.compile(r"[^\s\x00-\x1f\x7f\ufffd]{0,256}\Z")
-# More bytes than any claim has.
+# Longer than any claim, in bytes.
 _LONGEST = 4096
 
 
 @attrs.frozen(slots=True)
 class Claim:
-    """Who runs an attempt."""
+    """The claim on an attempt, made by its runner or by a client that revoked it."""
 
-    #: The pid of the runner, or its native id; REVOKED; UNREADABLE; or empty if the runner died in between.
+    #: The pid of the runner, or its native id; REVOKED; UNREADABLE; or empty if the runner died while it
+    #: wrote.
     text: str
     time_ns: int
 
 
 def read_claim(path: str) -> Claim | None:
-    """The claim in this file; None if there is none."""
+    """Return the claim in this file; None if there is none."""
     try:
-        # a third of the time of what `open` returns, which counts where there are thousands
+        # os.open takes a third of the time of open(), which counts for thousands of claims
         fd = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -51,7 +52,7 @@ def read_claim(path: str) -> Claim | None:
 
 
 def checked_text(text: str) -> str:
-    """Return what stands in a claim, or UNREADABLE for what nobody can have written there.
+    """Return the text of a claim, or UNREADABLE if it is not a valid one.
 
     >>> checked_text("17[].server"), checked_text("1 7")
     ('17[].server', 'unnamed.unreadable')
@@ -60,7 +61,7 @@ def checked_text(text: str) -> str:
 
 
 def revoke(path: str) -> bool:
-    """Make the claim so that nobody else can; False if it is made already."""
+    """Make the claim as revoked, so that no runner can make it; return False if there is one already."""
     try:
         fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:

@@ -1,7 +1,8 @@
-"""Files of jobs that are not as jpsi wrote them: what is wrong with them, and what they tell all the same.
+"""Detects damaged files of jobs, and salvages from them what is still certain.
 
-A crash of a file server leaves files empty or cut short, a backup brings back some and not others, and people
-make mistakes. One damaged file costs its own job what it said, and no other job anything.
+A crash of a file server leaves files empty or cut short, a backup restores some files and not others, and
+users make mistakes. A damaged file may cost its own job that file's information, and never affects another
+job.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from jpsi_engine.host import read_json
 from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
 
-#: What reading a damaged file may raise that is no passing failure.
+#: The exceptions that mean damage, and not a transient failure, when a file is read.
 DAMAGE = (IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 _STOP = "cancel"
@@ -28,7 +29,7 @@ _LONGEST = 1 << 24
 
 
 def read_final(path: str) -> dict[str, Any] | None:
-    """Return the status that was written down in a file; None if there is none, or it is damaged."""
+    """Return the final status in a file; None if there is none, or the file is damaged."""
     try:
         content = read_json(path)
         if content is not None:
@@ -39,9 +40,9 @@ def read_final(path: str) -> dict[str, Any] | None:
 
 
 def read_stop(path: str) -> dict[str, Any] | None:
-    """Return what a file says that a job was told to end; None if there is none.
+    """Return the record in a file that a job was asked to end; None if there is no file.
 
-    That it is there says that somebody did, and its time when.
+    A damaged file still shows that a client asked, and its modification time shows when.
     """
     try:
         content = read_json(path)
@@ -58,7 +59,7 @@ def read_stop(path: str) -> dict[str, Any] | None:
 
 
 def fallback_intent(folder: str) -> dict[str, Any]:
-    """Return an intent that says no more than is true of any job with this folder."""
+    """Return an intent with only what is true of any job with this folder."""
     time = 0.0
     with contextlib.suppress(OSError):
         time = os.stat(folder).st_mtime  # noqa: PTH116  as above
@@ -66,14 +67,14 @@ def fallback_intent(folder: str) -> dict[str, Any]:
 
 
 def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[str]:
-    """Yield what is wrong with the files of the last attempt of a job, a clause each.
+    """Yield the problems with the files of a job's last attempt, a clause each.
 
-    A submission that was cut short before anything of it was started is nothing: it is no job.
+    A submission that was cut short before anything was started is not a job and has no problems.
 
     Args:
         root: the root of the spool.
         job_id: the job.
-        names: what is in its folder.
+        names: the names of the files in its folder.
     """
     folder, attempt = f"{root}/jobs/{job_id}", last_attempt(job_id, names)
     intents = sorted((name for name in names if _is_intent(name)), key=lambda it: attempt_of(job_id, it))
@@ -104,17 +105,17 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
 
 
 def array_problem(root: str, array: str) -> str | None:
-    """Return what is wrong with the intent of an array; None if nothing is."""
+    """Return the problem with the intent of an array; None if there is none."""
     return file_problem(f"{root}/arrays/{array}/intent.json", _check_array, is_array=True)
 
 
 def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = False) -> str | None:
-    """Return what is wrong with a file of JSON, as the end of a sentence; None if nothing is.
+    """Return the problem with a JSON file, as the end of a sentence; None if there is none.
 
     Args:
         path: the file.
-        check: raises one of `DAMAGE` for what jpsi has not written there.
-        is_array: whether each line is looked at, and not only the first.
+        check: raises one of `DAMAGE` for content that jpsi does not write to that file.
+        is_array: True to check all lines, and not only the first.
     """
     try:
         with open(path, "rb") as file:  # noqa: PTH123  text, as in the spool
@@ -142,7 +143,7 @@ def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: boo
 
 
 def check_intent(content: Any) -> None:  # noqa: ANN401  whatever is there
-    """Raise if this is not what was asked for by one attempt."""
+    """Raise if this is not the intent of an attempt."""
     _check_time(content["time"])
     elsewhere = content.get("elsewhere")
     texts = [content["directory"], *(() if elsewhere is None else (elsewhere["root"], elsewhere["home"]))]
@@ -160,7 +161,7 @@ def check_status(content: Any) -> None:  # noqa: ANN401  as above
 
 
 def check_stop(content: Any) -> None:  # noqa: ANN401  as above
-    """Raise if this does not say that a job was told to end."""
+    """Raise if this is not the record that a job was asked to end."""
     _check_time(content["time"])
 
 
@@ -179,7 +180,7 @@ def _check_array(lines: list[str]) -> None:
 
 
 def _link_problems(root: str, path: str) -> Iterator[str]:
-    """Yield what is wrong with the link from a job to its array; one that is gone or given up is not."""
+    """Yield the problem with the link from a job to its array; an array that is gone or given up is none."""
     array = _read_place(path)
     if array is None:
         yield f"{path.rpartition('/')[2]} does not say which element of which array it is"
@@ -193,7 +194,7 @@ def _link_problems(root: str, path: str) -> Iterator[str]:
 
 
 def _read_place(path: str) -> str | None:
-    """Return the array that a job is in; None if that cannot be read."""
+    """Return the array that a job is in; None if the link cannot be read."""
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123  as above
             array, index = file.read(_LONGEST).split()
@@ -208,5 +209,5 @@ def _is_intent(name: str) -> bool:
 
 
 def _is_whole(path: str) -> bool:
-    """Return True for a file that is whole, whatever it says; one that was cut short in writing is not."""
+    """Return False if a file is empty or no whole JSON, as a write that was cut short leaves it."""
     return file_problem(path, lambda _: None) not in {"is empty", "is cut short or overwritten"}

@@ -1,6 +1,6 @@
-"""What became of a job, as far as the files in the spool tell by themselves: pure.
+"""Derives the status and the history of a job from its files in the spool alone; pure.
 
-Any two processes that read the same files come to the same. What only the batch system can tell is left open.
+Any two processes that read the same files get the same result. What only the batch system knows is left open.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from jpsi_engine.verdict import Facts, Marker, Stop, conclude, from_ns, judge
 
 
 @attrs.frozen(slots=True)
-class Past:
-    """What is on disk about a job, and what follows from it.
+class JobHistory:
+    """The record of a job, and the history and status that follow from it.
 
     Args:
-        written: what is on disk.
-        requeue_exit_codes: exit codes after which the batch system may run it again, by all that is known
-            here; None for a process of this machine.
+        written: the job's record in the spool.
+        requeue_exit_codes: the exit codes after which the batch system may requeue the job, as far as this
+            machine knows; None for a process of this machine.
     """
 
     written: JobRecord
     requeue_exit_codes: Collection[int] | None
-    #: When the job was written down to be submitted.
+    #: The time when the client wrote the intent to submit the job.
     submitted: datetime = attrs.field(init=False)
-    #: When it began to run, as it told itself; None if it did not.
+    #: The time when it began to run, by its own marker or claim; None if it did not.
     started: datetime | None = attrs.field(init=False)
     #: The last status that is certain.
     status: JobStatus = attrs.field(init=False)
@@ -60,7 +60,7 @@ class Past:
 
     @status.default
     def _read_status(self) -> JobStatus:
-        # it is found without the others, as thousands may be asked for
+        # computed without the rest of the history, as the caller may need thousands
         last = self._end or self._active
         if last is None:
             state = JobState.QUEUED if self._is_submitted else JobState.NEW
@@ -71,7 +71,7 @@ class Past:
     @property
     def _is_submitted(self) -> bool:
         written = self.written
-        # of one that is damaged nobody knows that it was not
+        # a damaged job may have been submitted
         is_unclear = bool(written.damage) and not written.is_revoked
         return written.native_id is not None or written.has_run or is_unclear
 
@@ -111,10 +111,10 @@ class Past:
         return None if self.written.stop is None else Stop.of(self.written.stop)
 
     def remark(self, *, is_gone: bool) -> str | None:
-        """What else is known of a job that has not ended for certain, or is damaged: a sentence, or None.
+        """Return a sentence about a job that has not certainly ended, or is damaged; None if there is none.
 
         Args:
-            is_gone: whether it is a process of this machine that is no more.
+            is_gone: True if it was a process of this machine, which does not exist any more.
         """
         state = self.status.state
         if self.written.damage:
@@ -134,7 +134,7 @@ class Past:
     @property
     def _undone(self) -> str | None:
         if self.written.stop is not None:
-            # it is written down before the batch system hears of it, which it may not have
+            # the client writes it before it asks the batch system, which may not have got the request
             return "its end was asked for"
         if not self.written.is_revoked:
             return None
@@ -146,7 +146,7 @@ _UNSENT = "it was not submitted, and cannot run"
 
 
 def _last_code(markers: Iterable[Marker]) -> int | None:
-    """The exit code of the last run."""
+    """Return the exit code of the last run; None if that run has left none."""
     exits = [marker for marker in markers if marker.kind == "exit"]
     last = max((marker.restart for marker in markers), default=0)
     return next((marker.code for marker in exits if marker.restart == last), None)

@@ -1,4 +1,4 @@
-"""What is written down to be submitted: one attempt of a job, or an array."""
+"""Presents a job and an array alike to the code that submits them: what the spool holds to be submitted."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from jpsi_engine.verdict import SETUP_CODE, SHELL
 
 
 class JobAttempt(Protocol):
-    """What is written down to be submitted. Its files are named as below the root of the spool."""
+    """A job or an array that is to be submitted. Its files are named relative to the spool's root."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
 
     @property
     def tag(self) -> str:
-        """What the batch system carries for it."""
+        """The tag that the batch system stores with it."""
 
     @property
     def folder(self) -> str:
-        """The folder that it is in."""
+        """The folder that holds its files."""
 
     @property
     def is_new(self) -> bool:
-        """Whether nobody has made that folder before."""
+        """True if no earlier attempt has made that folder."""
 
     @property
     def files(self) -> Sequence[str]:
-        """What stands in the folder for whoever runs it, the intent first."""
+        """The files in the folder that the runner needs, the intent first."""
 
     def file(self, kind: str) -> str:
-        """The file of this kind, such as `run` or `claim`."""
+        """Return the path of the file of this kind, such as `run` or `claim`."""
 
     @property
     def shell_is_missing(self) -> str:
-        """The marker by which it says that; empty if a batch system alone can tell it."""
+        """The marker that says that the shell is missing; empty if only the batch system can report that."""
 
     def claim(self) -> Claim | None:
-        """Who runs it, if anybody does, by what the spool says."""
+        """Return the claim on it in the spool; None if there is none."""
 
     def revoke(self) -> bool:
-        """Claim it in the spool, so that nobody ever runs it; False if somebody has."""
+        """Claim it in the spool, so that it never runs; return False if it is claimed already."""
 
     def give_up(self, why: str) -> None:
-        """Write down that the caller is told that it failed, after it was revoked: nobody recovers it."""
+        """Record that its submission failed, after it was revoked, so that no process recovers it."""
 
     def discard(self, why: str = "") -> bool:
-        """Forget it, as it was never submitted; never raises. False if it is revoked instead.
+        """Forget it, as it was never submitted; return False if it is revoked instead. Never raises.
 
         Args:
-            why: the reason, in words, for those who look at what is left of it.
+            why: the reason, in words, for users who look at the files that are left.
         """
 
 
 @attrs.frozen(slots=True)
-class WrittenJob:
-    """One attempt of a job."""
+class JobIntent:
+    """An attempt of a job by itself."""
 
     spool: Spool
     job_id: str
@@ -123,7 +123,7 @@ class WrittenJob:
         return self.attempt == 1
 
     def is_over(self) -> bool:
-        """Whether it cannot run any more: it was revoked, or forgotten."""
+        """Return True if it cannot run any more: a client revoked it, or it was discarded."""
         claim = self.claim()
         return (
             not self.spool.has_intent(self.job_id, self.attempt) if claim is None else claim.text == REVOKED
@@ -131,14 +131,14 @@ class WrittenJob:
 
 
 @attrs.frozen(slots=True)
-class WrittenArray:
-    """An array."""
+class ArrayAttempt:
+    """An array in the spool."""
 
     spool: Spool
     array: str
-    #: The job that comes first in it, by which users know it.
+    #: The first job in it, by which messages name the array.
     first: str = ""
-    #: Whether folders of jobs name it already, as they do of jobs that were tried before.
+    #: True if folders of jobs link to it already, as those of retried jobs do.
     is_named: bool = False
 
     @property
@@ -173,7 +173,7 @@ class WrittenArray:
 
     @property
     def shell_is_missing(self) -> str:
-        """See `JobAttempt`; which element it is, the shell would have to find out."""
+        """See `JobAttempt`; empty, as a marker needs the element, and only a shell could find that out."""
         return ""
 
     def claim(self) -> Claim | None:
@@ -191,7 +191,7 @@ class WrittenArray:
     def discard(self, why: str = "") -> bool:
         """See `JobAttempt`."""
         if self.is_named:
-            # it alone tells what became of that attempt of its jobs
+            # only the array's folder says what became of that attempt of its jobs
             with contextlib.suppress(OSError):
                 if self.revoke():
                     self.give_up(why)
@@ -200,7 +200,7 @@ class WrittenArray:
         return True
 
     def is_over(self) -> bool:
-        """Whether none of its elements can run any more: it was revoked, or forgotten."""
+        """Return True if none of its elements can run any more: a client revoked it, or it was discarded."""
         claim = self.claim()
         if claim is None:
             return not exists(f"{self.spool.root}/{self.file('run')}")

@@ -1,6 +1,6 @@
-"""Reads what is on disk about the jobs of one spool, whoever submitted them; changes nothing.
+"""Reads the files of all jobs in one spool, no matter which process submitted them; changes nothing.
 
-Thousands of jobs are read at once: of each folder no more than tells what became of the job.
+It reads thousands of jobs at once, so it opens only those files that decide what became of a job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from jpsi_engine.host import read_text
-from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, Place, read_link, read_words
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_words
 from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, read_claim
 from jpsi_engine.spool.damage import (
     DAMAGE,
@@ -32,54 +32,55 @@ from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.spool import AWAITED, UNSENT
 from jpsi_engine.verdict import Marker, parse, scan
 
-#: The native ids of elements of an array, given that of the array and their indices.
+#: Returns the native ids of array elements, given the native id of the array and their indices.
 ElementIds = Callable[[str, Sequence[int]], Sequence[str]]
 
 _JSON = json.JSONDecoder()
-# What the name of a file has that is of a later attempt than the first; others may have it, too.
+# Any file name of a second or later attempt matches; other names may match, too.
 _LATER_ATTEMPT = re.compile(r"\.(?:[2-9]|1[0-9])")
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class JobRecord:
-    """What is on disk about the last attempt of one job."""
+    """The files in the spool about the last attempt of one job, parsed."""
 
     job_id: str
     attempt: int
-    #: What was asked for, as its submitter wrote it down.
+    #: The request, as the submitting process wrote it.
     intent: Mapping[str, Any]
-    #: The id that the backend gave it, as its submitter or its runner wrote it down.
+    #: The id that the backend gave it, as the submitting process or the runner wrote it.
     native_id: str | None
-    #: Which element of which array it is; None for a job by itself.
-    place: Place | None = None
-    #: Whether somebody saw to it that it can never run.
+    #: The array and the element that it is; None for a job by itself.
+    place: ArrayMember | None = None
+    #: True if a client has revoked it, so that it can never run.
     is_revoked: bool = False
-    #: Why it was not submitted, as its program was told; None if nobody was, or by another version.
+    #: The reason why its submission failed, as its program got it; None if it did not fail, or if another
+    #: version wrote none.
     unsent: str | None = None
-    #: When its runner began, in nanoseconds since 1970; for processes of this machine only.
+    #: The time when its runner began, in nanoseconds since 1970; for processes of this machine only.
     begun_ns: int | None = None
     markers: Sequence[Marker] = ()
-    #: That it was told to end, and why.
+    #: The record that it was asked to end, with the reason.
     stop: Mapping[str, Any] | None = None
-    #: The final status, where somebody had to find it out.
+    #: The final status, if it does not follow from the markers alone.
     final: Mapping[str, Any] | None = None
-    #: Whether it has not ended before files of it are here that are elsewhere.
+    #: True if its stage out is not complete, and it does not end before.
     awaits_files: bool = False
-    #: How far those are, in words; empty if nothing is known.
+    #: The progress of its stage out, in words; empty if it is unknown.
     brought: str = ""
-    #: Whether it is known to have begun, by whatever it has left.
+    #: True if any file is evidence that it began to run.
     has_run: bool = False
-    #: What is wrong with its files, a clause each.
+    #: The problems with its files, a clause each.
     damage: Sequence[str] = ()
 
 
-class WrittenJobs:
+class JobRecords:
     """The jobs in one spool.
 
     Args:
-        root: where it is.
-        are_processes: whether they are processes, whose claims hold pids, and no jobs of a batch system.
-        element_ids: tells the native ids of elements of arrays.
+        root: the root of the spool.
+        are_processes: True if they are processes, whose claims hold pids, and not jobs of a batch system.
+        element_ids: returns the native ids of array elements.
     """
 
     def __init__(self, root: str, element_ids: ElementIds, *, are_processes: bool) -> None:
@@ -91,12 +92,12 @@ class WrittenJobs:
         self._are_processes = are_processes
 
     def read(self) -> list[JobRecord]:
-        """All jobs; those whose files are damaged say so, by `damage`.
+        """Return all jobs; a job whose files are damaged has its `damage` filled.
 
         Raises:
             OSError: the directories cannot be read.
         """
-        # before the folders, into which somebody may move them meanwhile
+        # before the folders, as another process may move markers into them meanwhile
         markers: dict[str, dict[str, Marker]] = {}
         with contextlib.suppress(FileNotFoundError):
             for marker in scan(self._events):
@@ -121,16 +122,16 @@ class WrittenJobs:
             for index, (job_id, attempt) in enumerate(array.attempts, 1):
                 earlier = found.get(job_id)
                 if earlier is None or earlier.attempt < attempt:
-                    # as long as there is nothing of its own
+                    # the job has no files of its own for this attempt
                     found[job_id] = array.element(index)
         return list(found.values())
 
     def read_damaged(self, job_id: str, new: Mapping[str, Marker] | None = None) -> JobRecord | None:
-        """What is known of a job whose files are damaged; None if they are sound, or there is no such job.
+        """Return the record of a job whose files are damaged; None if they are sound or there is no such job.
 
         Args:
             job_id: the job.
-            new: the markers of the job, by name, that nobody has taken to its folder yet.
+            new: the markers of the job, by name, that no process has moved into its folder yet.
         """
         folder = f"{self._jobs}/{job_id}"
         try:
@@ -217,7 +218,8 @@ class WrittenJobs:
         is_revoked = claim is not None and claim.text == REVOKED
         has_begun = claim is not None and not is_revoked and self._are_processes
         if is_revoked and own["stop"] is None:
-            # of jobs that nobody told to end, older versions called those cancelled that were not submitted
+            # older versions recorded a job that was not submitted as cancelled, although no client had
+            # cancelled it
             own["final"] = None
         return JobRecord(
             job_id=job_id,
@@ -232,17 +234,17 @@ class WrittenJobs:
         )
 
     def _claim(self, path: str, native_id: str | None, *, has_run: bool) -> Claim | None:
-        """A claim, as far as it tells what is not known otherwise."""
+        """Return a claim; only its time counts if the native id is known otherwise."""
         if native_id is None:
             return read_claim(path)
         if not self._are_processes:
             return None
-        # it was made by the runner that has left markers, so that when is all there is to look up
+        # the runner that left the markers made the claim, so only its time needs to be read
         return Claim(native_id, os.stat(path).st_mtime_ns) if has_run else read_claim(path)  # noqa: PTH116
 
 
 class _Array:
-    """An array with the native ids of its elements, which are read once for all of them."""
+    """An array with the native ids of its elements, which are computed once for all of them."""
 
     def __init__(
         self,
@@ -259,18 +261,18 @@ class _Array:
 
     @property
     def attempts(self) -> Iterator[tuple[str, int]]:
-        """The job and the attempt that each element is."""
+        """The job id and the attempt number of each element."""
         return ((element["id"], element["attempt"]) for element in self._intent.elements)
 
     def element(self, index: int, **own: Any) -> JobRecord:  # noqa: ANN401  fields of `JobRecord`
-        """An element, with what it has left by itself."""
+        """Return the record of an element, with the fields from its own files."""
         content = self._intent.content(index)
         return JobRecord(
             job_id=content["id"],
             attempt=content["attempt"],
             intent=content,
             native_id=None if self._native_ids is None else self._native_ids[index - 1],
-            place=Place(self._intent.array, index),
+            place=ArrayMember(self._intent.array, index),
             is_revoked=self._is_revoked,
             unsent=self._unsent,
             **own,
@@ -278,26 +280,29 @@ class _Array:
 
 
 def _claimed(claim: Claim | None) -> str | None:
-    """The native id in a claim."""
+    """Return the native id in a claim, or None."""
     is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
     return claim.text if claim is not None and is_id else None
 
 
 def _last_attempt(job_id: str, names: Collection[str]) -> int:
-    # most have one attempt, and thousands are read
+    # most jobs have one attempt, and thousands are read
     return last_attempt(job_id, names) if _LATER_ATTEMPT.search("\n".join(names)) else 1
 
 
 def _read_intent(
     folder: str, attempt: int, names: Collection[str]
 ) -> tuple[dict[str, Any] | None, str | None]:
-    """What was asked for and the native id; one that is being written asks for what the one before did."""
+    """Return the request and the native id of an attempt.
+
+    For an intent that is being written, it is the request of the intent before.
+    """
     for number in range(attempt, 0, -1):
         if f"intent.{number}.json" in names:
             text = read_text(f"{folder}/intent.{number}.json")
             with contextlib.suppress(ValueError):
                 asked, end = _JSON.raw_decode(text)
-                # behind the end of the line
+                # the native id follows the newline
                 return asked, (text[end + 1 :] or None) if number == attempt else None
     return None, None
 
@@ -305,7 +310,7 @@ def _read_intent(
 def read_sound_intent(
     folder: str, job_id: str, names: Collection[str]
 ) -> tuple[Mapping[str, Any], str | None]:
-    """What was asked for by the last attempt that can be read, or what is true of any; and the native id."""
+    """Return the request of the last attempt that can be read, or the fallback, and the native id."""
     for number in range(last_attempt(job_id, names), 0, -1):
         path = f"{folder}/intent.{number}.json"
         if f"intent.{number}.json" in names and file_problem(path, check_intent) is None:
@@ -322,7 +327,7 @@ def _read_json(path: str, check: Callable[[Any], None]) -> Any:  # noqa: ANN401 
 
 
 def _read_words(path: str) -> str:
-    # somebody may be writing it, or have removed it
+    # another process may be writing it, or has removed it
     with contextlib.suppress(OSError, ValueError):
         found = _JSON.decode(read_text(path))
         return found if isinstance(found, str) else ""
@@ -330,7 +335,7 @@ def _read_words(path: str) -> str:
 
 
 def _markers(folder: str, names: Collection[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:
-    """What an attempt has left, in its folder and where it leaves it."""
+    """Return the markers of an attempt, from its folder and from `events`."""
     found = [marker for name, marker in new.items() if name.startswith(beginning) and name not in names]
     for name in names:
         if name.startswith(beginning):

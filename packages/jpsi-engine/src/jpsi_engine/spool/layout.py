@@ -1,4 +1,4 @@
-"""Where the parts of a spool are: the same below its root wherever that is."""
+"""Names the paths of a spool, which are the same below each root, on this machine or a remote host."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import attrs
 
 @attrs.frozen(slots=True)
 class Layout:
-    """The paths of a spool, for those who only name them; docs/reference/spool.md draws it."""
+    """The paths of a spool, for modules that only name them; docs/reference/spool.md draws it."""
 
     root: str
 
     @property
     def jobs(self) -> str:
-        """Where the folders of jobs are."""
+        """The directory that holds the folders of jobs."""
         return f"{self.root}/jobs"
 
     @property
     def arrays(self) -> str:
-        """Where the folders of arrays are."""
+        """The directory that holds the folders of arrays."""
         return f"{self.root}/arrays"
 
     @property
     def events(self) -> str:
-        """Where markers are until somebody has consumed them."""
+        """The directory that holds markers until a client has consumed them."""
         return f"{self.root}/events"
 
     def path(self, name: str) -> str:
-        """What has this name below the root."""
+        """Return the path with this name below the root."""
         return f"{self.root}/{name}"
 
 
 def file_of(folder: str, name: str, attempt: int) -> str:
-    """The path of a file of an attempt in the folder of its job."""
+    """Return the path of a file of an attempt in the folder of its job."""
     return f"{folder}/{name}.{attempt}"

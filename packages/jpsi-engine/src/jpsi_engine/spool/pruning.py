@@ -1,4 +1,4 @@
-"""Removes from the spool what is left of jobs that ended long ago, or of too many."""
+"""Removes old jobs from the spool: final jobs that ended long ago, or that exceed the number to keep."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jpsi_engine.verdict import Marker, scan
 log = logging.getLogger(__name__)
 
 _UNCLAIMED_SECONDS = 600.0
-# What looks like nothing may be a job whose files do not show here yet, or are just being written: clocks of
-# this machine and of file servers are set, and differ, by hours.
+# A folder that looks empty may be a job whose files are not visible on this machine yet, or are being
+# written. The limit is hours, as clocks of machines and file servers are reset, and differ.
 _NOTHING_SECONDS = 43_200.0
 
 
-def prune(  # noqa: PLR0913  what goes, and who is told
+def prune(  # noqa: PLR0913  limits, and a callback
     spool: Spool,
     now: float,
     keep_seconds: float,
@@ -30,17 +30,17 @@ def prune(  # noqa: PLR0913  what goes, and who is told
 ) -> None:
     """Remove the folders of final jobs that are older than `keep_seconds` or beyond `keep_count`.
 
-    An array goes with the folders of its elements, once all of them are final and old. Markers that nobody
-    asked for go to their jobs' folders, so that `events` stays small.
+    An array is removed with the folders of its elements, once all of them are final and old. Markers that no
+    process has consumed are moved to their jobs' folders, so that `events` stays small.
 
     Args:
-        spool: where they are.
-        now: how late it is.
-        keep_seconds: how old they may be.
-        keep_count: how many may be kept.
+        spool: the spool.
+        now: the current time, in seconds since 1970.
+        keep_seconds: the age up to which jobs are kept.
+        keep_count: the number of jobs to keep at most.
         settles: see `Spool.is_final`.
-        removed: called with which jobs and arrays are gone; those that it returns, or all if it fails, are
-            remembered.
+        removed: called with the names of the removed jobs and arrays; those that it returns, or all if it
+            raises, stay in the trash for the next call.
 
     Raises:
         OSError: the spool cannot be read.
@@ -63,12 +63,12 @@ def prune(  # noqa: PLR0913  what goes, and who is told
 
 
 class _Pruning:
-    """One look at what is there.
+    """A pass over the spool.
 
     Args:
-        spool: where it is.
+        spool: the spool.
         settles: see `Spool.is_final`.
-        ages: of the folders of jobs, in seconds.
+        ages: the ages of the folders of jobs, in seconds.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class _Pruning:
         self._has_read = False
 
     def arrays(self, now: float, least: float) -> set[str]:
-        """Remove the arrays that are as old as that and whose elements are final.
+        """Remove the arrays that are at least that old and whose elements are final.
 
-        Returns the jobs whose folders have nothing to tell without them. An array is as old as the youngest
-        folder that goes with it.
+        Returns the jobs whose folders mean nothing without these arrays. An array is as old as the youngest
+        folder of its elements.
         """
         arrays = self._spool.arrays
         with os.scandir(arrays.arrays) as entries:
@@ -94,12 +94,12 @@ class _Pruning:
             try:
                 gone |= self._array(array, least, is_open=array in open_)
             except OSError:
-                # one that is odd keeps no other
+                # an array with an error does not keep the others
                 log.debug("array %s cannot be removed", array, exc_info=True)
         return gone
 
     def _array(self, array: str, least: float, *, is_open: bool) -> set[str]:
-        """Remove one array if it can go; returns the jobs that have been in it last."""
+        """Remove an array if its elements are final and old; return the jobs whose last attempt it was."""
         spool = self._spool
         found = spool.arrays.read(array)
         job_ids = [] if found is None else [element["id"] for element in found.elements]
@@ -109,11 +109,11 @@ class _Pruning:
             return set()
         places = {job_id: spool.last_place(job_id) for job_id in job_ids if job_id in self._ages}
         spool.arrays.remove(array)
-        # a job that was tried again has gone on elsewhere
+        # the last attempt of a retried job is not in this array
         return {job_id for job_id, place in places.items() if place is not None and place.array == array}
 
     def folder(self, job_id: str, *, is_nothing: bool) -> None:
-        """Remove the folder of a job that is final, or that has nothing to tell."""
+        """Remove the folder of a job that is final, or that holds no information."""
         spool = self._spool
         if self._is_needed(job_id):
             return
@@ -124,12 +124,12 @@ class _Pruning:
             spool.remove(job_id)
 
     def _is_needed(self, job_id: str) -> bool:
-        """Whether an array that is there has the job, which without its folder would look like a new one."""
+        """Return True if an existing array has the job, which without its folder would look new."""
         places = self._spool.places(job_id)
         known = [place for place in places.values() if place is not None]
         if any(os.path.exists(self._spool.arrays.folder(place.array)) for place in known):  # noqa: PTH110
             return True
-        # nothing tells where an attempt was that never began, or that could not write it
+        # an attempt that never began, or that could not write its link, does not name its array
         told = {attempt for attempt, place in places.items() if place is not None}
         attempts = range(1, 1 + self._spool.last_attempt(job_id))
         if all(it in told or self._spool.has_intent(job_id, it) for it in attempts):
@@ -138,9 +138,9 @@ class _Pruning:
         return elements is None or job_id in elements
 
     def _in_arrays(self) -> frozenset[str] | None:
-        """The jobs that are elements of arrays which are there; None if that is not to be known.
+        """Return the jobs that are elements of existing arrays; None if the arrays cannot be read.
 
-        It is rarely asked for, as all arrays are read.
+        The result is cached, and needed rarely, as this reads all arrays.
         """
         if not self._has_read:
             self._has_read = True

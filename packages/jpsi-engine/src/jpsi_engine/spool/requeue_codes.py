@@ -1,8 +1,8 @@
-"""After which exit codes the batch system may run a job again, written down for those who do not ask it.
+"""Stores the exit codes after which the batch system may requeue a job, for clients that do not poll it.
 
     <root>/requeue.json          the exit codes
 
-Without the file, any failure is one that may not be the end.
+Without the file, any failure may be requeued.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from jpsi_engine.host import read_json, write
 
 log = logging.getLogger(__name__)
 
-#: What may be run again where nothing is known.
+#: The exit codes that may be requeued if nothing is known about the site.
 EVERY_FAILURE: Collection[int] = range(1, 256)
 
 
 def keep_codes(root: str, codes: Collection[int]) -> None:
-    """Write down the codes of the site, unless they are there or unknown; never raises."""
+    """Write the site's exit codes to the spool, unless they are there or unknown; never raises."""
     if codes == EVERY_FAILURE or codes == read_codes(root):
         return
     try:
@@ -30,7 +30,7 @@ def keep_codes(root: str, codes: Collection[int]) -> None:
 
 
 def read_codes(root: str) -> Collection[int]:
-    """The codes that were written down last."""
+    """Return the exit codes that were written last; `EVERY_FAILURE` if there are none."""
     try:
         found = (read_json(_path(root)) or {}).get("requeue_exit_codes")
     except OSError:

@@ -1,4 +1,4 @@
-"""The root of a spool: what it is called, whose it is, and which version of jpsi wrote there."""
+"""Names, makes and checks the root of a spool: its owner, and the version of jpsi that wrote it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from jpsi.plugin.kit import (
 )
 from jpsi_engine.host import write
 
-#: The version of the layout that docs/reference/spool.md draws.
+#: The version of the layout; docs/reference/spool.md draws it.
 LAYOUT = 1
 
 
 def folder_name(executor: str, target: str) -> str:
-    """The name of the folder for one executor on one target.
+    """Return the name of the folder for one executor on one target.
 
     >>> folder_name("slurm", ""), folder_name("slurm", "ssh://me@big")
     ('slurm', 'slurm@ssh%3a%2f%2fme%40big')
@@ -35,7 +35,7 @@ def folder_name(executor: str, target: str) -> str:
 
 
 def place_name(executor: str, target: str) -> str:
-    """What people call one executor on one target, and ask for it by.
+    """Return the name by which users ask for one executor on one target.
 
     >>> place_name("slurm", ""), place_name("slurm", "cluster"), place_name("slurm", "ssh://big")
     ('slurm', 'cluster', 'slurm@ssh://big')
@@ -43,7 +43,7 @@ def place_name(executor: str, target: str) -> str:
     return f"{executor}@{target}" if "://" in target else target or executor
 
 
-#: What messages call a root; they end with the advice to choose another.
+#: The name of a root in messages, which end with the advice to choose another.
 WORK_DIRECTORY = "the work directory"
 
 
@@ -53,21 +53,23 @@ class Root:
     Any thread may call its methods.
 
     Args:
-        root: where it is.
-        folders: the folders in it, by their paths.
+        root: the path of the root.
+        folders: the paths of the folders in it.
     """
 
     def __init__(self, root: str, folders: Sequence[str]) -> None:
         self._root = root
         self._folders = folders
-        #: What was found safe: the steps that lead to the root, and the folders.
+        #: The paths that were found safe, with their identities: the directories that lead to the root, and
+        #: the folders.
         self._seen: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
 
     def open(self) -> None:
-        """Make the root and the folders in it, or check that they are what they must be.
+        """Make the root and the folders in it, or check those that exist.
 
         Raises:
-            ConfigError: a newer jpsi wrote here, or others can change what is in the root or leads there.
+            ConfigError: a newer jpsi wrote this spool, or other users can change the root, its contents or a
+                directory that leads to it.
             OSError: the directories cannot be made.
         """
         is_new = not os.path.lexists(self._root)
@@ -80,12 +82,12 @@ class Root:
         _check_layout(Path(self._root))
 
     def check(self) -> None:
-        """Raise unless all is as safe as it must be; that takes some microseconds if nothing has changed.
+        """Raise unless the root is safe to use; this takes some microseconds if nothing has changed.
 
         Raises:
-            ConfigError: others can change what is in the root, or leads there.
+            ConfigError: other users can change the root, its contents or a directory that leads to it.
             FileNotFoundError: there is no root.
-            OSError: it cannot be looked at.
+            OSError: the root cannot be inspected.
         """
         if not self._seen or any(_identity(path) != known for path, known in self._seen):
             self._check_all()
@@ -94,7 +96,7 @@ class Root:
         steps = [(step.path, file_identity(step.status)) for step in walk(self._root)]
         check_private_directory(self._root, WORK_DIRECTORY)
         for folder in self._folders:
-            # one that is gone is made again by whoever needs it
+            # a missing folder is made again by the method that needs it
             with contextlib.suppress(FileNotFoundError):
                 check_directory_here(folder, WORK_DIRECTORY)
         self._seen = (*steps, *((folder, _identity(folder)) for folder in self._folders))

@@ -1,7 +1,7 @@
-"""Reads the names of a job's files: which attempt was the last, and whether one has run.
+"""Derives from the names of a job's files which attempt was the last, and whether an attempt has run.
 
-Files get lost: a crash takes a write, a backup brings back an older state. That a job has run is believed by
-whatever is left of it, and never doubted because something else is missing.
+Files get lost: a crash loses a write, a backup restores an older state. Any file that a run left is evidence
+that the job has run, and a missing file never is evidence against it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: What whoever submits an attempt writes down, or whoever follows it.
+#: The names of files that the submitting process, or a process that follows the job, writes for an attempt.
 _KINDS = ("intent", "array", "run", "claim", "start", "rerun", "stop", "final", "unsent", "get", "got")
 _OF_AN_ATTEMPT = re.compile(rf"(?:{'|'.join(_KINDS)})\.([1-9][0-9]{{0,8}})(?:\.|\Z)")
-#: What its runner leaves besides markers.
+#: The names of files that the runner writes, besides markers.
 _OF_A_RUN = ("start", "rerun", "phase", "prologue", "nodes", "launch", "staging")
-#: Streams without a path of their own. Whichever attempt has made them, a job that has only one did run.
+#: Streams without a path of their own. They do not name their attempt; if a job has only one,
+#: it has run.
 _STREAMS = frozenset({"stdout", "stderr"})
 
 
 def last_attempt(job_id: str, names: Iterable[str]) -> int:
-    """Return the number of the last attempt that any of these files tells of; 0 if none does.
+    """Return the number of the last attempt that any of these file names shows; 0 if none does.
 
     >>> last_attempt("a1", ["intent.1.json", "run.1", "a1.2.exit.run.0"])
     2
@@ -28,7 +29,7 @@ def last_attempt(job_id: str, names: Iterable[str]) -> int:
 
 
 def attempt_of(job_id: str, name: str) -> int:
-    """Return the number of the attempt that a file is of; 0 if that cannot be told."""
+    """Return the number of the attempt that a file belongs to; 0 if its name does not say."""
     found = _OF_AN_ATTEMPT.match(name)
     if found is not None:
         return int(found[1])
@@ -38,7 +39,7 @@ def attempt_of(job_id: str, name: str) -> int:
 
 
 def has_run(job_id: str, attempt: int, names: Iterable[str]) -> bool:
-    """Return True if any of these files tells that an attempt began to run.
+    """Return True if any of these file names is evidence that an attempt began to run.
 
     >>> has_run("a1", 1, ["intent.1.json", "claim.1"]), has_run("a1", 1, ["intent.1.json", "start.1.0"])
     (False, True)

@@ -1,4 +1,4 @@
-"""Which directories hold spools: one for each executor and target, and for processes each machine."""
+"""Finds the directories that hold spools: one per executor and target, and for processes one per machine."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ log = logging.getLogger(__name__)
 
 @attrs.frozen(slots=True)
 class SpoolFolder:
-    """A spool that was found."""
+    """A spool that was found in a work directory."""
 
     root: str
-    #: As `folder_name` makes it of an executor and a target.
+    #: The folder name that `folder_name` makes of the executor and the target.
     name: str
-    #: The machine whose processes its jobs are; None for jobs of a batch system.
+    #: The machine that runs the jobs as processes; None for jobs of a batch system.
     machine: str | None = None
 
 
 def work_directory(configured: Path | None) -> Path:
-    """The directory of this configuration, or of none."""
+    """Return the configured work directory, or the default."""
     return Path(configured or platformdirs.user_state_path("jpsi") / "work").expanduser().absolute()
 
 
 def spools(directory: Path) -> Iterator[SpoolFolder]:
-    """Yield the spools in a work directory, but none that others can change, as that may tell of anything."""
+    """Yield the spools in a work directory, except those that other users can change.
+
+    The function warns about a spool that it leaves out, as that may contain forged jobs.
+    """
     found = list(_spools(directory))
     if not found and os.path.exists(directory):  # noqa: PTH110  it raises nothing
-        # a spool in it says so itself
+        # the warning for a spool in it would say so itself
         why_not = ownership.refusal(directory, is_way=True)
         if why_not is not None:
             log.warning("the work directory %s is not safe to use: %s; or choose another", directory, why_not)

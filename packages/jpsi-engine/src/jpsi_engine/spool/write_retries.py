@@ -1,4 +1,4 @@
-"""Writes that failed, as the disk is full or read-only, and that are tried again until they succeed."""
+"""Retries writes that failed because the disk is full or read-only, until they succeed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
 
 
-class Unwritten:
-    """Writes below one root that failed. Any thread may call the methods; none raises OSError.
+class WriteRetries:
+    """The failed writes below one root, which a thread retries.
+
+    Any thread may call the methods; none raises OSError.
 
     Args:
-        root: the directory that people are told about.
+        root: the directory that warnings name.
     """
 
     def __init__(self, root: str) -> None:
@@ -24,11 +26,11 @@ class Unwritten:
         self._lock = threading.Lock()
         self._pending: dict[str, Callable[[], object]] = {}
         self._is_failing = False
-        # after a fork, the one of the parent is not alive
+        # after a fork, the parent's thread is not alive in the child
         self._thread: threading.Thread | None = None
 
     def failed(self, error: OSError) -> None:
-        """Warn that something cannot be written; once, until something can."""
+        """Warn that a write failed; only once, until a write succeeds."""
         with self._lock:
             is_known, self._is_failing = self._is_failing, True
         if is_known:
@@ -42,7 +44,7 @@ class Unwritten:
             )
 
     def succeeded(self) -> None:
-        """Have it known that something was written; said once if it was said that nothing can be."""
+        """Record that a write succeeded, and log it once if writes had failed before and none is pending."""
         with self._lock:
             is_mended = self._is_failing and not self._pending
             self._is_failing = self._is_failing and not is_mended
@@ -50,11 +52,11 @@ class Unwritten:
             log.warning("%s can be written to again", self._root)
 
     def write(self, name: str, call: Callable[[], object]) -> None:
-        """Write something, now or as soon as that is possible.
+        """Write now, or retry in a background thread until it succeeds.
 
         Args:
-            name: what it is; a later write of the same takes its place.
-            call: writes it, and may raise OSError.
+            name: the name of what is written; a later write of the same name replaces a pending one.
+            call: does the write, and may raise OSError.
         """
         try:
             call()
@@ -69,7 +71,7 @@ class Unwritten:
                 log.warning("no thread could be started to write to %s again", self._root)
 
     def retry(self) -> bool:
-        """Try again what failed; returns whether all is written now."""
+        """Retry all pending writes; return True if none is pending afterwards."""
         with self._lock:
             pending = dict(self._pending)
         for name, call in pending.items():
@@ -88,7 +90,7 @@ class Unwritten:
             return not self._pending
 
     def _start(self) -> bool:
-        """Start the thread that tries again; return False if there can be none."""
+        """Start the thread that retries; return False if no thread can be started."""
         self._thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
         try:
             self._thread.start()
@@ -101,7 +103,7 @@ class Unwritten:
             sleep(_RETRY_SECONDS)
             if self.retry():
                 with self._lock:
-                    # something may have been added since
+                    # another thread may have added a write since
                     if not self._pending:
                         self._thread = None
                         return

@@ -1,6 +1,7 @@
-"""Submits.
+"""The submission of jobs: from the check of the dependencies to the native id.
 
-Prepares a job, writes its intent, hands it off, records its native id; many at once, and under limits.
+It prepares a job, writes its intent, hands it off to the batch system and records its native id; also for
+many jobs at once, and within limits. It also cancels, holds and releases jobs.
 """
 
 from typing import TYPE_CHECKING
@@ -8,30 +9,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine.submission import control
     from jpsi_engine.submission.array_elements import (
-        Elements,
+        ArrayElements,
     )
     from jpsi_engine.submission.bulk import (
-        Bulk,
+        BulkSubmission,
     )
     from jpsi_engine.submission.control import (
-        Changing,
+        Control,
     )
     from jpsi_engine.submission.dependency_states import (
-        Predecessors,
+        DependencyStates,
     )
     from jpsi_engine.submission.handoff import (
-        Sending,
+        Handoff,
     )
     from jpsi_engine.submission.run_host import (
-        Listening,
+        LocalHost,
+        MarkerSource,
         RemoteStaging,
-        Side,
+        RunHost,
         TakenError,
-        ThisSide,
         UnsentError,
     )
     from jpsi_engine.submission.submission import (
-        Submitting,
+        SubmissionPipeline,
     )
 else:
     from jpsi.plugin.engine import lazy_attributes
@@ -39,29 +40,29 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "array_elements": "Elements",
-            "bulk": "Bulk",
-            "control": "Changing",
-            "dependency_states": "Predecessors",
-            "handoff": "Sending",
-            "run_host": "Listening RemoteStaging Side TakenError ThisSide UnsentError",
-            "submission": "Submitting",
+            "array_elements": "ArrayElements",
+            "bulk": "BulkSubmission",
+            "control": "Control",
+            "dependency_states": "DependencyStates",
+            "handoff": "Handoff",
+            "run_host": "MarkerSource RemoteStaging RunHost TakenError LocalHost UnsentError",
+            "submission": "SubmissionPipeline",
             "": "control",
         },
     )
 
 __all__ = [
-    "Bulk",
-    "Changing",
-    "Elements",
-    "Listening",
-    "Predecessors",
+    "ArrayElements",
+    "BulkSubmission",
+    "Control",
+    "DependencyStates",
+    "Handoff",
+    "LocalHost",
+    "MarkerSource",
     "RemoteStaging",
-    "Sending",
-    "Side",
-    "Submitting",
+    "RunHost",
+    "SubmissionPipeline",
     "TakenError",
-    "ThisSide",
     "UnsentError",
     "control",
 ]

@@ -1,4 +1,7 @@
-"""Finds the jobs that were submitted as elements of arrays, and that nobody follows."""
+"""Finds array elements that this process does not follow, for recover() and recall().
+
+It settles the arrays whose submitter died: it finds them by their tags, or makes sure that they never run.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,28 @@ import attrs
 
 from jpsi_engine.host import exists
 from jpsi_engine.scheduler import Backend, NativeIds, element_intent, warn_of_damage
-from jpsi_engine.spool import DAMAGE, UNNAMED, ArrayIntent, Intent, Spool, WrittenArray, array_problem
-from jpsi_engine.submission.handoff import Sending
+from jpsi_engine.spool import DAMAGE, UNNAMED, ArrayAttempt, ArrayIntent, Intent, Spool, array_problem
+from jpsi_engine.submission.handoff import Handoff
 
 log = logging.getLogger(__name__)
 
 _BUSY = "being submitted by another process, and left out until recover() is called again: array %s"
-# Whose locks are held together, of which each takes a descriptor.
+# The most arrays whose locks are held together; each lock takes a descriptor.
 _AT_A_TIME = 100
 
 
 @attrs.frozen(slots=True)
-class Found:
-    """An element, with its native id; without one it never reached the batch system, and cannot any more."""
+class FoundElements:
+    """An element with its native id; without one, the batch system never had it, and it can never run."""
 
     intent: Intent
     native_id: str | None
 
 
-class Elements:
+class ArrayElements:
     """The elements of arrays in one spool. Methods may be called from any thread; OSError passes."""
 
-    def __init__(self, backend: Backend, spool: Spool, sending: Sending, native_ids: NativeIds) -> None:
+    def __init__(self, backend: Backend, spool: Spool, sending: Handoff, native_ids: NativeIds) -> None:
         self._backend = backend
         self._native_ids = native_ids
         self._spool = spool
@@ -43,27 +46,27 @@ class Elements:
         is_finished: Callable[[str], bool],
         folders: Collection[str],
         patience: float,
-    ) -> list[Found]:
-        """The elements that are not finished, and that were not submitted again by themselves.
+    ) -> list[FoundElements]:
+        """Return the elements that are not finished, and that were not submitted again as single jobs.
 
         Args:
-            is_finished: whether a job with a folder needs nobody who follows it.
-            folders: the jobs that have one.
-            patience: how long, in seconds and in all, to wait for those who are submitting arrays.
+            is_finished: returns True if a job with a folder is final or is followed already.
+            folders: the ids of the jobs that have a folder.
+            patience: how long, in seconds and in all, to wait for processes that are submitting arrays.
 
         Raises:
-            JpsiError: the batch system was asked for arrays whose submitter died, and did not answer.
+            JpsiError: the batch system did not answer about arrays whose submitter died.
         """
         arrays = dict(filter(None, map(self._read, self._spool.arrays.names())))
         left = self._left([array for array, _ in arrays.values()], is_finished, frozenset(folders))
         native_ids = self.settled({name: arrays[name][1] for name in left}, patience)
-        found: list[Found] = []
+        found: list[FoundElements] = []
         for name, native_id in native_ids.items():
             found += self._found(arrays[name][0], left[name], native_id)
         return found
 
     def native_ids_of(self, names: Collection[str]) -> Mapping[str, str | None]:
-        """Return what the spool tells of the native ids of arrays; those that cannot be read are left out."""
+        """Return the native ids of arrays that the spool has; arrays that cannot be read are left out."""
         found: dict[str, str | None] = {}
         for name in names:
             with _fence(name):
@@ -71,13 +74,13 @@ class Elements:
         return found
 
     def settled(self, native_ids: Mapping[str, str | None], patience: float) -> dict[str, str | None]:
-        """The native ids of arrays; without one, none of it can run any more.
+        """Return the native ids of arrays; if it is None, no element of the array can ever run.
 
-        Those that are being submitted are left out.
+        Arrays that another process is submitting are left out.
 
         Args:
-            native_ids: what is known of each array, by its name.
-            patience: how long, in seconds and in all, to wait for those who are submitting them.
+            native_ids: the known native id of each array, by its name.
+            patience: how long, in seconds and in all, to wait for processes that are submitting them.
 
         Raises:
             JpsiError: as `unfinished`.
@@ -89,12 +92,12 @@ class Elements:
         return {name: native_id for name, native_id in native_ids.items() if native_id is not None} | judged
 
     def _read(self, name: str) -> tuple[str, tuple[ArrayIntent, str | None]] | None:
-        """An array and its native id, by its name."""
+        """Return an array's name, intent and native id; None if it is unreadable or was never made."""
         with _fence(name):
             array = self._spool.arrays.read(name)
             if array is not None:
                 return name, (array, self._native_ids.of_array(name))
-            # one without the script that its jobs run was never made
+            # an array without the script that its jobs run was never complete, so it was never submitted
             if exists(f"{self._spool.arrays.folder(name)}/run"):
                 _warn(name, array_problem(self._spool.root, name) or "is gone")
         return None
@@ -105,7 +108,7 @@ class Elements:
         is_finished: Callable[[str], bool],
         folders: frozenset[str],
     ) -> dict[str, list[int]]:
-        """The indices of elements to be told of, by array: of each job the last attempt."""
+        """Return the indices of unfinished elements, by array; of each job only the last attempt counts."""
         last: dict[str, int] = {}
         for array in arrays:
             for element in array.elements:
@@ -128,25 +131,26 @@ class Elements:
         return left
 
     def _is_left(self, array: str, job_id: str, attempt: int, is_finished: Callable[[str], bool]) -> bool:
-        """Whether a job that has a folder is to be told of as an element of this array."""
+        """Return True if a job that has a folder is to be found as an element of this array."""
         newest = self._spool.last_attempt(job_id)
         if attempt != newest:
-            # what a folder says of an earlier attempt says nothing of this one
+            # the folder's files of an earlier attempt say nothing of this one
             return attempt > newest
-        # two processes that submitted it at the same time have named two arrays; the folder names the first
+        # If two processes submitted it at the same time, it is in two arrays; the folder names the first.
         place = self._spool.places(job_id).get(attempt)
         return (place is None or place.array == array) and not is_finished(job_id)
 
     def _tagged(self, names: Sequence[str]) -> dict[str, str]:
-        """The native ids of arrays whose submitters died before they could write them down."""
+        """Ask the batch system, by tag, for the native ids that a submitter died before recording."""
         tags = {self._written(name).tag: name for name in names}
         found = (self._backend.find(list(tags)) if tags else None) or {}
         return {tags[tag]: native_id for tag, native_id in found.items() if tag in tags}
 
     def _judged(self, names: Sequence[str], deadline: float) -> dict[str, str | None]:
-        """The native ids of arrays whose submitters are done with them; without one, none can run any more.
+        """Return the native ids of arrays that no process is submitting.
 
-        Those that are being submitted are left out.
+        If the native id is None, no element of the array can ever run. Arrays that another process is
+        submitting are left out.
         """
         judged: dict[str, str | None] = {}
         with contextlib.ExitStack() as locks:
@@ -157,9 +161,9 @@ class Elements:
                     if not locks.enter_context(self._spool.arrays.judging(name, left)):
                         log.warning(_BUSY, name)
                         continue
-                    # it may have been sent since
+                    # it may have been submitted meanwhile
                     native_id = self._spool.arrays.read_native_id(name)
-                    # what was revoked never runs, whatever the batch system has of it
+                    # a revoked array never runs, even if the batch system has it
                     if native_id is None and (not self._spool.arrays.is_revoked(name) or self._has_run(name)):
                         unnamed.append(name)
                     else:
@@ -171,7 +175,7 @@ class Elements:
         return judged
 
     def _judged_by_tag(self, name: str, native_id: str | None) -> str | None:
-        """Return the native id of an array whose lock is held; without one, none of it can run any more."""
+        """Return the native id of an array whose lock is held; None if no element can ever run."""
         written = self._written(name)
         if native_id is None:
             return f"{UNNAMED}{name}" if self._has_run(name) else self._sending.withdraw(written)
@@ -181,38 +185,40 @@ class Elements:
             self._spool.arrays.note_found(name, native_id)
         return native_id
 
-    def _found(self, array: ArrayIntent, indices: Sequence[int], native_id: str | None) -> Iterator[Found]:
+    def _found(
+        self, array: ArrayIntent, indices: Sequence[int], native_id: str | None
+    ) -> Iterator[FoundElements]:
         intents = [element_intent(array, index) for index in indices]
         element_ids = self.native_ids([intent.job_id for intent in intents], indices, native_id)
         for intent, element_id in zip(intents, element_ids, strict=True):
-            yield Found(intent, element_id)
+            yield FoundElements(intent, element_id)
 
     def native_ids(
         self, job_ids: Sequence[str], indices: Sequence[int], native_id: str | None
     ) -> Sequence[str | None]:
-        """The native ids of elements of an array of this native id; without one, none can run any more."""
+        """Return the native ids of elements of an array; None for each if the array can never run."""
         if native_id is None:
             return [None] * len(indices)
         if native_id.startswith(UNNAMED):
-            # that of the array is lost: they are known by what they leave
+            # the native id of the array is lost: its elements are followed by their markers
             return [f"{UNNAMED}{job_id}" for job_id in job_ids]
         return self._backend.element_ids(native_id, indices)
 
     def _has_run(self, name: str) -> bool:
-        """Whether any element has begun, by what it has left, although the claim of the array is lost."""
+        """Return True if any element has begun, by its files, even if the claim of the array is lost."""
         array = self._spool.arrays.read(name)
         attempts = {} if array is None else {it["id"]: it["attempt"] for it in array.elements}
         if any(marker.attempt == attempts[marker.job_id] for marker in self._spool.news(attempts.keys())):
             return True
         return any(self._spool.has_run(job_id, attempt) for job_id, attempt in attempts.items())
 
-    def _written(self, name: str) -> WrittenArray:
-        return WrittenArray(self._spool, name)
+    def _written(self, name: str) -> ArrayAttempt:
+        return ArrayAttempt(self._spool, name)
 
 
 @contextlib.contextmanager
 def _fence(array: str) -> Iterator[None]:
-    """What is odd about one array says nothing of the others."""
+    """Log an error about one array, so that the others are still found."""
     try:
         yield
     except (OSError, *DAMAGE) as e:

@@ -1,4 +1,4 @@
-"""Submits many jobs with few requests: those that are alike together, others several at a time."""
+"""Submits many jobs with few commands: jobs that look alike together, the others several at a time."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from jpsi.plugin import (
     SubmitContext,
 )
 from jpsi.plugin.engine import Outcomes, Submission, concurrently, dependencies, shape
-from jpsi_engine.scheduler import Admission, Backend, Tracked
-from jpsi_engine.spool import Place, tag
+from jpsi_engine.scheduler import Backend, JobView, Throttle
+from jpsi_engine.spool import ArrayMember, tag
 from jpsi_engine.submission.grouping import chunks
-from jpsi_engine.submission.submission import ContestedError, Submitting, contested, encoded
+from jpsi_engine.submission.submission import ContestedError, SubmissionPipeline, contested, encoded
 
 log = logging.getLogger(__name__)
 
 _SUBJECT = "the job"
 
 
-class Bulk:
-    """Many submissions to one batch system. Methods may be called from any thread.
+class BulkSubmission:
+    """Bulk submission to one batch system. Methods may be called from any thread.
 
     Args:
-        backend: which batch system it is.
+        backend: the batch system.
         submitting: submits jobs and arrays.
-        admission: lets them in.
-        add: knows a job that was submitted.
+        admission: delays jobs until there is quota for them.
+        add: called with each job that was submitted.
     """
 
     def __init__(
         self,
         backend: Backend,
-        submitting: Submitting,
-        admission: Admission,
-        add: Callable[[Tracked], None],
+        submitting: SubmissionPipeline,
+        admission: Throttle,
+        add: Callable[[JobView], None],
     ) -> None:
         self._backend = backend
         self._submitting = submitting
@@ -74,7 +74,7 @@ class Bulk:
                 concurrently(wave, submit, self._backend.config.submit_concurrency)
 
     def _offered(self) -> Capabilities:
-        """What can be had; a site that does not tell has what its batch system has by default."""
+        """Return the site's capabilities; if the probe fails, those that the batch system has by default."""
         if self._backend.config.array_size != 1:
             try:
                 self._backend.probe()
@@ -83,7 +83,7 @@ class Bulk:
         return self._backend.capabilities
 
     def _largest(self, offered: Capabilities) -> int:
-        """How many jobs one submission may have."""
+        """Return the most jobs that one submission may have."""
         if offered.arrays is None:
             largest = min(offered.jobs_per_submission, self._openable())
         else:
@@ -91,14 +91,20 @@ class Bulk:
         return max(1, min(largest, self._backend.config.array_size or largest))
 
     def _openable(self) -> int:
-        """How many jobs one command may submit, each of which is an open file until its id is known."""
+        """Return the most jobs that one command may submit.
+
+        The client keeps a file open for each of them until its native id is known.
+        """
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return sys.maxsize if limit < 0 else limit // (2 * self._backend.config.submit_concurrency)
 
     def _planned(
         self, submissions: Iterable[Submission], largest: int, told: Callable[[Outcomes], None]
     ) -> list[list[Submission]]:
-        """Which of the jobs are submitted together; `told` hears of those that cannot be submitted."""
+        """Return the jobs in groups that are submitted together.
+
+        For jobs that cannot be submitted, it calls `told` with the error.
+        """
         kinds: dict[str, str | None] = {}
         sound, keys = [], []
         for submission in submissions:
@@ -118,9 +124,9 @@ class Bulk:
         return [[sound[position] for position in group] for group in chunks(keys, largest)]
 
     def _kind(self, spec: JobSpec) -> str | None:
-        """What the batch system is to see of a job, but for what differs between any two.
+        """Return what the batch system sees of a job, without what differs between any two jobs.
 
-        None if it has to be submitted by itself.
+        Jobs of equal kind can be submitted together; None for a job that must be submitted by itself.
         """
         arrays = self._backend.capabilities.arrays
         if arrays and not arrays.heterogeneous and isinstance(spec.resources, HeterogeneousResources):
@@ -139,7 +145,7 @@ class Bulk:
         except JpsiError as e:
             told({job_id: e})
             return
-        self._add(Tracked(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun))
+        self._add(JobView(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun))
         told({job_id: accepted.native_id})
         if accepted.interrupt is not None:
             raise accepted.interrupt
@@ -158,7 +164,7 @@ class Bulk:
             elif accepted is not None:
                 outcomes[job_id] = accepted.native_id
                 self._add(
-                    Tracked(job_id, job_id, submission.attempt, accepted.native_id, accepted=accepted.begun)
+                    JobView(job_id, job_id, submission.attempt, accepted.native_id, accepted=accepted.begun)
                 )
         told(outcomes)
         if several.interrupt is not None:
@@ -190,14 +196,14 @@ class Bulk:
             job_id, attempt = submission.job_id, submission.attempt
             outcomes[job_id] = native_id
             self._add(
-                Tracked(
+                JobView(
                     job_id,
                     job_id,
                     attempt,
                     native_id,
-                    place=Place(accepted.array, index),
+                    place=ArrayMember(accepted.array, index),
                     accepted=accepted.whole.begun,
-                    # its folder is made when it runs, so that there is nothing to read yet
+                    # the runner makes the element's folder, so there is nothing to read yet
                     is_read=True,
                 )
             )

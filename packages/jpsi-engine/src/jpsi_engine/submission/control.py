@@ -1,4 +1,7 @@
-"""Has a batch system change jobs that are known here: end, hold or release them."""
+"""Cancels, holds and releases jobs through the batch system.
+
+Before each request it checks that the native ids still belong to the jobs.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,29 @@ from datetime import UTC, datetime
 from jpsi.plugin import JobState, JpsiError, Observation, SubmitException
 from jpsi.plugin.engine import Owner, is_refused
 from jpsi_engine.host import is_transient
-from jpsi_engine.monitor import Rounds, Tracking
-from jpsi_engine.scheduler import Backend, Tracked
+from jpsi_engine.monitor import JobMonitor, PollLoop
+from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import stop_file
 from jpsi_engine.verdict import CANCEL, Stop
 
 
-class Changing:
-    """Requests about jobs. Methods may be called from any thread, and raise SubmitException for one job.
+class Control:
+    """Requests to cancel, hold or release jobs.
+
+    Methods may be called from any thread. Those for one job raise SubmitException.
 
     Args:
-        backend: who is asked for it.
-        tracking: the jobs.
-        rounds: in which is found out what came of it.
-        pass_on: see `Side`.
+        backend: the batch system.
+        tracking: the jobs that this process follows.
+        rounds: the poll loop, which observes the outcome.
+        pass_on: see `RunHost`.
     """
 
     def __init__(
         self,
         backend: Backend,
-        tracking: Tracking,
-        rounds: Rounds,
+        tracking: JobMonitor,
+        rounds: PollLoop,
         pass_on: Callable[[Collection[str]], None],
     ) -> None:
         self._backend = backend
@@ -38,30 +43,30 @@ class Changing:
         self._rounds = rounds
         self._pass_on = pass_on
 
-    def cancel(self, job: Tracked) -> None:
-        """Ask a job to end."""
+    def cancel(self, job: JobView) -> None:
+        """Cancel one job."""
         _check(self._cancelled([job]), job)
         self._ask_about([job])
 
-    def cancel_many(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
-        """Ask jobs to end; returns why which of them were not."""
+    def cancel_many(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
+        """Cancel jobs; return, by job id, the errors of those that were not cancelled."""
         refused: dict[str, JpsiError] = {}
         parts = iter(self._backend.requests(jobs))
         for part in parts:
-            # Some may have ended meanwhile; and those that are asked for first do not wait until all others
-            # are written down.
+            # Some jobs may have ended meanwhile. The stops are recorded part by part, so that the first
+            # request does not wait for all records.
             left = [job for job in part if self._tracking.get(job.job_id) is job]
             try:
                 refused |= self._cancelled(left)
             except JpsiError as e:
-                # whoever does not answer would not for the rest either
+                # a batch system that does not answer would not answer for the other parts either
                 refused |= {job.job_id: e for job in (*left, *itertools.chain.from_iterable(parts))}
         self._ask_about(jobs)
         return refused
 
-    def _remember_stops(self, jobs: Sequence[Tracked]) -> tuple[list[Tracked], dict[str, JpsiError]]:
-        """Write down that jobs are told to end; returns those it went well for, and why not others."""
-        stopped: list[Tracked] = []
+    def _remember_stops(self, jobs: Sequence[JobView]) -> tuple[list[JobView], dict[str, JpsiError]]:
+        """Record the stops of jobs; return the jobs recorded, and the errors of the others."""
+        stopped: list[JobView] = []
         failed: dict[str, JpsiError] = {}
         for job in jobs:
             try:
@@ -72,12 +77,12 @@ class Changing:
                 stopped.append(job)
         return stopped, failed
 
-    def _cancelled(self, jobs: Sequence[Tracked]) -> dict[str, JpsiError]:
-        """Cancel jobs with one request; returns why which of them were not."""
+    def _cancelled(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
+        """Cancel jobs with one request; return the errors of those that were not cancelled."""
         try:
             own, seen, refused = self._split_by_owner(jobs, "cancelled")
         except JpsiError:
-            # without an answer, it is known at least that the end was asked for
+            # without an answer, at least record that the user wanted the end
             self._tell_others(self._remember_stops(jobs)[0])
             raise
         stopped, failed = self._remember_stops(own)
@@ -85,27 +90,27 @@ class Changing:
         return refused | failed | _requested(stopped, seen, "cancelled", self._backend.cancel)
 
     def _changed(
-        self, job: Tracked, done: str, request: Callable[[Sequence[str]], Mapping[str, str]]
+        self, job: JobView, done: str, request: Callable[[Sequence[str]], Mapping[str, str]]
     ) -> None:
-        """Have one job changed."""
+        """Change one job with a request; raise if the batch system refuses."""
         own, seen, refused = self._split_by_owner([job], done)
         _check(refused | _requested(own, seen, done, lambda native_ids, _: request(native_ids)), job)
 
     def _split_by_owner(
-        self, jobs: Sequence[Tracked], done: str
-    ) -> tuple[list[Tracked], dict[str, Observation], dict[str, JpsiError]]:
-        """Look whose the native ids of jobs are at this moment.
+        self, jobs: Sequence[JobView], done: str
+    ) -> tuple[list[JobView], dict[str, Observation], dict[str, JpsiError]]:
+        """Check that the native ids of jobs still belong to them.
 
         Returns:
-            the jobs whose native ids are their own, or nobody's; what is seen, by native id; and refusals for
-            those whose native ids are strangers' by now.
+            the jobs whose native ids are their own, or not in the queue; the observations, by native id; and
+            the errors of jobs whose native ids belong to other jobs now.
 
         Raises:
             JpsiError: the batch system did not answer.
         """
         seen = self._tracking.present([job for job in jobs if job.has_runner])
         refused: dict[str, JpsiError] = {}
-        own: list[Tracked] = []
+        own: list[JobView] = []
         observed: dict[str, Observation] = {}
         for job in jobs:
             told = seen.get(job.job_id)
@@ -120,65 +125,65 @@ class Changing:
                 observed[job.native_id] = told
         return own, observed, refused
 
-    def _remember_stop(self, job: Tracked) -> None:
+    def _remember_stop(self, job: JobView) -> None:
         try:
-            # Remembered before it is asked for: whoever sees the end must know who wanted it.
+            # Recorded before the request: a client that sees the end must know that the user wanted it.
             self._tracking.remember_stop(job, Stop(CANCEL, datetime.now(UTC)))
         except OSError as e:
             msg = f"job {job.job_id} could not be told to end: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
-    def _tell_others(self, jobs: Sequence[Tracked]) -> None:
-        """Have other machines know that jobs are told to end, too."""
+    def _tell_others(self, jobs: Sequence[JobView]) -> None:
+        """Pass the recorded stops of jobs on to other machines."""
         self._pass_on([stop_file(job.spool_id, job.attempt) for job in jobs if job.has_runner])
 
-    def hold(self, job: Tracked) -> None:
+    def hold(self, job: JobView) -> None:
         """Keep a pending job from starting."""
         self._ask_about([job])
         seen = self._tracking.info(job, time.monotonic, time.sleep)
         if seen is not None and seen.state is JobState.ACTIVE:
-            # some would say nothing, and hold it if it were ever put back
+            # some batch systems would accept it silently, and hold the job only after a requeue
             msg = f"job {job.job_id} ({job.native_id}) runs, and only a job that waits can be held"
             raise SubmitException(msg)
         self._changed(job, "held", self._backend.hold)
         self._ask_about([job])
 
-    def release(self, job: Tracked) -> None:
+    def release(self, job: JobView) -> None:
         """Let a held job start."""
         self._changed(job, "released", self._backend.release)
         self._ask_about([job])
 
-    def _ask_about(self, jobs: Sequence[Tracked]) -> None:
-        """Have the batch system asked soon what became of a request."""
+    def _ask_about(self, jobs: Sequence[JobView]) -> None:
+        """Have the poll loop ask soon for the outcome of a request."""
         for job in jobs:
             self._tracking.changed(job, time.monotonic())
         self._rounds.begin()
 
 
 def _requested(
-    jobs: Sequence[Tracked],
+    jobs: Sequence[JobView],
     seen: Mapping[str, Observation],
     done: str,
     request: Callable[[Sequence[str], Mapping[str, Observation]], Mapping[str, str]],
 ) -> dict[str, JpsiError]:
-    """Have jobs changed with one request; returns why which of them were not."""
+    """Change jobs with one request; return the errors of those that the batch system refused."""
     native_ids = [job.native_id for job in jobs]
     own = {native_id: seen[native_id] for native_id in native_ids if native_id in seen}
     why = request(native_ids, own) if jobs else {}
     return {job.job_id: _refusal(job, done, why[job.native_id]) for job in jobs if job.native_id in why}
 
 
-def _check(refused: Mapping[str, JpsiError], job: Tracked) -> None:
+def _check(refused: Mapping[str, JpsiError], job: JobView) -> None:
     if job.job_id in refused:
         raise refused[job.job_id]
 
 
-def _refusal(job: Tracked, done: str, why: str) -> SubmitException:
+def _refusal(job: JobView, done: str, why: str) -> SubmitException:
     msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
     return SubmitException(msg, transient=True)
 
 
-def _not_its_own(job: Tracked, done: str, place: str, owner: Owner) -> SubmitException:
+def _not_its_own(job: JobView, done: str, place: str, owner: Owner) -> SubmitException:
     begun = f"job {job.job_id} was not {done}: {place}"
     if owner is Owner.STRANGER:
         why = (

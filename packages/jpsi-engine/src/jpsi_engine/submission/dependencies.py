@@ -1,7 +1,7 @@
-"""Which of the jobs that a job waits for the batch system must still be told of: pure.
+"""Decides which of a job's dependencies the batch system must still know: pure functions.
 
-A batch system forgets jobs, and may take a dependency on a job that it does not know for satisfied. So it is
-told only of jobs that have not ended; how the others ended is weighed here.
+A batch system forgets jobs, and may count a dependency on an unknown job as satisfied. So jpsi passes on only
+dependencies on jobs that have not ended, and decides itself whether the others are satisfied.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from jpsi.plugin.engine import unmet
 
 
 @attrs.frozen(slots=True)
-class Weighed:
-    """What became of a job's dependencies."""
+class SortedDependencies:
+    """The dependencies of a job, sorted by what is known of them."""
 
-    #: Those on jobs that have not ended.
+    #: The dependencies on jobs that have not ended.
     open: tuple[Dependency, ...]
     #: Why the job can never start, one sentence each.
     never: tuple[str, ...]
-    #: The native ids of jobs of which it is not known whether they have ended.
+    #: The native ids of jobs that may or may not have ended.
     unclear: tuple[str, ...]
 
 
-def weigh(wanted: Iterable[Dependency], known: Mapping[str, JobState | None]) -> Weighed:
-    """Sort dependencies by how far the jobs have come.
+def weigh(wanted: Iterable[Dependency], known: Mapping[str, JobState | None]) -> SortedDependencies:
+    """Sort dependencies by the states of their jobs.
 
     Args:
         wanted: the dependencies, each with a native id.
-        known: the states of jobs by native id; None for one that is there somewhere, in no known state.
-            A job that nobody knows is left out.
+        known: the states of jobs by native id; None for a job that exists in an unknown state. Jobs that
+            neither jpsi nor the batch system knows are left out.
     """
     still: list[Dependency] = []
     never: list[str] = []
@@ -50,4 +50,4 @@ def weigh(wanted: Iterable[Dependency], known: Mapping[str, JobState | None]) ->
             still.append(dependency)
         elif not is_met:
             never.append(unmet(dependency, native_id, state))
-    return Weighed(tuple(still), tuple(never), tuple(unclear))
+    return SortedDependencies(tuple(still), tuple(never), tuple(unclear))

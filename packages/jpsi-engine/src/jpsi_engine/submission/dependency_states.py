@@ -1,4 +1,7 @@
-"""Asks how far the jobs have come that a job is to wait for, before the batch system is told of them."""
+"""Finds out whether the jobs that a new job depends on have ended, before it is submitted.
+
+It asks the spool, then the queue, then the accounting; `dependencies` decides what follows.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import NamedTuple
 
 from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode_status, dependencies, is_own
-from jpsi_engine.monitor import Tracking
+from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, given_anew, intent_tag
 from jpsi_engine.spool import Intent, Spool
 from jpsi_engine.submission.dependencies import weigh
@@ -20,21 +23,21 @@ _SUBJECT = "the job"
 
 
 class _Attempt(NamedTuple):
-    """An attempt of a job of jpsi's, and what the batch system carries for it."""
+    """An attempt of a job of jpsi's, with its tag in the batch system."""
 
     job_id: str
     number: int
     tag: str | None
 
 
-class Predecessors:
-    """The jobs that others of one executor wait for.
+class DependencyStates:
+    """The jobs on which other jobs of one executor depend.
 
     Args:
-        backend: whose jobs they are.
-        spool: where those of jpsi's are.
-        native_ids: tells which they are.
-        shortest: how long what was said of a job that has ended is believed, in seconds.
+        backend: the batch system.
+        spool: the jobs that jpsi submitted.
+        native_ids: maps native ids to the spool's jobs.
+        shortest: how long an answer about a job that has ended counts, in seconds.
     """
 
     def __init__(self, backend: Backend, spool: Spool, native_ids: NativeIds, shortest: float) -> None:
@@ -42,24 +45,24 @@ class Predecessors:
         self._spool = spool
         self._native_ids = native_ids
         self._shortest = shortest
-        # How jobs ended that the queue has forgotten, and when the accounting said so.
+        # The final states of jobs that the queue has forgotten, and when the accounting gave them.
         self._accounted: dict[str, tuple[float, JobState]] = {}
-        # When native ids were those of the jobs that had them first.
+        # When native ids were last seen not to have been given to other jobs.
         self._kept: dict[str, float] = {}
 
-    def still_open(self, spec: JobSpec, tracking: Tracking) -> tuple[Dependency, ...]:
-        """The dependencies of which the batch system must be told, since the jobs have not ended.
+    def still_open(self, spec: JobSpec, tracking: JobMonitor) -> tuple[Dependency, ...]:
+        """Return the dependencies of which the batch system must know, since the jobs have not ended.
 
         Args:
             spec: a valid spec.
-            tracking: follows the jobs that were submitted here.
+            tracking: follows the jobs of this process.
 
-        A job that ends and is forgotten between the answer that is relied upon and the submission would be
-        taken for one that ended as it should; batch systems remember jobs for longer than that takes.
+        If a job ended and the batch system forgot it between this answer and the submission, its end would
+        count as a success. Batch systems remember jobs for longer than that takes.
 
         Raises:
-            InvalidJobException: a job has ended otherwise, or nobody knows it.
-            SubmitException: it cannot be told now whether a job has ended.
+            InvalidJobException: a job does not exist, or has not ended as the dependency asks.
+            SubmitException: it is not known at present whether a job has ended.
             OSError: the spool cannot be read.
         """
         wanted = [Dependency(self._backend.spelled(it.native_id or ""), it.kind) for it in dependencies(spec)]
@@ -75,10 +78,10 @@ class Predecessors:
             raise SubmitException(msg, transient=True)
         return weighed.open
 
-    def _known(self, native_ids: Sequence[str], tracking: Tracking) -> dict[str, JobState | None]:
-        """The states of jobs as spool, queue or accounting know them, the first that does."""
+    def _known(self, native_ids: Sequence[str], tracking: JobMonitor) -> dict[str, JobState | None]:
+        """Return the states of jobs by the first source that knows them: spool, queue or accounting."""
         with contextlib.suppress(JpsiError):
-            # which exit codes are final; without that, every failure may be run again
+            # the probe finds the final exit codes; without them, any failed job may be requeued
             self._backend.probe()
         own = self._own(native_ids, tracking)
         ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
@@ -86,11 +89,11 @@ class Predecessors:
         tags = {it: own[it].tag if it in own else None for it in native_ids if it not in known}
         known |= tracking.standing(tags, time.monotonic, time.sleep)
         missing = {native_id: tag for native_id, tag in tags.items() if native_id not in known}
-        # What the queue has forgotten is over, even if the accounting has not heard of it.
+        # A job that the queue has forgotten has ended, even if the accounting does not have it yet.
         return dict.fromkeys(own) | known | self._ended(missing)
 
-    def _own(self, native_ids: Sequence[str], tracking: Tracking) -> dict[str, _Attempt]:
-        """Which attempt of which job of jpsi's has a native id; what it has left is in its folder then."""
+    def _own(self, native_ids: Sequence[str], tracking: JobMonitor) -> dict[str, _Attempt]:
+        """Return the attempts of jpsi's jobs that have these native ids; collect their markers."""
         now = time.monotonic()
         followed = {it: job for it in native_ids if (job := tracking.known_as(it, now)) is not None}
         owners = {
@@ -110,7 +113,7 @@ class Predecessors:
         }
 
     def _given_anew(self, owners: Mapping[str, Intent], now: float) -> frozenset[str]:
-        """Those of these native ids that the batch system has given to other jobs."""
+        """Return the native ids that the batch system has given to other jobs."""
         doubtful = {
             native_id: owner
             for native_id, owner in owners.items()
@@ -121,7 +124,7 @@ class Predecessors:
         return others
 
     def _ended(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
-        """What the accounting says of jobs that the queue has forgotten, or has said only just now."""
+        """Return the states that the accounting gives, now or a short time ago, for jobs not in the queue."""
         native_ids = tags.keys()
         now = time.monotonic()
         known: dict[str, JobState | None] = {}
@@ -140,7 +143,7 @@ class Predecessors:
         return known
 
     def _end_on_disk(self, job_id: str, attempt: int) -> JobState | None:
-        """How a job of jpsi's ended, if what is on disk says so."""
+        """Return the final state of a job of jpsi's, if the files on disk show it."""
         content = self._spool.read_final(job_id, attempt)
         if content is not None:
             return decode_status(content).state

@@ -1,4 +1,4 @@
-"""Which jobs are submitted as one: pure functions."""
+"""Groups jobs that are submitted together: pure functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def chunks(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
-    """The positions of equal keys together, so many at most, in the order of the first of each.
+    """Return the positions of equal keys together, at most `largest` each, in the order of first occurrence.
 
     >>> chunks("abaaa", 3)
     [[0, 2, 3], [4], [1]]
@@ -23,7 +23,7 @@ def _split(positions: Sequence[int], largest: int) -> Iterator[list[int]]:
 
 
 def common(plains: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What several specs, as plain values, have in common."""
+    """Return the entries that several specs, as plain values, have in common."""
     first, *others = plains
     shared = dict(first)
     for other in others:

@@ -1,4 +1,8 @@
-"""Hands over to the batch system what is written down, so that it runs once or never, whatever fails."""
+"""Hands recorded attempts to the batch system, so that each runs once or never, even after a failure.
+
+After a submission without a clear answer, this module looks for the job by its tag, and revokes the attempt
+if the batch system does not have it.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +35,15 @@ from jpsi.plugin.engine import InterruptedSubmission
 from jpsi_engine.host import is_transient
 from jpsi_engine.scheduler import Backend
 from jpsi_engine.spool import REVOKED, JobAttempt
-from jpsi_engine.submission.run_host import Side, TakenError, UnsentError
+from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
 from jpsi_engine.verdict import SETUP_CODE
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# How often a claim is looked at that is being made: where that is here, and where it takes a command.
+# Seconds between two looks at a claim that another process is making: on this machine, and on a remote host,
+# where each look takes a command.
 _CLAIM_POLL_SECONDS = 0.02
 _FAR_CLAIM_POLL_SECONDS = 2.0
 _SUBJECT = "the job"
@@ -46,16 +51,17 @@ _FOUND_OUT = "which is found out when it is submitted again, or recovered"
 
 
 @attrs.frozen(slots=True)
-class Sent:
-    """What came of several submissions with one command."""
+class HandedOff:
+    """The outcomes of several submissions with one command."""
 
-    #: In their order the native id, or why it was not submitted; None if the caller was interrupted before.
+    #: In the order of the attempts: the native id; or the error if it was not submitted; or None if the
+    #: caller was interrupted before it was submitted.
     outcomes: Sequence[str | JpsiError | None]
     interrupt: BaseException | None = None
 
 
 class _UnsafeError(Exception):
-    """What is written down may not outlive a crash."""
+    """The intent could not be written to disk so that it survives a crash."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -71,24 +77,24 @@ def _unsafe_if_it_fails() -> Iterator[None]:
 
 
 def nothing() -> None:
-    """All is written down already."""
+    """Do nothing, as all files are written already."""
 
 
-class Sending:
-    """Submissions to one batch system. Methods may be called from any thread.
+class Handoff:
+    """The handoff to one batch system. Methods may be called from any thread.
 
     Args:
-        backend: which one.
+        backend: the batch system.
         side: where jobs run.
-        config: by what shell jobs run.
+        config: names the shell that runs the jobs.
     """
 
-    def __init__(self, backend: Backend, side: Side, config: BatchConfig) -> None:
+    def __init__(self, backend: Backend, side: RunHost, config: BatchConfig) -> None:
         self._backend = backend
         self._side = side
         self._spool = side.spool
         self._config = config
-        #: Seconds until what was written elsewhere is seen here for certain.
+        #: Seconds until a file written by another machine is certainly visible on this machine.
         self.grace_seconds = 0.0
 
     def send(
@@ -99,22 +105,23 @@ class Sending:
         lock: int,
         write: Callable[[], None] = nothing,
     ) -> str:
-        """Have the batch system take what is written down, and return its native id.
+        """Submit one recorded attempt, and return its native id.
 
         Args:
-            written: what it is.
-            spec: a job that the batch system is to see.
-            context: how it is submitted.
-            lock: the descriptor that holds the lock on what is written down.
-            write: writes down what is not yet, while the submit command starts, which takes longer than that.
+            written: the attempt, of a job or an array.
+            spec: the job as the batch system sees it.
+            context: the context for the executor's hooks.
+            lock: the descriptor that holds the lock on the attempt's files.
+            write: writes the files that do not exist yet. It runs while the submit command starts, which
+                takes longer.
 
         Raises:
-            SubmitException, InvalidJobException: nothing was submitted, or none of it can run.
+            SubmitException, InvalidJobException: nothing was submitted, or it was revoked and cannot run.
             InterruptedSubmission: the batch system has it, and the caller was interrupted.
         """
 
         def ready() -> None:
-            # What is written outlives a crash of this machine before the batch system hears of it.
+            # The files must survive a crash of this machine before the batch system receives the job.
             with _unsafe_if_it_fails():
                 write()
                 self._spool.sync(lock)
@@ -129,7 +136,8 @@ class Sending:
         except (_UnsafeError, UnsentError) as e:
             raise self._unsent(written, e) from e
         except BaseException as e:
-            # Whether the command had its effect or never began: it can run no more, or has begun.
+            # The command may have succeeded or may never have run. After this the attempt either has begun,
+            # and there is a native id, or can never run.
             native_id = self._given_up_after(e, written)
             if native_id is None:
                 raise
@@ -150,20 +158,20 @@ class Sending:
         spec: JobSpec,
         contexts: Sequence[SubmitContext],
         locks: Sequence[int],
-    ) -> Sent:
-        """Have the batch system take with one command what is written down.
+    ) -> HandedOff:
+        """Submit several recorded attempts with one command.
 
-        The command holds the first of the locks alone: if this process is killed meanwhile, others may judge
-        the rest, and whatever they take for not submitted runs no more.
+        The command holds only the first of the locks. If this process is killed meanwhile, other processes
+        may judge the other attempts; an attempt that they find unsubmitted is revoked and never runs.
 
         Args:
-            written: what it is.
-            spec: a job that the batch system is to see.
-            contexts: how each is submitted.
-            locks: the descriptors that hold the locks.
+            written: the attempts.
+            spec: the job as the batch system sees it.
+            contexts: the context of each attempt for the executor's hooks.
+            locks: the descriptors that hold the locks on the attempts' files.
 
         Raises:
-            JpsiError: where the jobs run cannot be reached; nothing was submitted.
+            JpsiError: the remote host cannot be reached; nothing was submitted.
         """
 
         def ready() -> None:
@@ -179,21 +187,21 @@ class Sending:
         try:
             submitted = self._backend.submit_several(scripts, spec, contexts, run)
         except (_UnsafeError, UnsentError) as e:
-            return Sent([self._unsent(it, e) for it in written])
+            return HandedOff([self._unsent(it, e) for it in written])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
             otherwise = e if isinstance(e, JpsiError) else None
             why = str(e) or type(e).__name__
             outcomes = [_tried(lambda it=it: self._given_up(it, why)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
-            return Sent(outcomes, None if isinstance(e, JpsiError) else e)
+            return HandedOff(outcomes, None if isinstance(e, JpsiError) else e)
         native_ids, failure = submitted.native_ids, submitted.failure
         missing = [it for it in written if it.tag not in native_ids]
         if failure.kind is not FailureKind.AMBIGUOUS:
-            return Sent(self._refusals(written, failure))
+            return HandedOff(self._refusals(written, failure))
         found = {**self._found(missing), **native_ids}
-        return Sent([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
+        return HandedOff([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
 
     def _unsent(self, written: JobAttempt, why: _UnsafeError | UnsentError) -> JpsiError:
-        """What the caller is told of something of which nothing was submitted."""
+        """Return the error for an attempt of which nothing was submitted, and discard the attempt."""
         written.discard(str(why))
         if isinstance(why, TakenError):
             return TakenError(f"{written.name}: {why}")
@@ -203,7 +211,7 @@ class Sending:
         return SubmitException(msg, why.error, transient=is_transient(why.error))
 
     def _refusals(self, written: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
-        """What the caller is told of what the batch system did not take."""
+        """Discard attempts that the batch system refused, or withdraw them; return the error of each."""
         why = f"{self._backend.place} did not take it: {failure.message}"
         gone = [it for it in written if it.discard(why)]
         self._side.forget(gone)
@@ -220,16 +228,16 @@ class Sending:
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
     def script(self, written: JobAttempt, spec: JobSpec, context: SubmitContext) -> Script:
-        """What the batch system is given to read.
+        """Return the script for the submit command.
 
         Raises:
-            ValueError: it has no way to say what the spec asks for.
+            ValueError: the batch system cannot express what the spec asks for.
         """
         return attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
 
     def _run_line(self, written: JobAttempt) -> ShellLine:
-        # A script that a crash of this machine, or somebody who cleaned up, has taken ends in no success; nor
-        # does a shell that is not there look like the job's own exit code 127.
+        # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
+        # missing shell must not look like the job's own exit code 127.
         shell, marker, layout = self._config.shell_command, written.shell_is_missing, self._side.layout()
         run = layout.path(written.file("run"))
         is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
@@ -238,7 +246,10 @@ class Sending:
         return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, run)}; exit {SETUP_CODE}")
 
     def _found(self, written: Sequence[JobAttempt]) -> Mapping[str, str]:
-        """The native ids of those that the batch system has, by their tags, as far as it tells."""
+        """Return, by tag, the native ids of attempts that the batch system shows.
+
+        The result is empty if the batch system does not answer.
+        """
         if not written:
             return {}
         try:
@@ -248,10 +259,10 @@ class Sending:
             return {}
 
     def _resolve(self, written: JobAttempt, failure: Failure, found: Mapping[str, str]) -> str:
-        """Find out what became of a submission that got no clear answer.
+        """Find out the outcome of a submission that got no clear answer; return the native id.
 
         Raises:
-            SubmitException: nothing came of it, and nothing can any more.
+            SubmitException: it was not submitted, or was revoked; either way it can never run.
         """
         unclear = f"{self._backend.place} gave no clear answer"
         native_id = found.get(written.tag) or self._given_up(written, f"{unclear}: {failure.message}")
@@ -261,17 +272,17 @@ class Sending:
         raise SubmitException(msg, transient=True)
 
     def _given_up(self, written: JobAttempt, why: str) -> str | None:
-        """Withdraw what the caller is told that it failed; its files stay for stragglers.
+        """Withdraw an attempt that the caller will see fail; its files stay, in case it starts late.
 
         Returns its native id if it has begun to run all the same.
         """
         try:
             native_id = self.withdraw(written)
             if native_id is None:
-                # the caller has the job, and tries again or not: it is nobody else's to recover
+                # the caller decides whether to try again, so no other process may recover the job
                 self._note_given_up(written, why)
         except FileNotFoundError:
-            return None  # its folder was removed, and what would have run with it
+            return None  # its folder was removed, and the script that would have run with it
         except OSError as e:
             msg = f"{written.name} may run or not, {_FOUND_OUT}: {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
@@ -287,12 +298,15 @@ class Sending:
         except FileNotFoundError:
             raise
         except OSError:
-            # it can run no more; without the note it is recovered as a job that was never submitted
+            # it can never run; without the note, recover() returns it as a job that was never submitted
             msg = "%s: that it was not submitted could not be written down"
             log.warning(msg, written.name, exc_info=True)
 
     def _given_up_after(self, error: BaseException, written: JobAttempt) -> str | None:
-        """As `_given_up`; but who was interrupted is told of that, whatever became of the submission."""
+        """Withdraw an attempt after an error; return its native id if it has begun.
+
+        If the withdrawal fails, a caller that was interrupted gets the interrupt, with the failure as a note.
+        """
         try:
             return self._given_up(written, str(error) or type(error).__name__)
         except JpsiError as unclear:
@@ -302,24 +316,24 @@ class Sending:
             return None
 
     def is_revoked(self, written: JobAttempt) -> bool:
-        """Return True if it can never run, whatever the batch system has of it.
+        """Return True if the attempt can never run, even if the batch system has it.
 
         Raises:
-            JpsiError: where it would run cannot be reached.
+            JpsiError: the remote host cannot be reached.
         """
         claim = self._side.claim(written)
         return claim is not None and claim.text == REVOKED
 
     def withdraw(self, written: JobAttempt) -> str | None:
-        """Make sure that it can never run; if it has begun to, return its native id.
+        """Make sure that an attempt can never run; if it has begun, return its native id.
 
         Raises:
-            OSError: somebody has claimed it, and the claim does not show here in good time.
+            OSError: another process has claimed it, and the claim is not visible on this machine in time.
         """
         if self._side.revoke(written):
             return None
-        # Between making its claim and writing into it a runner may be seen, or may have died; and what was
-        # made by another machine may not show here yet.
+        # A runner makes its claim first and writes into it afterwards; it may die in between. A claim that
+        # another machine has made may not be visible on this machine yet.
         pause = _CLAIM_POLL_SECONDS if self._side.is_here else _FAR_CLAIM_POLL_SECONDS
         deadline = time.monotonic() + self.grace_seconds
         while (claim := self._side.claim(written)) is None or not claim.text:
@@ -337,7 +351,7 @@ def _failure(error: UnsentError) -> Failure:
 
 @contextlib.contextmanager
 def _forgotten_if_it_fails(written: Sequence[JobAttempt]) -> Iterator[None]:
-    """What fails in the block, such as the first connection to where files are, has sent nothing."""
+    """Discard the attempts if the block raises, as nothing was submitted yet."""
     try:
         yield
     except BaseException:
@@ -347,7 +361,7 @@ def _forgotten_if_it_fails(written: Sequence[JobAttempt]) -> Iterator[None]:
 
 
 def _tried(do: Callable[[], T]) -> T | JpsiError:
-    """What came of it, or why nothing did: it costs no other its own."""
+    """Return the result of a call, or its error, so that the other attempts go on."""
     try:
         return do()
     except JpsiError as e:

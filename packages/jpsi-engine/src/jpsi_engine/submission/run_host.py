@@ -1,4 +1,7 @@
-"""Where jobs run, as seen from where they are submitted: where files are seen here, or are elsewhere."""
+"""The interface to the place where jobs run, and its implementation for hosts that see this machine's files.
+
+`jpsi_engine.remote` implements it for remote hosts, whose files this machine cannot see.
+"""
 
 from __future__ import annotations
 
@@ -9,88 +12,92 @@ from typing import Protocol
 import attrs
 
 from jpsi.plugin import Command, CommandResult, JobSpec, SubmitException, Transport
-from jpsi_engine.monitor import Tracking
+from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.runner import problems_here
 from jpsi_engine.spool import Claim, JobAttempt, Layout, Spool
-from jpsi_engine.transfer import Carriage, FarPlan, Plan, Told
+from jpsi_engine.transfer import Plan, RemotePlan, RemoteTransfer, Told
 
 
 class UnsentError(SubmitException):
-    """Nothing of what was to be submitted is over there, but for what another machine has made."""
+    """Nothing of the submission exists on the remote host, except what another machine has made there."""
 
 
 class TakenError(UnsentError):
-    """Another machine has made an attempt that was to be submitted, and has it."""
+    """Another machine has made this attempt on the remote host, and owns it."""
 
 
 class RemoteStaging(Protocol):
-    """Carries staged files to the machine where jobs run, and back. Any thread may call its methods.
+    """The interface of a transfer of staged files to a remote host and back. Any thread may call its methods.
 
-    Methods raise `TransportError` if the connection broke, and `TransferError` if a file is what is wrong.
+    Methods raise `TransportError` if the connection broke, and `TransferError` if there is a problem with a
+    file.
     """
 
-    def planned(self, plan: Plan, job_id: str, attempt: int) -> FarPlan:
-        """Return what is to be done for an attempt."""
+    def planned(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
+        """Return the transfers of an attempt."""
 
-    def put(self, job_id: str, puts: Collection[Carriage], told: Told) -> None:
-        """Put there what a job needs; one that fails leaves the others where they are."""
+    def put(self, job_id: str, puts: Collection[RemoteTransfer], told: Told) -> None:
+        """Copy a job's input files to the remote host; if one fails, the files copied before stay there."""
 
-    def found(self, gets: Collection[Carriage]) -> Mapping[int, bool]:
-        """Return the numbers of those of which there is something, each with whether that is a directory."""
+    def found(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
+        """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
 
-    def get(self, get: Carriage, told: Told, *, is_directory: bool) -> None:
-        """Get what a job has left; it goes on where an earlier one was cut short."""
+    def get(self, get: RemoteTransfer, told: Told, *, is_directory: bool) -> None:
+        """Copy one output of a job to this machine; resume an earlier transfer that was cut short."""
 
     def last_words(self, job_id: str, name: str, most: int) -> bytes:
-        """Return the end of a file in the folder of a job; nothing if there is none."""
+        """Return the end of a file in the folder of a job; nothing if there is no such file."""
 
     def remove(self, job_ids: Collection[str]) -> bool:
-        """Remove what was carried for these jobs; returns whether it is gone and never raises."""
+        """Remove the staged files of these jobs; return True if they are gone. Never raises."""
 
 
-class Listening(Protocol):
-    """Hears of markers on files that are elsewhere."""
+class MarkerSource(Protocol):
+    """The interface of a receiver of markers of jobs on a remote host."""
 
     def begin(self) -> None:
-        """There are jobs to hear of.
+        """Start to receive markers, as there are jobs to follow.
 
         Raises:
             RuntimeError: no thread can be started now.
         """
 
     def passed(self, since: float, now: float) -> float:
-        """How many of the seconds between these times jobs could be heard of."""
+        """Return for how many of the seconds between these times markers could be received."""
 
 
-class Side(Protocol):
-    """Where the jobs of one executor run. Methods may be called from any thread.
+class RunHost(Protocol):
+    """The interface of the host where an executor's jobs run. Methods may be called from any thread.
 
-    Methods raise JpsiError where what they ask is not to be known now.
+    Methods raise JpsiError if the host does not answer.
     """
 
     @property
     def spool(self) -> Spool:
-        """What is remembered here."""
+        """The spool on this machine."""
 
     @property
     def is_here(self) -> bool:
-        """Whether jobs see the files of the spool."""
+        """True if jobs see the files of this machine's spool."""
 
     def layout(self) -> Layout:
-        """Where the spool is, for jobs."""
+        """Return the paths of the spool as jobs see it."""
 
     def directory(self) -> str:
-        """Where a job runs that names no directory."""
+        """Return the directory in which a job runs whose spec names none."""
 
     def said(self) -> Mapping[str, object]:
-        """What an intent says about this side."""
+        """Return the entries that an intent gets for this host."""
 
     @property
     def carrying(self) -> RemoteStaging | None:
-        """Carries files there and back; None if jobs see those of this machine, or nothing can be carried."""
+        """The transfer of staged files there and back.
+
+        None if jobs see this machine's files, or if the transport cannot transfer files.
+        """
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """Why a job cannot run there as things are now."""
+        """Return the reasons why a job cannot run there at present."""
 
     def carry_out(
         self,
@@ -99,71 +106,72 @@ class Side(Protocol):
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
-        """Run the command that submits what is written down; see `Transport.run`.
+        """Run the command that submits recorded attempts; see `Transport.run`.
 
         Raises:
             UnsentError: it was certainly not submitted, and there is nothing to withdraw.
         """
 
     def claim(self, written: JobAttempt) -> Claim | None:
-        """Who runs it, if anybody does."""
+        """Return the claim of an attempt; None if no process has claimed it."""
 
     def revoke(self, written: JobAttempt) -> bool:
-        """Make sure that nobody ever runs it; False if somebody does."""
+        """Claim an attempt so that it can never run; False if another process has claimed it."""
 
     def forget(self, written: Collection[JobAttempt]) -> None:
-        """These were discarded: nothing of them is needed; never raises."""
+        """Clean up after discarded attempts, of which nothing is needed; never raises."""
 
     def refresh(self, folders: Collection[str]) -> bool:
-        """See to it that the spool has what jobs have left in these folders; never raises.
+        """Update the spool with the files that jobs have left in these folders; never raises.
 
-        Returns whether it has: otherwise nothing follows from what it has not.
+        Returns True if that succeeded. If False, a file missing from the spool does not mean that it is
+        missing there.
         """
 
     def pass_on(self, names: Collection[str]) -> None:
-        """See to it that other machines find these files, named as below the root; never raises."""
+        """Copy files to where other machines find them; names are relative to the root. Never raises."""
 
     def find_others(self) -> None:
-        """See to it that the spool has the jobs of this target which other machines have submitted."""
+        """Add to the spool the jobs of this target which other machines have submitted."""
 
     def remove(self, names: Collection[str]) -> Collection[str]:
-        """Jobs and arrays of these names were removed from the spool; returns those that are still there."""
+        """Remove there the jobs and arrays that were removed from the spool; return those that remain."""
 
-    def listening(self, tracking: Tracking) -> Listening | None:
-        """What hears of markers for the spool; None if they appear there by themselves."""
+    def listening(self, tracking: JobMonitor) -> MarkerSource | None:
+        """Return the receiver of markers for the spool; None if markers appear there by themselves."""
 
 
 @attrs.frozen(slots=True)
-class ThisSide:
-    """Jobs run on this machine, or on others that see its files."""
+class LocalHost:
+    """The host for jobs that run on this machine, or on others that see its files."""
 
     spool: Spool
     transport: Transport
 
     @property
     def is_here(self) -> bool:
-        """Always true."""
+        """Always True."""
         return True
 
     def layout(self) -> Layout:
-        """See `Side`."""
+        """See `RunHost`."""
         return Layout(self.spool.root)
 
     def directory(self) -> str:
-        """See `Side`."""
+        """See `RunHost`."""
         return os.getcwd()  # noqa: PTH109  as it is now, not resolved
 
     def said(self) -> Mapping[str, object]:
-        """Nothing, as that is the usual case."""
+        """Return nothing, as that is the usual case."""
         return {}
 
     @property
     def carrying(self) -> RemoteStaging | None:
-        """There is nothing to carry."""
+        """Always None, as jobs see the files of this machine."""
         return None
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """See `Side`."""
+        """See `RunHost`."""
         return problems_here(spec, "/bin/sh")
 
     def carry_out(
@@ -173,38 +181,38 @@ class ThisSide:
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
-        """See `Side`."""
+        """See `RunHost`."""
         del written
         return self.transport.run(command, lock, ready)
 
     def claim(self, written: JobAttempt) -> Claim | None:
-        """See `Side`."""
+        """See `RunHost`."""
         return written.claim()
 
     def revoke(self, written: JobAttempt) -> bool:
-        """See `Side`."""
+        """See `RunHost`."""
         return written.revoke()
 
     def forget(self, written: Collection[JobAttempt]) -> None:
-        """There is nothing but the spool."""
+        """Do nothing, as there are no files but the spool's."""
 
     def refresh(self, folders: Collection[str]) -> bool:
-        """Jobs leave it there themselves."""
+        """Return True, as jobs write into the spool themselves."""
         del folders
         return True
 
     def pass_on(self, names: Collection[str]) -> None:
-        """They see the spool itself."""
+        """Do nothing, as other machines see the spool itself."""
 
     def find_others(self) -> None:
-        """They are there."""
+        """Do nothing, as the spool has the jobs of other machines."""
 
     def remove(self, names: Collection[str]) -> Collection[str]:
-        """There is nothing but the spool."""
+        """Do nothing, as there are no files but the spool's."""
         del names
         return ()
 
-    def listening(self, tracking: Tracking) -> Listening | None:
-        """See `Side`."""
+    def listening(self, tracking: JobMonitor) -> MarkerSource | None:
+        """See `RunHost`."""
         del tracking
         return None

@@ -1,4 +1,7 @@
-"""Writes down what is to be submitted, a job or an array of them, and has it sent; so many at a time."""
+"""Submits a job or an array of jobs: ends earlier attempts, writes the intent, hands it to the batch system.
+
+`submit_concurrency` in the configuration limits how many submissions run at a time.
+"""
 
 from __future__ import annotations
 
@@ -30,51 +33,51 @@ from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, RequeueRules, Ru
 from jpsi_engine.scheduler import Backend
 from jpsi_engine.spool import (
     EVERY_FAILURE,
+    ArrayAttempt,
+    ArrayMember,
     JobAttempt,
-    Place,
-    WrittenArray,
-    WrittenJob,
+    JobIntent,
     keep_codes,
     read_codes,
     read_link,
 )
 from jpsi_engine.submission.grouping import common
-from jpsi_engine.submission.handoff import Sending, Sent, nothing
-from jpsi_engine.submission.run_host import RemoteStaging, Side, TakenError
-from jpsi_engine.transfer import FarPlan, plan
+from jpsi_engine.submission.handoff import HandedOff, Handoff, nothing
+from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError
+from jpsi_engine.transfer import RemotePlan, plan
 
 log = logging.getLogger(__name__)
 
 
 @attrs.frozen(slots=True)
 class Accepted:
-    """What the batch system has taken."""
+    """A job or an array that the batch system has accepted."""
 
     native_id: str
-    #: When the submission was begun: answers to older questions tell nothing of it.
+    #: When the submission began, in seconds of the monotonic clock. An older poll says nothing about the job.
     begun: float
-    #: What has interrupted the caller meanwhile, to be raised once it is followed.
+    #: The exception that interrupted the caller meanwhile; the caller raises it once the job is followed.
     interrupt: BaseException | None = None
 
 
 @attrs.frozen(slots=True)
 class AcceptedArray:
-    """What the batch system has taken as one."""
+    """An array that the batch system has accepted with one command."""
 
     #: jpsi's id of the array.
     array: str
-    #: The native ids of its elements, in their order.
+    #: The native ids of its elements, in the order of the elements.
     native_ids: Sequence[str]
     whole: Accepted
 
 
 @attrs.frozen(slots=True)
 class AcceptedSeveral:
-    """What came of jobs that were submitted with one command."""
+    """The outcomes of several jobs that were submitted with one command."""
 
-    #: By job id; of others nothing was submitted, as the caller was interrupted.
+    #: By job id. A job that is missing was not submitted, since the caller was interrupted.
     outcomes: Mapping[str, Accepted | JpsiError]
-    #: What has interrupted the caller meanwhile, to be raised once they are followed.
+    #: The exception that interrupted the caller meanwhile; the caller raises it once the jobs are followed.
     interrupt: BaseException | None = None
 
 
@@ -87,39 +90,40 @@ class ContestedError(Exception):
 
 
 def contested(job_id: str) -> SubmitException:
-    """What the caller is told of a job that another process has submitted."""
+    """Return the error for a job that another process has submitted in the meantime."""
     return SubmitException(f"job {job_id} was submitted by another process in the meantime")
 
 
 @attrs.define(slots=True, eq=False)
 class _Untold:
-    """An array whose elements have not been told yet what came of it."""
+    """An array whose elements have not received the outcome of their submission yet."""
 
     array: str
-    #: Whether its elements are NEW again; otherwise it is on its way, or the batch system has it.
+    #: True if its submission failed and its elements are NEW again. Otherwise it is being submitted, or the
+    #: batch system has it.
     has_failed: bool = False
 
 
-# How long somebody else is waited for who finds out what became of an earlier attempt.
+# How long to wait for another process that holds the lock of an earlier attempt.
 _JUDGE_SECONDS = 10.0
 
 
-class Submitting:
-    """Submissions of one executor. Methods may be called from any thread.
+class SubmissionPipeline:
+    """The submissions of one executor. Methods may be called from any thread.
 
     Args:
-        backend: which batch system it is.
-        side: where they run.
-        sending: hands them over.
-        setup: whose jobs they are.
-        still_open: the dependencies of a job of which the batch system must be told.
+        backend: the batch system.
+        side: where the jobs run.
+        sending: hands attempts to the batch system.
+        setup: the engine's setup, with the executor's name and its callbacks.
+        still_open: returns the dependencies of a job that have not ended, which the batch system must know.
     """
 
     def __init__(
         self,
         backend: Backend,
-        side: Side,
-        sending: Sending,
+        side: RunHost,
+        sending: Handoff,
         setup: EngineSetup,
         still_open: Callable[[JobSpec], tuple[Dependency, ...]],
     ) -> None:
@@ -135,7 +139,7 @@ class Submitting:
     def one(self, submission: Submission) -> Accepted:
         """Submit one job; see `jpsi.plugin.Engine`."""
         job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
-        written = WrittenJob(self._spool, job_id, attempt)
+        written = JobIntent(self._spool, job_id, attempt)
         self._learn_requeue_codes()
         with contextlib.ExitStack() as held:
             if not self.carries(spec):
@@ -146,9 +150,9 @@ class Submitting:
             with self._carried(submission, lock):
                 with _given_up(written, lock):
                     if self.carries(spec):
-                        # Only now: files may take hours, and keep no other job.
+                        # Only now: a transfer may take hours and must not block other jobs.
                         held.enter_context(self._slots)
-                    # Only now: what is known of other jobs grows old while one waits.
+                    # Only now: the states of other jobs grow stale while this one waits.
                     after = self._still_open(spec)
                     begun = time.monotonic()
                     site = self._backend.site
@@ -157,18 +161,18 @@ class Submitting:
                 return self._send(written, spec, context, lock, begun=begun, write=write)
 
     def carries(self, spec: JobSpec) -> bool:
-        """Whether files are carried for a job, which is submitted by itself then."""
+        """Return True if the client transfers files for a job; it submits such a job by itself."""
         return self._side.carrying is not None and has_staging(spec)
 
     @contextlib.contextmanager
     def _carried(self, submission: Submission, lock: int) -> Iterator[None]:
-        """Put the files of a job where it runs; they are removed if it comes to nothing."""
+        """Copy the input files of a job to the remote host; remove them if the job is not submitted."""
         job_id, carrying = submission.job_id, self._side.carrying
         if carrying is None or not self.carries(submission.spec):
             yield
             return
-        written = WrittenJob(self._spool, job_id, submission.attempt)
-        # another machine may have put the same there for a later attempt, which only one of them can submit
+        written = JobIntent(self._spool, job_id, submission.attempt)
+        # Another machine may have copied the same files for a later attempt. Only one machine can submit it.
         is_needed = submission.attempt > 1
         try:
             with _given_up(written, lock):
@@ -178,29 +182,29 @@ class Submitting:
             yield
             is_needed = True
         except TakenError:
-            # they are those of the machine that has it
+            # the machine that submitted this attempt needs the files
             is_needed = True
             raise
         finally:
-            # what may run or not needs them
+            # an attempt that may still run needs them
             if not is_needed and written.is_over():
                 carrying.remove([job_id])
 
     @staticmethod
-    def _far_plan(carrying: RemoteStaging, submission: Submission) -> FarPlan:
+    def _far_plan(carrying: RemoteStaging, submission: Submission) -> RemotePlan:
         return carrying.planned(plan(submission.spec), submission.job_id, submission.attempt)
 
     def several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
-        """Submit several jobs with one command: those that the batch system sees no difference between."""
+        """Submit several jobs that look alike to the batch system with one command."""
         self._learn_requeue_codes()
         with self._slots, contextlib.ExitStack() as held:
             after = self._still_open(submissions[0].spec)
             begun = time.monotonic()
             outcomes: dict[str, Accepted | JpsiError] = {}
-            locks: dict[WrittenJob, int] = {}
+            locks: dict[JobIntent, int] = {}
             try:
                 for submission in submissions:
-                    written = WrittenJob(self._spool, submission.job_id, submission.attempt)
+                    written = JobIntent(self._spool, submission.job_id, submission.attempt)
                     try:
                         self.end_earlier(written.job_id, written.attempt)
                         with self._writing(written.name):
@@ -222,17 +226,19 @@ class Submitting:
                     outcomes[written.job_id] = outcome
         return AcceptedSeveral(outcomes, sent.interrupt)
 
-    def _sent(self, locks: Mapping[WrittenJob, int], spec: JobSpec, after: tuple[Dependency, ...]) -> Sent:
+    def _sent(
+        self, locks: Mapping[JobIntent, int], spec: JobSpec, after: tuple[Dependency, ...]
+    ) -> HandedOff:
         if not locks:
-            return Sent([])
+            return HandedOff([])
         site = self._backend.site
         contexts = [SubmitContext(site=site, job_id=it.job_id, tag=it.tag, after=after) for it in locks]
         return self._sending.send_several(list(locks), spec, contexts, list(locks.values()))
 
     def preview(self, submission: Submission) -> Preview:
-        """What submitting one job would come to; see `jpsi.plugin.PreviewingEngine`."""
+        """Return what would be submitted for a job; see `jpsi.plugin.PreviewingEngine`."""
         spec = submission.spec
-        written = WrittenJob(self._spool, submission.job_id, submission.attempt)
+        written = JobIntent(self._spool, submission.job_id, submission.attempt)
         context = SubmitContext(
             site=self._backend.site,
             job_id=submission.job_id,
@@ -252,10 +258,11 @@ class Submitting:
         return self._run(submission, self._side.directory(), frame)
 
     def _learn_requeue_codes(self) -> None:
-        """Have the site asked after which exit codes it puts jobs back, before a spool's first job is sent.
+        """Probe the site for its requeue exit codes before the first job of a spool is submitted.
 
-        What it answers is on disk then for every job that is started again: until it is known, a failure that
-        nobody has seen may be one that asked for it; and a client that is killed asks no more.
+        The codes are kept on disk, for every job that the batch system starts again. Until they are known,
+        any failure that no client has seen may be one after which the site requeues the job; and a client
+        that was killed cannot ask later.
         """
         if self._known_codes() is not EVERY_FAILURE:
             return
@@ -271,7 +278,7 @@ class Submitting:
         return read_codes(self._spool.root) if codes is EVERY_FAILURE else codes
 
     def _requeue_rules(self) -> RequeueRules:
-        """What is known of the jobs that the batch system runs again."""
+        """Return what is known of how the batch system requeues jobs."""
         codes = self._known_codes()
         return RequeueRules(
             count_variable=self._backend.capabilities.restart_variable,
@@ -281,18 +288,18 @@ class Submitting:
     def array(
         self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None = None
     ) -> AcceptedArray:
-        """Submit several jobs as one array: those that the batch system sees no difference between.
+        """Submit several jobs that look alike to the batch system as one array.
 
-        Their earlier attempts are ended already. Until `told` is called for them, none of them is submitted
-        again while the array may run.
+        The caller has ended their earlier attempts (`end_earlier`). Until the caller calls `told` for these
+        jobs, none of them is submitted again while the array may run.
 
         Raises:
-            SubmitException, InvalidJobException: none of them was submitted.
-            ContestedError: neither, and without some of them the others may be.
+            SubmitException, InvalidJobException: none of the jobs was submitted.
+            ContestedError: none was submitted; the caller may submit the others without the jobs it names.
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
-        written = WrittenArray(self._spool, array, submissions[0].job_id, is_named)
+        written = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named)
         self._learn_requeue_codes()
         with self._slots:
             after = self._still_open(spec)
@@ -303,7 +310,7 @@ class Submitting:
                     self._enrol(array, submissions)
                 except BaseException as e:
                     os.close(lock)
-                    # with nothing of it left, the others may be submitted as if it had never been
+                    # discard a contested array completely, so that its other jobs may be submitted again
                     is_named = is_named and not isinstance(e, ContestedError)
                     attrs.evolve(written, is_named=is_named).discard()
                     raise
@@ -328,7 +335,7 @@ class Submitting:
         return AcceptedArray(array, self._backend.element_ids(whole.native_id, range(1, count + 1)), whole)
 
     def told(self, submissions: Iterable[Submission]) -> None:
-        """The elements of an array know what came of it."""
+        """Note that the elements of an array have received the outcome of their submission."""
         for submission in submissions:
             self._untold.pop(submission.job_id, None)
 
@@ -355,7 +362,7 @@ class Submitting:
         try:
             self._spool.started(lock, native_id)
         except OSError:
-            # its claim, made when it begins to run, and its tag tell it as well
+            # the claim, which the runner makes when the job starts, and the tag lead to the native id, too
             log.warning("%s: its native id %s could not be written down", name, native_id, exc_info=True)
 
     @contextlib.contextmanager
@@ -370,10 +377,10 @@ class Submitting:
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def end_earlier(self, job_id: str, attempt: int) -> None:
-        """Make sure that no earlier attempt of a job can run any more.
+        """Make sure that no earlier attempt of a job can still run.
 
         Raises:
-            SubmitException: one of them runs or may run, or somebody else made this one.
+            SubmitException: an earlier attempt runs or may run, or another process made this attempt.
         """
         if attempt > 1 and self._spool.is_made(job_id, attempt):
             raise contested(job_id)
@@ -386,13 +393,13 @@ class Submitting:
         self._untold.pop(job_id, None)
 
     def _runs(self, job_id: str, attempt: int) -> bool:
-        """Whether an attempt runs or is on its way; otherwise it can run no more once this returns."""
+        """Return True if an attempt runs or may yet run; if False, the attempt can never run from now on."""
         if self._spool.has_run(job_id, attempt):
-            # what it has left counts, although its claim may be lost
+            # its markers count, even if its claim is lost
             return True
         if self._spool.has_script(job_id, attempt) and self._single_runs(job_id, attempt):
             return True
-        # Before it begins to run, nothing but memory tells in which array a first attempt is.
+        # Before a first attempt begins to run, only memory has the array that it belongs to.
         untold = self._untold.get(job_id)
         if untold is not None:
             return not untold.has_failed or self._array_runs(untold.array)
@@ -400,21 +407,21 @@ class Submitting:
         return place is not None and self._array_runs(place.array)
 
     def _single_runs(self, job_id: str, attempt: int) -> bool:
-        written, intent = WrittenJob(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
+        written, intent = JobIntent(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
         if intent is None:
             return self._sending.withdraw(written) is not None
         with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
             known = self._spool.intent(job_id, attempt) if may_judge else None
-            # what somebody has found in the batch system, and follows, is not taken back
+            # an attempt that another process has found in the batch system, and follows, is not withdrawn
             is_there = known is not None and known.native_id is not None
             return is_there or self._sending.withdraw(written) is not None
 
     def _array_runs(self, array: str) -> bool:
-        written = WrittenArray(self._spool, array)
+        written = ArrayAttempt(self._spool, array)
         if written.is_over():
             return False
         with self._spool.arrays.judging(array, 0.0) as may_judge:
-            # what the batch system has taken is not withdrawn from those whose jobs are in it
+            # once the batch system has accepted an array, one job must not withdraw the others' elements
             if not may_judge or self._spool.arrays.read_native_id(array) is not None:
                 return True
             return self._sending.withdraw(written) is not None
@@ -428,7 +435,7 @@ class Submitting:
         self._spool.write_down(lock, submission.job_id, submission.attempt, *self._texts(submission))
 
     def _texts(self, submission: Submission) -> tuple[dict[str, Any], str]:
-        """The intent, and the runner's script."""
+        """Return the intent, and the text of the runner's script."""
         run = self._single_run(submission)
         intent = {
             **self._intent(submission.job_id),
@@ -466,20 +473,21 @@ class Submitting:
         try:
             return spool.arrays.prepare(array, intent, elements, script, element_blocks(runs))
         except FileNotFoundError:
-            # Somebody removed the root, as those do who clean up.
+            # The root was removed, for instance by a clean-up of the file system.
             spool.open()
             return spool.arrays.prepare(array, intent, elements, script, element_blocks(runs))
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
-        """Have the folders of jobs that were tried before name the array before it is sent.
+        """Write into the folders of retried jobs which array they belong to, before it is submitted.
 
-        If others have submitted some of the jobs, none names it.
+        Raises:
+            ContestedError: other processes have submitted some of the jobs; then no folder names the array.
         """
         named, others = [], []
         for index, submission in enumerate(submissions, 1):
             if submission.attempt > 1:
                 try:
-                    self._spool.enrol(submission.job_id, submission.attempt, Place(array, index))
+                    self._spool.enrol(submission.job_id, submission.attempt, ArrayMember(array, index))
                 except FileExistsError:
                     others.append(submission.job_id)
                 else:
@@ -521,7 +529,7 @@ class Submitting:
 
 @contextlib.contextmanager
 def _given_up(written: JobAttempt, lock: int) -> Iterator[None]:
-    """An attempt during which something fails before it is sent was never made."""
+    """Discard an attempt if the block raises, so that it was never made."""
     try:
         yield
     except BaseException:
@@ -531,5 +539,5 @@ def _given_up(written: JobAttempt, lock: int) -> Iterator[None]:
 
 
 def encoded(submission: Submission) -> Mapping[str, Any]:
-    """The spec of a job as plain values."""
+    """Return the spec of a job as plain values."""
     return plain_values.encode(submission.spec) if submission.plain is None else submission.plain

@@ -1,7 +1,4 @@
-"""Files that move.
-
-Plans of what is staged, copies with checksums, on this machine and to a remote host.
-"""
+"""File transfer: staging plans, and copies with checksums, on this machine and to a remote host."""
 
 from typing import TYPE_CHECKING
 
@@ -11,12 +8,12 @@ if TYPE_CHECKING:
         open_job_files,
     )
     from jpsi_engine.transfer.progress import (
-        Telling,
+        ProgressReport,
         Told,
     )
     from jpsi_engine.transfer.remote_staging import (
-        Carriage,
-        FarPlan,
+        RemotePlan,
+        RemoteTransfer,
         far_plan,
         left,
         record,
@@ -36,19 +33,19 @@ else:
         __name__,
         {
             "job_files": "open_job_files",
-            "progress": "Telling Told",
-            "remote_staging": "Carriage FarPlan far_plan left record recorded where",
+            "progress": "ProgressReport Told",
+            "remote_staging": "RemoteTransfer RemotePlan far_plan left record recorded where",
             "staging_plan": "Outcome Plan Transfer plan",
             "": "staging_plan",
         },
     )
 
 __all__ = [
-    "Carriage",
-    "FarPlan",
     "Outcome",
     "Plan",
-    "Telling",
+    "ProgressReport",
+    "RemotePlan",
+    "RemoteTransfer",
     "Told",
     "Transfer",
     "far_plan",

@@ -1,4 +1,4 @@
-"""Checksums of a file in spans, by programs that are found on other machines as well."""
+"""Computes checksums of a file in spans, as programs do that remote hosts have."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 
 import attrs
 
-#: How much of a file one checksum is about: after a break, so much at most is compared in vain.
+#: The bytes that one checksum covers: after an interruption, at most so many are compared in vain.
 SPAN = 1 << 26
 
-# sha256sum(1) is in no standard, cksum(1) is in POSIX. The one is preferred for what it proves.
+# POSIX has cksum(1) but no sha256sum(1), which is preferred, as its checksum is stronger evidence.
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _ALL = 0xFFFFFFFF
 
@@ -25,7 +25,7 @@ class Tool(StrEnum):
 
 
 def checksum(data: bytes, tool: Tool) -> str:
-    """What a program says of these bytes.
+    """Return the checksum that a program prints for these bytes.
 
     >>> checksum(b"abc", Tool.CKSUM)
     '1219131554'
@@ -41,7 +41,7 @@ class _Sum(Protocol):
 
 
 class SpanSums:
-    """The checksums of what is read of a file from its beginning, one of each span."""
+    """The checksums of the spans of a file that is read from its beginning."""
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
@@ -50,7 +50,7 @@ class SpanSums:
         self._fed = 0
 
     def feed(self, data: bytes | memoryview) -> None:
-        """What comes next in the file."""
+        """Add the next bytes of the file."""
         rest = memoryview(data)
         while rest:
             taken = rest[: SPAN - self._fed]
@@ -63,7 +63,7 @@ class SpanSums:
 
     @property
     def all(self) -> list[str]:
-        """One of each span that there is; the last need not be whole. A file that is empty has one, too."""
+        """The checksum of each span so far; the last span may be incomplete. An empty file has one, too."""
         return self._whole if self._whole and not self._fed else [*self._whole, self._sum.word()]
 
 
@@ -82,7 +82,7 @@ class _Sha256:
 class _Cksum:
     """The checksum of cksum(1).
 
-    It takes the bits of a byte in the other order than zlib does, begins with 0, and ends with the length.
+    It takes the bits of a byte in the opposite order to zlib, starts with 0, and ends with the length.
     """
 
     _crc: int = _ALL

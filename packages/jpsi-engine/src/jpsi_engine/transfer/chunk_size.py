@@ -1,4 +1,4 @@
-"""How much is sent at once, so that nobody who shares the way waits for long: pure."""
+"""Adapts the chunk size of a transfer, so that other users of the connection need not wait long; pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _SMALLEST, _LARGEST = 1 << 16, 1 << 24
 
 
 @attrs.define(slots=True, eq=False)
-class Pace:
-    """The size of the next piece, in bytes: a multiple of 64 KiB, at most 16 MiB."""
+class ChunkSize:
+    """The size of the next chunk, in bytes: a multiple of 64 KiB, at most 16 MiB."""
 
     size: int = 1 << 20
 
     def took(self, count: int, seconds: float) -> None:
-        """A piece of so many bytes took that long."""
+        """Adapt the size to the seconds that a chunk of `count` bytes took."""
         if seconds > _LONGEST_SECONDS and self.size > _SMALLEST:
             self.size //= 2
         elif seconds < _SHORTEST_SECONDS and self.size < _LARGEST and count >= self.size:

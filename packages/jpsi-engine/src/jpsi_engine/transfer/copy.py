@@ -1,4 +1,4 @@
-"""What the moving of files has in common, in whichever direction: small files together, and how far it is."""
+"""Holds what transfers to and from a remote host share: progress, groups of small files, and checksums."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from jpsi_engine.host import failed_here
 from jpsi_engine.transfer.checksums import SpanSums
 from jpsi_engine.transfer.trees import Entry
 
-#: Told how many bytes are there, and how many it will be in all; from the thread that moves them.
+#: Called with the bytes transferred so far and the bytes in all, by the thread that transfers them.
 Progress = Callable[[int, int], None]
 
-#: Files up to this size go together with others.
+#: Files up to this size, in bytes, are transferred in groups.
 SMALL = 1 << 18
-# What the words of a command may come to.
+# The limits of a command's arguments.
 _MOST_ENTRIES = 100
 _MOST_LETTERS = 1 << 15
 _CHUNK = 1 << 20
 
 
 class Count:
-    """How much has been moved."""
+    """The progress of a transfer, in bytes."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress
@@ -31,14 +31,14 @@ class Count:
         self.add(0)
 
     def add(self, count: int) -> None:
-        """So much more."""
+        """Add to the bytes transferred, and report the progress."""
         self._done += count
         if self._progress is not None:
             self._progress(self._done, self._total)
 
 
 def groups(entries: Iterable[Entry], root: str, most_bytes: int) -> Iterator[list[Entry]]:
-    """Entries in groups, each of which one command can be told of and one piece can hold."""
+    """Yield the entries in groups, each of which fits the arguments of one command and one chunk."""
     group: list[Entry] = []
     letters = count = 0
     for entry in entries:
@@ -55,10 +55,10 @@ def groups(entries: Iterable[Entry], root: str, most_bytes: int) -> Iterator[lis
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[int]:
-    """The descriptor of a file of this machine that is to be read.
+    """Open a file of this machine for reading, and yield its descriptor.
 
     Raises:
-        TransferError: it cannot be read; or an `OSError` was raised inside.
+        TransferError: the file cannot be read, or the body raised an `OSError`.
     """
     try:
         fd = os.open(path, os.O_RDONLY)
@@ -71,7 +71,7 @@ def opened(path: str) -> Iterator[int]:
 
 
 def feed(fd: int, sums: SpanSums, count: int) -> None:
-    """Feed so many bytes from the beginning of a file."""
+    """Feed the first `count` bytes of a file to the checksums."""
     offset = 0
     while offset < count and (data := os.pread(fd, min(_CHUNK, count - offset), offset)):
         sums.feed(data)

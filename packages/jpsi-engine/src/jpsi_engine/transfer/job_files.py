@@ -1,4 +1,4 @@
-"""The files of the side on which jobs run, by the transport that leads there."""
+"""Opens the files of the host on which jobs run, local or remote by the transport."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from jpsi.plugin import BytesTransport, Transport
 
 
 def open_job_files(transport: Transport) -> JobFiles:
-    """The files of the side on which the commands of a transport run.
+    """Return the files of the host on which a transport runs its commands.
 
-    A transport that says nothing of files runs commands that see those of this machine.
+    If a transport cannot transfer bytes, jpsi assumes that its commands see the files of this machine.
     """
     if not transport.is_local and isinstance(transport, BytesTransport):
-        from jpsi_engine.transfer.remote_files import FarFiles  # noqa: PLC0415  most programs need none
+        from jpsi_engine.transfer.remote_files import RemoteFiles  # noqa: PLC0415  most programs need none
 
-        return FarFiles(transport)
-    from jpsi_engine.transfer.local_files import FilesHere  # noqa: PLC0415
+        return RemoteFiles(transport)
+    from jpsi_engine.transfer.local_files import LocalFiles  # noqa: PLC0415
 
-    return FilesHere()
+    return LocalFiles()

@@ -1,4 +1,4 @@
-"""The files of this machine, for jobs that run here or share them."""
+"""Copies and reads the files of jobs that run on this machine, or share its file systems."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from jpsi_engine.transfer.trees import Entry, Kind, tree
 _CHUNK = 1 << 22
 
 
-class FilesHere:
-    """Moves files by copying them; implements `JobFiles`."""
+class LocalFiles:
+    """The files of this machine, which are transferred by copying; implements `JobFiles`."""
 
     @property
     def are_here(self) -> bool:
@@ -34,7 +34,7 @@ class FilesHere:
         _copy_all(_at_home(source), target, progress)
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
-        """What is in a file from an offset on; see `JobFiles`."""
+        """Return the content of a file from an offset on; None if there is no such file. See `JobFiles`."""
         try:
             return _read(_at_home(path), offset, most)
         except FileNotFoundError:
@@ -44,7 +44,7 @@ class FilesHere:
 
 
 def _at_home(path: str) -> str:
-    """A path where jobs run, which another machine would be told, too."""
+    """Expand `~` in a path on the job's side, as a remote host does."""
     return os.path.expanduser(path) if path == "~" or path.startswith("~/") else path  # noqa: PTH111  text
 
 
@@ -74,7 +74,7 @@ def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> Non
 
 
 def _read(path: str, offset: int, most: int) -> OutputPart:
-    # Opened anew each time: NFS promises to know the file's true size only then.
+    # Opened each time: only then does NFS promise the file's true size.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         found = os.fstat(fd)

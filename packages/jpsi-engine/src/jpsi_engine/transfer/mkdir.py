@@ -12,13 +12,16 @@ from jpsi_engine.transfer.trees import Entry, Kind
 
 
 def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
-    """Make directories, open to their owner for now, and links; returns the directories to give modes to.
+    """Make links and directories, open to their owner for now.
 
-    A directory that was there keeps its mode if it is the root: it may be anybody's, their home, say. A link
-    may lead to it; one below it is in the way, as it may have come with the tree before, and lead anywhere.
+    Returns the directories that need their final mode.
+
+    A root directory that existed keeps its mode, as it may belong to another user, or be a home directory. A
+    link may lead to the root. A link below it where a directory belongs is an error: an earlier transfer may
+    have brought it, and it may lead anywhere.
 
     Raises:
-        TransferError: one cannot be made.
+        TransferError: a directory or link cannot be made.
     """
     directories = []
     for entry in entries:
@@ -34,10 +37,10 @@ def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
 
 
 def set_modes(directories: Iterable[Entry], root: str) -> None:
-    """Give directories the modes that they are to have.
+    """Give directories their final modes.
 
     Raises:
-        TransferError: one cannot have it.
+        TransferError: a directory cannot have its mode.
     """
     for entry in reversed(list(directories)):
         path = entry.below(root)
@@ -48,7 +51,7 @@ def set_modes(directories: Iterable[Entry], root: str) -> None:
 
 
 def _make(path: str, entry: Entry) -> bool:
-    """Have a directory that its owner can use; returns whether it had to be made, or opened."""
+    """Make a directory that its owner can use; return True if this made it, or changed its mode."""
     if os.path.isdir(path) and not (entry.name and os.path.islink(path)):  # noqa: PTH112, PTH114
         return not os.access(path, os.W_OK | os.X_OK) and _opened(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
@@ -57,11 +60,11 @@ def _make(path: str, entry: Entry) -> bool:
 
 
 def _opened(path: str) -> bool:
-    """Open a directory that is closed to its owner, as where all this was done before."""
+    """Open a directory that is closed to its owner, as an earlier transfer may have left it."""
     try:
         os.chmod(path, os.stat(path).st_mode | 0o700)  # noqa: PTH101, PTH116  text
     except PermissionError:
-        # it is somebody else's, and perhaps nothing in it is to be changed
+        # it belongs to another user, and perhaps nothing in it needs to change
         return False
     return True
 

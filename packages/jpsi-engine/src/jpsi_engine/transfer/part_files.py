@@ -1,4 +1,4 @@
-"""Files of this machine that come piece by piece: beside their target, until they take its place."""
+"""Writes part files on this machine: files beside their target, which they replace when they are complete."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _NONCE_BYTES = 4
 
 
 def part_of(target: str) -> str:
-    """Where a file is until it is whole: the same place each time, so that what came is found again."""
+    """Return the path of a target's part file; it is always the same, so that a transfer can be resumed."""
     folder, _, name = target.rpartition("/")
     digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()
     return f"{folder}/.jpsi-{digest[:_NAME_LENGTH]}.part"
 
 
 @attrs.frozen(slots=True)
-class Part:
-    """A file until it is whole; nobody else writes to it meanwhile."""
+class PartFile:
+    """An open part file; no other process writes to it."""
 
     fd: int
     path: str
 
 
 @contextlib.contextmanager
-def opened_part(target: str) -> Iterator[Part]:
-    """The part of a target, which is at its end, with what came of it before.
+def opened_part(target: str) -> Iterator[PartFile]:
+    """Open the part file of a target, with the data of an interrupted transfer, and yield it.
 
-    Where somebody else is getting the same target, it is an empty one, of which nothing is left if it does
-    not become whole.
+    If another process transfers the same target, the part is a new, empty file, which is removed unless it
+    becomes complete.
 
     Raises:
-        TransferError: it cannot be written; or an `OSError` was raised inside.
+        TransferError: the file cannot be written, or the body raised an `OSError`.
     """
     part = None
     try:
@@ -59,28 +59,28 @@ def opened_part(target: str) -> Iterator[Part]:
                 forget(part.path)
 
 
-def append(part: Part, data: bytes | memoryview) -> None:
-    """Write what comes next."""
+def append(part: PartFile, data: bytes | memoryview) -> None:
+    """Append data to a part file."""
     write_all(part.fd, data)
 
 
-def complete(part: Part, target: str, mode: int) -> None:
-    """Have a part take the place of its target, with this mode."""
+def complete(part: PartFile, target: str, mode: int) -> None:
+    """Give a part file its mode, and rename it to its target."""
     os.fchmod(part.fd, mode)
     os.replace(part.path, target)  # noqa: PTH105
 
 
-def _own(path: str) -> Part:
+def _own(path: str) -> PartFile:
     fd = _opened(path)
     if _is_locked(fd) and _is_at(fd, path):
-        return Part(fd, path)
+        return PartFile(fd, path)
     os.close(fd)
     path = f"{path}.{secrets.token_hex(_NONCE_BYTES)}"
-    return Part(_made(path), path)
+    return PartFile(_made(path), path)
 
 
 def _is_locked(fd: int) -> bool:
-    """Lock it for this one; false where somebody else has, or nobody can."""
+    """Lock a part file; return False if another process has the lock, or the file system has no locks."""
     try:
         return take_lock(fd, 0.0)
     except OSError:
@@ -88,7 +88,7 @@ def _is_locked(fd: int) -> bool:
 
 
 def _is_at(fd: int, path: str) -> bool:
-    """Whether nobody has completed it since it was opened."""
+    """Return True if no process has completed or replaced the part file since it was opened."""
     try:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def _opened(part: str) -> int:
     try:
         fd = open_private(part, flags)
     except OSError:
-        # a link, say, which somebody else may have put there
+        # for example a link, which another user may have made
         return _made(part)
     if os.fstat(fd).st_nlink == 1:
         return fd

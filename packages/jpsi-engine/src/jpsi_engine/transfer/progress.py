@@ -1,4 +1,4 @@
-"""Tells how far what is staged is: once a second, and nothing of what takes less than that."""
+"""Reports the progress of staging once a second; transfers shorter than that are not reported."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable
 
 from jpsi import StagingProgress
 
-#: Told how far something is, from the thread that moves it.
+#: Called with the progress of a transfer, by the thread that does it.
 Told = Callable[[StagingProgress], None]
 
 _SECONDS = 1.0
 
 
-class Telling:
-    """What is told as one file or directory is moved; it is a `moving.Progress`.
+class ProgressReport:
+    """The reporter for one file or directory that is transferred; it is a `copy.Progress`.
 
     Args:
-        told: whom to tell.
-        path: what it is called here.
-        is_in: whether it is staged in.
+        told: the function to call.
+        path: the path on this machine.
+        is_in: True for stage in.
         now: the clock.
     """
 
@@ -34,9 +34,9 @@ class Telling:
         self._has_told = False
 
     def __call__(self, done: int, total: int) -> None:
-        """So much of it is there."""
+        """Report the progress, if a report is due."""
         now = self._now()
-        # who was told that it is on its way is told that it is there
+        # a transfer that was reported as under way is also reported as complete
         if now < self._next and not (self._has_told and done >= total):
             return
         self._next, self._has_told = now + _SECONDS, True

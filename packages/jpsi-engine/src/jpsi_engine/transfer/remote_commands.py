@@ -1,7 +1,7 @@
-"""Commands about files that are elsewhere: a POSIX shell with dd, find, ls, and sha256sum or cksum.
+"""Makes the commands for files of a remote host, which needs sh, dd, find, ls, and sha256sum or cksum.
 
-Names are words of a command, and stand in no shell text. A text that does many things says in the last line
-of its complaint which of them it could not do.
+Paths are arguments of a command and never part of its shell text. A command that handles many files prints
+the number of the file that failed in the last line of its standard error.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from jpsi.plugin import Command
 from jpsi_engine.transfer.checksums import SPAN, Tool
 from jpsi_engine.transfer.trees import Entry, Kind
 
-#: What is read begins at a multiple of this.
+#: Reads begin at a multiple of this size, in bytes.
 BLOCK = 1 << 16
-# Whoever moves files has time, but not for a line that has fallen silent.
+# The timeout of a transfer command: transfers may be slow, but a connection may be dead.
 _SECONDS = 120
 _LISTING_SECONDS = 600
-# What is read at once for its checksums is large; no file is slower than that, or it counts as silent.
+# The slowest reading that is not taken for a dead connection, when a remote host reads a file for its
+# checksums.
 _BYTES_PER_SECOND = 1 << 20
 
-# What changes how programs say things.
+# Variables that change the output of the programs.
 _SAID = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE", "POSIXLY_CORRECT")
 
 _TOOL = "command -v sha256sum >/dev/null 2>&1 && echo sha256sum || echo cksum"
 
-# KIND PATH MODE TEXT of each: d a directory, l a link, m a mode. Prints the number of each
-# directory that was not there, or that was closed to its owner, as where all this was done before.
+# KIND PATH MODE TEXT of each: d a directory, l a link, m a mode. Prints the number of each directory that was
+# missing, or was closed to its owner, as an earlier transfer may have left it.
 _MAKE = r"""
 number=0
 make() {
@@ -53,8 +54,8 @@ while [ $# -gt 0 ]; do
 done
 """
 
-# A name for what is read, how much that is, then PATH PART SIZE MODE of each file, in the order in which they
-# are read. What is read becomes a file first: of a pipe dd may get less than it asks for.
+# A name for the input, its length, then PATH PART SIZE MODE of each file, in the order of the input. The
+# input becomes a file first: from a pipe, dd may read less than it asks for.
 _WRITE = r"""
 mask=$(umask)
 umask 077
@@ -94,8 +95,8 @@ done
 exit 1
 """
 
-# TARGET PART. Prints the tool for checksums, and the sizes of the part and the target, -1 for what is not
-# there. A part that others may have put there is none.
+# TARGET PART. Prints the tool for checksums, and the sizes of the part and the target, -1 for a missing file.
+# A part that another user may have made counts as missing.
 _LOOK = r"""
 folder=${1%/*}
 [ -d "${folder:-/}" ] || mkdir -p "$folder" || exit
@@ -110,7 +111,7 @@ if [ -f "$1" ] && ! [ -h "$1" ]; then size=$(wc -c <"$1") || exit; fi
 echo $((size))
 """.replace("@TOOL@", _TOOL)
 
-# PART OFFSET. Prints the size after it.
+# PART OFFSET. Prints the size after the input is appended.
 _APPEND = r"""
 umask 077
 if [ "$2" = 0 ]; then
@@ -126,7 +127,7 @@ fi
 echo $(($(wc -c <"$1")))
 """
 
-# FILE TOOL, then BLOCKS-BEFORE BLOCKS BYTES of each span; it has 0 bytes if its blocks are whole.
+# FILE TOOL, then BLOCKS-BEFORE BLOCKS BYTES of each span; BYTES is 0 if the span ends with a whole block.
 _SUMS = r"""
 file=$1 tool=$2
 shift 2
@@ -140,7 +141,7 @@ while [ $# -gt 0 ]; do
 done
 """.replace("@BLOCK@", str(BLOCK))
 
-# PART TARGET MODE SIZE. Prints what ls says of the target.
+# PART TARGET MODE SIZE. Prints the line of ls for the target.
 _FINISH = r"""
 if [ -d "$2" ]; then echo 'Is a directory' >&2; exit 1; fi
 [ "$1" = "$2" ] || [ "$(($(wc -c <"$1")))" -eq "$4" ] || { echo 'it has another size' >&2; exit 1; }
@@ -149,7 +150,7 @@ chmod "$3" "$1" || exit
 ls -ldn "$2"
 """
 
-# PATH. Prints the tool for checksums, and of each entry what ls says, its path, and what a link has in it.
+# PATH. Prints the tool for checksums, and for each entry the line of ls, its path, and the text of a link.
 _LIST = r"""
 @TOOL@
 [ -e "$1" ] || ls -d "$1" >/dev/null || exit
@@ -182,7 +183,8 @@ while [ $# -gt 0 ]; do
 done
 """
 
-# FILE OFFSET MOST. Prints the size and where what follows begins; nothing where there is no such file.
+# FILE OFFSET MOST. Prints the size and the offset of the data that follows; "0 0" for a special file.
+# Fails if there is no such file.
 _LOOK_INTO = r"""
 if [ -e "$1" ] && ! [ -f "$1" ]; then
     if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
@@ -201,7 +203,7 @@ echo "$size $at"
 
 
 def making(entries: Iterable[Entry], root: str) -> Command:
-    """Makes directories, open to their owner for now, and links."""
+    """Return the command that makes links and directories, which are open to their owner for now."""
     words = {Kind.DIRECTORY: "d", Kind.LINK: "l"}
     return _many(
         _MAKE, ([words[it.kind], it.below(root), _octal(it.mode | 0o700), it.text] for it in entries)
@@ -209,29 +211,41 @@ def making(entries: Iterable[Entry], root: str) -> Command:
 
 
 def setting_modes(entries: Iterable[Entry], root: str) -> Command:
-    """Gives directories the modes that they are to have."""
+    """Return the command that gives directories their final modes."""
     return _many(_MAKE, (["m", it.below(root), _octal(it.mode), ""] for it in entries))
 
 
 def writing(files: Sequence[tuple[str, str, int, int]], input_name: str) -> Command:
-    """Writes files that are read one after the other; path, part, size and mode of each."""
+    """Return the command that writes several files from its input.
+
+    Args:
+        files: the path, part, size and mode of each, in the order of the input.
+        input_name: the path of a temporary file for the input.
+    """
     length = str(sum(size for _, _, size, _ in files))
     words = ([path, part, str(size), _octal(mode)] for path, part, size, mode in files)
     return _many(_WRITE, [[input_name, length], *words])
 
 
 def looking(target: str, part: str) -> Command:
-    """Asks what there is of a file that is to be written, and makes the directory that it is to be in."""
+    """Return the command that inspects a file before it is written, and makes its directory."""
     return _sh(_LOOK, target, part)
 
 
 def appending(part: str, offset: int) -> Command:
-    """Appends what is read to a part, which is no longer than that then."""
+    """Return the command that appends its input to a part, which it first truncates to the offset."""
     return _sh(_APPEND, part, str(offset))
 
 
 def summing(path: str, tool: Tool, spans: range, size: int) -> Command:
-    """Prints the checksums of spans of so many bytes of a file."""
+    """Return the command that prints the checksums of these spans of a file.
+
+    Args:
+        path: the file.
+        tool: the program that computes the checksums.
+        spans: the numbers of the spans.
+        size: the number of bytes, from the beginning of the file, at which the last span ends.
+    """
     words, lengths = [], [min(SPAN, size - span * SPAN) for span in spans]
     for span, length in zip(spans, lengths, strict=True):
         words += [span * SPAN // BLOCK, -(-length // BLOCK), length if length % BLOCK else 0]
@@ -240,32 +254,38 @@ def summing(path: str, tool: Tool, spans: range, size: int) -> Command:
 
 
 def finishing(part: str, target: str, mode: int, size: int) -> Command:
-    """Has a part of this size take the place of its target."""
+    """Return the command that checks the size of a part, sets its mode and renames it to its target."""
     return _sh(_FINISH, part, target, _octal(mode), str(size))
 
 
 def listing(path: str) -> Command:
-    """Prints what is in a tree."""
+    """Return the command that lists a tree."""
     return _sh(_LIST, path, seconds=_LISTING_SECONDS)
 
 
 def reading(path: str, offset: int, count: int) -> Command:
-    """Prints so many bytes of a file, from a multiple of a block."""
+    """Return the command that prints a range of a file; the offset must be a multiple of `BLOCK`."""
     return _sh(_READ, path, str(offset // BLOCK), str(-(-count // BLOCK)))
 
 
 def reading_many(files: Iterable[tuple[str, int]]) -> Command:
-    """Prints files one after the other; path and size of each."""
+    """Return the command that prints several files one after the other, given the path and size of each."""
     return _many(_READ_MANY, ([path, str(size)] for path, size in files))
 
 
 def looking_into(path: str, offset: int, most: int) -> Command:
-    """Prints what is in a file from an offset on, at most so much; a negative one is counted from its end."""
+    """Return the command that prints a part of a file.
+
+    Args:
+        path: the file.
+        offset: the first byte; a negative one counts from the end.
+        most: the number of bytes to print at most.
+    """
     return _sh(_LOOK_INTO, path, str(offset), str(most))
 
 
 def failed_number(words: str) -> int:
-    """Which of many things could not be done, as a complaint says; the first if it does not."""
+    """Return the number of the file that failed, from a command's standard error; 0 if it does not say."""
     for text in reversed(words.splitlines()):
         word, _, number = text.partition(" ")
         if word == "number" and number.isdecimal():
@@ -274,7 +294,7 @@ def failed_number(words: str) -> int:
 
 
 def _octal(mode: int) -> str:
-    """A mode as chmod(1) takes it."""
+    """Return a mode as chmod(1) takes it."""
     return f"{mode:04o}"
 
 

@@ -1,4 +1,4 @@
-"""Files that are elsewhere, reached by commands that read and print bytes."""
+"""Transfers and reads files of a remote host, by commands that read and print bytes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jpsi.plugin import BytesTransport, FileTransport
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import cause_of, failed_there
 from jpsi_engine.transfer.remote_commands import looking_into
-from jpsi_engine.transfer.remote_get import FarGet
-from jpsi_engine.transfer.remote_put import FarPut
-from jpsi_engine.transfer.remote_shell import FarSide
+from jpsi_engine.transfer.remote_get import RemoteGet
+from jpsi_engine.transfer.remote_put import RemotePut
+from jpsi_engine.transfer.remote_shell import RemoteShell
 
 
-class FarFiles:
-    """The files of the machine that a transport leads to; implements `JobFiles`."""
+class RemoteFiles:
+    """The files of the remote host that a transport leads to; implements `JobFiles`."""
 
     def __init__(self, transport: BytesTransport) -> None:
         self._transport = transport
-        self._side = FarSide(transport)
+        self._side = RemoteShell(transport)
 
     @property
     def are_here(self) -> bool:
@@ -29,15 +29,15 @@ class FarFiles:
         return False
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
-        """Put a file or a tree there; see `JobFiles`."""
-        FarPut(self._side, source, self._there(target), progress).run()
+        """Copy a local file or tree to the remote host; see `JobFiles`."""
+        RemotePut(self._side, source, self._there(target), progress).run()
 
     def get(self, source: str, target: str, progress: Progress | None = None) -> None:
-        """Get a file or a tree from there; see `JobFiles`."""
-        FarGet(self._side, self._there(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
+        """Copy a file or tree from the remote host; see `JobFiles`."""
+        RemoteGet(self._side, self._there(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
-        """What is in a file from an offset on; see `JobFiles`."""
+        """Return the content of a remote file from an offset on; None if there is no file. See `JobFiles`."""
         result = self._side.answer(looking_into(self._there(path), offset, most))
         if result.timed_out or result.returncode != 0:
             cause = None if result.timed_out else cause_of(result.stderr)
@@ -49,7 +49,7 @@ class FarFiles:
         return OutputPart(data, at, size)
 
     def _there(self, path: str) -> str:
-        """The path over there that somebody means, where a transport can tell the home directory."""
+        """Return the absolute path on the remote host; expand `~` if the transport knows the home."""
         is_at_home = path == "~" or path.startswith("~/")
         if is_at_home and isinstance(self._transport, FileTransport):
             return _absolute(self._transport.directories().expanded(path))

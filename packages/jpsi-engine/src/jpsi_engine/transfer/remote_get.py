@@ -1,4 +1,4 @@
-"""Gets a file or a tree from elsewhere."""
+"""Copies a file or a tree from a remote host to this machine."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from jpsi_engine.transfer.copy import SMALL, Count, feed, groups
 from jpsi_engine.transfer.mkdir import made_entries, set_modes
 from jpsi_engine.transfer.part_files import append, complete, opened_part
 from jpsi_engine.transfer.remote_listing import read_listing
-from jpsi_engine.transfer.remote_shell import FarSide
+from jpsi_engine.transfer.remote_shell import RemoteShell
 from jpsi_engine.transfer.trees import Entry, Kind
 
 _READ = "read"
 _MEANWHILE = "while it was read"
 
 
-class FarGet:
-    """One file or tree on its way; `run` is called once."""
+class RemoteGet:
+    """The transfer of one file or tree from a remote host; `run` is called once."""
 
-    def __init__(self, side: FarSide, source: str, target: str, progress: Progress | None) -> None:
+    def __init__(self, side: RemoteShell, source: str, target: str, progress: Progress | None) -> None:
         self._side = side
         self._source = source
         self._target = target
@@ -32,7 +32,7 @@ class FarGet:
         self._count = Count(progress, sum(entry.size for entry in self._entries))
 
     def run(self) -> None:
-        """Move it; raises as `JobFiles.get` does."""
+        """Copy all files; raises as `JobFiles.get` does."""
         files = [it for it in self._entries if it.kind is Kind.FILE]
         made = made_entries(self._entries, self._target)
         small = [it for it in files if it.size <= SMALL]
@@ -44,7 +44,7 @@ class FarGet:
         set_modes(made, self._target)
 
     def _read(self, group: list[Entry]) -> None:
-        """Get small files."""
+        """Read a group of small files with one command."""
         paths = [entry.below(self._source) for entry in group]
         command = commands.reading_many(zip(paths, (entry.size for entry in group), strict=True))
         printed = self._side.ask(command, paths, _READ)
@@ -61,7 +61,7 @@ class FarGet:
             self._count.add(entry.size)
 
     def _get(self, entry: Entry) -> None:
-        """Get a large file."""
+        """Read a large file in chunks, and resume an interrupted transfer."""
         source, target = entry.below(self._source), entry.below(self._target)
         with opened_part(target) as part:
             have = min(os.fstat(part.fd).st_size, entry.size) // commands.BLOCK * commands.BLOCK

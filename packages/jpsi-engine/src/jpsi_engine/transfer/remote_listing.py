@@ -1,4 +1,4 @@
-"""What the command of `far_file_commands.listing` prints, as entries of a tree."""
+"""Parses the output of the command `remote_commands.listing` into the entries of a tree."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _RECORD = 3
 
 
 def read_listing(printed: bytes, root: str) -> tuple[Tool, list[Entry]]:
-    """The tool for checksums over there, and what is in the tree, directories before what is in them.
+    """Return the remote host's tool for checksums and the entries of the tree, directories first.
 
     Raises:
-        TransferError: there is something in it that cannot be moved, or it changed meanwhile.
+        TransferError: an entry cannot be transferred, or the tree changed meanwhile.
     """
     tool, _, rest = printed.decode(errors="surrogateescape").partition("\n")
     fields = rest.split("\0")
@@ -38,13 +38,13 @@ def _entry(said: str, path: str, link: str, root: str) -> Entry:
 
 
 def _check_names(entries: list[Entry], root: str) -> None:
-    """See that everything is in a directory of the tree: what comes from elsewhere must lead nowhere else."""
+    """Raise unless each entry is in a directory of the tree: names must not lead out of it."""
     known: dict[str, Kind] = {}
     for entry in entries:
         parent, _, last = entry.name.rpartition("/")
         is_plain = last not in ("", ".", "..") and not entry.name.startswith("/")
         is_below = is_plain and known.get(parent) is Kind.DIRECTORY
-        # what is a directory and, by the same name, a link as well may lead anywhere
+        # a name that is both a directory and a link could lead anywhere
         if entry.name in known or not (is_below if known else not entry.name):
             msg = f"{root}, where jobs run, cannot be read: the name {entry.name!r} leads out of it"
             raise TransferError(msg)
@@ -52,7 +52,7 @@ def _check_names(entries: list[Entry], root: str) -> None:
 
 
 def read_mode(text: str) -> int:
-    """The permission bits in what ls(1) says.
+    """Return the permission bits in a mode as ls(1) prints it.
 
     >>> oct(read_mode("-rwxr-s--T"))
     '0o750'
@@ -61,5 +61,5 @@ def read_mode(text: str) -> int:
     return sum(1 << (8 - place) for place, is_set in enumerate(bits) if is_set)
 
 
-# s and t are execution with something more.
+# s and t mean execute permission and one more bit.
 _PRESENT = ("r", "w", "xs", "r", "w", "xs", "r", "w", "xt")

@@ -1,4 +1,4 @@
-"""Puts a file or a tree of this machine elsewhere."""
+"""Copies a file or a tree from this machine to a remote host."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jpsi_engine.transfer.checksums import SpanSums, Tool
 from jpsi_engine.transfer.copy import SMALL, Count, feed, groups, opened
 from jpsi_engine.transfer.part_files import part_of
 from jpsi_engine.transfer.remote_listing import read_mode
-from jpsi_engine.transfer.remote_shell import FarSide
+from jpsi_engine.transfer.remote_shell import RemoteShell
 from jpsi_engine.transfer.trees import Entry, Kind, tree
 
 _WRITTEN = "written"
 
 
-class FarPut:
-    """One file or tree on its way; `run` is called once."""
+class RemotePut:
+    """The transfer of one file or tree to a remote host; `run` is called once."""
 
-    def __init__(self, side: FarSide, source: str, target: str, progress: Progress | None) -> None:
+    def __init__(self, side: RemoteShell, source: str, target: str, progress: Progress | None) -> None:
         self._side = side
         self._source = source
         self._target = target
@@ -31,7 +31,7 @@ class FarPut:
         self._count = Count(progress, sum(entry.size for entry in self._entries))
 
     def run(self) -> None:
-        """Move it; raises as `JobFiles.put` does."""
+        """Copy all files; raises as `JobFiles.put` does."""
         files = [it for it in self._entries if it.kind is Kind.FILE]
         is_new = self._make([it for it in self._entries if it.kind is not Kind.FILE])
         small = [it for it in files if it.size <= SMALL]
@@ -40,14 +40,14 @@ class FarPut:
         for entry in files:
             if entry.size > SMALL:
                 self._put(entry)
-        # A directory that was there keeps its mode if it is the root: it may be anybody's, their home, say.
+        # A root directory that existed keeps its mode: it may belong to another user, or be a home directory.
         made = [it for it in self._entries if it.kind is Kind.DIRECTORY and (it.name or is_new)]
         for group in groups(reversed(made), self._target, 0):
             command = commands.setting_modes(group, self._target)
             self._side.ask(command, self._paths(group), _WRITTEN)
 
     def _make(self, entries: list[Entry]) -> bool:
-        """Make directories and links; returns whether the root was not there."""
+        """Make directories and links; return True if the root did not exist."""
         is_new = False
         for group in groups(entries, self._target, 0):
             command = commands.making(group, self._target)
@@ -56,7 +56,7 @@ class FarPut:
         return is_new
 
     def _write(self, group: list[Entry]) -> None:
-        """Write small files."""
+        """Write a group of small files with one command."""
         contents = [self._content(entry) for entry in group]
         paths = self._paths(group)
         files = [
@@ -75,14 +75,14 @@ class FarPut:
             return file.read()
 
     def _put(self, entry: Entry) -> None:
-        """Put a large file."""
+        """Write a large file in chunks, and resume an interrupted transfer."""
         target = entry.below(self._target)
         part = part_of(target)
         said = self._side.ask(commands.looking(target, part), [target], _WRITTEN).split()
         tool, part_size, target_size = Tool(said[0].decode("ascii")), int(said[1]), int(said[2])
         with opened(entry.below(self._source)) as fd:
             fed = partial(feed, fd)
-            # so it is for who did not hear that it was finished, and tries again
+            # the target is complete if an earlier transfer finished, but its answer was lost
             is_same = target_size == entry.size
             is_there = is_same and self._side.equal(target, tool, entry.size, fed) == entry.size
             if is_there:
@@ -95,7 +95,7 @@ class FarPut:
         self._finish(entry, target if is_there else part)
 
     def _send(self, fd: int, entry: Entry, tool: Tool, offset: int) -> list[str]:
-        """Send what comes from there on, and return the checksums of all of it."""
+        """Send the file from the offset on, and return the checksums of all its spans."""
         target = entry.below(self._target)
         part, sums = part_of(target), SpanSums(tool)
         feed(fd, sums, offset)

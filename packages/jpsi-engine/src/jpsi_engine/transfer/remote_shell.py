@@ -1,4 +1,4 @@
-"""Asks the machine that files are on; what it refuses is an error that names the file."""
+"""Runs the commands for files on a remote host, and turns their failures into errors that name the file."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from collections.abc import Callable, Sequence
 from jpsi.plugin import BytesResult, BytesTransport, Command
 from jpsi_engine.host import failed_there
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool
-from jpsi_engine.transfer.chunk_size import Pace
+from jpsi_engine.transfer.chunk_size import ChunkSize
 from jpsi_engine.transfer.remote_commands import failed_number, summing
 
-# So that nobody waits for long for what else is asked.
+# Few at once, so that other commands on the connection need not wait long.
 _SPANS_AT_ONCE = 4
 
 
-class FarSide:
-    """The machine that a transport leads to. Any thread may call its methods.
+class RemoteShell:
+    """The remote host behind a transport. Any thread may call its methods.
 
-    They raise `TransportError` if the connection broke, and `TransferError` if a file is what is wrong.
+    They raise `TransportError` if the connection broke, and `TransferError` if a file is the cause.
     """
 
     def __init__(self, transport: BytesTransport) -> None:
         self._transport = transport
-        self._pace = Pace()
+        self._pace = ChunkSize()
 
     @property
     def piece(self) -> int:
-        """How many bytes are to be moved at once."""
+        """The chunk size for the next transfer, in bytes."""
         return self._pace.size
 
     def ask(self, command: Command, paths: Sequence[str], what: str, data: bytes = b"") -> bytes:
-        """Have a command carried out, and return what it printed.
+        """Run a command and return its output; raise if it failed or timed out.
 
         Args:
             command: the command.
-            paths: what it is about; it may say which of them it could not deal with.
-            what: what is done to them, as in "read".
-            data: what it reads.
+            paths: the files that it handles; its standard error may say which of them failed.
+            what: the past participle for the error, as in "read".
+            data: the input of the command.
         """
         result = self.answer(command, data)
         if result.timed_out or result.returncode != 0:
@@ -45,18 +45,18 @@ class FarSide:
         return result.stdout
 
     def move(self, command: Command, path: str, what: str, data: bytes = b"") -> bytes:
-        """As `ask`, where a piece is moved by it: how long that takes tells how large the next one may be."""
+        """Run a command that transfers one chunk, like `ask`, and adapt the chunk size to its duration."""
         begun = time.monotonic()
         printed = self.ask(command, [path], what, data)
         self._pace.took(max(len(data), len(printed)), time.monotonic() - begun)
         return printed
 
     def answer(self, command: Command, data: bytes = b"") -> BytesResult:
-        """Have a command carried out, whatever comes of it."""
+        """Run a command and return its result, even if it failed."""
         return self._transport.exchange(command, data)
 
     def sums(self, path: str, tool: Tool, size: int) -> list[str]:
-        """The checksum of each span of so many bytes of a file."""
+        """Return the checksum of each span of a file's first `size` bytes."""
         count = max(1, -(-size // SPAN))
         words: list[str] = []
         for first in range(0, count, _SPANS_AT_ONCE):
@@ -66,13 +66,13 @@ class FarSide:
         return words
 
     def equal(self, path: str, tool: Tool, size: int, feed: Callable[[SpanSums, int], None]) -> int:
-        """How much of a file is as it is here, as far as the checksums of spans tell.
+        """Return how many bytes from the beginning are the same in both files, by the checksums of spans.
 
         Args:
-            path: the file over there.
-            tool: what makes the checksums.
-            size: how much of it is compared.
-            feed: feeds so many bytes of what is here.
+            path: the file on the remote host.
+            tool: the program that computes the checksums.
+            size: the number of bytes to compare.
+            feed: feeds that many bytes of the local file to the checksums.
         """
         if size <= 0:
             return 0

@@ -1,10 +1,11 @@
-"""Staging where files are elsewhere: what is put there before a job, and what is got from there after it.
+"""Plans staging for a remote host: stage in before the submission, and stage out after the job.
 
-All of it goes by way of a folder for the job over there, from which and into which the runner stages as it
-does everywhere. So it alone decides what is replaced, what is done after which end, and what is removed; a
-program that submits need not be there when the job ends, and what it gets then nobody has changed since.
+All files go through a folder of the job on the remote host. The runner stages from and into that folder as it
+stages everywhere, so it alone decides which files are replaced, what is staged out after which outcome, and
+what is removed. The submitting program need not run when the job ends, and the files that it gets later have
+not changed since.
 
-No link leads from one machine to another, or into that folder, which is removed: it is copied instead.
+A link cannot lead to another machine, or into that folder, which is removed: the file is copied instead.
 """
 
 from __future__ import annotations
@@ -23,37 +24,37 @@ _IN, _OUT, _GOT = "in", "out", "got"
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Carriage:
-    """One file or directory that is carried between here and the folder over there."""
+class RemoteTransfer:
+    """A file or directory, transferred between this machine and the job's folder on the remote host."""
 
-    #: What it is called in records of what was done; counts from 1.
+    #: Its number in the records of finished transfers; counts from 1.
     number: int
-    #: An absolute path of this machine.
+    #: An absolute path on this machine.
     here: str
-    #: An absolute path over there.
+    #: An absolute path on the remote host.
     there: str
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class FarPlan:
-    """A plan, by who carries it out."""
+class RemotePlan:
+    """A staging plan, split between the client and the runner."""
 
-    #: Before the submission: all must be there, or nothing is submitted.
-    puts: tuple[Carriage, ...]
-    #: What the runner does.
+    #: The client's transfers before the submission; if one fails, nothing is submitted.
+    puts: tuple[RemoteTransfer, ...]
+    #: The runner's part.
     runner: Plan
-    #: After the end that the runner has told: those of which there is something, as the others were not due,
-    #: or the runner has told that they failed.
-    gets: tuple[Carriage, ...]
+    #: The client's transfers after the runner has reported the end. It gets only files that exist: the others
+    #: were not due, or the runner has reported that they failed.
+    gets: tuple[RemoteTransfer, ...]
 
 
-def far_plan(plan: Plan, folder: str, attempt: int) -> FarPlan:
-    """What is to be done for an attempt.
+def far_plan(plan: Plan, folder: str, attempt: int) -> RemotePlan:
+    """Return the plan for an attempt.
 
     Args:
-        plan: what the spec says, with places of this machine.
-        folder: a folder over there that nothing else is in.
-        attempt: which attempt it is.
+        plan: the plan of the spec, with paths of this machine.
+        folder: a folder on the remote host that nothing else uses.
+        attempt: the number of the attempt.
     """
     puts = tuple(
         _carriage(number, it.source, it.source, f"{file_of(folder, _IN, attempt)}.{number}")
@@ -73,42 +74,44 @@ def far_plan(plan: Plan, folder: str, attempt: int) -> FarPlan:
             for it, get in zip(plan.stage_out, gets, strict=True)
         ),
     )
-    return FarPlan(puts=puts, runner=runner, gets=gets)
+    return RemotePlan(puts=puts, runner=runner, gets=gets)
 
 
 def _unlinked(transfer: Transfer) -> Transfer:
     return attrs.evolve(transfer, mode=StagingMode.COPY) if transfer.mode is StagingMode.LINK else transfer
 
 
-def _carriage(number: int, here: str, source: str, box: str) -> Carriage:
-    # By its own name in a directory of its own: a file that goes into a directory keeps its name.
+def _carriage(number: int, here: str, source: str, box: str) -> RemoteTransfer:
+    # It keeps its own name, in a directory of its own: a file that is staged into a directory keeps its name.
     name = PurePosixPath(source).name
-    return Carriage(number=number, here=here, there=f"{box}/{'files' if name in {'', '..', '~'} else name}")
+    return RemoteTransfer(
+        number=number, here=here, there=f"{box}/{'files' if name in {'', '..', '~'} else name}"
+    )
 
 
 def record(folder: str, attempt: int, number: int) -> str:
-    """The file, in the job's folder here, that tells that something was got."""
+    """Return the path of the file in the local job folder that records a finished transfer."""
     return f"{file_of(folder, _GOT, attempt)}.{number}"
 
 
 def recorded(names: Iterable[str], attempt: int) -> set[int]:
-    """The numbers of what was got, by the names of the files in the job's folder here."""
+    """Return the numbers of the finished transfers, given the names of the files in the local job folder."""
     beginning = f"{_GOT}.{attempt}."
     return {int(it.removeprefix(beginning)) for it in names if it.startswith(beginning)}
 
 
-def where(get: Carriage, *, is_directory: bool) -> str:
-    """Where here something goes that is over there: a file goes into a directory that is here."""
+def where(get: RemoteTransfer, *, is_directory: bool) -> str:
+    """Return the local path of a stage out; a file whose target is an existing directory goes into it."""
     if is_directory or not os.path.isdir(get.here):  # noqa: PTH112  text
         return get.here
     return f"{get.here.rstrip('/')}/{PurePosixPath(get.there).name}"
 
 
-def left(gets: Collection[Carriage], got: Collection[int]) -> list[Carriage]:
-    """What is still to be got.
+def left(gets: Collection[RemoteTransfer], got: Collection[int]) -> list[RemoteTransfer]:
+    """Return the transfers that are still to be done.
 
     Args:
-        gets: what there is to be got.
+        gets: all transfers of the stage out.
         got: the numbers of those that have a record.
     """
     return [it for it in gets if it.number not in got]

@@ -1,7 +1,7 @@
-"""What is to be staged for a job, as a plan of steps: pure, whoever carries them out.
+"""Turns the staging of a job's spec into a plan of steps; pure.
 
-Where the job's files are files of this machine, or of a file system that it shares, the runner does it on the
-node of the job. Where they are elsewhere, the program that submits brings and fetches them.
+If the job's files are on this machine, or on a file system that it shares, the runner carries out the plan on
+the job's node. If they are on a remote host, the submitting program transfers them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jpsi.plugin.engine import has_staging
 
 
 class Outcome(enum.Enum):
-    """How a job ended, as far as staging depends on it."""
+    """The outcomes of a job that staging distinguishes."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -32,38 +32,38 @@ _FLAGS = {
 
 @attrs.frozen(slots=True, kw_only=True)
 class Transfer:
-    """One file or directory that is brought from one place to another.
+    """A file or directory that is staged in or out.
 
-    The path on the side of the job is absolute, begins with `~/`, or is relative to the job's directory; the
-    other one is absolute.
+    The path on the job's side is absolute, begins with `~/`, or is relative to the job's directory; the other
+    path is absolute.
     """
 
     mode: StagingMode
     source: str
     target: str
-    #: Whether a source that is not there is no failure.
+    #: True if a missing source is no failure.
     is_optional: bool = False
-    #: After which ends of the job it is done; of no meaning before the job.
+    #: The outcomes of the job after which a stage out is done; ignored for a stage in.
     outcomes: tuple[Outcome, ...] = tuple(Outcome)
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Plan:
-    """Everything that is staged for one job, in the order in which it is done.
+    """The staging of one job, in the order in which it is done.
 
-    A transfer of `stage_in` that fails ends the job, and nothing after it is done. Of `stage_out` each is
-    tried, whatever becomes of the others. Nothing is removed if one of these failed.
+    If a transfer of `stage_in` fails, the job ends and no further step is done. Each transfer of `stage_out`
+    is tried, even if another one fails. If one of them fails, `cleanup` removes nothing.
     """
 
     stage_in: tuple[Transfer, ...] = ()
     stage_out: tuple[Transfer, ...] = ()
-    #: Paths on the side of the job, in its directory.
+    #: The paths to remove, on the job's side, in its directory.
     cleanup: tuple[str, ...] = ()
-    #: After which ends of the job they are removed.
+    #: The outcomes of the job after which they are removed.
     cleanup_outcomes: tuple[Outcome, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything is to be done."""
+        """Return True if there is anything to stage or to remove."""
         return bool(self.stage_in or self.stage_out or self.cleanup)
 
 
@@ -71,7 +71,7 @@ _NOTHING = Plan()
 
 
 def plan(spec: JobSpec) -> Plan:
-    """What is to be done for a spec that `settled` has made."""
+    """Return the plan for a spec that `settled` has made."""
     if not has_staging(spec):
         return _NOTHING
     return Plan(
@@ -97,7 +97,7 @@ def _out(item: StageOut) -> Transfer:
 
 
 def outcomes(flags: StageOutFlags) -> tuple[Outcome, ...]:
-    """The ends of a job after which something with these flags is done.
+    """Return the outcomes of a job after which a step with these flags is done.
 
     >>> outcomes(StageOutFlags.IF_PRESENT)
     (<Outcome.SUCCESS: 'success'>,)

@@ -1,4 +1,4 @@
-"""What is in a file or a directory tree that is to be moved: values, and reading them here."""
+"""Reads a file or a directory tree of this machine into entries that can be transferred."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import attrs
 from jpsi import TransferError
 from jpsi_engine.host import failed_here
 
-#: The bits of a mode that are moved; what gives rights to others than the user asked for stays behind.
+#: The mode bits that are transferred; set-id bits stay behind, as they give other users rights that the user
+#: did not ask for.
 PERMISSIONS = 0o777
 
 
 class Kind(Enum):
-    """What there can be in a tree."""
+    """The kinds of entries in a tree."""
 
     FILE = auto()
     DIRECTORY = auto()
@@ -26,28 +27,28 @@ class Kind(Enum):
 
 @attrs.frozen(slots=True)
 class Entry:
-    """One thing in a tree."""
+    """A file, directory or symbolic link in a tree."""
 
-    #: Its path below the root of the tree; empty for the root itself.
+    #: The path below the root of the tree; empty for the root itself.
     name: str
     kind: Kind
-    #: Its permission bits.
+    #: The permission bits.
     mode: int = 0o777
-    #: How long a file is, in bytes.
+    #: The size of a file, in bytes; 0 for other kinds.
     size: int = 0
-    #: What is written in a symbolic link.
+    #: The target of a symbolic link, as written in it.
     text: str = ""
 
     def below(self, root: str) -> str:
-        """Its path, given the root's."""
+        """Return the path of the entry, given the root's."""
         return f"{root.rstrip('/')}/{self.name}" if self.name else root
 
 
 def tree(root: str) -> list[Entry]:
-    """What is in a tree of this machine, directories first; a root that is a link is followed.
+    """Return the entries of a tree of this machine, directories first; a root that is a link is followed.
 
     Raises:
-        TransferError: it cannot be read, or there is something in it that is no file, directory or link.
+        TransferError: the tree cannot be read, or an entry is no file, directory or link.
     """
     return list(_walk(root, ""))
 
@@ -70,12 +71,12 @@ def _walk(root: str, name: str) -> Iterator[Entry]:
 
 
 def kind_of(mode: int) -> Kind | None:
-    """What has a mode; None if it is none of what is moved."""
+    """Return the kind of an entry with this mode; None if it cannot be transferred."""
     return _KINDS.get(stat.S_IFMT(mode))
 
 
 def no_kind(path: str) -> TransferError:
-    """Nothing to be moved."""
+    """Return the error for an entry that cannot be transferred."""
     return TransferError(f"{path} cannot be read: it is no file, no directory and no symbolic link")
 
 

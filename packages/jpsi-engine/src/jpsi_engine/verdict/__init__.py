@@ -1,6 +1,6 @@
-"""Verdicts: evidence about a job becomes its status.
+"""Verdicts: pure functions that turn the evidence about a job into its status.
 
-Pure functions; the order of the evidence does not matter.
+The order of the evidence does not matter.
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from jpsi_engine.verdict.marker_verdict import (
         SIGNAL_BASE,
-        Gone,
+        ProcessEnd,
         Stop,
         conclude,
         exited_at_all,
@@ -70,7 +70,7 @@ else:
                 "NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH PRE_LAUNCH PROLOGUE RAN SETUP_CODE SHELL "
                 "STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
             ),
-            "marker_verdict": "Gone SIGNAL_BASE Stop conclude exited_at_all from_ns never_ran",
+            "marker_verdict": "ProcessEnd SIGNAL_BASE Stop conclude exited_at_all from_ns never_ran",
             "markers": "Marker parse scan",
             "staging_outcome": "phase_of what_failed with_staging",
             "": "exit_phases markers",
@@ -103,8 +103,8 @@ __all__ = [
     "STDOUT",
     "TIMEOUT",
     "Facts",
-    "Gone",
     "Marker",
+    "ProcessEnd",
     "Stop",
     "begun",
     "conclude",

@@ -1,4 +1,4 @@
-"""What is to be told about a job of a batch system, given everything that is known: pure, and never a guess.
+"""Decides the status of a job of a batch system from all that is known about it; pure, and never a guess.
 
 Markers come from the job itself, observations from the batch system's queue and accounting. The final status
 does not depend on the order in which they arrived.
@@ -29,64 +29,64 @@ from jpsi_engine.verdict.markers import Marker
 from jpsi_engine.verdict.staging_outcome import with_staging
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
-# What the exit code says as well; any other reason is the batch system's to give.
+# Reasons that only repeat the exit code; any other reason is known to the batch system alone.
 _OF_THE_CODE = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Facts:
-    """What is known about one attempt of a job."""
+    """The evidence about one attempt of a job."""
 
-    #: The system's name, which goes before its own words in metadata.
+    #: The batch system's name, the prefix of its own words in metadata.
     system: str
-    #: The time of what has no time of its own.
+    #: The time of this decision, for events without a time of their own.
     now: datetime
-    #: Whether the job is one of jpsi's, which leaves markers; not so a foreign one that was attached to.
+    #: True for a job of jpsi, whose runner leaves markers; False for a foreign job that was attached to.
     has_runner: bool = True
-    #: Everything that any run of the attempt left.
+    #: The markers of all runs of the attempt.
     markers: Sequence[Marker] = ()
-    #: Exit codes by which a job asks to be run again.
+    #: The exit codes after which the batch system may requeue the job.
     requeue_exit_codes: Collection[int] = ()
-    #: Set if jpsi told the job to end.
+    #: The record that jpsi asked the job to end; None if it did not.
     stop: Stop | None = None
-    #: What the queue last said, unless that was before an exit marker came.
+    #: The last observation from the queue, unless it is older than the exit marker.
     queued: Observation | None = None
-    #: What the accounting said, once the job was not in the queue any more.
+    #: The observation from accounting, after the job has left the queue.
     accounted: Observation | None = None
-    #: Whether the last answer of the queue did not mention the job.
+    #: True if the last snapshot of the queue did not mention the job.
     unmentioned: bool = False
-    #: Whether that is believed, as the answer before it did not, either.
+    #: True if that is believed, as the snapshot before it did not mention the job either.
     absent: bool = False
-    #: Whether it said so of the job by itself, and did not only leave it out.
+    #: True if the batch system denied this very job, and did not only leave it out.
     denied: bool = False
-    #: What the batch system last said about another job, to which it has given the native id.
+    #: The last observation of another job, to which the batch system has given the native id.
     stranger: Observation | None = None
-    #: Whether the accounting cannot tell more: there is none, or it does not know the job in good time.
+    #: True if accounting cannot add anything: there is none, or it did not know the job in good time.
     unaccounted: bool = False
-    #: Whether a marker that was left would have shown by now.
+    #: True if so much time has passed that a marker would be visible by now.
     settled: bool = False
-    #: Whether everything that was waited for has had its time.
+    #: True if the job has been absent for `patience` seconds, so that no more evidence is awaited.
     overdue: bool = False
-    #: Whether the queue tells of other elements of its array and not of this one, and nothing else does.
+    #: True if the queue has other elements of its array and not this one, and no other source has it.
     dropped: bool = False
-    #: How many seconds that takes.
+    #: The seconds of absence after which `overdue` is True.
     patience: float = 0.0
 
     @property
     def last_run(self) -> list[Marker]:
-        """The markers of the last run; those of earlier ones mean nothing any more."""
+        """The markers of the last run; those of earlier runs count no more."""
         restart = max((marker.restart for marker in self.markers), default=0)
         return [marker for marker in self.markers if marker.restart == restart]
 
     @property
     def exit_marker(self) -> Marker | None:
-        """How the last run ended, as it said itself."""
+        """The exit marker of the last run, the earliest if there are several; None if it left none."""
         exits = [marker for marker in self.last_run if marker.kind == "exit"]
         return min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
 
     @property
     def end(self) -> Observation | None:
-        """What the batch system says of the job's end; None while it has the job."""
+        """The batch system's observation of the job's end; None while the job has not ended there."""
         for observation in (self.queued, self.accounted):
             if observation is not None and observation.final:
                 return observation
@@ -94,14 +94,14 @@ class Facts:
 
     @property
     def is_present(self) -> bool:
-        """Whether the queue has the job, in whatever state that is not an end."""
+        """True if the queue has the job in a state that is not final."""
         return self.queued is not None and not self.unmentioned and not self.queued.final
 
 
 def settles(
     markers: Iterable[Marker], requeue_exit_codes: Collection[int] = (), stop: Stop | None = None
 ) -> bool:
-    """Whether the markers of an attempt say all that there is to know about how it ended."""
+    """Return True if the markers of an attempt alone decide its final status."""
     facts = Facts(
         system="", now=_NEVER, markers=list(markers), requeue_exit_codes=requeue_exit_codes, stop=stop
     )
@@ -109,9 +109,9 @@ def settles(
 
 
 def judge(facts: Facts) -> JobStatus | None:
-    """The status that follows from the facts, or None while nothing is known.
+    """Return the status that follows from the facts, or None while nothing is known.
 
-    A final one is the last word.
+    A final status never changes with later facts.
     """
     status = _judged(facts)
     if status is not None and status.final and facts.exit_marker is not None:
@@ -124,7 +124,7 @@ def judge(facts: Facts) -> JobStatus | None:
 
 
 def _time_source(facts: Facts, time: datetime) -> str:
-    """Return who told a time that was taken from one of the facts."""
+    """Return the source of a time that was taken from one of the facts."""
     if time is facts.now:
         return "observation"
     for told, source in ((facts.queued, "queue"), (facts.accounted, "accounting")):
@@ -144,13 +144,13 @@ def _judged(facts: Facts) -> JobStatus | None:
     if facts.absent and facts.unaccounted and (facts.overdue or (facts.denied and not facts.has_runner)):
         return _lost(facts)
     if facts.dropped and facts.stop is not None and not facts.markers:
-        # an element that was told to end before it had begun, which some systems forget at once
+        # a cancelled element that had not begun, which some batch systems forget at once
         return _cancelled(facts.now, None, Evidence.ABSENCE)
     return _not_ended(facts)
 
 
 def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
-    """Whether the batch system may know better: it ended the job, or will run it again."""
+    """Return True if the batch system may know better: it ended the job, or will requeue it."""
     code = exit_marker.code or 0
     return (
         signalled_before(exit_marker, facts.last_run)
@@ -161,10 +161,10 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
 
 
 def _was_asked_for(stop: Stop | None) -> bool:
-    """Whether jpsi may have told the job to end before it did.
+    """Return True if the job may have ended because jpsi asked it to.
 
-    The signal may reach the job first, which ends with whatever code it likes, and its runner too late. No
-    clocks are compared, as those of clients, nodes and file servers differ.
+    The signal may reach the job before its runner; the job then ends with any code. The function compares no
+    clocks, as those of clients, nodes and file servers differ.
     """
     return stop is not None and not stop.is_late
 
@@ -175,7 +175,7 @@ def _ended_provisionally(facts: Facts, exit_marker: Marker) -> JobStatus | None:
     if end is None and (facts.is_present or not (facts.absent and facts.unaccounted)):
         return None
     if end is not None and _is_cause(end):
-        # the code is the job's own, the reason the system's
+        # the exit code comes from the job, the reason from the batch system
         return _told(facts, end, exit_marker.time, exit_marker.code)
     if facts.stop is not None and signalled_before(exit_marker, facts.last_run):
         return _cancelled(exit_marker.time, exit_marker.code, Evidence.MARKER)
@@ -183,7 +183,7 @@ def _ended_provisionally(facts: Facts, exit_marker: Marker) -> JobStatus | None:
 
 
 def _is_cause(end: Observation) -> bool:
-    """Whether the system says more of an end than an exit code does."""
+    """Return True if the batch system knows more about an end than the exit code does."""
     if end.state is JobState.CANCELED:
         return True
     return end.state is JobState.FAILED and end.reason is not None and end.reason not in _OF_THE_CODE
@@ -193,13 +193,13 @@ def _ended_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
     if facts.has_runner and end.ran is not False and not facts.settled:
         return None  # what it left may show any moment
     if facts.stop is not None and not _is_cause(end) and facts.has_runner:
-        # some systems call a job done that was ended
+        # some batch systems report a cancelled job as completed
         return _cancelled(end.time or facts.now, end.exit_code, _evidence(facts, end))
     return _told(facts, end, None, None)
 
 
 def _told(facts: Facts, end: Observation, time: datetime | None, code: int | None) -> JobStatus:
-    """The final status that the batch system tells, with what the job itself said of it."""
+    """Return the final status that the batch system reports, with the job's own exit code and time."""
     evidence = _evidence(facts, end)
     metadata = _metadata(facts, end)
     when = end.time or time or facts.now
@@ -243,7 +243,7 @@ def _told(facts: Facts, end: Observation, time: datetime | None, code: int | Non
 
 
 def _without_code(facts: Facts, end: Observation, when: datetime) -> JobStatus:
-    """The status of a job whose exit code nobody tells."""
+    """Return the final status of a job whose exit code neither the job nor the batch system reports."""
     evidence, metadata = _evidence(facts, end), _metadata(facts, end)
     if end.state is JobState.COMPLETED and not facts.has_runner:
         return JobStatus(JobState.COMPLETED, time=when, evidence=evidence, metadata=metadata)
@@ -282,7 +282,7 @@ def unverified(time: datetime, message: str) -> JobStatus:
 
 
 def _supplanted(facts: Facts, stranger: Observation) -> JobStatus:
-    """Return the status of a job that the batch system has lost, whose native id another job has now."""
+    """Return the status of a job that the batch system has lost, and whose native id another job now has."""
     when = "" if stranger.submitted is None else f", submitted at {stranger.submitted.isoformat()}"
     told = {
         "state": stranger.word,
@@ -306,7 +306,7 @@ def _not_ended(facts: Facts) -> JobStatus | None:
         return status
     queued = facts.queued
     if facts.unmentioned:
-        # of one that was attached to and never mentioned nothing is told: it may not be there
+        # an attached job that was never in the queue has no status: it may not exist
         return None if facts.has_runner or queued is None else _missed(facts, queued)
     if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE}:
         return None
@@ -320,7 +320,7 @@ def _not_ended(facts: Facts) -> JobStatus | None:
 
 
 def begun(markers: Iterable[Marker]) -> JobStatus | None:
-    """That a job runs, if it has told so, whatever came after that."""
+    """Return the ACTIVE status if the job has left an active marker, whatever came later; None if not."""
     active = [marker for marker in markers if marker.kind == "active"]
     first = min(active, key=lambda marker: marker.time_ns, default=None)
     if first is None:
@@ -329,7 +329,7 @@ def begun(markers: Iterable[Marker]) -> JobStatus | None:
 
 
 def _missed(facts: Facts, queued: Observation) -> JobStatus:
-    """Return the status of a job that was attached to and that the batch system does not mention any more."""
+    """Return the status of an attached job that the last snapshot of the queue does not mention."""
     return JobStatus(
         JobState.ACTIVE if queued.state is JobState.ACTIVE else JobState.QUEUED,
         time=facts.now,

@@ -1,6 +1,6 @@
-"""The words and codes by which the exit marker says in which phase a job ended."""
+"""Defines the phases and exit codes in the name of an exit marker, which say how far a job got."""
 
-#: The job ran, or did not get that far.
+#: The default phase: the executable ran, or the run ended before that in no other phase.
 RAN = "run"
 LAUNCH = "launch"
 POST_LAUNCH = "post_launch"
@@ -8,19 +8,19 @@ PRE_LAUNCH = "pre_launch"
 PROLOGUE = "prologue"
 DIRECTORY = "directory"
 STDIN, STDOUT, STDERR = "stdin", "stdout", "stderr"
-#: There is no executable.
+#: The executable was not found, or may not be executed.
 EXECUTABLE = "executable"
-#: The kernel does not take the arguments and the environment.
+#: The arguments and the environment are larger than the kernel accepts.
 ARGUMENTS = "arguments"
-#: The environment cannot be made.
+#: The runner could not make the environment.
 ENVIRONMENT = "environment"
-#: The nodes of the processes are not known.
+#: The runner could not find out the names of the job's nodes.
 NODES = "nodes"
-#: The runner could not start; it leaves nothing else.
+#: The runner could not start, as its shell cannot be executed; it leaves no other file.
 SHELL = "shell"
-#: Phases of staging: they stand in a status as well.
+#: The phases of staging, which are also keys in a status's metadata.
 STAGE_IN, STAGE_OUT, CLEANUP = "stage_in", "stage_out", "cleanup"
-#: Stands between the phase in which a job ended and what failed after that.
+#: The separator between the phase in which a job ended and the phase that failed after it.
 ALSO = "-"
 
 #: The exit code of a job that could not be set up (as env(1), nohup(1) and timeout(1) do).
@@ -28,5 +28,5 @@ SETUP_CODE = 125
 #: The exit codes of a shell that cannot execute a file, or does not find it (POSIX XCU 2.8.2).
 NOT_EXECUTABLE_CODE, NOT_FOUND_CODE = 126, 127
 
-#: Why jpsi itself ends a job, as it stands in the spool.
+#: The reasons why jpsi itself ends a job, as they are written to the spool.
 CANCEL, TIMEOUT = "cancel", "timeout"

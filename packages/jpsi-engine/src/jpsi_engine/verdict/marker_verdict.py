@@ -1,6 +1,6 @@
-"""What is to be told about a job, given everything that is known: pure, and never a guess.
+"""Decides the status of a job from its markers and its process; pure, and never a guess.
 
-The verdict does not depend on the order in which the facts arrived.
+The status does not depend on the order in which the facts arrived.
 """
 
 from __future__ import annotations
@@ -23,68 +23,68 @@ from jpsi_engine.verdict.staging_outcome import phase_of, with_staging
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
 SIGNAL_BASE = 128
 
-# A runner ends as soon as it has left its exit marker: a signal that seems to have come later than that came
-# before, and the clock was set back meanwhile.
+# A runner exits within a minute after it has left its exit marker. A signal marker that is later than that
+# was left before it: the clock was set back meanwhile.
 _LAST_MOMENTS_NS = 60_000_000_000
 
 
 @attrs.frozen(slots=True)
 class Stop:
-    """The job was told to end."""
+    """The record that jpsi asked the job to end."""
 
     #: CANCEL or TIMEOUT.
     why: str
     time: datetime
-    #: Whether the job had left its end already when it was told to.
+    #: True if the job had left its exit marker already when jpsi asked.
     is_late: bool = False
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Stop:
-        """What was written down as `content`.
+        """Return the record that was written to the spool as `content`.
 
         Raises:
-            KeyError, TypeError, ValueError: it was written by something else.
+            KeyError, TypeError, ValueError: the content is not such a record.
         """
         why = TIMEOUT if content.get("why") == TIMEOUT else CANCEL
         return cls(why, datetime.fromisoformat(content["time"]), is_late=content.get("late") is True)
 
     @property
     def content(self) -> dict[str, Any]:
-        """How it is written down."""
+        """The record, as it is written to the spool."""
         late = {"late": True} if self.is_late else {}
         return {"why": self.why, "time": self.time.isoformat(), **late}
 
 
 @attrs.frozen(slots=True)
-class Gone:
-    """The process that carried the job is no more."""
+class ProcessEnd:
+    """The end of the process that ran the job."""
 
     time: datetime
-    #: What wait(2) would report of it, where that could be learnt.
+    #: The status that wait(2) reports; None if it is unknown.
     wait_status: int | None = None
 
 
 def conclude(
     markers: Iterable[Marker],
     stop: Stop | None,
-    gone: Gone | None,
+    gone: ProcessEnd | None,
     *,
     has_runner: bool = True,
 ) -> JobStatus | None:
-    """The final status that follows from the facts, or None while nothing final is known.
+    """Return the final status that follows from the facts, or None while none is certain.
 
     Args:
-        markers: what the job's last run left.
-        stop: set if jpsi told the job to end.
+        markers: the markers of the job's last run.
+        stop: set if jpsi asked the job to end.
         gone: set once the job's process has ended.
-        has_runner: whether that process is jpsi's runner; a process that was only attached to leaves no
-            markers and says nothing but how it ended.
+        has_runner: True if that process is jpsi's runner; a process that was only attached to leaves no
+            markers, and only its end is known.
     """
     markers = list(markers)
     exits = [marker for marker in markers if marker.kind == "exit"]
     exit_marker = min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
     if stop is not None:
-        # A job that was told to end is over when its processes are gone, however it chose to exit.
+        # A job that jpsi asked to end is over when its processes are gone, no matter how it exited.
         if gone is None:
             return None
         if exit_marker is None:
@@ -99,12 +99,12 @@ def conclude(
 
 
 def exited_at_all(markers: Iterable[Marker]) -> bool:
-    """Whether there is an exit marker, which is all that it takes where nobody told the job to end."""
+    """Return True if there is an exit marker, which decides the status of a job that was not asked to end."""
     return any(marker.kind == "exit" for marker in markers)
 
 
 def signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
-    """Whether the runner was told to end before the run ended."""
+    """Return True if the runner got a signal to end before the run ended."""
     latest = exit_marker.time_ns + _LAST_MOMENTS_NS
     return any(
         marker.kind == "signalled" and not exit_marker.time_ns < marker.time_ns <= latest
@@ -112,7 +112,7 @@ def signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
     )
 
 
-def _stopped(stop: Stop, exit_marker: Marker | None, gone: Gone) -> JobStatus:
+def _stopped(stop: Stop, exit_marker: Marker | None, gone: ProcessEnd) -> JobStatus:
     time = gone.time if exit_marker is None else exit_marker.time
     code = exit_marker.code if exit_marker is not None else _code(gone.wait_status)
     evidence = Evidence.PROCESS if exit_marker is None else Evidence.MARKER
@@ -136,7 +136,7 @@ def _stopped(stop: Stop, exit_marker: Marker | None, gone: Gone) -> JobStatus:
 
 
 def never_ran() -> JobStatus:
-    """The status of a job that was cancelled before it had begun."""
+    """Return the status of a job that was cancelled before it had begun."""
     return JobStatus(
         JobState.CANCELED,
         message="the job was cancelled",
@@ -146,7 +146,7 @@ def never_ran() -> JobStatus:
 
 
 def ended(marker: Marker) -> JobStatus:
-    """The final status that an exit marker tells."""
+    """Return the final status that an exit marker means."""
     return with_staging(_ended(marker, phase_of(marker.detail)), marker.detail)
 
 
@@ -185,7 +185,7 @@ _SETUP = {
 }
 
 
-def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
+def _unmarked(gone: ProcessEnd, *, has_runner: bool) -> JobStatus:
     status = gone.wait_status
     if status is None:
         return JobStatus(
@@ -205,18 +205,18 @@ def _unmarked(gone: Gone, *, has_runner: bool) -> JobStatus:
         )
     if code == SETUP_CODE:
         return unprepared(gone.time, Evidence.PROCESS, {"marker": "missing"})
-    # The runner exits with the job's code even where it can leave no marker.
+    # The runner exits with the job's code even if it could leave no marker.
     return exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
 
 
 def unprepared(time: datetime, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
-    """The final status of a runner that ended with `SETUP_CODE` and left no marker."""
+    """Return the final status of a runner that ended with `SETUP_CODE` and left no marker."""
     message = f"the job could not be set up, or its exit code {SETUP_CODE} not be written down"
     return _failed(time, SETUP_CODE, Reason.SETUP, message, evidence, metadata)
 
 
 def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
-    """The final status of a job whose executable returned `code`, which is 128 + n after signal n."""
+    """Return the final status of a job whose executable returned `code`, which is 128 + n after signal n."""
     if code == 0:
         return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
     number = signal_of(code)
@@ -229,7 +229,7 @@ def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, An
 
 
 def signal_of(code: int | None) -> int | None:
-    """The signal that an exit code stands for; None if it stands for none."""
+    """Return the signal that an exit code stands for; None if it stands for none."""
     number = 0 if code is None else code - SIGNAL_BASE
     return number if 0 < number < signal.NSIG else None
 
@@ -268,5 +268,5 @@ def _signal_name(number: int) -> str:
 
 
 def from_ns(time_ns: int) -> datetime:
-    """The time that a file's nanoseconds since 1970 mean."""
+    """Return the UTC time of a timestamp in nanoseconds since 1970."""
     return datetime.fromtimestamp(time_ns / 1e9, UTC)

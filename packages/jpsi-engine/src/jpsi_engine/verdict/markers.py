@@ -1,11 +1,11 @@
-"""What the runner leaves behind for others to see: empty files whose names are the facts.
+"""Reads the markers that a runner leaves: empty files, whose names are the facts.
 
     <job id>.<attempt>.active                    the job runs (jobs of batch systems only)
-    <job id>.<attempt>.signalled                 the runner was sent a signal that is meant to end the job
+    <job id>.<attempt>.signalled                 the runner got a signal that is meant to end the job
     <job id>.<attempt>.exit.<phase>.<code>       the run ended in this phase with this code
 
-Where a batch system runs the same attempt again, the markers of its n-th restart are named
-`<job id>.<attempt>.<n>.active` and so on. The time of a fact is the file's time of modification.
+If a batch system requeues the attempt, the markers of its n-th restart are named `<job
+id>.<attempt>.<n>.active` and so on. The time of a fact is the file's modification time.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ import attrs
 
 @attrs.frozen(slots=True)
 class Marker:
-    """One fact about one run of a job."""
+    """A fact about one run of a job."""
 
     job_id: str
     attempt: int
-    #: How often the batch system had put the job back to run again.
+    #: The number of times that the batch system had requeued the job before this run.
     restart: int
     #: `active`, `signalled` or `exit`.
     kind: str
-    #: The phase, for `exit`.
+    #: The phase, for `exit`; else empty.
     detail: str
-    #: The exit code, for `exit`.
+    #: The exit code, for `exit`; else None.
     code: int | None
-    #: Nanoseconds since 1970.
+    #: The modification time, in nanoseconds since 1970.
     time_ns: int
     #: The file's name.
     name: str
 
     @property
     def time(self) -> datetime:
-        """When it was left."""
+        """The modification time of the file, in UTC."""
         return datetime.fromtimestamp(self.time_ns / 1e9, UTC)
 
 
 def parse(name: str, time_ns: int) -> Marker | None:
-    """The marker with this file name; None for a file that is none.
+    """Return the marker with this file name; None if the name is not that of a marker.
 
     >>> parse("a1.1.exit.run.7", 0).code
     7
@@ -67,13 +67,13 @@ def _is_number(text: str) -> bool:
 
 
 def scan(directory: str, job_ids: Collection[str] | None = None) -> list[Marker]:
-    """The markers in a directory; only those of `job_ids` if given."""
+    """Return the markers in a directory; only those of `job_ids` if given."""
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
             if job_ids is not None and entry.name.partition(".")[0] not in job_ids:
                 continue
-            # a marker that is gone was taken by another process and is in the job's folder now
+            # another process has moved a missing marker into the job's folder
             with contextlib.suppress(FileNotFoundError):
                 marker = parse(entry.name, entry.stat(follow_symlinks=False).st_mtime_ns)
                 found += [] if marker is None else [marker]

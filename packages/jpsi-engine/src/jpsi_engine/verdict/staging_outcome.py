@@ -1,4 +1,4 @@
-"""What staging adds to how a job ended."""
+"""Adds the outcome of staging to the final status of a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FAILED = "failed"
 
 
 def phase_of(detail: str) -> str:
-    """The phase in which a run ended, from its exit marker.
+    """Return the phase in which a run ended, from the detail of its exit marker.
 
     >>> phase_of("executable-stage_out")
     'executable'
@@ -21,9 +21,10 @@ def phase_of(detail: str) -> str:
 
 
 def with_staging(status: JobStatus, detail: str) -> JobStatus:
-    """A final status with what failed after the phase in which the run ended, from its exit marker.
+    """Add the phase that failed after the run, by the detail of its exit marker, to a final status.
 
-    Results that are not where they were asked for are no success; files that are still there are.
+    A completed job whose stage out failed becomes FAILED, as its results are not where the user asked for
+    them. A failed cleanup, which only leaves files behind, does not change the state.
     """
     failed = detail.partition(ALSO)[2]
     if not failed:
@@ -36,5 +37,5 @@ def with_staging(status: JobStatus, detail: str) -> JobStatus:
 
 
 def what_failed(status: JobStatus) -> str:
-    """What of staging failed after the job, by a final status; empty if nothing did."""
+    """Return the phase of staging that failed after the job, by its final status; empty if none did."""
     return next((it for it in (STAGE_OUT, CLEANUP) if status.metadata.get(it) == _FAILED), "")

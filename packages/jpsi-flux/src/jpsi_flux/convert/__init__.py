@@ -1,6 +1,6 @@
-"""Convert.
+"""Converts scripts that were written for `flux batch` into job specs.
 
-Reads scripts that were written for `flux batch`, and says what their `# flux:` lines ask for.
+The module reads the `# flux:` lines of the scripts.
 """
 
 from .script import read_script

@@ -1,4 +1,4 @@
-"""Reading a script that was written for `flux batch`: what its `# flux:` lines ask for."""
+"""Reads the `# flux:` lines of a script that was written for `flux batch`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jpsi.plugin.kit import (
 
 from ..options import CUSTOM
 
-# flux-batch(1), OPTIONS: the letters
+# flux-batch(1), OPTIONS: the short options
 _LETTERS: Mapping[str, str] = {
     "B": "bank",
     "N": "nodes",
@@ -48,12 +48,12 @@ _LETTERS: Mapping[str, str] = {
 _PLAIN = frozenset(
     {"debug", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wait", "watch", "wrap"}
 )
-# flux-batch(1): mustache templates, and what a shell of the system would put in
+# flux-batch(1): mustache templates, which Flux replaces
 _PATTERN = re.compile(r"\{\{")
-# RFC 23: a number alone is seconds, but minutes for --time-limit
+# RFC 23: a number without a unit is seconds, but minutes for --time-limit
 _MINUTES = re.compile(r"[0-9]+")
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
-# stands in no option
+# a separator that no option contains
 _LINE = "\n"
 _BANK = ("bank", "system.bank")
 
@@ -98,7 +98,8 @@ def _attribute(draft: Draft, value: str) -> None:
         draft.lose("setattr", item, "one of them can be carried over")
 
 
-#: flux-batch(1) and flux-submit(1), OPTIONS; all others are custom attributes, or nothing that jpsi does.
+#: flux-batch(1) and flux-submit(1), OPTIONS; all others become custom attributes or are not supported by
+#: jpsi.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
     "queue": attribute("queue_name"),
@@ -125,7 +126,7 @@ def _options(words: Sequence[str]) -> Iterator[Given]:
 
 
 _READER = ScriptReader(
-    # RFC 36: the tag, behind what makes the line a comment
+    # RFC 36: the sentinel, after the characters that make the line a comment
     mark=r"[^\w\s]+\s*(?:flux|FLUX):",
     is_read_whole=False,
     options=_options,
@@ -137,5 +138,5 @@ _READER = ScriptReader(
 
 @hookimpl
 def read_script(text: str) -> ForeignScript:
-    """What the `# flux:` lines before the first command ask for."""
+    """Return the job that the `# flux:` lines before the first command describe."""
     return _READER.read(text)

@@ -1,4 +1,4 @@
-"""How Flux's commands read and answer over a fake batch system, as those of flux-core 0.88 were recorded."""
+"""The fake of Flux: its commands over a fake batch system, after recordings of flux-core 0.88."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ commands: Mapping[str, CommandFunction] = {"flux": _flux}
 
 
 def unreachable(command: str) -> CommandResult:
-    """What a command says while the broker is not there."""
+    """Return the output of a command while the broker is down."""
     why = "Unable to connect to Flux: broker socket /run/flux/local was not found"
     return CommandResult(returncode=1, stderr=f"{command}: ERROR: {why}\n")

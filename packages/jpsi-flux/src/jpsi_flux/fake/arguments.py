@@ -1,4 +1,4 @@
-"""The arguments of Flux's commands, as Python's argparse takes them apart; none may be abbreviated."""
+"""Parses the arguments of Flux's commands as Python's argparse does, without abbreviations."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ class UnknownOptionError(ValueError):
 
 
 class Arguments(NamedTuple):
-    """What a command was called with."""
+    """The parsed arguments of a command."""
 
-    #: Long options without their dashes, each with its values; those of one that takes none are empty.
+    #: Long options without their dashes, each with its values, which are "" for options without one.
     options: Mapping[str, list[str]]
     words: tuple[str, ...]
 
     def last(self, name: str, default: str) -> str:
-        """The value of an option that was given last."""
+        """Return the last value of an option."""
         return self.options.get(name, [default])[-1]
 
 
 def parse(words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, str]) -> Arguments:
-    """Options and, from the first word that is none, other words.
+    """Parse a command's arguments: options, and other words from the first that is no option.
 
     Args:
         words: the arguments.
-        known: the long options, and whether each takes a value.
-        short: the letters of those that have one.
+        known: the long options; True for those that take a value.
+        short: the short options, with their long names.
 
     Raises:
-        UnknownOptionError: there is none of this name.
+        UnknownOptionError: the command does not have an option.
     """
     options: dict[str, list[str]] = {}
     rest = list(words)
@@ -52,6 +52,6 @@ def parse(words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, s
 
 
 def unrecognized(command: str, error: UnknownOptionError) -> CommandResult:
-    """What a command says of an option that it does not know."""
+    """Return a command's error about an unknown option."""
     usage = f"usage: flux {command} [OPTIONS...]\nflux {command}: error: unrecognized arguments: {error}\n"
     return CommandResult(returncode=2, stderr=usage)

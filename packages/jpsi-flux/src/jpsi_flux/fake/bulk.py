@@ -1,4 +1,4 @@
-"""`flux bulksubmit` over a fake batch system: inputs replace what stands in braces."""
+"""`flux bulksubmit` of the fake of Flux: inputs replace placeholders in braces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAILED = 2
 
 
 def bulksubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a command for each input, from the arguments or else from standard input."""
+    """Submit a command for each input; inputs are arguments or lines of standard input."""
     template, lists = _parts(invocation.arguments[1:])
     lists = lists or [(_INPUTS, [line for line in invocation.stdin.split("\n") if line])]
     try:
@@ -25,7 +25,7 @@ def bulksubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResul
     except (IndexError, KeyError) as e:
         return CommandResult(returncode=1, stderr=f"flux: ERROR: Replacement key {e} not found\n")
     answers: list[CommandResult] = []
-    # Ids come in the order in which jobs were validated.
+    # Flux prints ids in the order in which it validated the jobs.
     for words in _shuffled(jobs):
         said = submit(scheduler, attrs.evolve(invocation, argv=["flux", "submit", *words]))
         if said.returncode >= _FAILED:
@@ -39,7 +39,7 @@ def bulksubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResul
 
 
 def _parts(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """The command, and the lists of inputs, each with what stands before it."""
+    """Return the command, and the lists of inputs, each with its separator."""
     template: list[str] = []
     lists: list[tuple[str, list[str]]] = []
     for word in words:
@@ -51,7 +51,7 @@ def _parts(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]
 
 
 def _combined(lists: Sequence[tuple[str, list[str]]]) -> Iterator[list[str]]:
-    """The inputs of each job: every combination, but for lists that go along with the one before."""
+    """Yield the inputs of each job: all combinations, except that a linked list follows the one before it."""
     places = enumerate(lists)
     links = {place: itertools.cycle(inputs) for place, (mark, inputs) in places if mark == _LINKED}
     for free in itertools.product(*(inputs for mark, inputs in lists if mark != _LINKED)):
@@ -60,6 +60,6 @@ def _combined(lists: Sequence[tuple[str, list[str]]]) -> Iterator[list[str]]:
 
 
 def _shuffled(jobs: Sequence[list[str]]) -> Iterator[list[str]]:
-    """Neighbours in each other's place."""
+    """Yield the jobs with neighbours swapped."""
     for pair in range(0, len(jobs), 2):
         yield from reversed(jobs[pair : pair + 2])

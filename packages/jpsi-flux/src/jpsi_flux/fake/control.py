@@ -1,4 +1,4 @@
-"""`flux cancel` and `flux job` over a fake batch system."""
+"""`flux cancel` and `flux job` of the fake of Flux."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _URGENCIES: Mapping[str, bool] = {"hold": True, "0": True, "default": False, "16
 
 
 def cancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """End jobs; one that is over or unknown is complained of, and the others are ended all the same."""
+    """End jobs; print an error about each ended or unknown one, and end the others nonetheless."""
     ids, wrong = read(invocation.arguments[1:])
     if wrong is not None:
         return CommandResult(
@@ -28,7 +28,7 @@ def cancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _cancelled(scheduler: FakeScheduler, native_id: str) -> str | None:
-    """End a job, or say why not."""
+    """End a job, or return the reason why Flux refuses."""
     job = _known(scheduler, native_id)
     if job is None:
         return "unknown job id"
@@ -41,7 +41,7 @@ def _cancelled(scheduler: FakeScheduler, native_id: str) -> str | None:
 
 
 def job(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Change a job's urgency, or tell a job's number."""
+    """Change a job's urgency, or print a job's decimal id."""
     verb, *words = invocation.arguments[1:] or [""]
     if verb == "id":
         ids, wrong = read(tuple(word for word in words if not word.startswith("--to=")))
@@ -56,7 +56,7 @@ def job(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _changed(scheduler: FakeScheduler, word: str, *, hold: bool) -> str | None:
-    """Change a job's urgency, or say why not."""
+    """Change a job's urgency, or return the reason why Flux refuses."""
     ids, wrong = read((word,))
     found = None if wrong else _known(scheduler, ids[0])
     if found is None:

@@ -1,4 +1,4 @@
-"""What `--dependency` means over a fake batch system."""
+"""The option `--dependency` of the fake of Flux."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from jpsi_testing.fake import FakeScheduler, FakeState
 
 from ..native_ids import canonical_id
 
-#: Why a job is pending that waits for another, and one that has waited in vain.
+#: The reasons of jobs whose dependency is not satisfied yet, or never will be.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
 
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def dependency_refusal(scheduler: FakeScheduler, wanted: Sequence[str]) -> str | None:
-    """What is said of a dependency that cannot be."""
+    """Return Flux's error about an invalid dependency; None if all are valid."""
     known = {job.native_id for job in scheduler.listed()}
     for scheme, _, value in (text.partition(":") for text in wanted):
         if scheme not in _KINDS:
@@ -33,7 +33,10 @@ def dependency_refusal(scheduler: FakeScheduler, wanted: Sequence[str]) -> str |
 def blocked(
     scheduler: FakeScheduler, native_id: str, wanted: Sequence[str]
 ) -> Callable[[], str | None] | None:
-    """Says why a job may not start yet; one that never may fails."""
+    """Return a function that says why a job may not start yet, or None if the job has no dependencies.
+
+    The function makes a job that can never start fail.
+    """
     others = [(scheme, canonical_id(value)) for scheme, _, value in (text.partition(":") for text in wanted)]
     if not others:
         return None

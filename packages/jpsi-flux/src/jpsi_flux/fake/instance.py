@@ -1,4 +1,4 @@
-"""`flux start`, and what tells of an instance: a fake batch system is the only one there is."""
+"""`flux start` and the commands about an instance; the fake batch system is the only instance."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _UPTIME = " 09:30:51 run 29s,  owner tester,  depth 0,  size 1\n"
 
 
 def _start(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
-    """Be there until it is ended; it runs no program of its own."""
+    """Run until killed; the fake runs no initial program."""
     return NO_ANSWER
 
 
 def _getattr(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Tell an attribute of the broker."""
+    """Print an attribute of the broker."""
     name = invocation.arguments[-1]
     if name not in _ATTRIBUTES:
         return CommandResult(returncode=1, stderr=f"flux-getattr: {name}: No such file or directory\n")
@@ -25,12 +25,12 @@ def _getattr(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult
 
 
 def _uptime(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
-    """Tell that it is up."""
+    """Print how long the instance has been up."""
     return CommandResult(returncode=0, stdout=_UPTIME)
 
 
 def _queue(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Show the one queue, which has no name, in the one form that is asked for."""
+    """Print the only queue, which has no name, in the only format that jpsi uses."""
     if invocation.arguments[1:4] != ("list", "-n", "-o"):
         return CommandResult(returncode=2, stderr="usage: flux-queue [-h] {list}\n")
     return CommandResult(returncode=0, stdout="|enabled|started|inf|inf|0-inf\n")

@@ -1,4 +1,4 @@
-"""`flux jobs` over a fake batch system."""
+"""`flux jobs` of the fake of Flux."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .states import told
 _KNOWN = {"all": False, "no-header": False, "json": False, "count": True, "name": True, "since": True}
 _SHORT = {"a": "all", "n": "no-header", "c": "count"}
 _DEFAULT_COUNT = "1000"
-# The one form that jpsi uses
+# The only form that jpsi uses
 _SINCE = re.compile(r"-(\d+)d")
 _DAY = 86400.0
 
 
 def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs: those that are named, or the user's, in a table or as JSON."""
+    """List the named jobs, or the user's, as a table or as JSON."""
     try:
         given = parse(invocation.arguments[1:], _KNOWN, _SHORT)
     except UnknownOptionError as e:
@@ -31,7 +31,7 @@ def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=2, stderr=f"usage: flux-jobs [-h] [-a]\nflux-jobs: {wrong}")
     listed = {job.native_id: job for job in scheduler.listed()}
     if ids:
-        # one that is named is waited for until it is listed
+        # Flux waits for a named job until it can list it
         now = scheduler.clock()
         listed |= {job.native_id: job for job in scheduler.jobs if now < job.submitted + scheduler.lag}
     unknown = [word for word, native_id in zip(given.words, ids, strict=True) if native_id not in listed]
@@ -64,6 +64,6 @@ def _text(chosen: list[FakeJob], words: tuple[str, ...], invocation: Invocation,
         return "".join(f"{' '.join(row)}\n" for row in [("JOBID", "USER", "NAME", "STATUS"), *rows])
     if words and not chosen:
         return ""
-    # one job that is asked for stands alone
+    # a single named job is printed without a list
     answer = told(chosen[0]) if len(words) == 1 else {"jobs": [told(job) for job in chosen]}
     return f"{json.dumps(answer)}\n"

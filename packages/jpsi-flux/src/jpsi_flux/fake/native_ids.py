@@ -1,4 +1,4 @@
-"""How Flux's commands spell the ids of jobs."""
+"""Prints and parses ids as Flux's commands do."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..native_ids import HOOKED, canonical_id, f58
 
 
 def shown(native_id: str, invocation: Invocation | None = None) -> str:
-    """An id as it is printed: with a hook where the locale has one, as in the job's own environment."""
+    """Return an id as Flux prints it: with the hook in UTF-8 locales and in the job's own environment."""
     environment = {} if invocation is None else invocation.environment
     locale = environment.get("LC_ALL") or environment.get("LANG", "C.UTF-8")
     return (HOOKED if "UTF-8" in locale else "f") + f58(native_id)[1:]
 
 
 def read(words: tuple[str, ...]) -> tuple[list[str], str | None]:
-    """The ids among the arguments, and what is said if one is none: then nothing is done for any."""
+    """Return the ids among the arguments, or the error if one is invalid; a command then changes no job."""
     try:
         return [canonical_id(word) for word in words], None
     except ValueError:

@@ -1,4 +1,4 @@
-"""`flux run` over a fake batch system: every task is a process of this machine."""
+"""`flux run` of the fake of Flux: every task is a process on this machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .arguments import Arguments, UnknownOptionError, parse, unrecognized
 from .native_ids import shown
 from .submit import next_id
 
-# flux-run(1), OPTIONS: those that are heeded or make no difference to processes of one machine, and those
-# that nobody is to believe in
+# flux-run(1), OPTIONS: those that the fake implements or that have no effect on processes of one machine;
+# below, those that it refuses, as it lacks them
 _PLAIN = "exclusive label-io quiet unbuffered verbose"
 _VALUED = (
     "bank cores-per-task flags gpus-per-task input job-name nodes ntasks queue requires setattr setopt "
@@ -45,7 +45,7 @@ _SHORT = {
 
 
 def run(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Run tasks in the instance of the job that calls it, or in that of the user."""
+    """Run tasks in the instance of the calling job, or in the user's instance."""
     try:
         given = parse(invocation.arguments[1:], _KNOWN, _SHORT)
     except UnknownOptionError as e:
@@ -87,7 +87,7 @@ def _refusal(
 
 
 def _enclosing(scheduler: FakeScheduler, environment: Mapping[str, str]) -> FakeJob | None:
-    """The job whose instance it is; None for that of the user."""
+    """Return the job whose instance the environment names; None for the user's instance."""
     try:
         native_id = canonical_id(environment.get("FLUX_ENCLOSING_ID", ""))
     except ValueError:
@@ -98,7 +98,7 @@ def _enclosing(scheduler: FakeScheduler, environment: Mapping[str, str]) -> Fake
 def _tasks(
     native_id: str, invocation: Invocation, argv: tuple[str, ...], places: list[int]
 ) -> Iterator[Task]:
-    """The tasks, with the variables of flux-environment(7)."""
+    """Yield the tasks, with the variables of flux-environment(7)."""
     own = shown(native_id, invocation)
     enclosing = invocation.environment.get("FLUX_ENCLOSING_ID", "")
     shared = {

@@ -1,4 +1,4 @@
-"""What a job of a fake batch system is in the words of Flux, as `flux jobs --json` prints it."""
+"""Maps jobs of the fake batch system to the fields of `flux jobs --json`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _RESULTS = {
 }
 _SIGNAL_BASE = 128
 _NEVER_RAN = -128
-# what the job shell does with a job that is out of time
+# the signal that the job shell sends to a job that has exceeded its time limit
 _ALARM = 14
 
 
 def told(job: FakeJob) -> dict[str, Any]:
-    """What Flux says about a job now; keys are absent until they mean something."""
+    """Return the current fields of a job; keys are absent until they apply."""
     state = _state(job)
     about = {
         "duration": job.time_limit or 0.0,
@@ -84,7 +84,7 @@ def _end(job: FakeJob) -> Mapping[str, Any]:
 
 
 def _wait_status(job: FakeJob) -> int | None:
-    """The wait status of the job shell, which turns signals into exit codes."""
+    """Return the wait status of the job shell, which turns signals into exit codes."""
     if job.started is None:
         return None
     if job.state is FakeState.NODE_FAIL or job.why.startswith("launch failed"):
@@ -95,7 +95,7 @@ def _wait_status(job: FakeJob) -> int | None:
     return code << 8
 
 
-# What ends a job by itself, and what Flux notes then
+# The type and note of the exceptions with which Flux ends jobs
 _EXCEPTIONS: Mapping[FakeState, tuple[str, str]] = {
     FakeState.CANCELLED: ("cancel", ""),
     FakeState.TIMEOUT: ("timeout", "resource allocation expired"),
@@ -105,7 +105,7 @@ _IN_VAIN = ("dependency", "dependency after-success=fAAAAAA can never be satisfi
 
 
 def _exception(job: FakeJob) -> Mapping[str, Any]:
-    # While a job is being cleaned up, what ended it is not told.
+    # While a job is being cleaned up, Flux does not print the exception that ended it.
     raised = _EXCEPTIONS.get(job.state) if job.state.final else None
     if job.why == NEVER:
         raised = _IN_VAIN

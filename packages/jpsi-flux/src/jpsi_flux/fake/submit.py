@@ -1,4 +1,4 @@
-"""`flux submit` and `flux batch` over a fake batch system."""
+"""`flux submit` and `flux batch` of the fake of Flux."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUEUES = frozenset({"batch", "debug"})
 _NODES, _CORES = 2, 8
 _URI = "local:///run/flux/local"
 
-# flux-submit(1) and flux-batch(1), OPTIONS: those that take no value, and those that do
+# flux-submit(1) and flux-batch(1), OPTIONS: those without a value; below, those with one
 _PLAIN = "dry-run exclusive help label-io quiet unbuffered wait watch wrap"
 _VALUED = (
     "add-file bank bcc begin-time broker-opts cc conf cores cores-per-slot cores-per-task cwd "
@@ -38,7 +38,7 @@ _DIRECTIVE = re.compile(r"\W*(?:flux|FLUX):(.*)")
 
 
 def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a command."""
+    """Submit a command."""
     short = {**_SHORT, "n": "ntasks", "c": "cores-per-task", "g": "gpus-per-task"}
     try:
         given = parse(invocation.arguments[1:], _without(_ONLY_BATCH), short)
@@ -46,7 +46,7 @@ def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return unrecognized("submit", e)
     if not given.words:
         return _failed("flux-submit: ERROR: job command and arguments are missing")
-    # standard input is an open socket unless it is said what else
+    # without --input, standard input is an open socket, which never ends
     stdin = word(given.last("input", "/dev/zero"))
     script = f"#!/bin/sh\n{line('exec', *given.words)} <{stdin}\n"
     native_id = next_id(scheduler)
@@ -58,7 +58,7 @@ def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a script from a file or standard input; it runs in a Flux instance of its own."""
+    """Submit a script from a file or standard input; it runs in its own Flux instance."""
     short = {**_SHORT, "n": "nslots", "c": "cores-per-slot", "g": "gpus-per-slot", "x": "exclusive"}
     try:
         given = parse(invocation.arguments[1:], _without(_ONLY_SUBMIT), short)
@@ -85,7 +85,7 @@ def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 def _taken(
     scheduler: FakeScheduler, invocation: Invocation, given: Arguments, job: FakeJob, each: str
 ) -> CommandResult:
-    """Put a job into the queue, or say what is wrong with it."""
+    """Put a job into the queue, or return Flux's error."""
     dependencies = given.options.get("dependency", [])
     if refusal := _client_refusal(given, each):
         return _failed(f"flux-{'batch' if each == 'slot' else 'submit'}: ERROR: {refusal}")
@@ -93,7 +93,7 @@ def _taken(
         before = "flux-batch: ERROR: " if each == "slot" else f"[Errno {_errno(refusal)}] "
         return _failed(before + refusal)
     whole = given.last("job-name", "batch" if each == "slot" else given.words[0].rpartition("/")[2])
-    # The name is all that a job can be found by; who plays or looks for a job knows it without jpsi's tag.
+    # Flux has the tag in the name only; the fake job has them apart, so that tests find it by name.
     job.name, job.tag = _TAGGED.fullmatch(whole).groups("")  # type: ignore[union-attr]  # it matches any text
     job.queue = given.last("queue", "batch")
     banks = [
@@ -118,7 +118,7 @@ def _without(names: frozenset[str]) -> dict[str, bool]:
 
 
 def _directives(script: str) -> Iterator[str]:
-    """The words of the directives, which are split at more than blanks (RFC 36)."""
+    """Yield the words of the directives, which Flux splits at more characters than blanks (RFC 36)."""
     for written in script.splitlines():
         if match := _DIRECTIVE.match(written):
             lexer = shlex.shlex(match[1], posix=True, punctuation_chars=True)
@@ -129,8 +129,8 @@ def _directives(script: str) -> Iterator[str]:
 
 
 def next_id(scheduler: FakeScheduler) -> str:
-    """A new id of a job."""
-    # RFC 19: milliseconds since the instance began, a generator, a sequence
+    """Return the id of a new job."""
+    # RFC 19: milliseconds since the instance started, a generator, a sequence number
     return str((60_000 + 137 * scheduler.next_number()) << 24)
 
 
@@ -163,7 +163,7 @@ def _errno(refusal: str) -> int:
 
 
 def _file(given: Arguments, option: str) -> str | None:
-    # what has no file goes to the key-value store
+    # output without a file goes to the key-value store
     path = given.last(option, "/dev/null")
     return None if path in {"none", "kvs"} else path
 

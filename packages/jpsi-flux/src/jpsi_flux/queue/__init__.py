@@ -1,9 +1,9 @@
-"""The queue.
+"""Queries and controls Flux jobs.
 
-Asks Flux about jobs and queues, follows its events, and cancels, holds and releases jobs.
+The modules query jobs and queues, follow Flux's event stream, and cancel, hold and release jobs.
 
-What a command prints becomes an Observation of each job that it mentions, or nothing: an answer that is not
-whole is none.
+They parse the output into one Observation per job that it mentions. Incomplete output is an error and yields
+no Observation.
 """
 
 from .control import cancel, hold, parse_cancel, parse_hold, parse_release, release

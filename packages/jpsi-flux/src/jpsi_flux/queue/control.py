@@ -1,8 +1,8 @@
-"""Cancelling, holding and releasing jobs, and what Flux says to it.
+"""Cancels, holds and releases jobs, and parses Flux's refusals.
 
-None of the commands can be told what else a job must be: `flux cancel` takes ids, or `--user` and
-`--states`, and not both. So the names are looked up just before; a job of the same user that gets the id
-between the two is changed in place of the one that had it.
+None of the commands can check a job's name: `flux cancel` takes either ids, or `--user` and `--states`. The
+engine therefore checks the names just before. If another job of the same user gets the id in between, the
+command changes that job.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from jpsi.plugin.kit import refusals
 from ..commands import command
 from ..native_ids import canonical_id
 
-# `flux job urgency` takes one job; the urgency is in $0.
+# `flux job urgency` takes one job; $0 is the urgency.
 _EACH = 'code=0; for id do flux job urgency "$id" "$0" || code=1; done; exit "$code"'
 # flux-cancel: ERROR: f234: unknown job id; flux-job: 7290690207744: job is inactive
 _REFUSED = re.compile(r"flux-(?:cancel: ERROR|job): (\S+): (.+)")
-# The job is over, or nobody knows it.
+# Flux's messages about a job that has ended or that it does not know
 _OVER = ("job is inactive", "unknown job id")
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str], site: Site) -> Command:
-    """The command that ends jobs: TERM for all their processes, and KILL five seconds later."""
+    """Return the cancel command: Flux sends TERM to all processes of a job, and KILL five seconds later."""
     return command(site, "flux", "cancel", *native_ids)
 
 
 @hookimpl
 def hold(native_ids: Sequence[str], site: Site) -> Command:
-    """The command that keeps pending jobs from starting: their urgency becomes 0."""
+    """Return the command that keeps pending jobs from starting, by urgency 0."""
     return command(site, "/bin/sh", "-c", _EACH, "hold", *native_ids)
 
 
 @hookimpl
 def release(native_ids: Sequence[str], site: Site) -> Command:
-    """The command that lets held jobs start: their urgency becomes 16."""
+    """Return the command that lets held jobs start, by urgency 16."""
     return command(site, "/bin/sh", "-c", _EACH, "default", *native_ids)
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not cancelled."""
+    """Return the reason for each job that was not cancelled."""
     return refusals(result, native_ids, dict(_said(result)), over=_OVER)
 
 
 @hookimpl
 def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not held or released."""
+    """Return the reason for each job that was not held or released."""
     return refusals(result, native_ids, dict(_said(result)))
 
 
@@ -58,7 +58,7 @@ parse_release = parse_hold
 
 
 def _said(result: CommandResult) -> Iterator[tuple[str, str]]:
-    """Each job that was complained of, in whatever spelling, and why."""
+    """Yield the id of each refused job, from any spelling, with the reason."""
     for name, why in _REFUSED.findall(result.stderr):
         try:
             yield canonical_id(name), why

@@ -1,4 +1,4 @@
-"""Words in an answer that are nearly those of Flux: one that was garbled is no answer."""
+"""Detects words that differ from Flux's words by one character: such output is corrupt, and no answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jpsi.plugin.kit import carried_tag
 
-# As tags begin
+# The beginning of every tag
 _BEGINNING = "jpsi-"
 _ENOUGH = 3
 
@@ -21,7 +21,7 @@ def is_nearly(word: str, known: Iterable[str]) -> bool:
 
 
 def tag_in(text: str) -> str | None:
-    """The tag at the end of a job's name, or an empty text; None for what may have been a tag.
+    """Return the tag at the end of a job's name, "" if there is none; None for a possibly corrupt tag.
 
     >>> tag_in("my name jpsi-5-1"), tag_in("my own job"), tag_in("jpsi-5~1"), tag_in("j~si-5-1")
     ('jpsi-5-1', '', None, None)
@@ -30,11 +30,11 @@ def tag_in(text: str) -> str | None:
     words = text.split()
     last = words[-1] if words else ""
     is_like_one = len(last) >= len(_BEGINNING) and len(_BEGINNING) - _differences(last, _BEGINNING) >= _ENOUGH
-    # as what is no character is read
+    # the decoder replaces invalid bytes with this character
     is_garbled = "\N{REPLACEMENT CHARACTER}" in last
     return None if is_garbled or (is_like_one and not tag) else tag
 
 
 def _differences(one: str, other: str) -> int:
-    """In how many places they differ, up to the end of the shorter."""
+    """Return the number of places where two texts differ, up to the end of the shorter."""
     return sum(a != b for a, b in zip(one, other, strict=False))

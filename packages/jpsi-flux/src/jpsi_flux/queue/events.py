@@ -1,7 +1,7 @@
-"""Flux's own stream of events: one long-lived process tells of all jobs, which is cheaper than asking.
+"""Follows Flux's event stream: one long-lived process reports on all jobs, which is cheaper than polling.
 
-Only the owner of an instance may read its journal: that of a `flux batch` or `flux alloc` job, not that of a
-cluster. Where it may not be read, or Flux is older than 0.68, the process ends at once.
+Only the owner of an instance may read its journal: users own the instance of a `flux batch` or `flux alloc`
+job, but not that of a cluster. Without this permission, or with Flux before 0.68, the process ends at once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from jpsi.plugin import NOT_OFFERED, Command, NotOffered, Site, hookimpl
 from ..commands import command
 
 _MARK = "jpsi-flux"
-# For Flux's own Python, with its bindings. What has happened to a job is told a second later, since jobs
-# of jpsi's mostly report it themselves until then; and something is said twice a minute, so that the process
-# notices when nobody listens any more.
+# A program for Flux's Python with its bindings. It reports an event after one second, as the runner of a job
+# usually reports it itself before that. And it prints a line at least every 30 s, so that it notices when
+# jpsi has stopped reading.
 _JOURNAL = f"""\
 import time
 import flux
@@ -44,13 +44,13 @@ while True:
 
 @hookimpl
 def watch(site: Site) -> Command | NotOffered:
-    """The command that tells of jobs."""
+    """Return the command that follows the event stream; NOT_OFFERED if the configuration turns it off."""
     return command(site, "flux", "python", "-", stdin=_JOURNAL) if site.config.events else NOT_OFFERED
 
 
 @hookimpl
 def parse_event(line: str) -> Sequence[str]:
-    """The ids of the jobs that a line has news of.
+    """Return the ids of the jobs for which a line reports events.
 
     >>> parse_event("jpsi-flux 7290690207744 17"), parse_event("Welcome 17")
     (['7290690207744', '17'], [])

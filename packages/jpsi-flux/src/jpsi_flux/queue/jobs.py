@@ -1,12 +1,10 @@
-"""Asking `flux jobs` for the states of jobs and for jobs by their tag, and reading its answers.
+"""Queries `flux jobs` for the states of jobs and for jobs by tag, and parses its output.
 
-Flux keeps ended jobs, with all that is known of them, until they are purged; what is purged is known
-nowhere.
+Flux keeps ended jobs with all their data until they are purged; purged jobs cannot be queried.
 
-A native id begins with the time since the instance began, in milliseconds, so that an instance that was
-killed and started again from an older state hardly gives one twice. The name proves whose job it is
-nonetheless. What remains possible is a letter or digit that became another letter or digit, where nothing
-else tells the same.
+A native id starts with the milliseconds since the instance started, so that even an instance that was killed
+and restarted from an older state hardly reuses ids. jpsi checks the job's name nonetheless. The checks miss a
+letter or digit that was changed into another one in text that the output has only once.
 """
 
 from __future__ import annotations
@@ -26,28 +24,28 @@ from ..states import EXCEPTIONS
 from .corruption import is_nearly, tag_in
 from .observations import Job, name_of, observation
 
-# For each job that is not known, with code 1 if none is, and 0 before Flux 0.80
+# Flux's message about each unknown job; the exit code is 1 if all are unknown, but 0 before Flux 0.80
 _UNKNOWN = re.compile(r"^JobID (\S+) unknown$", re.MULTILINE)
 _SOME_ANSWER = frozenset({0, 1})
-# One that could not be looked up, which is otherwise left out like one that is not known
+# The message about a failed lookup; the job is then left out of the output like an unknown one
 _FAILED = re.compile(r"^rpc: ", re.MULTILINE)
-# Of a job that has ended, `status` is its `result`, and otherwise its `state`.
+# The state of an ended job; its `status` is its `result`, that of other jobs is their `state`.
 _ENDED = "INACTIVE"
-# All of the user's, however many and whatever their state: the default is 1000 that have not ended.
+# All of the user's jobs in any state and number; the default is 1000 jobs that have not ended.
 _ALL = ("-a", "-c0")
-# Of those that have ended, those of the last day: others have begun, which their claim tells.
+# Of the ended jobs, only those of the last day: older ones have started, as their claims show.
 _RECENT = ("--since=-1d", "-c0")
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
-    """The command that asks for these jobs, or for all of the user's."""
+    """Return the command that queries these jobs, or all jobs of the user if None."""
     return command(site, "flux", "jobs", "--json", *(_ALL if native_ids is None else native_ids))
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    """What Flux said about each job; of one that it does not know, that it is unknown."""
+    """Return an Observation of each job in Flux's output, including those that Flux does not know."""
     answer = _read(result, native_ids)
     found = {str(job["id"]): _fenced(job) for job in answer.jobs}
     denied = {it: Observation.denied(why) for it, why in answer.denied.items() if it in (native_ids or ())}
@@ -58,38 +56,37 @@ def _fenced(job: Job) -> Observation:
     try:
         return observation(job)
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
-        # One odd job keeps its state, and costs no other its own.
+        # A malformed job keeps its state, and the other jobs still get theirs.
         return Observation(state=None, word=str(job["status"]), tag=tag_in(name_of(job)))
 
 
 @hookimpl
 def find(site: Site) -> Command:
-    """The command that lists the user's jobs with their names, at whose ends the tags are."""
+    """Return the command that lists the user's jobs with their names, which end with the tags."""
     return command(site, "flux", "jobs", "--json", *_RECENT)
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    """The ids of the jobs that carry the tags."""
+    """Return the native ids of the jobs that carry the tags."""
     return tagged(((name_of(job), str(job["id"])) for job in _read(result, None).jobs), tags)
 
 
 class _Answer(NamedTuple):
-    """What Flux said."""
+    """The parsed output of `flux jobs`."""
 
     jobs: Sequence[Job]
-    #: What it said of ids that it does not know.
+    #: Flux's messages about unknown ids.
     denied: Mapping[str, str]
 
 
 def _read(result: CommandResult, native_ids: Sequence[str] | None) -> _Answer:
-    """An answer about these jobs, or about all.
+    """Parse the output of a query for these jobs, or for all jobs if None.
 
-    It is one line of JSON, which ends where it ends. Each job that was asked about by its id is told of, or
-    said to be unknown.
+    The output is one line of JSON. For each queried id it has a job, or Flux prints that the id is unknown.
 
     Raises:
-        SubmitException: it is none, or not whole.
+        SubmitException: Flux failed, or its output is incomplete.
     """
     answers, denied = list(_objects(result.stdout)), _denied(result.stderr)
     is_answer = result.returncode in _SOME_ANSWER and (answers or denied)
@@ -107,7 +104,7 @@ def _read(result: CommandResult, native_ids: Sequence[str] | None) -> _Answer:
 
 
 def _objects(output: str) -> Iterator[Mapping[str, object]]:
-    """The lines that are JSON objects, whatever stands around them."""
+    """Yield the lines that are JSON objects with jobs; other lines are skipped."""
     for line in output.splitlines():
         if line.startswith("{"):
             try:
@@ -119,14 +116,14 @@ def _objects(output: str) -> Iterator[Mapping[str, object]]:
 
 
 def _jobs(answer: Mapping[str, object]) -> Iterator[Job]:
-    """The jobs of an answer, which is one job if one was asked for."""
+    """Yield the jobs in a JSON object, which is a single job if only one was queried."""
     listed = answer.get("jobs", [answer])
     for job in listed if isinstance(listed, list) else [{}]:
         yield job if isinstance(job, dict) else {}
 
 
 def _denied(said: str) -> dict[str, str]:
-    """The ids that Flux says it does not know, and in which words."""
+    """Return Flux's message for each id that it does not know."""
     found = {}
     for match in _UNKNOWN.finditer(said):
         with contextlib.suppress(ValueError):
@@ -135,7 +132,7 @@ def _denied(said: str) -> dict[str, str]:
 
 
 def _is_whole(job: Job) -> bool:
-    """Whether a job has what each has, and what is told of it twice is the same."""
+    """Return True if a job has all required fields, and its redundant fields agree."""
     exception = job.get("exception")
     return (
         type(job.get("id")) is int
@@ -151,12 +148,12 @@ def _is_whole(job: Job) -> bool:
 
 
 def _is_kind(kind: str) -> bool:
-    """Whether it can be the type of an exception, which users choose too."""
+    """Return True if a text can be an exception's type; users choose types too."""
     return kind.isprintable() and not is_nearly(kind, EXCEPTIONS)
 
 
 def _is_same_id(job: Job) -> bool:
-    """Whether the id in letters is that in digits; Flux 0.58 has only the latter."""
+    """Return True if the F58 id equals the decimal id; Flux 0.58 prints only the latter."""
     try:
         return "jobid" not in job or canonical_id(str(job["jobid"])) == str(job["id"])
     except ValueError:

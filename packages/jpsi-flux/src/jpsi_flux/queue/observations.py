@@ -1,4 +1,4 @@
-"""One job as `flux jobs --json` tells of it, as jpsi understands it."""
+"""Turns a job in the output of `flux jobs --json` into an Observation."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..native_ids import f58
 from ..states import EXCEPTIONS, EXEC_NOTES, STATES
 from .corruption import tag_in
 
-#: A job as JSON has it.
+#: One job of the JSON output.
 Job = Mapping[str, Any]
 
 _HELD = 0
 # Exceptions of other severities are notes.
 _FATAL = 0
-# What the job shell returns for a command that is not there, or is none.
+# The job shell's exit codes for a command that is missing or not executable.
 _NOT_STARTED = frozenset({126, 127})
 
 
 def observation(job: Job) -> Observation:
-    """What Flux says about a job; keys are absent, or empty, until there is something to say."""
+    """Return the Observation of a job; Flux leaves out keys, or leaves them empty, until they apply."""
     word = str(job.get("status", ""))
     state = STATES.get(word)
     ran_on = hostlist(str(job.get("nodelist") or ""))
@@ -34,7 +34,7 @@ def observation(job: Job) -> Observation:
         state = JobState.QUEUED
     reason, message = _explained(job, state)
     if reason is Reason.DEPENDENCY and not has_run:
-        # nobody has cancelled it, and it never runs
+        # no user cancelled the job, but it will never run
         state = JobState.CANCELED
     return Observation(
         state=state,
@@ -53,7 +53,7 @@ def observation(job: Job) -> Observation:
 
 
 def name_of(job: Job) -> str:
-    """The name of a job; one that has none is not told."""
+    """Return the name of a job, which Flux leaves out if it is empty."""
     name: str = job.get("name", "")
     return name
 
@@ -67,7 +67,7 @@ def _explained(job: Job, state: JobState | None) -> tuple[Reason | None, str | N
 
 
 def _waiting(job: Job) -> str | None:
-    """Why a job is pending."""
+    """Return the reason why a job is pending."""
     if job.get("urgency") == _HELD:
         return "the job is held"
     if job.get("status") == "DEPEND" and job.get("dependencies"):
@@ -94,7 +94,7 @@ def _reason_of_exec(job: Job, note: str) -> Reason | None:
 
 
 def _exception(job: Job) -> tuple[str | None, str]:
-    """The type and the note of the exception that ended a job."""
+    """Return the type and the note of the exception that ended a job."""
     exception = job.get("exception") or {}
     if not exception.get("occurred") or exception.get("severity", _FATAL) != _FATAL:
         return None, ""
@@ -109,9 +109,9 @@ def _end_of_shell(job: Job) -> str | None:
 
 
 def _exit_code(job: Job, reason: Reason | None) -> int | None:
-    """The exit code of the job; none where Flux ended it, whose figures tell of its means.
+    """Return the job's exit code; None if Flux ended the job, as the status then shows how Flux did it.
 
-    The wait status is that of Flux's job shell, which exits with 128 + n for a process that signal n ended.
+    The wait status is that of Flux's job shell, which exits with 128 + n if signal n ended a process.
     """
     status = job.get("waitstatus")
     if not isinstance(status, int) or not os.WIFEXITED(status) or reason is not None:
@@ -136,12 +136,12 @@ def _time(seconds: object) -> datetime | None:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
-        # a scheduler estimates what it likes
+        # a scheduler's estimate may be any number
         return None
 
 
 def _scheduler(job: Job) -> Mapping[str, Any]:
-    """What the scheduler has noted beside a job."""
+    """Return the scheduler's annotations of a job."""
     noted = (job.get("annotations") or {}).get("sched")
     return noted if isinstance(noted, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""Asking Flux for its version and its queues, and reading what it says about them."""
+"""Queries Flux's version and queues, and parses the output."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _ENDLESS = "inf"
 
 @hookimpl
 def version(site: Site) -> Command:
-    """The command that prints the version; it asks nobody."""
+    """Return the command that prints Flux's version, without contacting the instance."""
     return command(site, "flux", "--version")
 
 
 @hookimpl
 def queues(site: Site) -> Command:
-    """The command that prints each queue on a line."""
+    """Return the command that prints one line per queue."""
     return command(site, "flux", "queue", "list", "-n", "-o", _SEPARATOR.join(_FIELDS))
 
 
 @hookimpl
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
-    """The queues; an instance that has none is one without a name."""
+    """Return the queues; an instance without queues is one queue without a name."""
     rows = (line.split(_SEPARATOR) for line in result.checked().stdout.splitlines())
     return [_queue(row) for row in rows if len(row) == len(_FIELDS)]
 

@@ -1,8 +1,8 @@
-"""Submission.
+"""Submits jobs to Flux.
 
-The `#flux:` lines that a job's spec becomes, and the commands that hand jobs over to Flux.
+The modules render a job spec into `#flux:` lines and build the commands for the handoff.
 
-It also holds the shell that prints the node of each process, which the runner needs inside of the job.
+They also render the shell lines by which the runner, inside the job, lists the node of each process.
 """
 
 from .bulk import parse_submit_several, submit_several

@@ -1,4 +1,4 @@
-"""Handing several jobs over to Flux with one command; each of them is a job by itself."""
+"""Submits several independent jobs to Flux with one command."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .flux_submit import NOT_THIS_JOBS, arguments
 from .resources import Shape
 
 _NAME = "--job-name="
-# What begins like this begins the inputs of `flux bulksubmit`.
+# The prefix that starts a list of inputs of `flux bulksubmit`.
 _INPUTS = ":::"
-# Ids come in the order in which jobs were validated, which several processes do: of 100, 29 to 69 were not
-# in that of the inputs (measured on Flux 0.88). So the names tell which is whose.
+# Flux prints ids in the order in which several processes validated the jobs: of 100 ids, 29 to 69 were not in
+# the order of the inputs (measured on Flux 0.88). jpsi therefore matches ids and jobs by name.
 _NAMED = (
     'ids=$(flux bulksubmit "$@"); code=$?; printf "%s\\n" "$ids"; '
     '[ "$code" -eq 0 ] || exit "$code"; exec flux jobs --json $ids'
@@ -35,9 +35,10 @@ _NAMED = (
 def submit_several(
     scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
 ) -> Command | NotOffered:
-    """The command that submits scripts and shows the jobs, unless they need Flux instances of their own.
+    """Return the command that submits scripts and lists the jobs; NOT_OFFERED if it cannot express them.
 
-    What differs between the jobs are inputs, which nothing is replaced in.
+    It cannot if the jobs need their own Flux instances. Names and scripts, which differ between the jobs, are
+    inputs of `flux bulksubmit`, in which it replaces nothing.
     """
     jobs = [arguments(script) for script in scripts]
     names = [word.removeprefix(_NAME) for words in jobs for word in words if word.startswith(_NAME)]
@@ -53,12 +54,12 @@ def submit_several(
 
 
 def _can_be_said(names: Sequence[str], common: Sequence[str]) -> bool:
-    """Whether `flux bulksubmit` takes these for what they are; braces are replaced but for inputs."""
+    """Return True if `flux bulksubmit` passes these on unchanged; it replaces braces outside of inputs."""
     has_braces = any("{" in word or "}" in word for word in common)
     return not has_braces and not any(name.startswith(_INPUTS) for name in names)
 
 
 @hookimpl
 def parse_submit_several(result: CommandResult, contexts: Sequence[SubmitContext]) -> Mapping[str, str]:
-    """The ids of the jobs, by the tags in their names."""
+    """Return the native ids of the jobs by the tags in their names."""
     return parse_find(result, [context.tag for context in contexts])

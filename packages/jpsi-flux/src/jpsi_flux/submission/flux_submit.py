@@ -1,4 +1,4 @@
-"""Handing a job over to Flux, and finding the job's id in what Flux printed."""
+"""Builds the commands that submit one job, and parses the native id from their output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..commands import command
 from ..native_ids import DIGITS, HOOKED, canonical_id
 from .resources import Shape
 
-#: flux-environment(7): what a surrounding job leaves. FLUX_URI stays: it says where Flux is.
+#: flux-environment(7): the variables of a surrounding job. FLUX_URI stays, as clients need it to reach Flux.
 NOT_THIS_JOBS = (
     "FLUX_ENCLOSING_ID",
     "FLUX_JOB_*",
@@ -34,47 +34,47 @@ NOT_THIS_JOBS = (
     *RANK_VARIABLES,
 )
 _SENTINEL = "flux:"
-# 0.1 s after an instance has begun its ids have five digits and more; none has more than eleven.
+# An id has at least five digits 0.1 s after the instance started, and never more than eleven.
 _ID = re.compile(rf"[f{HOOKED}][{DIGITS}]{{5,11}}\Z")
 
 
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
-    """The command that submits a script: `flux batch` if the job needs a Flux instance of its own.
+    """Return the command that submits a script: `flux batch` if the job needs its own Flux instance.
 
-    Its directives become arguments. `flux submit` reads none, and `flux batch` splits words of theirs at more
-    than blanks.
+    The script's directives become arguments, as `flux submit` reads no directives, and `flux batch` splits
+    them at more characters than blanks.
     """
     words = arguments(script)
     if Shape.of(spec).nested:
         text = attrs.evolve(script, directives=()).text
         return command(context.site, "flux", "batch", *words, stdin=text, unset=NOT_THIS_JOBS)
-    # Otherwise standard input would be an open socket. There is no `--` before a command: Flux 0.58 runs it.
+    # Otherwise standard input would be an open socket. Flux 0.58 would run a `--` before the command.
     run = ("--input=/dev/null", "/bin/sh", "-c", script.run)
     return command(context.site, "flux", "submit", *words, *run, unset=NOT_THIS_JOBS)
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    """The job's id in what `flux submit` or `flux batch` printed, whatever else stands around it."""
+    """Return the job's native id from the output of the submission, which may contain other text."""
     return the_one_id(map(canonical_id, printed_ids(result)), result.stdout)
 
 
 def printed_ids(result: CommandResult) -> list[str]:
-    """The lines that are ids."""
+    """Return the lines that are ids, in Flux's spelling."""
     lines = [line.strip() for line in result.stdout.splitlines() if _ID.match(line.strip())]
-    # A word such as `friday` could be an id, but not beside one that has its hook.
+    # A word such as `friday` could be an id, but not if another line has an id with the hook.
     hooked = [line for line in lines if line.startswith(HOOKED)]
     return hooked or lines
 
 
 def arguments(script: Script) -> list[str]:
-    """The arguments in the directives of a script."""
+    """Return the arguments from the directives of a script."""
     return [word for directive in script.directives for word in _words(directive.text)]
 
 
 def _words(directive: str) -> Iterator[str]:
-    """The arguments in a directive, however its sentinel is spelled (RFC 36)."""
+    """Yield the arguments in a directive, for all spellings of the sentinel (RFC 36)."""
     before, sentinel, text = directive.partition(_SENTINEL)
     if sentinel and not before.strip("# "):
         yield from shlex.split(text, comments=True)

@@ -1,4 +1,4 @@
-"""How a running job finds out on which nodes its processes are."""
+"""Renders the shell lines that print the node of each process of a running job."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .resources import Shape
 
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine]:
-    """Shell that prints the node of each process, in the order of ranks, one on a line.
+    """Return shell that prints the node of each process, one per line, in the order of the ranks.
 
-    A job with an instance of its own has Flux place processes as the launcher will; the only process of any
-    other job is where the shell is.
+    For a job with its own instance, Flux places processes here as it will for the launcher; the only process
+    of any other job is on the node of the shell.
     """
     shape = Shape.of(spec)
     if not shape.nested:

@@ -1,4 +1,4 @@
-"""What a job needs in Flux's terms: slots, each with cores and GPUs, on so many nodes."""
+"""Converts a job's resources into Flux's terms: slots with cores and GPUs, on a number of nodes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import attrs
 
 from jpsi.plugin import JobSpec, Options, node_count, resources
 
-# Those that start the job's processes without Flux's help, on the node where the script runs.
+# Launchers that start the job's processes without Flux, on the node of the script.
 _ON_THE_SPOT = frozenset({None, "single", "multiple"})
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Shape:
-    """The resources of a job."""
+    """The resources of a job in Flux's terms."""
 
-    #: How many processes there are.
+    #: The number of processes.
     processes: int = 1
-    #: How many there is room for.
+    #: The number of slots, which may be larger.
     slots: int = 1
-    #: On how many nodes they are spread; None leaves it to Flux (J/PSI 0: setProcessCount).
+    #: The number of nodes; None leaves it to Flux (J/PSI 0: setProcessCount).
     nodes: int | None = None
     cores: int | None = None
     gpus: int | None = None
-    #: Whether nobody else gets these nodes.
+    #: True if the job needs exclusive use of its nodes.
     exclusive: bool = False
-    #: Whether the job is a Flux instance of its own, in which `flux run` starts processes on its nodes. That
-    #: costs a second and more, which one process does not need.
+    #: True if the job is its own Flux instance, in which `flux run` starts processes on its nodes. An
+    #: instance takes a second or more to start, which a single process does not need.
     nested: bool = False
 
     @classmethod
     def of(cls, spec: JobSpec) -> Self:
-        """The shape of a valid spec."""
+        """Return the resources of a valid spec."""
         asked = resources(spec)
         nodes = node_count(asked)
-        # Flux gives each node the same number of slots.
+        # Flux allocates the same number of slots on each node.
         each = asked.computed_processes_per_node
         processes = asked.computed_process_count
         slots = processes if nodes is None else nodes * each
@@ -50,10 +50,10 @@ class Shape:
         )
 
     def options(self) -> Options:
-        """The options that ask for it: flux-batch(1) if nested, else flux-submit(1)."""
+        """Return the options for these resources, of flux-batch(1) if nested, else of flux-submit(1)."""
         each = "slot" if self.nested else "task"
         return {
-            # One process is on one node, and only a number of nodes can be had exclusively.
+            # Flux grants exclusive use only together with a number of nodes; one process needs one node.
             "nodes": 1 if self.exclusive and self.slots == 1 else self.nodes,
             f"n{each}s": self.slots,
             f"cores-per-{each}": self.cores,

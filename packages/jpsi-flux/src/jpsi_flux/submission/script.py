@@ -1,4 +1,4 @@
-"""What a job asks of Flux: the `#flux:` lines for a spec, and what in a spec no such line can say."""
+"""Renders a job spec into `#flux:` lines, and checks that Flux can express it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECOND = timedelta(seconds=1)
 
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
-    """Why Flux can never be asked for this."""
+    """Return the problems for which Flux can never run this spec."""
     return [
         *_attribute_problems(attributes(spec)),
         *_resource_problems(spec),
@@ -39,7 +39,7 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
-    """The directives for a spec."""
+    """Render the directives for a spec."""
     return _FORM.script(spec, context, _options)
 
 
@@ -54,7 +54,7 @@ def _attribute_problems(asked: JobAttributes) -> Iterator[str]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether `--setattr` takes a value for text: it reads as JSON whatever can be read so."""
+    """Return True if `--setattr` takes a value as text: it parses everything that is valid JSON."""
     try:
         json.loads(value)
     except ValueError:
@@ -74,23 +74,23 @@ def _resource_problems(spec: JobSpec) -> Iterator[str]:
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Options:
-    """Options that flux-submit(1) and flux-batch(1) have both, by their long names."""
+    """Return the job's options, common to flux-submit(1) and flux-batch(1), by their long names."""
     asked = attributes(spec)
     limit = time_limit(spec, context.site.config, _SECOND)
     return {
-        # Nothing else finds a job again: attributes are not searched, and other fields not the user's to
-        # fill.
+        # jpsi finds a job only by its name: Flux does not list attributes, and users cannot set other fields.
         "job-name": f"{spec.name} {context.tag}" if spec.name else context.tag,
-        # The runner goes to the directory and opens the streams. Flux runs a job elsewhere whose directory is
-        # not there, and calls it COMPLETED; and a file that it cannot open ends the job before it has begun.
+        # The runner changes to the directory and opens the streams. If the directory is missing, Flux runs
+        # the job in another one and calls it COMPLETED; a file that it cannot open ends the job before it
+        # starts.
         "cwd": "/",
         "output": "/dev/null",
         "queue": asked.queue_name,
         # Flux < 0.65 has no --bank
         "setattr": None if asked.project_name is None else f"bank={asked.project_name}",
-        # without a unit it would be minutes
+        # without a unit Flux takes the number as minutes
         "time-limit": None if limit is None else f"{limit}s",
         **Shape.of(spec).options(),
-        # All of them must be satisfied.
+        # All dependencies must be satisfied.
         "dependency": tuple(f"after{it.kind.value}:{it.native_id}" for it in context.after),
     }

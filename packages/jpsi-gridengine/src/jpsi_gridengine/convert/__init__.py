@@ -1,6 +1,6 @@
-"""Convert.
+"""Converts scripts that were written for qsub into job specs.
 
-Reads scripts that were written for qsub, and says as a spec what their `#$` lines ask for.
+The modules read the `#$` lines of the scripts.
 """
 
 from .script import read_script

@@ -1,4 +1,4 @@
-"""What a script that was written for qsub asks for in slots, and in resources for each of them."""
+"""Converts the qsub options for slots, and for resources per slot, into a ResourceSpec."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NO_WORD = "jpsi has no word for it"
 
 
 def resource_readers(config: GridEngineConfig) -> Mapping[str, Reader]:
-    """Readers of the options of qsub; the second counts on the slots that the first has read."""
+    """Return the readers of the qsub options; the second uses the slots that the first has read."""
     return {"pe": partial(_environment, config), "l": partial(_requests, config)}
 
 
 def _environment(config: GridEngineConfig, draft: Draft, value: str) -> None:
-    """The slots, as the environments that are configured have them; all others are named to Grid Engine."""
+    """Read the slots of a configured parallel environment; keep any other as the custom attribute `pe`."""
     name, _, text = value.partition(" ")
     if not text.isdecimal() or not int(text):
         draft.lose("pe", value, "a job of jpsi has one number of slots")
@@ -47,7 +47,7 @@ def _environment(config: GridEngineConfig, draft: Draft, value: str) -> None:
 
 
 def _slots_on_a_node(family: str | None, name: str) -> int | None:
-    """How many slots an environment of a family such as `mpi-{slots}` has on each node."""
+    """Return the slots per node of an environment of a family such as `mpi-{slots}`; None for others."""
     if family is None or SLOTS not in family:
         return None
     found = re.fullmatch(re.escape(family).replace(re.escape(SLOTS), "([1-9][0-9]*)"), name)
@@ -55,7 +55,7 @@ def _slots_on_a_node(family: str | None, name: str) -> int | None:
 
 
 def _requests(config: GridEngineConfig, draft: Draft, value: str) -> None:
-    """What `-l` asks for; amounts are for each slot."""
+    """Read the requests of `-l`, whose amounts are per slot; keep those that a spec cannot express."""
     kept = []
     for request in value.split(","):
         name, _, text = request.partition("=")

@@ -1,4 +1,4 @@
-"""Reading a script that was written for the qsub of Grid Engine: what its `#$` lines ask for."""
+"""Reads the `#$` lines of a script that was written for Grid Engine's qsub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..config import GridEngineConfig
 from ..options import CUSTOM, NAMES
 from .resources import resource_readers
 
-#: sge_submit(1) of 8.1.9: how many words follow an option.
+#: sge_submit(1) of 8.1.9: the number of arguments of each option.
 _COUNTS = {
     **dict.fromkeys(("V", "clear", "cwd", "hard", "help", "notify", "soft", "terse", "verify"), 0),
     **dict.fromkeys(("A", "C", "M", "N", "P", "R", "S", "a", "ac", "ar", "b", "binding", "c", "ckpt"), 1),
@@ -30,7 +30,7 @@ _COUNTS = {
     "wd": 1,
     "pe": 2,
 }
-# What Grid Engine replaces in paths, and what is a directory
+# Variables in paths, which Grid Engine replaces; and the end of a path that is a directory
 _PATTERN = re.compile(r"\$|/\Z")
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 _YES = frozenset({"y", "yes"})
@@ -73,7 +73,7 @@ def _error(draft: Draft, value: str) -> None:
 def _variables(draft: Draft, value: str) -> None:
     for item in value.split(","):
         name, equals, text = item.partition("=")
-        # one without a value is that of the environment, which jobs inherit
+        # a variable without a value is taken from the environment, which jobs inherit anyway
         if equals:
             draft.set_variable(name, text)
 
@@ -115,7 +115,7 @@ def _options(words: Sequence[str]) -> Iterator[Given]:
 
 @hookimpl
 def read_script(text: str, site: Site) -> ForeignScript:
-    """What the `#$` lines ask for, wherever they stand."""
+    """Return the job that the `#$` lines describe, anywhere in the script."""
     reader = ScriptReader(
         mark=r"#\$(?=[\s-]|\Z)",
         is_read_whole=True,

@@ -1,4 +1,4 @@
-"""How Grid Engine's commands read and answer over a fake batch system, as those of 8.1.9 were recorded."""
+"""The fake of Grid Engine: its commands over a fake batch system, after recordings of 8.1.9."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_CONTACT = 'unable to send message to qmaster using port 6444 on host "sge01"
 
 
 def unreachable(command: str) -> CommandResult:
-    """What a command says while the master is down; qacct reads a file, which is taken to be away too."""
+    """Return a command's output while the master, and with it the file that qacct reads, is down."""
     if command == "qsub":
         return CommandResult(returncode=1, stderr=f"{_COMMLIB}Unable to run job: {_NO_CONTACT}Exiting.\n")
     if command in {"qstat", "qconf"}:

@@ -1,4 +1,4 @@
-"""Arrays over a fake batch system: each task is a job, and those that wait alike are told of together."""
+"""Arrays in the fake of Grid Engine: each task is a job, and pending tasks in one state share a row."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ MAX_AJ_TASKS = 75000
 _TASKS = re.compile(r"(?P<first>[0-9]+)(?:-(?P<last>[0-9]+)(?::(?P<step>[1-9][0-9]*))?)?\Z")
 _WORD = re.compile(r"(?P<number>[0-9]+)(?:\.(?P<tasks>[0-9]+(?:-[0-9]+(?::[0-9]+)?)?))?\Z")
 _ARRAY, _TASK = "array", "task"
-# So many that follow each other, or less, are listed one by one.
+# Grid Engine lists runs of up to this many tasks one by one.
 _PAIR = 2
 
 
 class Row(NamedTuple):
-    """What one line of a listing is about."""
+    """A row of a listing: a job, or tasks of an array."""
 
     job: FakeJob
-    #: Which tasks of an array; empty for a job by itself.
+    #: The tasks of an array; "" for a single job.
     tasks: str
 
 
 class Named(NamedTuple):
-    """What one word on a command line names."""
+    """The jobs that one argument of a command names."""
 
     #: The number, or the name, of the job.
     number: str
-    #: The tasks as they were given; empty for a job, or for all of an array.
+    #: The tasks as in the argument; "" for a job, or for all tasks of an array.
     tasks: str
     jobs: list[FakeJob]
 
     @property
     def is_by_name(self) -> bool:
-        """Whether it is a name, which means own jobs alone."""
+        """True if the argument is a name, which means the user's own jobs only."""
         return not self.number.isdecimal()
 
 
 def tasks_of(options: Mapping[str, str]) -> range | None:
-    """The tasks of what is submitted; None for a job by itself."""
+    """Return the tasks of a submitted array; None for a single job."""
     match = _TASKS.match(options.get("t", ""))
     if match is None:
         return None
@@ -54,7 +54,7 @@ def tasks_of(options: Mapping[str, str]) -> range | None:
 
 
 def array_refusal(options: Mapping[str, str]) -> str | None:
-    """Why an array cannot be had."""
+    """Return the reason why qsub refuses an array; None if it does not."""
     tasks = tasks_of(options)
     if tasks is not None and tasks.start == 0:
         return "job rejected: 0 is an invalid task id"
@@ -64,30 +64,30 @@ def array_refusal(options: Mapping[str, str]) -> str | None:
 
 
 def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
-    """Let as many tasks of an array run at a time as the options say, if they do; 0 is all."""
+    """Limit the running tasks of an array, if the options say so; 0 is no limit."""
     at_a_time = int(options.get("tc", "0"))
     if at_a_time:
         limit(jobs, at_a_time, "limit")
 
 
 def number_of(job: FakeJob) -> str:
-    """The number of a job, which the tasks of an array have in common."""
+    """Return the number of a job, which all tasks of an array share."""
     return str(job.attributes.get(_ARRAY, job.native_id))
 
 
 def called(job: FakeJob) -> str:
-    """The name that a job has in Grid Engine; a stranger's carries no tag."""
+    """Return a job's name in Grid Engine; jobs that jpsi did not submit have no tag in it."""
     return job.tag or job.name
 
 
 def task_of(job: FakeJob) -> int | None:
-    """Which task of an array a job is."""
+    """Return the index of an array task; None for a single job."""
     task: int | None = job.attributes.get(_TASK)
     return task
 
 
 def as_task(job: FakeJob, tasks: range, task: int) -> None:
-    """Make a job a task of an array, whose number it has."""
+    """Make a job a task of the array with the job's number."""
     number = job.native_id
     job.native_id = f"{number}.{task}"
     job.attributes.update({_ARRAY: number, _TASK: task})
@@ -100,7 +100,7 @@ def as_task(job: FakeJob, tasks: range, task: int) -> None:
 
 
 def rows(jobs: Iterable[FakeJob]) -> Iterator[Row]:
-    """What qstat has a line for: tasks that wait, and are in one state, share it."""
+    """Yield the rows of qstat; pending tasks of an array in one state share a row."""
     waiting: dict[tuple[str, str], list[FakeJob]] = {}
     for job in jobs:
         task = task_of(job)
@@ -113,15 +113,15 @@ def rows(jobs: Iterable[FakeJob]) -> Iterator[Row]:
 
 
 def ranges(tasks: Iterable[FakeJob]) -> str:
-    """Tasks as Grid Engine writes them: `1-3:1,7,8`."""
+    """Return tasks in Grid Engine's notation: `1-3:1,7,8`."""
     runs = read_indices(write_indices(task_of(job) or 0 for job in tasks))
     return ",".join(f"{run[0]}-{run[-1]}:1" if len(run) > _PAIR else ",".join(map(str, run)) for run in runs)
 
 
 def named(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[Named]:
-    """What words of a command line name; what is unknown is a number or a name without jobs.
+    """Yield the jobs that each argument names; unknown numbers and names yield no jobs.
 
-    A name means the user's own jobs that are called so, and `-t` behind it which of their tasks.
+    A name means the user's own jobs of that name; `-t` after it selects tasks.
     """
     rest = list(words)
     by_number: dict[str, list[FakeJob]] = {}

@@ -1,4 +1,4 @@
-"""`qconf` over a fake batch system: its limits and its two queues."""
+"""`qconf` of the fake of Grid Engine, with limits and two queues."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jpsi_testing.fake import FakeScheduler, Invocation
 
 from .arrays import MAX_AJ_TASKS
 
-# The longest that a job may run
+# The queues, with their run time limits
 _QUEUES = {"debug.q": "01:00:00", "main.q": "INFINITY"}
 _LIMITS = {"max_aj_instances": 2000, "max_aj_tasks": MAX_AJ_TASKS, "max_u_jobs": 0, "max_jobs": 0}
 
 
 def qconf(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Show the configuration, the names of the queues, or how one of them is configured."""
+    """Print the configuration, the names of the queues, or the configuration of a queue."""
     match invocation.arguments:
         case ("-sconf", *_):
             lines = ["#global:\n", *(f"{name:<28} {value}\n" for name, value in _LIMITS.items())]

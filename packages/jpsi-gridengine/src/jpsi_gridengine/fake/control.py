@@ -1,4 +1,4 @@
-"""`qdel`, `qhold` and `qrls` over a fake batch system."""
+"""`qdel`, `qhold` and `qrls` of the fake of Grid Engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
 from .arrays import Named, called, named, number_of, ranges, task_of
 
-#: What is done to the jobs that a word names, and what is said then.
+#: A change of the jobs that an argument names; yields the messages.
 _Change = Callable[[FakeScheduler, Named], Iterator[str]]
 
 
@@ -75,7 +75,7 @@ def _changed(
     me, code = FakeJob("").owner, 0
     said: list[str] = []
     for word in named(invocation.arguments, known):
-        # one that an earlier word has ended is there no more
+        # an earlier argument may have ended some of the jobs
         left = word._replace(jobs=[job for job in word.jobs if not job.state.final])
         if all(job.is_own for job in left.jobs) and left.jobs:
             said += change(scheduler, left)

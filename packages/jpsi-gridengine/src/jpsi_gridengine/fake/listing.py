@@ -1,4 +1,4 @@
-"""`qstat` and `qacct` over a fake batch system."""
+"""`qstat` and `qacct` of the fake of Grid Engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULE = "=" * 62
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List the jobs of the user, as XML or for people, or queues; jobs that have ended are not among them."""
+    """List the user's unfinished jobs as XML or as a table for people, or list the queues."""
     if invocation.arguments == ("-help",):
         return CommandResult(returncode=0, stdout="SGE 8.1.9\nusage: qstat [options]\n")
     if invocation.arguments == ("-g", "c"):
@@ -87,12 +87,12 @@ def _row(row: Row, invocation: Invocation) -> str:
 
 
 def _escaped(name: str) -> str:
-    """A name as 8.1.9 writes it."""
+    """Return a name as 8.1.9 escapes it."""
     return html.escape(name, quote=False).replace("&lt;", "%lt;")
 
 
 def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List what the accounting knows of one job or array; of one that never started it knows nothing."""
+    """Print the accounts of a job or an array; jobs that never started have none."""
     asked, task = (_value(option, invocation.arguments) for option in ("-j", "-t"))
     found = [
         job
@@ -112,12 +112,12 @@ def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _value(option: str, arguments: Sequence[str]) -> str:
-    """What follows an option; empty if it was not given."""
+    """Return the value of an option; "" if it is missing."""
     return arguments[arguments.index(option) + 1] if option in arguments[:-1] else ""
 
 
 def _accounts(job: FakeJob, invocation: Invocation) -> str:
-    """One account for each run."""
+    """Return one account per run."""
     runs = [(job.submitted, "25  : rescheduling", 99)] * job.restarts
     last = (queued(job), *failed_and_status(job))
     return "".join(_account(job, invocation, *run) for run in [*runs, last])
@@ -154,7 +154,7 @@ def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str
     return _text([_RULE, *(f"{name:<12} {value:<20}" for name, value in fields.items())])
 
 
-# Of what a job has used nothing is known but its time.
+# The fake does not measure other usage than time.
 _USAGE = {
     **{f"ru_{name}": "0.005s" for name in ("utime", "stime")},
     **{f"ru_{name}": "0.000B" for name in ("maxrss", "ixrss", "ismrss", "idrss", "isrss")},

@@ -1,17 +1,17 @@
-"""The arguments of qsub, on its command line as in the lines of a script."""
+"""Parses the arguments of qsub, from its command line or from directives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-# sge_submit(1) of 8.1.9, OPTIONS: those that take no value, and those that do
+# sge_submit(1) of 8.1.9, OPTIONS: those without a value; below, those with one
 _PLAIN = "clear cwd h hard notify soft terse V verify"
 _VALUED = (
     "a ac ar A b binding c ckpt C dc display dl e hold_jid hold_jid_ad i j jc js jsv l m masterq M now N o P "
     "p pe q R r sc shell S sync t tc v w wd"
 )
 _ARITY = {**dict.fromkeys(_PLAIN.split(), 0), **dict.fromkeys(_VALUED.split(), 1), "pe": 2}
-# What is given several times is collected.
+# Options whose values accumulate
 _COLLECTED = frozenset({"ac", "l"})
 
 
@@ -20,10 +20,10 @@ class UnknownOptionError(ValueError):
 
 
 def parse(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """Options without their dashes, and the other words; the value is empty for an option that takes none.
+    """Parse words into options without their dashes, with "" for those without a value, and other words.
 
     Raises:
-        UnknownOptionError: there is none of this name, or its value is missing.
+        UnknownOptionError: an option is unknown, or its value is missing.
     """
     options: dict[str, str] = {}
     rest = list(words)
@@ -40,5 +40,5 @@ def parse(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def pairs(text: str) -> Mapping[str, str]:
-    """The names and values of a list such as `h_rt=60,mem_free=1G`."""
+    """Return the names and values of a list such as `h_rt=60,mem_free=1G`."""
     return dict(part.partition("=")[::2] for part in text.split(",") if part)

@@ -1,4 +1,4 @@
-"""What a job of a fake batch system is in the words of Grid Engine."""
+"""Maps jobs of the fake batch system to Grid Engine's words for states and failures."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ _FAILED = {
     FakeState.OUT_OF_MEMORY: (_AFTER_JOB, _KILLED),
     FakeState.NODE_FAIL: ("21  : in recognizing job", 0),
 }
-# Grid Engine prints local time; whoever does not ask for another is shown that of a distant place.
+# Grid Engine prints local times; the fake uses a zone other than UTC unless the command's environment sets
+# TZ.
 _ELSEWHERE = timezone(timedelta(hours=5))
 
 
 def node(index: int) -> str:
-    """The name of a node; the first is 0, where the scripts of jobs run."""
+    """Return the name of a node; the first is 0, on which the job scripts run."""
     return f"node{index + 1:02d}"
 
 
 def letters(job: FakeJob) -> str:
-    """The state of a job that has not ended."""
+    """Return the state of a job that has not ended."""
     if job.state is FakeState.RUNNING:
         return ("d" if job.ending is not None else "") + ("Rr" if job.restarts else "r")
     is_held = job.state is FakeState.HELD or job.why == "dependency"
@@ -35,12 +36,12 @@ def letters(job: FakeJob) -> str:
 
 
 def queued(job: FakeJob) -> float:
-    """What is told for the time of a job's submission: when it was put back, if it was."""
+    """Return the time that qstat prints as the submission, which is the requeue for a requeued job."""
     return max(job.submitted, job.begin) if job.restarts else job.submitted
 
 
 def failed_and_status(job: FakeJob) -> tuple[str, int]:
-    """How the accounting tells the end of a job."""
+    """Return the fields `failed` and `exit_status` of an ended job's account."""
     if job.state is FakeState.FAILED and job.why.startswith("launch failed"):
         return "28  : changing into working directory", 0
     if job.state in _FAILED:
@@ -49,7 +50,7 @@ def failed_and_status(job: FakeJob) -> tuple[str, int]:
 
 
 def moment(seconds: float | None, invocation: Invocation, form: str) -> str:
-    """A time as a command prints it that was called like this."""
+    """Return a time as a command of this invocation prints it."""
     if seconds is None:
         return "-/-"
     zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE

@@ -1,4 +1,4 @@
-"""`qsub` over a fake batch system."""
+"""`qsub` of the fake of Grid Engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .states import node
 
 _QUEUES = frozenset({"main.q", "debug.q"})
 _PROJECTS = frozenset({"proj1", "proj2"})
-# All slots of one are on one node, or so many of them.
+# The parallel environments: with all slots on one node, or with this many on each.
 _ENVIRONMENT = re.compile(r"make|smp|mpi-(?P<each>[1-9]\d*)")
 _RESOURCES = frozenset({"h_rt", "h_vmem", "mem_free", "exclusive", "gpu", "hostname", "s_rt"})
 _LONGEST = 512
@@ -27,7 +27,7 @@ _KEYWORDS = frozenset({"NONE", "ALL", "TEMPLATE"})
 
 
 def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from a file, or from standard input."""
+    """Submit a job whose script is a file or standard input."""
     try:
         given, words = parse(invocation.arguments)
         if words:
@@ -46,7 +46,7 @@ def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     name = options["N"]
     if "/" in name:
         return CommandResult(returncode=2, stderr="qsub: argument to -N option must not contain / \n")
-    # A refused submission may use up an id.
+    # Grid Engine may use up an id for a refused submission.
     number = str(scheduler.next_number())
     if refusal := _name_refusal(name) or _refusal(options):
         return CommandResult(returncode=1, stderr=f"Unable to run job: {refusal}\nExiting.\n")
@@ -69,7 +69,7 @@ def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _directives(script: str) -> list[str]:
-    """The words of every line that begins like a directive, wherever it stands."""
+    """Return the words of all directives, which may be anywhere in the script."""
     lines = [line.removeprefix("#$") for line in re.split(r"\r?\n", script) if line.startswith("#$")]
     return [word for line in lines for word in _words(line)]
 
@@ -152,7 +152,7 @@ def _job(
 
 
 def _hosts(parallel: str, queue: str) -> str:
-    """The file with the slots on each node of a parallel environment."""
+    """Return the host file with the slots on each node of a parallel environment."""
     name, _, slots = parallel.partition(" ")
     rule = _ENVIRONMENT.fullmatch(name)
     each = int(slots if rule is None or rule["each"] is None else rule["each"])
@@ -161,7 +161,7 @@ def _hosts(parallel: str, queue: str) -> str:
 
 
 def _blocked(scheduler: FakeScheduler, waited_for: str) -> Callable[[], str | None] | None:
-    """Says whether one of these jobs has not ended; one that is unknown has."""
+    """Return a function that says if a job must wait for these jobs; unknown jobs count as ended."""
     ids = frozenset(waited_for.split(",")) - {""}
     if not ids:
         return None
@@ -178,6 +178,6 @@ def _count_restarts(job: FakeJob) -> None:
 
 
 def _category(options: Mapping[str, str]) -> str:
-    """What jobs have in common that are scheduled alike, as the accounting repeats it."""
+    """Return a job's category, the requests that the scheduler compares; accounts repeat it."""
     asked = [f"-{name} {options[name]}" for name in ("l", "q", "pe", "P") if name in options]
     return " ".join(asked) or "NONE"

@@ -1,9 +1,9 @@
-"""The queue.
+"""Queries and controls Grid Engine jobs.
 
-Reads qstat, qacct and the list of cluster queues, and cancels, holds and releases jobs.
+The modules query qstat, qacct and the cluster queues, and cancel, hold and release jobs.
 
-What a command prints becomes an Observation of each job that it mentions, or nothing: an answer that is not
-whole is none.
+They parse the output into one Observation per job that it mentions. Incomplete output is an error and yields
+no Observation.
 """
 
 from .cluster_queues import parse_queues, queues, version

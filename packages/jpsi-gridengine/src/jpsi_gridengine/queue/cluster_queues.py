@@ -1,4 +1,4 @@
-"""Asking Grid Engine for its version and its queues, and reading what it says about them."""
+"""Queries Grid Engine's version and cluster queues, and parses the output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
 
 from ..commands import gridengine
 
-# The first tells of slots, the others of limits. Where qconf is not for users, there are no limits to tell.
+# The first command prints slots, the others limits. Sites that do not let users run qconf yield no limits.
 _SCRIPT = 'qstat -g c || exit; for it in $(qconf -sql); do qconf -sq "$it"; done; true'
 _SUMMARY = re.compile(
     r"^(?P<name>\S+) +(?:[0-9.]+|-NA-) +(?P<used>\d+) +(?P<reserved>\d+) +(?P<free>\d+) +(?P<total>\d+)"
@@ -24,19 +24,19 @@ _ENDLESS = "INFINITY"
 
 @hookimpl
 def version() -> Command:
-    """The command whose first line is the version; it asks nobody."""
+    """Return the command whose first line is the version; it does not contact qmaster."""
     return gridengine("qstat", "-help")
 
 
 @hookimpl
 def queues() -> Command:
-    """The command that prints how many slots each queue has, and how each is configured."""
+    """Return the command that prints the slots and the configuration of each queue."""
     return gridengine("/bin/sh", "-c", _SCRIPT)
 
 
 @hookimpl
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
-    """The queues; qstat(1) -g c, and queue_conf(5)."""
+    """Return the queues in the output; qstat(1) -g c, and queue_conf(5)."""
     text = result.checked().stdout
     settings = {it[_NAME]: it for it in _configurations(text) if _NAME in it}
     return [_queue(row, settings.get(row["name"], {})) for row in _SUMMARY.finditer(text)]
@@ -58,7 +58,7 @@ def _queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
     return Queue(
         name=row["name"],
         word=f"{row['free']} of {total} slots free",
-        # a queue takes jobs whatever the state of its nodes
+        # a queue accepts jobs whatever the state of its nodes
         is_open=True,
         is_started=None if total == 0 else stopped < total,
         longest=_time(settings.get("h_rt")),
@@ -70,7 +70,7 @@ def _queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
 
 
 def _time(text: str | None) -> timedelta | None:
-    """A limit; what holds on single nodes stands behind a comma."""
+    """Return a queue's limit; limits of single nodes follow after a comma and are ignored."""
     usual = None if text is None else text.partition(",")[0]
     if usual is None or usual.upper() == _ENDLESS:
         return None if usual is None else timedelta(0)

@@ -1,9 +1,9 @@
-"""Cancelling, holding and releasing jobs, and what Grid Engine says to it.
+"""Cancels, holds and releases jobs, and parses Grid Engine's refusals.
 
-qdel takes the names of jobs, too, and then ends jobs of the user alone that are called so. At the end of such
-a name is the job's tag, so that no other job can be meant, whatever has become of the job's id. Its `-u`
-would tell by the owner alone. That of qhold and qrls narrows nothing: `qhold -u me 17` of 8.1.9 holds all my
-jobs. They are given ids.
+qdel also takes names, and then ends only the user's jobs of that name. jpsi's names end with the job's tag,
+so that qdel cannot hit another job, even if Grid Engine has reused the id. qdel's `-u` would only check the
+owner. `-u` of qhold and qrls does not combine with ids: `qhold -u me 17` of 8.1.9 holds all jobs of the user.
+jpsi therefore passes ids to these two.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..commands import gridengine
 from ..job_names import observed_job_name
 from ..native_ids import compress_ids, number_of
 
-# What is said of tasks is said of their array: they have one owner, and are there or not.
+# A message about a task counts for its array: the tasks have one owner, and exist or do not.
 _ABOUT_A_JOB = re.compile(r"\bjob(?:-array task)? \"?([0-9]+)(?:\.[0-9]+)?\"?(?![0-9.])")
-# What is said on standard output of a job that has been changed, and of one that needs no end any more
+# Messages on standard output about a changed job; below, about a job that has already ended
 _CHANGED = ("has registered the job", "has deleted job", "modified hold of job")
 _OVER = ("is already in deletion", "does not exist", "comprises no tasks")
-# What qdel says where it was given a name: the user has no such job, or it has no such tasks.
+# qdel's messages about a name: the user has no such job, or the job has no such tasks.
 _NO_SUCH_NAME = re.compile(
     r"^(?:The job (?P<job>\S+) of|job \"(?P<array>[^\"]+)\" task .*) user\(s\) \S+(?: does not exist)?$"
 )
@@ -31,14 +31,14 @@ _NO_SUCH_NAME = re.compile(
 
 @hookimpl
 def cancel(native_ids: Sequence[str], seen: Mapping[str, Observation]) -> Command:
-    """The command that ends jobs, by KILL for those that run: by their names where these are known."""
+    """Return the qdel command, which kills running jobs; it uses the jobs' names if they are known."""
     names = {native_id: observed_job_name(seen.get(native_id)) for native_id in native_ids}
     by_number = {number_of(native_id): name for native_id, name in names.items() if name is not None}
     return gridengine("qdel", *(word for it in compress_ids(native_ids) for word in _words(it, by_number)))
 
 
 def _words(named: str, names: Mapping[str, str]) -> list[str]:
-    """What names a job or tasks of an array on the command line of qdel, such as `17.1-3` does."""
+    """Return the arguments of qdel for a job or for tasks of an array, such as `17.1-3`, by name if known."""
     number, _, tasks = named.partition(".")
     if number not in names:
         return [named]
@@ -47,22 +47,22 @@ def _words(named: str, names: Mapping[str, str]) -> list[str]:
 
 @hookimpl
 def hold(native_ids: Sequence[str]) -> Command:
-    """The command that keeps pending jobs from starting; one that runs is held if it is put back."""
+    """Return the command that keeps pending jobs from starting; a running job is held once it is requeued."""
     return gridengine("qhold", *compress_ids(native_ids))
 
 
 @hookimpl
 def release(native_ids: Sequence[str]) -> Command:
-    """The command that lets held jobs start."""
+    """Return the command that lets held jobs start."""
     return gridengine("qrls", *compress_ids(native_ids))
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not cancelled.
+    """Return the reason for each job that qdel did not cancel.
 
-    An answer about a name does not tell the job's number. Each word is answered, so that as many jobs as
-    names that are not there are those of which nothing else is said.
+    qdel's message about an unknown name does not contain the job's number. But qdel answers every argument:
+    if there are at least as many unknown names as jobs without a message, those jobs have ended.
     """
     refused = _refusals(result, native_ids, (*_CHANGED, *_OVER))
     lines = [line.strip() for line in result.stdout.splitlines()]
@@ -76,7 +76,7 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[st
 
 @hookimpl
 def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not held or released."""
+    """Return the reason for each job that was not held or released."""
     return _refusals(result, native_ids, _CHANGED)
 
 
@@ -84,7 +84,7 @@ parse_release = parse_hold
 
 
 def _refusals(result: CommandResult, native_ids: Sequence[str], good: Collection[str]) -> Mapping[str, str]:
-    """Why which jobs were not changed, by what is good to hear of one."""
+    """Return the reason for each job that was not changed; a message in `good` means success."""
     lines = [line.strip() for line in result.stdout.splitlines()]
     about = [(job, line) for line in lines for job in _ABOUT_A_JOB.findall(line)]
     done = {job for job, line in about if any(text in line for text in good)}

@@ -1,4 +1,4 @@
-"""What Grid Engine's account of a job says of its end; never more than it does."""
+"""Derives the end of a job from Grid Engine's account of it, without guessing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime
 from jpsi.plugin import JobState, Observation, Reason
 from jpsi.plugin.kit import carried_tag, moment
 
-# sge_status(5) of 8.1.9, "Failed" states. Others do not tell whether the job has run, such as 22: its
-# node has lost it.
+# sge_status(5) of 8.1.9, "Failed" states. Other states do not show whether the job ran, such as 22: its node
+# has lost the job.
 _NO_FAILURE = 0
 _NOT_STARTED = frozenset({*range(1, 12), *range(26, 30), *range(31, 37), 38})
 _RAN = frozenset({12, 13, 14, 15, 16, 17, 30})
@@ -18,20 +18,20 @@ _NODE_FAILED = frozenset({18, 19, 20, 21})
 _PUT_BACK = frozenset({24, 25})
 _LIMIT = 37
 _SIGNALLED = 100
-#: 128 + n is the code of a job that signal n ended.
+#: 128 + n is the exit code of a job that signal n ended.
 _SIGNAL_BASE = 128
-# What the limits on the time of a job that it was submitted with end it by
+# The signals with which the time limits that a job was submitted with end it
 _KILL, _USR1 = 9, 10
 _LIMITS = {_SIGNAL_BASE + _KILL: "h_rt", _SIGNAL_BASE + _USR1: "s_rt"}
 _OUT_OF_TIME = "the job used up its duration and was ended"
 
 
 def observation(account: Mapping[str, str], submitted: datetime | None) -> Observation | None:
-    """What an account says; None if it is that of a run after which the job was put back.
+    """Return the Observation for an account; None if Grid Engine requeued the job after that run.
 
     Args:
-        account: its fields as qacct names them.
-        submitted: when the job was submitted.
+        account: the account's fields, by their names in qacct.
+        submitted: the time of the job's submission.
     """
     failed, text = _number(account["failed"]), account["failed"]
     if failed is None or failed in _PUT_BACK:
@@ -64,7 +64,7 @@ def _end(
     if failed in {_LIMIT, _SIGNALLED} and _is_out_of_time(code, account):
         return JobState.FAILED, Reason.TIMEOUT, _OUT_OF_TIME
     if failed == _LIMIT:
-        # Without a limit on time of its own it was the queue's, or one on memory.
+        # The job had no time limit of its own: it exceeded the queue's limit, or one on memory.
         reason = Reason.OUT_OF_MEMORY if _requested(account, "h_vmem") else Reason.TIMEOUT
         return JobState.FAILED, reason, told
     if failed == _SIGNALLED:
@@ -81,12 +81,12 @@ def _is_out_of_time(code: int | None, account: Mapping[str, str]) -> bool:
 
 
 def _requested(account: Mapping[str, str], resource: str) -> int | None:
-    """The number that the job asked for by `-l`, which its category repeats."""
+    """Return the amount of a resource that the job requested by `-l`, from its category."""
     match = re.search(rf"[ ,]{re.escape(resource)}=(\d+)", account.get("category", "")) if resource else None
     return None if match is None else int(match[1])
 
 
 def _number(text: str) -> int | None:
-    """The number at the beginning of a field such as `100 : assumedly after job`, `137 (Killed)` or `4s`."""
+    """Return the number at the start of fields such as `100 : assumedly after job`, `137 (Killed)`, `4s`."""
     match = re.match(r"\d+", text)
     return None if match is None else int(match[0])

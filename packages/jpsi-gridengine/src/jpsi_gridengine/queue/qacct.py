@@ -1,18 +1,17 @@
-"""Asking qacct for jobs that have left the queue, and reading its answers.
+"""Queries qacct for jobs that have left the queue, and parses its output.
 
-Only there are exit codes. A job shows up seconds after its end; one that was deleted while it was pending
-never does. A task that a parallel job has started by `qrsh -inherit` may have an account of its own, before
-the job has one: qacct of 8.1.9 does not tell the two apart, but its file of accounts does.
+Only the accounting has exit codes. A job appears in it seconds after its end; a job that was deleted while
+pending never does. A task that a parallel job started by `qrsh -inherit` may get an account of its own before
+the job does: qacct of 8.1.9 prints the two alike, but its file of accounts distinguishes them.
 
-The text of qacct does not prove that it is whole. So it is asked for twice in one command, and each of the
-two ends with a line that tells how many accounts it has: an answer that differs from itself, or has another
-number, is none. Where the file of accounts can be read, the number is that of the file, and qacct itself
-prints the line at the end, as the name of a last account. Elsewhere, what remains possible is that qacct,
-called twice, leaves out the same of what it has, and says that all went well: then later accounts of the job,
-or of tasks of its array, are missing.
+qacct does not mark the end of its output. The command therefore prints everything twice, each time with a
+final line that has the number of accounts: if the two copies differ, or a number is wrong, the output is an
+error. If the file of accounts can be read, the number comes from the file, and qacct itself prints the final
+line, as the name of a last account. Otherwise the checks miss one error: qacct, called twice, leaves out the
+same accounts and reports success; then later accounts of the job, or of tasks of its array, are missing.
 
-Of an id that qacct does not know nothing is told: it does not know what waits or runs. An id that it neither
-tells of nor calls unknown makes the answer none.
+An id that qacct does not know yields no Observation, as qacct does not know pending or running jobs. An id
+that qacct neither prints nor calls unknown is an error.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from ..commands import gridengine
 from ..native_ids import number_of
 from .exit_status import observation
 
-# accounting(5) of 8.1.9: 5 job_name, 6 job_number, 34 granted_pe, 36 task_number, 42 pe_taskid. What is left
-# are accounts of jobs, and look like those of jobs without tasks. No job is called `1 accounts`: names have
-# no blanks and begin otherwise. OCS 9 has no such file.
+# accounting(5) of 8.1.9: 5 job_name, 6 job_number, 34 granted_pe, 36 task_number, 42 pe_taskid. awk keeps the
+# accounts of jobs, and makes them look like those of jobs without tasks. No job is called `1 accounts`, as
+# names have no blanks and do not start with digits. OCS 9 has no such file.
 _ASK = """\
 accounts=$1/${SGE_CELL:-default}/common/accounting
 is_known=$1
@@ -96,7 +95,7 @@ done
 _NOT_FOUND = re.compile(
     r"^error: (?:job (?:id|name)|Job-array tasks) ([\d.]+)(?:-\d+:1)? not found$", re.MULTILINE
 )
-# The file comes with the first job that ends.
+# The file of accounts does not exist before the first job has ended.
 _NO_FILE = re.compile(r"accounting: No such file or directory$|^no jobs running since startup$", re.MULTILINE)
 _UNREADABLE = re.compile(r"^error: unable to open ", re.MULTILINE)
 _NO_COMMAND = frozenset({126, 127})
@@ -108,7 +107,8 @@ _NAME, _NUMBER, _TASK, _TIME = "jobname", "jobnumber", "taskid", "qsub_time"
 _NEEDED = frozenset(
     {_NAME, _NUMBER, _TASK, _TIME, "end_time", "failed", "exit_status", "ru_wallclock", "maxvmem"}
 )
-# The last that 8.1.9 tells, which writes `4s`; others write `4`, and tell no such thing.
+# The last field of an account in 8.1.9, which writes seconds as `4s`; others write `4`, and have no such
+# field.
 _LAST = "category"
 _SECONDS = re.compile(r"[\d.]+s")
 
@@ -117,7 +117,7 @@ _Account = Mapping[str, str]
 
 @hookimpl
 def query_finished(native_ids: Sequence[str], site: Site) -> Command:
-    """The command that asks for these jobs; where nobody knows the file of accounts, by a qacct for each."""
+    """Return the command that queries these jobs, by one qacct each if the file of accounts is unknown."""
     return gridengine("/bin/sh", "-c", _ASK, "qacct", site.offers.get("root", ""), *native_ids)
 
 
@@ -125,10 +125,10 @@ def query_finished(native_ids: Sequence[str], site: Site) -> Command:
 def parse_finished(
     result: CommandResult, native_ids: Sequence[str]
 ) -> Mapping[str, Observation] | NotOffered:
-    """What qacct said about jobs; of one that was put back, its last run.
+    """Return an Observation of each job in qacct's output; of a requeued job, that of its last run.
 
     Raises:
-        SubmitException: the answer is not whole, or a job is neither told of nor unknown.
+        SubmitException: the output is incomplete, or qacct neither printed a job nor called it unknown.
     """
     if result.returncode in _NO_COMMAND or _UNREADABLE.search(result.stderr):
         return NOT_OFFERED
@@ -145,10 +145,10 @@ def parse_finished(
 
 
 def _accounts(result: CommandResult) -> list[_Account]:
-    """All accounts, if both times the same were told.
+    """Return all accounts in the output, which must have printed them twice.
 
     Raises:
-        SubmitException: that is not so.
+        SubmitException: the two copies differ, or the output is incomplete.
     """
     _, *texts = _BETWEEN.split(result.checked().stdout)
     told: list[list[str]] = [[]]
@@ -177,15 +177,15 @@ def _account(text: str) -> _Account:
 
 
 def _submitted(account: _Account, accounts: Sequence[_Account]) -> datetime | None:
-    """When a job was submitted: for one that was put back, Grid Engine tells that time with later runs."""
+    """Return a job's time of submission, the earliest of its accounts, as a requeue changes the time."""
     job = account[_NUMBER], account[_NAME]
     times = [moment(it[_TIME]) for it in accounts if (it[_NUMBER], it[_NAME]) == job]
     return min((it for it in times if it is not None), default=None)
 
 
 def _is_whole_jobs(account: _Account) -> bool:
-    """False for the account of a task that a parallel job has started, or that may be one."""
-    # Only OCS 9 says whether it is a task's; of a parallel job, any other account may be one.
+    """Return False if an account is, or may be, that of a task that a parallel job started."""
+    # Only OCS 9 says whether the account is a task's; in others, any account of a parallel job may be.
     return account.get("pe_taskid", account.get("granted_pe", _NONE)) == _NONE
 
 

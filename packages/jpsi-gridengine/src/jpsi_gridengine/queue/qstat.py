@@ -1,12 +1,12 @@
-"""Asking qstat for the user's jobs, for their states or their tags, and reading its answers.
+"""Queries qstat for the states and tags of the user's jobs, and parses its output.
 
-`qstat` lists the user's jobs, whatever ids are asked for. `qstat -j` takes ids, but tells no states, and may
-list all jobs of the cluster with everything in their environments where it is given a pattern. So the queue
-denies no job by its id: one that is not in a whole listing is not there, or is another user's.
+`qstat` always lists all jobs of the user. `qstat -j` takes ids, but prints no states, and with a pattern it
+may list all jobs of the cluster with their whole environments. Therefore no query can deny a job by its id: a
+job that is missing in a complete listing does not exist, or belongs to another user.
 
-A listing is whole if it is one XML document to its end, of lines that are all understood. `-r` has each name
-told twice. What such a listing cannot tell is that a whole job is missing in it, or a line of a job that not
-every job has; and when a job was submitted that runs.
+A listing is complete if it is one XML document up to its end and the parser knows every line. `-r` prints
+each name twice. The checks miss a whole job, or an optional line of a job, that qstat left out. The listing
+does not have the time of submission of running jobs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..job_names import NAME
 from ..native_ids import element_ids, number_of
 from ..states import meaning
 
-# Whatever state a job is in: a user's sge_qstat(5) may say otherwise. `$user` is qstat's own word.
+# List jobs in any state, even if the user's sge_qstat(5) says otherwise. qstat itself replaces `$user`.
 _WHATEVER = ("-xml", "-r", "-s", "a", "-u", "$user")
 
 _BEGINNING = re.compile(r"<\?xml [^<>]*\?>\n<job_info(?: [^<>]*)?>\n")
 _ROOT, _ROW = "job_info", "job_list"
-# Each line between is one of these.
+# Each line of the document has one of these forms.
 _OPENED = re.compile(r"<([A-Za-z][\w-]*)(?: [^<>]*)?>")
 _CLOSED = re.compile(r"</([A-Za-z][\w-]*)>")
 _FIELD = re.compile(r"<([A-Za-z][\w-]*)(?: [^<>]*)?>(.*)</\1>")
@@ -38,24 +38,24 @@ _FULL_NAME, _SUBMITTED, _STARTED = "full_job_name", "JB_submission_time", "JAT_s
 _NEEDED = frozenset({_NUMBER, _NAME, _STATE})
 _ONCE = _NEEDED | {_TASKS, _FULL_NAME, _SUBMITTED, _STARTED}
 _HAS_ENDED, _WAS_PUT_BACK = "z", "R"
-# Of an array: `2`, `3-9:1` and both with commas between them
+# The tasks of an array: `2`, `3-9:1`, or several of these separated by commas
 _RANGE = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?(?::([1-9][0-9]*))?")
 _RANGES = re.compile(rf"{_RANGE.pattern}(?:,{_RANGE.pattern})*")
 
 
 @hookimpl
 def query() -> Command:
-    """The command that lists the user's jobs."""
+    """Return the command that lists the user's jobs."""
     return gridengine("qstat", *_WHATEVER)
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    """What qstat said about jobs and tasks of arrays.
+    """Return an Observation of each job and array task in qstat's output.
 
-    An array that is meant itself runs if one of its tasks does. Otherwise nothing is said of it, since that
-    would be said of tasks that were deleted, too. Nor is anything of tasks of arrays that nobody means, but
-    where all jobs of the user are meant.
+    A queried array is active if one of its tasks is. An array that was not queried itself gets no
+    Observation, as that would also count for its deleted tasks. Tasks get one only if tasks of their array
+    were queried, or all jobs of the user.
     """
     meant = frozenset(native_ids or ())
     arrays = {number_of(native_id) for native_id in meant if "." in native_id}
@@ -81,15 +81,15 @@ find = query
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    """The native ids of the jobs whose names end with the tags."""
+    """Return the native ids of the jobs whose names end with the tags."""
     return tagged(((job[_NAME], job[_NUMBER]) for job in _jobs(result)), tags)
 
 
 def _jobs(result: CommandResult) -> list[Mapping[str, str]]:
-    """The jobs and tasks of a listing.
+    """Return the fields of the jobs and tasks in a listing.
 
     Raises:
-        SubmitException: the listing is not whole.
+        SubmitException: the listing is incomplete.
     """
     output = result.checked().stdout
     beginning = _BEGINNING.search(output)
@@ -107,9 +107,9 @@ def _jobs(result: CommandResult) -> list[Mapping[str, str]]:
 
 
 def _rows(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """The fields of each job.
+    """Yield the fields of each job.
 
-    It is not read as XML: 8.1.9 writes `a%lt;b` for `a<b`, and no name may cost other jobs their states.
+    This is no XML parser: 8.1.9 writes `a%lt;b` for `a<b`, and a malformed name must not affect other jobs.
     """
     opened = [_ROOT]
     row: dict[str, str] = {}
@@ -139,7 +139,7 @@ def _add(row: dict[str, str], name: str, value: str) -> None:
 
 
 def _checked(row: Mapping[str, str]) -> Mapping[str, str]:
-    """The fields of a job, if they can be those of one."""
+    """Return the fields of a job; raise ValueError if they are invalid."""
     name = row.get(_NAME)
     is_known = row.keys() >= _NEEDED and re.fullmatch(r"[1-9][0-9]*", row[_NUMBER]) is not None
     if not is_known or row.get(_FULL_NAME, name) != name or not _RANGES.fullmatch(row.get(_TASKS, "1")):
@@ -156,7 +156,7 @@ def _observation(job: Mapping[str, str]) -> Observation:
     word, name = job[_STATE], job[_NAME]
     tag = carried_tag(name)
     queued = moment(job.get(_SUBMITTED, ""))
-    # Of what was put back it is that time, for all tasks of an array.
+    # For a requeued job qstat prints the time of the requeue, and so for all tasks of an array.
     submitted = None if _TASKS in job or _WAS_PUT_BACK in word else queued
     details = {"gridengine.state": word, **({NAME: name} if tag else {})}
     found = meaning(word)

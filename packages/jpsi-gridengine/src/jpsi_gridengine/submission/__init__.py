@@ -1,8 +1,8 @@
-"""Submission.
+"""Submits jobs to Grid Engine.
 
-The directives that a spec becomes, its slots and parallel environment, and the call of qsub.
+The modules render a job spec into directives, choose its parallel environment, and build the qsub command.
 
-It also holds the shell that prints the node of each process, which the runner needs inside of the job.
+They also render the shell lines by which the runner, inside the job, lists the node of each process.
 """
 
 from .nodefile import nodes

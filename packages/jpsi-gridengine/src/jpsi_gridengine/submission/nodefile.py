@@ -1,11 +1,11 @@
-"""The shell that tells on which node each process of a job runs, from what Grid Engine tells the job."""
+"""Renders the shell lines that print the node of each process, from Grid Engine's host file."""
 
 from __future__ import annotations
 
 from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, resources
 
-# sge_pe(5), $pe_hostfile: lines with the name of a node and how many slots of it are the job's, one for each
-# queue that they come from
+# sge_pe(5), $pe_hostfile: lines with a node and the number of the job's slots on it, one line per queue that
+# the slots come from
 _EACH_PROCESS = (
     "{ if (!($1 in slots)) node[++count] = $1; slots[$1] += $2 } "
     "END { for (i = 1; i <= count; i++) for (left = slots[node[i]]; left >= cores && told < processes; "
@@ -15,7 +15,7 @@ _EACH_PROCESS = (
 
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine]:
-    """The lines, which print a node for each process, whose cores are a slot each."""
+    """Return shell lines that print the node of each process; each core of a process is a slot."""
     asked = resources(spec)
     cores, processes = asked.cpu_cores_per_process or 1, asked.computed_process_count
     in_parallel = line("awk", f"-vcores={cores}", f"-vprocesses={processes}", _EACH_PROCESS)

@@ -1,4 +1,4 @@
-"""How many slots a job wants, and in which parallel environment: all that Grid Engine knows of processes."""
+"""Converts a job's processes into slots and chooses the parallel environment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _CONFIGURE = "in the executor's configuration (`qconf -spl` lists those of the s
 
 
 def slots(resources: ResourceSpecV1) -> int:
-    """How many slots a job wants: one for each CPU core."""
+    """Return the number of slots that a job needs, one per CPU core."""
     return resources.computed_process_count * _cores(resources)
 
 
 def environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | None:
-    """The parallel environment that a job runs in, with its slots; None for a job of one slot.
+    """Return the parallel environment for a job, with the slots; None for a job with one slot.
 
-    How slots are spread over nodes is laid down in the environment, so that one must be configured that
-    spreads them as the job wants it.
+    The environment defines how slots are spread over nodes, so that the configuration must name one that
+    matches the job's layout.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no configured environment matches.
     """
     total = slots(resources)
     return None if total == 1 else f"{_name(resources, config, total)} {total}"
@@ -30,7 +30,7 @@ def environment(resources: ResourceSpecV1, config: GridEngineConfig) -> str | No
 def _name(resources: ResourceSpecV1, config: GridEngineConfig, total: int) -> str:
     nodes, cores = node_count(resources), _cores(resources)
     several, single = config.parallel_environment, config.node_environment
-    # The cores of a process cannot be on two nodes.
+    # All cores of a process must be on one node.
     is_together = nodes == 1 or (nodes is None and cores > 1)
     if is_together and single is not None:
         return single.replace(SLOTS, str(total))

@@ -1,4 +1,4 @@
-"""What a job asks of Grid Engine: the `#$` lines for a spec, and what in a spec no such line can say."""
+"""Renders a job spec into `#$` lines, and checks that Grid Engine can express it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .resources import environment, slots
 _FORM = ScriptForm(mark="#$", dashes="-", joint=" ", custom=CUSTOM, spelled=spelled)
 _MEBIBYTE = 1 << 20
 _SECOND = timedelta(seconds=1)
-# sge_types(5) of 8.1.9: object_name. The answer to others is an error in the answer.
+# sge_types(5) of 8.1.9: object_name. With other names, the output of qsub itself becomes malformed.
 _SAYABLE = re.compile(r"[!-~]+\Z")
 _WORDS = {None: None, True: "yes", False: "no"}
 
 
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
-    """Why Grid Engine can never be asked for this."""
+    """Return the problems for which Grid Engine can never run this spec."""
     return [
         *_name_problems(attributes(spec)),
         *value_problems(spec),
@@ -49,7 +49,7 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
-    """The directives for a spec."""
+    """Render the directives for a spec."""
     return _FORM.script(spec, context, _options)
 
 
@@ -61,7 +61,7 @@ def _name_problems(asked: JobAttributes) -> Iterator[str]:
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Options:
-    """The options of qsub without their dashes; sge_submit(1) of 8.1.9, OPTIONS."""
+    """Return the qsub options without their dashes; sge_submit(1) of 8.1.9, OPTIONS."""
     asked, config = attributes(spec), context.site.config
     return {
         "N": job_name(spec.name, context.tag),
@@ -69,24 +69,24 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         "tc": None if context.at_a_time is None else str(context.at_a_time),
         "ac": kept_name(spec.name),
         "S": "/bin/sh",
-        # The runner opens the job's streams. A directory or a file that Grid Engine cannot open would leave
-        # the job in an error state for ever.
+        # The runner opens the job's streams. A directory or file that Grid Engine cannot open would leave the
+        # job in an error state for ever.
         "wd": "/",
         "o": "/dev/null",
         "e": "/dev/null",
         "V": True,
         **{option: getattr(asked, field) for option, field in NAMES.items()},
         "l": _requests(resources(spec), config, time_limit(spec, config, _SECOND), _slots(spec)),
-        # A user's own need not be one that is configured.
+        # A user's own environment need not be a configured one.
         "pe": None if CUSTOM.of(spec).get("pe") else environment(resources(spec), config),
         "r": _WORDS[config.requeue],
-        # It knows no single tasks: whoever waits for one waits for its whole array.
+        # -hold_jid takes no single tasks: a dependency on a task waits for its whole array.
         "hold_jid": ",".join(dict.fromkeys(number_of(str(it.native_id)) for it in context.after)) or None,
     }
 
 
 def _slots(spec: JobSpec) -> int:
-    """How many slots a job has."""
+    """Return the number of slots of a job; raise ValueError if the user's `pe` has too few."""
     needed, own = slots(resources(spec)), own_slots(spec)
     if own is not None and own < needed:
         msg = f"custom attribute gridengine.pe has {own} slots, and the job's processes need {needed}"
@@ -95,7 +95,7 @@ def _slots(spec: JobSpec) -> int:
 
 
 def _requests(asked: ResourceSpecV1, config: GridEngineConfig, limit: int | None, total: int) -> str | None:
-    """What `-l` asks for; of what is counted, Grid Engine takes so much for each slot."""
+    """Return the value of `-l`; Grid Engine takes amounts of countable resources per slot."""
     requests: dict[str, str] = {}
     if limit is not None:
         requests["h_rt"] = str(limit)

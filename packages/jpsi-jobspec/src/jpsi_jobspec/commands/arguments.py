@@ -1,4 +1,4 @@
-"""The arguments of the commands about a document: its file, and how it is to be read and planned."""
+"""The arguments of the commands about a document: its file, and options for reading and planning it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import attrs
 
 @attrs.frozen(slots=True, kw_only=True)
 class Arguments:
-    """A document, and how it is to be read and planned."""
+    """A document, and options for reading and planning it."""
 
     file: str
     executor: str | None = None
     is_strict: bool = False
-    #: `NAME=VALUE` each.
+    #: Values of parameters, each `NAME=VALUE`.
     parameters: tuple[str, ...] = ()
-    #: Where subsystems are; None is where they usually are.
+    #: The directory of subsystems; None is the default one.
     subsystems: str | None = None
     missing: str = "ignore"
-    #: `SUBSYSTEM.FIELD=OPTION` each.
+    #: Options for requirements, each `SUBSYSTEM.FIELD=OPTION`.
     constraints: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The commands that only look at documents: validate, plan, graph, render, satisfy and convert."""
+"""The commands that only read documents: validate, plan, graph, render, satisfy and convert."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .preparation import opened, planned, read, site
 
 
 def validate(arguments: Arguments, *, as_json: bool) -> int:
-    """Say what is wrong with a document, and return the exit code."""
+    """Report the problems of a document, and return the exit code."""
 
     def command() -> int:
         try:
@@ -49,7 +49,7 @@ def _verdict(warnings: int) -> str:
 
 
 def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
-    """Show what a document comes to, and return the exit code."""
+    """Show the plan of a document, and return the exit code."""
 
     def command() -> int:
         made, findings = planned(arguments)
@@ -65,7 +65,7 @@ def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
 
 
 def graph(arguments: Arguments, *, has_states: bool, output: str | None) -> int:
-    """Draw what waits for what, and return the exit code."""
+    """Draw the dependency graph of a document, and return the exit code."""
 
     def command() -> int:
         made, findings = planned(arguments)
@@ -110,7 +110,7 @@ def _rendered(entry: Entry, executor: JobExecutor) -> str:
 
 
 def satisfy(arguments: Arguments, *, as_json: bool) -> int:
-    """Say whether what a document requires is there, and return the exit code."""
+    """Report whether the requirements of a document are met, and return the exit code."""
 
     def command() -> int:
         document, _ = opened(arguments)
@@ -135,7 +135,7 @@ def satisfy(arguments: Arguments, *, as_json: bool) -> int:
 
 
 def convert(arguments: Arguments, *, direction: str) -> int:
-    """Convert a document, tell what was lost, and return the exit code."""
+    """Convert a document, report what was lost, and return the exit code."""
 
     def command() -> int:
         if direction == "to-flux":
@@ -150,7 +150,7 @@ def convert(arguments: Arguments, *, direction: str) -> int:
 
 
 def _converted(arguments: Arguments, direction: str) -> Converted:
-    """The workflow that a document of another kind comes to."""
+    """Return the workflow that another kind of document becomes."""
     text = read(arguments.file)
     if direction == "from-flux":
         return from_canonical(text, arguments.file)

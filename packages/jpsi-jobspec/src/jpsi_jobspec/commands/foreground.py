@@ -1,4 +1,4 @@
-"""Runs in the foreground: drives a run for somebody who waits for it, with its messages, and Ctrl-C."""
+"""Drives a run in the foreground for a user who waits for it, with messages and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from ..running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, exit_code_of
 from .messages import complain
 from .selection import Named
 
-# How often it is looked how far another process has come.
+# The interval of checks on a run that another process drives.
 _LOOK_SECONDS = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Left(BaseException):
-    """Whoever waits is to wait no longer."""
+    """The end of the waiting, by a signal or a timeout."""
 
     def __init__(self, sentence: str, code: int) -> None:
         super().__init__(sentence)
@@ -42,19 +42,19 @@ class _Left(BaseException):
 
 @attrs.frozen(slots=True, kw_only=True)
 class Waiting:
-    """How somebody waits for a run."""
+    """Options of a command that waits for a run."""
 
-    #: Until these entries have ended; None is all.
+    #: Wait for these entries; None is all.
     entries: Named | None = None
-    #: No longer than this.
+    #: The longest time to wait.
     limit: timedelta | None = None
     as_json: bool = False
-    #: What it is that another process, which drives the run, is to do meanwhile.
+    #: What the command expects of another process that drives the run meanwhile.
     asked: str = "waiting for its end"
 
 
 def driven(run: Journal, how: Waiting) -> int:
-    """Drive a run to its end, once nobody else does, and tell how it ended."""
+    """Drive a run to its end, once no other process does, and return the exit code."""
     try:
         with _leaving(how.limit), run.held() as is_held:
             if not is_held:
@@ -71,7 +71,7 @@ def driven(run: Journal, how: Waiting) -> int:
 
 
 def _followed(run: Journal, how: Waiting) -> Journal:
-    """Wait for what another process drives; what that leaves is driven here."""
+    """Wait for a run that another process drives; drive the rest if that process ends before."""
     while how.entries is not None:
         run.catch_up()
         if how.entries.have_ended(run):
@@ -109,7 +109,7 @@ def _drive(journal: Journal, how: Waiting) -> Journal:
             Driver(journal, executor, told, remark=remark, show=show).run(until)
         end_orphans(journal, executor)
         if journal.is_over:
-            # nothing of it runs any more that could take anything from there
+            # no job of the run is left that could read staged files
             shutil.rmtree(journal.staging, ignore_errors=True)
     finally:
         journal.close()
@@ -118,7 +118,7 @@ def _drive(journal: Journal, how: Waiting) -> Journal:
 
 @contextlib.contextmanager
 def _leaving(limit: timedelta | None) -> Iterator[None]:
-    """Within the block signals, and the end of a time, raise what ends the waiting. On the main thread."""
+    """Within the block, raise _Left on signals and at the end of a time limit. On the main thread."""
 
     def interrupted(number: int, _: FrameType | None) -> NoReturn:
         if number == signal.SIGALRM:

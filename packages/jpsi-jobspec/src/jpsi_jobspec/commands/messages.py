@@ -1,4 +1,4 @@
-"""Messages on standard error, and the exit codes that failures have."""
+"""Messages on standard error, and the exit codes of failures."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..running import EXIT_JPSI, EXIT_MISTAKE
 
 
 def fenced(command: Callable[[], int]) -> int:
-    """Do what a command does; every failure that jpsi knows is told in a sentence."""
+    """Run a command; report each failure that jpsi knows in a sentence, and return its exit code."""
     try:
         return command()
     except WorkflowError as e:
-        # a key that nobody knows may be all of the reason for the rest
+        # an unknown key may be the whole reason for the other problems
         warn(e.loose)
-        # of what is no YAML, the line is shown with a caret below it
+        # for a syntax error in YAML, the message shows the line with a caret below it
         complain(printable(str(it)) for it in e.found)
         return EXIT_MISTAKE
     except InvalidJobException as e:
@@ -32,12 +32,12 @@ def fenced(command: Callable[[], int]) -> int:
 
 
 def complain(sentences: Iterable[str]) -> None:
-    """Tell what is wrong, on standard error."""
+    """Write errors to standard error."""
     for sentence in sentences:
         click.echo(f"jpsi: {sentence}", err=True)
 
 
 def warn(sentences: Iterable[object]) -> None:
-    """Tell what somebody should look at, on standard error."""
+    """Write warnings to standard error."""
     for sentence in sentences:
         click.echo(f"jpsi: warning: {sentence}", err=True)

@@ -1,4 +1,4 @@
-"""From a file and arguments to a plan: the only place where documents are read from disk."""
+"""Prepares a plan from a file and arguments: the only module that reads documents from disk."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .arguments import Arguments
 
 
 def read(file: str) -> str:
-    """The text of a document.
+    """Return the text of a document.
 
     Raises:
-        InvalidJobException: it cannot be read.
+        InvalidJobException: the file cannot be read.
     """
     try:
         return Path(file).read_text(encoding="utf-8")
@@ -45,13 +45,13 @@ def read(file: str) -> str:
 
 
 def opened(arguments: Arguments) -> tuple[Document, Findings]:
-    """The document, and what is loose in it; raises WorkflowError as `load`."""
+    """Return the document and its findings; raise WorkflowError as `load` does."""
     findings = Findings(arguments.file, arguments.is_strict)
     return load(read(arguments.file), findings, pairs(arguments.parameters, "NAME=VALUE")), findings
 
 
 def site(arguments: Arguments, document: Document | None = None) -> Site:
-    """What is known of where a document is to run; its queues are asked about where it leaves a choice."""
+    """Return the facts about the target; query its queues only if the document leaves a choice."""
     known = configuration()
     target = arguments.executor or known.default_executor or "local"
     section = known.targets.get(target.lower())
@@ -79,7 +79,7 @@ def site(arguments: Arguments, document: Document | None = None) -> Site:
 
 
 def known_subsystems(directory: str | None) -> Subsystems:
-    """The subsystems of a directory; one that was named must be there."""
+    """Return the subsystems of a directory; raise InvalidJobException if a named directory does not exist."""
     path = Path(directory or SUBSYSTEM_DIRECTORY).expanduser()
     if directory is not None and not path.is_dir():
         msg = f"{directory} is no directory with subsystems"
@@ -88,16 +88,16 @@ def known_subsystems(directory: str | None) -> Subsystems:
 
 
 def planned(arguments: Arguments) -> tuple[Plan, Findings]:
-    """The plan of a document, and what is loose in it; raises WorkflowError if it cannot run there."""
+    """Return the plan of a document and its findings; raise WorkflowError if it cannot run on the target."""
     plan, findings, _ = prepared(arguments)
     return plan, findings
 
 
 def prepared(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan, Findings, Site]:
-    """The plan of a document, what is loose in it, and what it was planned for.
+    """Return the plan of a document, its findings, and the site that it was planned for.
 
     Raises:
-        WorkflowError: it cannot run there; if it is to run, also for lack of what is not installed.
+        WorkflowError: the document cannot run on the target; with `is_to_run`, also if a package is missing.
     """
     document, findings = opened(arguments)
     found = site(arguments, document)
@@ -113,7 +113,7 @@ def prepared(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan, Fi
 
 
 def _check_target(target: str, findings: Findings) -> None:
-    """Note that what is planned for is not here; whoever would run it learns of that by an error."""
+    """Warn if the target does not exist on this machine; running the document would raise an error."""
     names = {name for it in plugins() if it.kind == "executor" for name in (it.name, *it.aliases)}
     names |= configuration().targets.keys()
     if target.lower() not in {it.lower() for it in names}:
@@ -122,7 +122,7 @@ def _check_target(target: str, findings: Findings) -> None:
 
 
 def _place(name: str, document: Document) -> Position:
-    """Return where the group, or the task with replicas, stands that is called so where it runs."""
+    """Return the position of the group, or of the task with replicas, that has this name in the plan."""
     task = next((it for it in document.tasks if it.name == name), None)
     group = document.groups.get(name if task is None or task.group is None else task.group)
     it = group or task
@@ -130,7 +130,7 @@ def _place(name: str, document: Document) -> Position:
 
 
 def pairs(words: Iterable[str], form: str) -> Mapping[str, str]:
-    """What `NAME=VALUE` words say."""
+    """Return the values in `NAME=VALUE` words by their names."""
     found = {}
     for word in words:
         name, sign, value = word.partition("=")

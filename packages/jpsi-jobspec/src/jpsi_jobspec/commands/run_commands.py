@@ -23,7 +23,7 @@ def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
 
     def command() -> int:
         text = read(arguments.file)
-        # of two that begin at the same time one goes on with the run of the other
+        # if two processes begin at the same time, one goes on with the run of the other
         with locked_runs(arguments.file):
             last = latest_run(arguments.file)
             if last is None or is_new:
@@ -40,7 +40,7 @@ def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
 
 
 def _begun(text: str, arguments: Arguments) -> Journal:
-    """A new run, of which every job can be submitted."""
+    """Create a run of which every job can be submitted."""
     plan, findings, site = prepared(arguments, is_to_run=True)
     warn(findings.warnings)
     check_jobs(plan)
@@ -48,14 +48,14 @@ def _begun(text: str, arguments: Arguments) -> Journal:
 
 
 def _check_ended(last: Journal | None, arguments: Arguments) -> None:
-    """There is one run of a document at a time."""
+    """Raise if the last run has not ended: a document has one run at a time."""
     if last is not None and not last.is_over:
         msg = f"the last run of {arguments.file} has not ended; {_ways(arguments)}"
         raise InvalidJobException(msg)
 
 
 def _check_same(last: Journal, text: str, arguments: Arguments) -> None:
-    """A run goes on as it was begun."""
+    """Raise if the document or the target has changed since the run began."""
     ways = "--again begins a new run" if last.is_over else _ways(arguments)
     if last.path.joinpath("document.yaml").read_text(encoding="utf-8") != text:
         msg = f"{arguments.file} is not what it was when its last run began; {ways}"
@@ -94,7 +94,7 @@ def _duration(text: str) -> timedelta:
 
 
 def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
-    """End the last run, or some of its entries, and return the exit code."""
+    """Cancel the last run, or some of its entries, and return the exit code."""
 
     def command() -> int:
         last = last_run(arguments.file)

@@ -1,4 +1,4 @@
-"""The last run of a document, and entries of it by the names that people type, as `status` spells them."""
+"""Finds the last run of a document, and its entries by the names that `status` shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Inside:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the allocation of the group was ever there."""
+        """True if the allocation of the group has ever started."""
         return self.journal.life is not None
 
 
@@ -31,16 +31,16 @@ class Inside:
 class Named:
     """Some entries of a run."""
 
-    #: Those at the top.
+    #: The entries at the top.
     top: tuple[str, ...]
-    #: Those inside of groups, by the name of the group at the top.
+    #: The entries inside of groups, by the name of the group at the top.
     inside: Mapping[str, Inside]
 
     def __bool__(self) -> bool:
         return bool(self.top or self.inside)
 
     def parts(self, run: Journal) -> list[Part]:
-        """How far each of their replicas has come, as far as it is on disk."""
+        """Return the states of all their replicas, as far as they are on disk."""
         found = [part for name in self.top for part in run.parts[name]]
         for group, it in self.inside.items():
             it.journal.catch_up()
@@ -50,20 +50,20 @@ class Named:
         return found
 
     def cancelled(self, run: Journal) -> list[str]:
-        """The names of those that did not end by themselves."""
+        """Return the names of those that were cancelled."""
         self.parts(run)
         known = [(name, run) for name in self.top]
         known += [(name, it.journal) for it in self.inside.values() for name in it.names]
         return [name for name, it in known if JobState.CANCELED in {part.state for part in it.parts[name]}]
 
     def have_ended(self, run: Journal) -> bool:
-        """Whether all of them have."""
+        """Return True if all of them have ended."""
         return all(it.state.final for it in self.parts(run))
 
     def cancel(self, run: Journal) -> Named:
-        """Have them end; returns those of which it will be heard soon.
+        """Ask for their end; return those whose end will be known soon.
 
-        What is in a group that has not begun does not begin with it, whenever that is.
+        Entries of a group that has not begun will not begin with it, whenever that is.
         """
         if self.top:
             run.cancel(*self.top)
@@ -73,7 +73,7 @@ class Named:
 
 
 def named(words: Iterable[str], run: Journal) -> Named:
-    """The entries that words name; a group in a group stands for all that is in it.
+    """Return the entries that words name; a group in a group stands for all that is in it.
 
     Raises:
         InvalidJobException: there is no such entry.
@@ -98,7 +98,7 @@ def named(words: Iterable[str], run: Journal) -> Named:
 
 
 def last_run(file: str) -> Journal:
-    """The last run of a document.
+    """Return the last run of a document.
 
     Raises:
         InvalidJobException: there is none.

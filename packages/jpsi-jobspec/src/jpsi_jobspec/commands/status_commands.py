@@ -1,4 +1,4 @@
-"""The commands that look at runs: status and logs."""
+"""The commands that show runs: status and logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .selection import last_run
 
 
 def status(arguments: Arguments, *, as_json: bool) -> int:
-    """Show how far the last run has come, and return the exit code."""
+    """Show the state of the last run, and return the exit code."""
 
     def command() -> int:
         last = last_run(arguments.file)
@@ -40,7 +40,7 @@ def status(arguments: Arguments, *, as_json: bool) -> int:
 
 
 def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
-    """Show what a task has written, and return the exit code."""
+    """Show the output of a task, and return the exit code."""
 
     def command() -> int:
         last = last_run(arguments.file)
@@ -64,14 +64,14 @@ def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
 
 
 def _by_task(last: Journal, shown: Iterable[Journal]) -> dict[str, list[Part]]:
-    """Return the replicas of every entry by its name; those that have an allocation stand for it, too."""
+    """Return the replicas of every entry by its name; an allocation of replicas has these by its own name."""
     found = {name: it for run in shown for name, it in run.parts.items()}
     inside = {it.id: it.replicated for it in last.plan.entries}
     return found | {name: found[it.id] for name, it in inside.items() if it is not None}
 
 
 def _named(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Part]:
-    """The replicas that a word stands for, by their names."""
+    """Return the replicas that a word stands for, by their names."""
     if task in parts and len(parts[task]) == 1:
         return {task: parts[task][0]}
     if task in parts:

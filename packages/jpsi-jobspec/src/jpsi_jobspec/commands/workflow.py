@@ -1,4 +1,4 @@
-"""The commands of `jpsi workflow`: how each is called, and what its help says."""
+"""The commands of `jpsi workflow`, with their options and help texts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _command(
 
 
 def _later(name: str) -> Callable[..., int]:
-    """The function of a command, which is imported once it is called: help does not wait for the library."""
+    """Return the function of a command, which imports the library when it is called, so that help is fast."""
 
     def call(**given: Any) -> int:  # noqa: ANN401  what the parameters are
         from . import document_commands, run_commands, status_commands  # noqa: PLC0415  as above

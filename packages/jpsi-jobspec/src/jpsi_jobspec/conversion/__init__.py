@@ -1,6 +1,6 @@
 """Conversion of workflows: from and to canonical jobspecs of Flux, and from jobs of jpsi.
 
-Each conversion tells what it could not carry over.
+Each conversion reports what it could not keep.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Workflows from and to canonical jobspecs, as Flux reads them (RFC 25, version 1).
+"""Converts workflows from and to canonical jobspecs of Flux (RFC 25, version 1).
 
-Each conversion says what it could not carry over. Pure.
+Each conversion reports what it could not keep. Pure.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _VERTEX = ("type", "count", "with", "label", "exclusive", "unit")
 
 @attrs.frozen(slots=True)
 class Converted:
-    """What came of a conversion."""
+    """The result of a conversion."""
 
     content: Mapping[str, Any]
-    #: What was not carried over, one sentence each.
+    #: What was not kept, one sentence each.
     lost: tuple[str, ...] = ()
 
 
 def from_canonical(text: str, source: str) -> Converted:
-    """A workflow of one task from a canonical jobspec, in JSON or YAML.
+    """Return a workflow of one task from a canonical jobspec, in JSON or YAML.
 
     Raises:
-        InvalidJobException: it is neither.
+        InvalidJobException: the text is neither, or no canonical jobspec.
     """
     content = _read(text, source)
     resources, tasks = _one(content, "resources", source), _one(content, "tasks", source)
@@ -65,7 +65,7 @@ def from_canonical(text: str, source: str) -> Converted:
 
 
 def _read(text: str, source: str) -> object:
-    # what JSON writes as two escapes YAML does not take for one character
+    # YAML does not read two escapes of JSON, a surrogate pair, as one character
     with contextlib.suppress(ValueError):
         return json.loads(text)
     try:
@@ -116,11 +116,11 @@ def _attributes(system: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
 
 
 def to_canonical(entry: Entry, user: object = None) -> Converted:
-    """The canonical jobspec, as Flux reads it, of one replica of an entry that has a command.
+    """Return the canonical jobspec of one replica of an entry that has a command.
 
     Args:
         entry: of a plan.
-        user: what the document carries for its user.
+        user: the value of `user` in the document.
     """
     inner = entry.replicated
     if inner is not None:

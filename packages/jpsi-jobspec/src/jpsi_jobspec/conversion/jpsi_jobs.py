@@ -1,4 +1,4 @@
-"""Workflows from jobs of jpsi, be it of a job document or of a submit script; what is lost is told. Pure."""
+"""Converts jobs of jpsi to workflows, from job documents and submit scripts; reports what is lost. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jpsi import HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1
 from .canonical import Converted
 
 _REFERENCE = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: What a workflow has places for.
+#: The fields that a workflow can express.
 _KEPT = {"executable", "arguments", "name", "directory", "environment", "launcher", "resources", "attributes"}
 _KEPT_ATTRIBUTES = {"duration", "custom_attributes", "user"}
-#: What means nothing where the field that it belongs to is not set.
+#: Fields without a meaning of their own if the field that they belong to is not set.
 _BESIDE = {"cleanup_flags"}
 _RESOURCE = "task"
 
 
 def from_job(spec: JobSpec) -> Converted:
-    """A workflow of one task, or, of a job that starts its own processes, of a group in which that task is.
+    """Return a workflow of one task; of a group with that task if the job starts its own processes.
 
     Args:
         spec: a job that is valid.
@@ -54,7 +54,7 @@ def from_job(spec: JobSpec) -> Converted:
 
 
 def _kinds(spec: JobSpec) -> dict[str, ResourceSpecV1]:
-    """The kinds of slots of a job, by the names of their resources."""
+    """Return the kinds of slots of a job, by the names of their resources."""
     if isinstance(spec.resources, HeterogeneousResources):
         return {f"{_RESOURCE}-{n}": it for n, it in enumerate(spec.resources.components, 1)}
     return {_RESOURCE: spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()}

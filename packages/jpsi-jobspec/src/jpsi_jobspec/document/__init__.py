@@ -1,10 +1,10 @@
 """Documents of workflows.
 
-YAML text becomes a checked `Document`, and each problem is told with its place.
+Turns YAML text into a checked `Document`, and reports each problem with its position.
 
-The loader reads text by values, parameters, tasks and resources, and checks the rules; the graph orders what
-waits for what; a shape is what a resource comes to. Nothing here knows where a document runs, or starts
-anything.
+The loader reads text by values, parameters, tasks and resources, and checks the rules; the graph orders tasks
+by their dependencies; a shape has the totals of a resource. Nothing in this room knows where a document runs,
+or starts anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The graph of a document: names resolved in their scopes, cycles with their path, and an order. Pure."""
+"""The dependency graph of a document: resolves names in scopes, finds cycles, orders tasks. Pure."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from .problems import Findings, instead
 
 @attrs.frozen(slots=True)
 class Edge:
-    """One thing that a task waits for."""
+    """A dependency of a task on another."""
 
-    #: Its place in the same list.
+    #: The index of the other task in the same list.
     index: int
     #: `ok`, `any`, `failed` or `started`.
     when: str = "ok"
-    #: Whether each replica waits for the one of the same number alone.
+    #: True if each replica waits only for the replica of the same number.
     each: bool = False
 
 
 @attrs.frozen(slots=True)
 class Scope:
-    """A list of tasks and what each of them waits for."""
+    """A list of tasks with the dependencies of each."""
 
-    #: The name of the group that has it; empty at the top.
+    #: The name of the group that has the tasks; empty at the top.
     name: str
     tasks: tuple[Task, ...]
-    #: For each task.
+    #: The dependencies of each task.
     edges: tuple[tuple[Edge, ...], ...]
-    #: The places of all tasks so that each comes after what it waits for, else as in the document.
+    #: The indexes of all tasks, each after its dependencies, otherwise in the order of the document.
     order: tuple[int, ...]
-    #: Where the tasks begin that clean up: local ones at the end, which always run.
+    #: The index of the first task that cleans up: local tasks at the end of a group, which always run.
     tail: int
 
 
 @attrs.frozen(slots=True)
 class Graph:
-    """The scopes of a document by the names of their groups; the top is the empty name."""
+    """The scopes of a document by the names of their groups; the top has the empty name."""
 
     scopes: Mapping[str, Scope]
 
 
 def resolve(document: Document, findings: Findings) -> Graph:
-    """What waits for what in a document; `findings` gets what is wrong with names and order."""
+    """Return the dependencies in a document; `findings` gets problems with names and order."""
     referenced = _referenced(document, findings)
     _check_group_cycles(document, findings)
     scopes = {"": _scope("", _top(document, referenced), document, findings)}
@@ -56,7 +56,7 @@ def resolve(document: Document, findings: Findings) -> Graph:
 
 
 def _referenced(document: Document, findings: Findings) -> set[str]:
-    """The groups that stand in some list, each once."""
+    """Return the groups that some list names; note those that do not exist or are named twice."""
     first: dict[str, Task] = {}
     for task in _all_tasks(document):
         if task.group is None:
@@ -79,7 +79,7 @@ def _all_tasks(document: Document) -> Iterator[Task]:
 
 
 def _top(document: Document, referenced: set[str]) -> tuple[Task, ...]:
-    """The tasks at the top and the groups that stand nowhere else, in the order of the document."""
+    """Return the tasks at the top and the groups that no list names, in the order of the document."""
     groups = [
         Task(name=it.name, group=it.name, at=it.at)
         for it in document.groups.values()
@@ -114,7 +114,7 @@ def _scope(name: str, tasks: tuple[Task, ...], document: Document, findings: Fin
 
 
 def _places(tasks: Sequence[Task], findings: Findings) -> dict[str, int]:
-    """The place of each name in a list; a group has its own name and that of where it stands."""
+    """Return the index of each name in a list; a group has its own name and that of its task."""
     places: dict[str, int] = {}
     for number, task in enumerate(tasks):
         for name in dict.fromkeys((task.name, task.group or task.name)):
@@ -128,7 +128,7 @@ def _places(tasks: Sequence[Task], findings: Findings) -> dict[str, int]:
 
 
 def _tail(tasks: Sequence[Task]) -> int:
-    """Where the local tasks begin that end a list; a list of local tasks alone has no such end."""
+    """Return the index of the first local task of the tail of a list; a list of local tasks has no tail."""
     start = len(tasks)
     while start and tasks[start - 1].is_local:
         start -= 1
@@ -143,7 +143,7 @@ def _edges(  # noqa: PLR0913, PLR0917  what a name is looked up in
     scope: str,
     findings: Findings,
 ) -> list[Edge] | None:
-    """What `depends_on` says, of a task and of the group that it stands for; None if it says nothing."""
+    """Return the dependencies that `depends_on` gives a task and its group; None if neither has any."""
     task = tasks[number]
     group = document.groups.get(task.group) if task.group else None
     given = [it for it in (task.depends_on, group.depends_on if group else None) if it is not None]
@@ -156,7 +156,7 @@ def _edges(  # noqa: PLR0913, PLR0917  what a name is looked up in
             if need.name:
                 _tell_unknown(need, places, document, scope, findings)
         elif not tasks[place].is_named:
-            # it is called by its place, which changes as lines are added
+            # the id contains its place in the list, which changes as lines are added
             says = f"names {need.name!r}, as jpsi calls a task that has no name"
             findings.wrong("JS053", need.at, says, "give that task a name")
         elif place == number:
@@ -171,7 +171,7 @@ def _edges(  # noqa: PLR0913, PLR0917  what a name is looked up in
 
 
 def _check_need(need: Needed, task: Task, other: Task, known: Edge | None, findings: Findings) -> None:
-    """See that a dependency goes together with the tasks, and with the one on the same task before it."""
+    """Note a dependency that conflicts with its tasks, or with an earlier one on the same task."""
     if need.each and task.replicas != other.replicas:
         says = f"waits for each of {other.replicas} replicas, and {task.replicas} wait"
         do = "give both as many replicas, or remove `each`"
@@ -211,10 +211,10 @@ def _has(group: Group, name: str) -> bool:
 def _with_barriers(
     tasks: Sequence[Task], needed: Sequence[list[Edge] | None], tail: int, *, is_group: bool
 ) -> tuple[tuple[Edge, ...], ...]:
-    """The edges in a group: a local task blocks what stands after it, and waits for what stands before it.
+    """Return the edges in a group: a local task blocks those after it, and waits for those before it.
 
-    One with `depends_on` waits for that alone. A service is waited for until it has started, since it does
-    not end.
+    A local task with `depends_on` waits only for the tasks that it names, and for the last local task before
+    it. Others wait for a service until it has started, since it does not end.
     """
     found: list[tuple[Edge, ...]] = []
     barrier: int | None = None
@@ -256,7 +256,10 @@ def _ordered(tasks: Sequence[Task], edges: Sequence[Sequence[Edge]], findings: F
 
 
 def topological(wanted: Sequence[Sequence[int]]) -> list[int]:
-    """An order in which each comes after what it wants, the first ones first; without what is in a cycle."""
+    """Return an order in which each index comes after those it wants, without the members of cycles.
+
+    Of the indexes that may come next, the lowest does.
+    """
     left = [len(set(it)) for it in wanted]
     after: list[list[int]] = [[] for _ in wanted]
     for number, needed in enumerate(wanted):
@@ -275,7 +278,7 @@ def topological(wanted: Sequence[Sequence[int]]) -> list[int]:
 
 
 def find_cycle(wanted: Sequence[Sequence[int]]) -> list[int]:
-    """The members of one cycle, each wanting the next one; empty if there is none.
+    """Return the members of one cycle, each wanting the next one; empty if there is none.
 
     >>> find_cycle([[1], [2], [1]]), find_cycle([[1], []])
     ([1, 2], [])

@@ -1,4 +1,4 @@
-"""Reads a document, and tells everything that is wrong with it at once."""
+"""Loads a document, and reports all of its problems at once."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _ROOT = (
 
 
 def load(text: str, findings: Findings, given: Mapping[str, str] | None = None) -> Document:
-    """The workflow of a document.
+    """Return the workflow of a document.
 
     Args:
         text: the document, in YAML.
-        findings: gets what is loose, and knows what the document is called.
+        findings: gets the warnings, and has the name of the document.
         given: values of its parameters.
 
     Raises:
-        WorkflowError: it cannot be used; the error names everything that is wrong.
+        WorkflowError: the document cannot be used; the error names everything that is wrong.
     """
     value = parse(text, findings)
     document = Document(source=findings.source)

@@ -1,4 +1,4 @@
-"""Matchers compare a value with what a requirement wants: ways of our own, and those that are installed."""
+"""Matchers, which compare a value with the one that a requirement wants: built-in and installed ones."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 
-#: Whether a value is what is wanted.
+#: Returns True if the value, its first argument, matches the wanted one.
 Matcher = Callable[[str, str], bool]
-#: Where packages say which matchers they have, each a function of the value and of what is wanted.
+#: The entry point group of installed matchers, each a function of the value and the wanted one.
 GROUP = "jpsi_jobspec.matchers"
 
 
 def names() -> list[str]:
-    """The matchers that a requirement may name."""
+    """Return the matchers that a requirement may name."""
     return sorted({*_OWN, *(it.name for it in entry_points(group=GROUP))})
 
 
 @functools.cache
 def matcher(name: str | None) -> Matcher:
-    """The matcher of a name; without one what is wanted tells by its form how it is meant."""
+    """Return the matcher of a name; without a name, the one that goes by the form of the wanted value."""
     if name is None:
         return is_match
     if name in _OWN:
@@ -32,7 +32,7 @@ def matcher(name: str | None) -> Matcher:
 
 
 def is_match(value: str, wanted: str) -> bool:
-    """Whether a value is what is wanted: the same, of a pattern with `*` and `?`, or in a range of versions.
+    """Return True if a value is the wanted one, matches it as a pattern with `*` and `?`, or is in its range.
 
     >>> is_match("2.1", ">=2,<3"), is_match("nvidia", "nv*"), is_match("a", "b")
     (True, True, False)
@@ -45,7 +45,7 @@ def is_match(value: str, wanted: str) -> bool:
 
 
 def is_in_range(value: str, wanted: str) -> bool:
-    """Whether a version is in a range, such as `>=2,<3`; what is no range has nothing in it."""
+    """Return True if a version is in a range such as `>=2,<3`; False if the text is no range."""
     bounds = wanted.replace(" ", "")
     return bool(_RANGE.fullmatch(bounds)) and all(_is_within(value, it) for it in bounds.split(","))
 

@@ -1,4 +1,4 @@
-"""A document as values: resources, requirements, tasks and groups, each with its place."""
+"""The document as values: resources, requirements, tasks and groups, each with its position."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .problems import NOWHERE, Position
 
 @attrs.frozen(slots=True, kw_only=True)
 class Attributes:
-    """How what has them is to run; None is what was not said."""
+    """Attributes of a task, group or resource; None if the document does not set one."""
 
     #: Zero is no limit.
     duration: timedelta | None = None
     #: Variables to set; None as a value unsets one.
     environment: Mapping[str, str | None] = attrs.field(factory=dict)
     cwd: str | None = None
-    #: Whether its output is shown as it comes, and what stands after it waits for its end.
+    #: True if its output is shown as it is written, and later entries wait for its end.
     watch: bool | None = None
     #: Options of one batch system, `<system>.<option>`.
     options: Mapping[str, Any] = attrs.field(factory=dict)
-    #: What nobody acts upon.
+    #: Keys that no batch system and no part of jpsi acts upon.
     hints: Mapping[str, Any] = attrs.field(factory=dict)
-    #: Two are equal if they say the same, wherever they stand.
+    #: Attributes at different positions are equal if they have the same values.
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
     def under(self, nearer: Attributes) -> Attributes:
-        """These, where the nearer ones say nothing."""
+        """Return these attributes, overridden by those that the nearer ones set."""
         return Attributes(
             duration=self.duration if nearer.duration is None else nearer.duration,
             environment={**self.environment, **nearer.environment},
@@ -43,13 +43,13 @@ class Attributes:
         )
 
 
-#: What says nothing.
+#: No attribute is set.
 NO_ATTRIBUTES = Attributes()
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Requirement:
-    """What a node of a subsystem must say of itself: a field of its metadata, an attribute, or both."""
+    """A requirement that a node of a subsystem must meet: a field of its metadata, an attribute, or both."""
 
     #: The subsystem.
     name: str
@@ -57,7 +57,7 @@ class Requirement:
     match: str | None = None
     attribute: str | None = None
     value: str | None = None
-    #: How values are compared; None is by the form of what is wanted.
+    #: The matcher that compares values; None chooses it by the form of the wanted value.
     matcher: str | None = None
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
@@ -68,16 +68,16 @@ class Requirement:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Vertex:
-    """A kind of hardware, how much of it, and what each of it holds."""
+    """A kind of hardware, its amount, and what each unit holds."""
 
     type: str
-    #: How many for each that holds it; of memory and storage, 1.
+    #: Units in each vertex that holds it; 1 for memory and storage.
     count: int = 1
-    #: Whether `replicas` said how many: then each is a slot, and they may be anywhere.
+    #: True if `replicas` gave the number: each is a slot then, and may be on any node.
     is_replicated: bool = False
     #: Bytes, of memory and storage.
     size: int | None = None
-    #: Whether it is shared with no other job.
+    #: True if no other job shares it.
     is_exclusive: bool = False
     requires: tuple[Requirement, ...] = ()
     holds: tuple[Vertex, ...] = ()
@@ -85,18 +85,18 @@ class Vertex:
 
     @property
     def is_slot(self) -> bool:
-        """Whether a process runs in each of them."""
+        """True if a process runs in each unit."""
         return self.is_replicated or self.type == "slot"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Resource:
-    """A named resource, the unit that is asked for."""
+    """A named resource, the unit that tasks and groups ask for."""
 
     name: str
     vertex: Vertex
     attributes: Attributes = NO_ATTRIBUTES
-    #: Whether it is one of those that are scheduled; None if it does not say.
+    #: The value of `schedule`: True if jobs ask for it; None if the document does not set it.
     schedule: bool | None = None
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
@@ -110,7 +110,7 @@ class Expression:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name in it, once."""
+        """Every name in the expression, once."""
         return tuple(dict.fromkeys(name for names in self.alternatives for name in names))
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Expression:
 
 
 class When(enum.Enum):
-    """After which end of what it waits for something runs."""
+    """The outcome of its dependencies after which a task runs."""
 
     ON_SUCCESS = "on_success"
     ON_FAILURE = "on_failure"
@@ -132,26 +132,26 @@ class Needed:
     name: str
     #: `ok`, `any`, `failed` or `started`.
     when: str = "ok"
-    #: Whether each replica waits for the one of the same number alone.
+    #: True if each replica waits only for the replica of the same number.
     each: bool = False
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Step:
-    """Something about files that is done before the command."""
+    """A step that handles a file before the command runs."""
 
     #: `stage`, or `write`.
     name: str
     path: str
-    #: What to write.
+    #: The text to write.
     content: str | None = None
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Ready:
-    """How to see that a service can be used: one of the three is given."""
+    """The probe that finds that a service can be used; the document gives one of the three."""
 
     tcp: str | None = None
     file: str | None = None
@@ -161,14 +161,14 @@ class Ready:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Task:
-    """One item of a list of tasks: a command, a reference to a group, or steps alone."""
+    """An item of a list of tasks: a command, a reference to a group, or steps alone."""
 
-    #: What it is called, or the id that it got.
+    #: The name in the document, or a generated id.
     name: str
     is_named: bool = True
-    #: What runs, word by word; empty if nothing does.
+    #: The words of the command; empty if the task has none.
     command: tuple[str, ...] = ()
-    #: The group that stands here.
+    #: The group that the task names.
     group: str | None = None
     steps: tuple[Step, ...] = ()
     resources: Expression | None = None
@@ -206,5 +206,5 @@ class Document:
     tasks: tuple[Task, ...] = ()
     groups: Mapping[str, Group] = attrs.field(factory=dict)
     attributes: Attributes = NO_ATTRIBUTES
-    #: Carried, and never read.
+    #: Kept for the user; jpsi never reads it.
     user: Any = None

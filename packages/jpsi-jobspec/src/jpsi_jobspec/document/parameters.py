@@ -1,4 +1,4 @@
-"""Parameters of a document: values that stand for `${name}` wherever that is written."""
+"""Parameters of a document: their values replace `${name}` wherever it occurs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CALLED = {str: "a string", int: "an integer", float: "a number", bool: "true or
 
 
 def substituted(value: Value, given: Mapping[str, str], reader: Reader) -> Value:
-    """A document with the values of its parameters in their places.
+    """Return a document with the values of its parameters in their places.
 
-    A reference that is all of a text becomes the value itself, so that it may be a count. References to what
-    is no parameter stay: they are variables of the shell.
+    A reference that is all of a text becomes the value itself, so that it may be a count. References to names
+    that are no parameters stay: they are variables of the shell.
     """
     declared = value.content.get("parameters") if isinstance(value.content, dict) else None
     if declared is None:
@@ -67,7 +67,7 @@ def _value(name: str, value: Value, given: Mapping[str, str], reader: Reader) ->
 
 
 def _typed(text: str, wanted: type) -> Scalar:
-    """What somebody gave for a parameter, in its type where that can be."""
+    """Return the value that the user gave for a parameter, in the parameter's type where that is possible."""
     if wanted is str:
         return text
     try:

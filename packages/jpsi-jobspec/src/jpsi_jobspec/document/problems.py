@@ -1,4 +1,4 @@
-"""Problems of a document: each with its code, its place, and what to do about it."""
+"""Problems of a document, each with its code, its position, and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 @attrs.frozen(slots=True)
 class Position:
-    """Where something stands in a document; lines and columns count from 1, and 0 is unknown."""
+    """A position in a document; lines and columns count from 1, and 0 means unknown."""
 
     line: int = 0
     column: int = 0
@@ -29,18 +29,18 @@ NOWHERE = Position()
 
 @attrs.frozen(slots=True)
 class Problem:
-    """One thing that is wrong, or loose, in a document."""
+    """An error or a warning about a document."""
 
-    #: `JS` and three digits, the same in every release.
+    #: `JS` and three digits; a code keeps its meaning in every release.
     code: str
     at: Position
-    #: What is wrong: the rest of a sentence that begins with the place.
+    #: The problem: the rest of a sentence that begins with the position.
     says: str
-    #: What to do about it.
+    #: What the user can do about it.
     do: str
-    #: Whether the document cannot be used because of it.
+    #: True if the document cannot be used because of it.
     is_error: bool
-    #: What the document is called, usually its file name.
+    #: The name of the document, usually its file.
     source: str = "<document>"
 
     def __str__(self) -> str:
@@ -50,48 +50,48 @@ class Problem:
 
 
 class WorkflowError(InvalidJobException):
-    """A document that cannot be used; it names everything that is wrong with it."""
+    """A document that cannot be used; the error names all of its problems."""
 
     def __init__(self, source: str, found: Sequence[Problem], loose: Sequence[Problem] = ()) -> None:
         sentences = [str(it) for it in found]
         told = sentences[0] if len(sentences) == 1 else "".join(f"\n  - {it}" for it in sentences)
         message = told if len(sentences) == 1 else f"{source} is not valid:{told}"
         super().__init__(message, problems=sentences)
-        #: What is wrong, in the order of the document.
+        #: The errors, in the order of the document.
         self.found: tuple[Problem, ...] = tuple(found)
-        #: What is only loose.
+        #: The warnings.
         self.loose: tuple[Problem, ...] = tuple(loose)
 
 
 @attrs.define(slots=True)
 class Findings:
-    """All problems of one document, collected as they are found."""
+    """All problems of one document, collected while it is read."""
 
     source: str = "<document>"
-    #: Whether what is only loose counts as wrong.
+    #: True if warnings count as errors.
     is_strict: bool = False
     _found: dict[Problem, None] = attrs.field(factory=dict)
 
     def wrong(self, code: str, at: Position, says: str, do: str) -> None:
-        """Note what makes the document unusable."""
+        """Note an error, which makes the document unusable."""
         self._found[Problem(code, at, says, do, is_error=True, source=self.source)] = None
 
     def loose(self, code: str, at: Position, says: str, do: str) -> None:
-        """Note what is accepted, with a warning, unless all is to be strict."""
+        """Note a warning, which is an error if `is_strict`."""
         self._found[Problem(code, at, says, do, is_error=self.is_strict, source=self.source)] = None
 
     @property
     def errors(self) -> list[Problem]:
-        """What makes the document unusable, in its order."""
+        """The errors, in the order of the document."""
         return [it for it in self._sorted() if it.is_error]
 
     @property
     def warnings(self) -> list[Problem]:
-        """What is only loose, in the order of the document."""
+        """The warnings, in the order of the document."""
         return [it for it in self._sorted() if not it.is_error]
 
     def check(self) -> None:
-        """Raise one WorkflowError for all that is wrong, if something is."""
+        """Raise one WorkflowError for all errors, if there is any."""
         if errors := self.errors:
             raise WorkflowError(self.source, errors, self.warnings)
 
@@ -100,7 +100,7 @@ class Findings:
 
 
 def spelled(path: Path) -> str:
-    """A path as people write it.
+    """Return a path as people write it.
 
     >>> spelled(("tasks", 0, "command")), spelled(("resources", "my node"))
     ('tasks[0].command', "resources['my node']")
@@ -115,7 +115,7 @@ def _step(step: str | int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a few words of YAML, for a message."""
+    """Return a value in a few words of YAML, for a message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -125,12 +125,12 @@ def shown(value: object) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str | None:
-    """Return which of the known names was probably meant by one that is not known."""
+    """Return the known name that an unknown one probably means, or None."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), None)
 
 
 def instead(word: str, known: Iterable[str]) -> str:
-    """What to do about a name that is not known: what was probably meant, else all that there is."""
+    """Return what to do about an unknown name: the name that was probably meant, else all known ones."""
     names = sorted(known)
     if close := meant(word, names):
         return f"did you mean {close!r}?"

@@ -1,4 +1,4 @@
-"""The parts of a document about what tasks need: resources, requirements and attributes."""
+"""Reads the parts of a document about what tasks need: resources, requirements and attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERTEX = ("type", "count", "replicas", "with", "requires", "size", "unit", "exc
 _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
 _REQUIREMENT = ("name", "field", "match", "attribute", "value", "matcher")
 
-#: What people write for keys.
+#: Other spellings of keys that the reader accepts with a warning.
 ALSO = {
     "scheduled": "schedule",
     "dependson": "depends_on",
@@ -30,7 +30,7 @@ ALSO = {
 
 
 def read_resource(name: str, value: Value, reader: Reader) -> Resource:
-    """A named resource."""
+    """Return a named resource."""
     entries = reader.mapping(value, "JS020", _RESOURCE, ALSO)
     schedule = entries.get("schedule")
     return Resource(
@@ -77,7 +77,7 @@ def _type(value: Value, entries: Entries, reader: Reader) -> str:
 
 
 def _count(value: Value, entries: Entries, type_: str, reader: Reader) -> tuple[int, bool]:
-    """How many, and whether these are replicas."""
+    """Return the number of units, and True if `replicas` gave it."""
     count, replicas = entries.get("count"), entries.get("replicas")
     if count is not None and replicas is not None:
         says = "has both count and replicas"
@@ -118,7 +118,7 @@ def _held(entries: Entries, reader: Reader) -> tuple[Vertex, ...]:
 
 
 def read_requirements(value: Value, reader: Reader) -> tuple[Requirement, ...]:
-    """What is required of a vertex, or by a task: all of it."""
+    """Return the requirements of a vertex or task, which must all be met."""
     if isinstance(value.content, dict):
         reader.findings.loose("JS082", value.at, "is a mapping", "write a list of name, field and match")
         if "name" not in value.content:
@@ -128,7 +128,7 @@ def read_requirements(value: Value, reader: Reader) -> tuple[Requirement, ...]:
 
 
 def _spelled_out(content: Mapping[str, Value], reader: Reader) -> list[Requirement]:
-    """The requirements of a mapping such as `hardware: {gpu.vendor: nvidia}`, or `hardware.gpu: a100`."""
+    """Return the requirements in a mapping such as `{hardware: {gpu: a100}}` or `{hardware.gpu: a100}`."""
     found = []
     for name, value in content.items():
         if isinstance(value.content, dict):
@@ -165,7 +165,7 @@ def _requirement(value: Value, reader: Reader) -> Requirement:
 
 
 def read_attributes(entries: Entries, reader: Reader) -> Attributes:
-    """The attributes of what has these entries; an environment may stand beside them."""
+    """Return the attributes in these entries; an environment may stand beside `attributes`."""
     value, beside = entries.get("attributes"), entries.get("environment")
     found = Attributes()
     if value is not None:

@@ -1,4 +1,4 @@
-"""The rules about a whole document: what names what, and what fits into what, in room and in time. Pure."""
+"""Checks the rules about a whole document: references, and limits of resources and time. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .shape import Shape, excess, measure, side_by_side, together, vertices
 
 
 def check(document: Document, findings: Findings) -> None:
-    """Note everything that is wrong with a document whose parts have been read."""
+    """Note every problem of a document whose parts have been read."""
     for resource in document.resources.values():
         _check_resource(resource, findings)
     _check_references(document, findings)
@@ -27,7 +27,7 @@ def check(document: Document, findings: Findings) -> None:
 
 
 def _is_nested(document: Document, findings: Findings) -> bool:
-    """Whether anybody can say what is in what: each group that is named is there, and none is in itself."""
+    """Return True if the nesting is known: each named group exists, and no group is inside of itself."""
     is_known = all(it.group is None or it.group in document.groups for it in _everything(document))
     return is_known and not any(it.code == "JS032" for it in findings.errors)
 
@@ -72,7 +72,7 @@ def _check_names(
 
 
 def _check_tops(document: Document, findings: Findings) -> None:
-    """What tasks may stand at the top."""
+    """Note tasks that may not be at the top."""
     for task in document.tasks:
         if task.is_local:
             do = "move it into a group, or give it resources instead of `local`"
@@ -83,7 +83,7 @@ def _check_tops(document: Document, findings: Findings) -> None:
 
 
 def _check_groups(document: Document, findings: Findings) -> None:
-    """What groups may stand at the top."""
+    """Note groups that may not be at the top."""
     held = {it.group for it in _everything(document) if it.group}
     inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
     for group in document.groups.values():
@@ -93,7 +93,11 @@ def _check_groups(document: Document, findings: Findings) -> None:
 
 
 def _check_scheduled(document: Document, findings: Findings) -> None:
-    """With `schedule: true` anywhere, only such resources are asked for; with `false`, none that has it."""
+    """Note tasks and groups at the top that ask for resources which are not to be scheduled.
+
+    With `schedule: true` anywhere, jobs may ask for such resources only; with `schedule: false`, for none
+    that has it.
+    """
     if all(it.schedule is None for it in document.resources.values()):
         return
     allowed = schedulable(document)
@@ -114,26 +118,26 @@ def _check_scheduled(document: Document, findings: Findings) -> None:
             says = "asks for no resources that are scheduled"
             findings.wrong("JS071", it.at, says, "give it some, or move it into a group")
     used = {name for it in asking for name in _names(it)}
-    # what is not there may be one of those, called otherwise
+    # a name that does not exist may be a misspelled one of these
     for name in sorted(allowed - used if is_marked and not unknown else ()):
         says = "is to be scheduled, and nothing that is submitted asks for it"
         findings.loose("JS072", document.resources[name].at, says, "remove `schedule: true`, or use it")
 
 
 def _names(asking: Task | Group) -> tuple[str, ...]:
-    """The resources that something names."""
+    """Return the resources that a task or group names."""
     return () if asking.resources is None else asking.resources.names
 
 
 def schedulable(document: Document) -> set[str]:
-    """The names of the resources that may be asked for at the top."""
+    """Return the names of the resources that tasks and groups at the top may ask for."""
     marked = {name for name, it in document.resources.items() if it.schedule}
     return marked or {name for name, it in document.resources.items() if it.schedule is not False}
 
 
 @attrs.frozen(slots=True)
 class _Outer:
-    """What the groups around something leave to it, and the names of those that do; None is any."""
+    """The limits that the groups around a task set, with the names of those groups; None is no limit."""
 
     limit: timedelta | None = None
     limited_by: str = ""
@@ -142,7 +146,7 @@ class _Outer:
 
 
 def check_fit(document: Document, findings: Findings) -> None:
-    """Note what is in a group, however deep, and does not fit into it."""
+    """Note tasks and groups, at any depth, that do not fit into the group around them."""
     inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
     for group in document.groups.values():
         if group.name not in inside:
@@ -161,9 +165,10 @@ def _check_inside(document: Document, group: Group, outer: _Outer, findings: Fin
 
 
 def _narrowed(document: Document, group: Group, outer: _Outer) -> _Outer:
-    """What a group leaves to what is in it; of one that names alternatives nobody knows yet which it has.
+    """Return the limits that a group sets for its tasks.
 
-    Nor does anybody of one that names a resource which there is not.
+    A group that names alternatives, or a resource that does not exist, sets no limit of resources, since its
+    share is not known yet.
     """
     named = list(_named(document, group.resources))
     count = 0 if group.resources is None else len(group.resources.names)
@@ -204,13 +209,13 @@ def _check_room(document: Document, inner: Task | Group, outer: _Outer, findings
 
 
 def _sum(resources: Sequence[Resource]) -> Shape:
-    """Return what several resources are at once."""
+    """Return the shape of several resources together."""
     shapes = [measure(it.vertex) for it in resources]
     return together(shapes) or side_by_side(shapes)
 
 
 def _times(document: Document, it: Task | Group) -> list[timedelta]:
-    """How long something may run: as it says itself, or as each of the resources that it may get does."""
+    """Return the durations that a task or group may have: its own, else those of its resources."""
     if it.attributes.duration is not None:
         return [it.attributes.duration]
     found = (resource.attributes.duration for resource in _named(document, it.resources))

@@ -1,4 +1,4 @@
-"""The shape that a resource comes to in all: nodes, slots, and what each slot has. Pure."""
+"""The total shape of a resource: nodes, slots, and the hardware of each slot. Pure."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .model import Vertex
 class Shape:
     """The totals of a resource; a process runs in each slot."""
 
-    #: Nodes that are asked for by number; None where slots may be anywhere.
+    #: The number of nodes to ask for; None where slots may be on any nodes.
     nodes: int | None = None
     slots: int = 1
-    #: Of each slot; 0 is what was not said.
+    #: For each slot; 0 if the document does not say.
     cores: int = 0
     gpus: int = 0
-    #: Bytes in all.
+    #: Bytes in total.
     memory: int = 0
     storage: int = 0
-    #: Racks that are asked for by number.
+    #: The number of racks to ask for.
     racks: int = 0
-    #: Nodes of each slot, where a slot has several.
+    #: The nodes of each slot, where a slot has several.
     nodes_per_slot: int = 0
     is_exclusive: bool = False
-    #: Whether anything is said of what a node has.
+    #: True if the document details the hardware of a node.
     is_detailed: bool = False
-    #: The pieces that it is made of, where their slots are unlike; what is said above are their totals then.
+    #: The pieces of a resource whose slots differ; the fields above are their totals then.
     pieces: tuple[Shape, ...] = ()
 
     @property
@@ -52,7 +52,7 @@ class Shape:
         return ", ".join(parts)
 
 
-#: What has no resources of its own.
+#: The shape of a task without resources of its own.
 ONE_SLOT = Shape()
 
 
@@ -61,15 +61,15 @@ def _many(count: int, what: str) -> str:
 
 
 def measure(root: Vertex) -> Shape:
-    """What a resource comes to. Counts are for each of what holds them, so that totals are products.
+    """Return the shape of a resource; counts are per holding vertex, so totals are products.
 
-    Without a slot of its own a node is a slot, and what has no node is one slot.
+    Without a slot, each node is one; without a node as well, the whole resource is one slot.
     """
     return _Measure(next((it for it in vertices(root) if it.is_slot), None), root).shape()
 
 
 def vertices(root: Vertex) -> Iterator[Vertex]:
-    """A vertex and all that it holds."""
+    """Yield a vertex and all vertices inside of it."""
     yield root
     for vertex in root.holds:
         yield from vertices(vertex)
@@ -102,7 +102,7 @@ class _Measure:
         )
 
     def _walk(self, vertex: Vertex, outside: int, inside: int | None) -> None:
-        """Count a vertex, with the products of what holds it outside of the slot and inside."""
+        """Count a vertex, with the products of the counts around it outside and inside of the slot."""
         amount = vertex.count if vertex.size is None else vertex.count * vertex.size
         if inside is not None:
             inside *= vertex.count
@@ -128,7 +128,7 @@ class _Measure:
 
 
 def together(pieces: Sequence[Shape]) -> Shape | None:
-    """All of several shapes at once; None if their slots differ."""
+    """Return the shape of several shapes together; None if their slots differ."""
     cores = {it.cores for it in pieces if it.cores}
     kinds = {(it.gpus, it.slots_per_node, it.nodes_per_slot) for it in pieces}
     if len(cores) > 1 or len(kinds) > 1:
@@ -137,7 +137,7 @@ def together(pieces: Sequence[Shape]) -> Shape | None:
 
 
 def side_by_side(pieces: Sequence[Shape]) -> Shape:
-    """All of several shapes at once, each with slots of its own kind."""
+    """Return the shape of several shapes together, each with its own kind of slots."""
     return attrs.evolve(_sum(pieces), pieces=tuple(pieces))
 
 
@@ -157,14 +157,14 @@ def _sum(pieces: Sequence[Shape]) -> Shape:
 
 
 def as_resources(shape: Shape) -> ResourceSpec:
-    """What a job asks for to have a shape."""
+    """Return the resources of a job with this shape."""
     if shape.pieces:
         return HeterogeneousResources([as_one_kind(it) for it in shape.pieces])
     return as_one_kind(shape)
 
 
 def as_one_kind(shape: Shape) -> ResourceSpecV1:
-    """The same, for a shape whose slots are alike."""
+    """Return the resources of a job with this shape, whose slots must be alike."""
     return ResourceSpecV1(
         node_count=shape.nodes,
         processes_per_node=shape.slots_per_node,
@@ -177,7 +177,7 @@ def as_one_kind(shape: Shape) -> ResourceSpecV1:
 
 
 def losses(shape: Shape) -> list[str]:
-    """What of a shape a job cannot ask for, and leaves out, one sentence each."""
+    """Return what a job cannot ask for of a shape, one sentence each."""
     found = []
     if shape.racks:
         found.append("racks are not asked for: jobs do not name them")
@@ -187,7 +187,7 @@ def losses(shape: Shape) -> list[str]:
 
 
 def excess(child: Shape, parent: Shape) -> list[str]:
-    """What a child asks for that its parent does not have, one phrase each."""
+    """Return what a child asks for that its parent does not have, one phrase each."""
     found = []
     if parent.nodes is not None and (child.nodes or 0) > parent.nodes:
         found.append(f"{child.nodes} nodes of {parent.nodes}")

@@ -1,4 +1,4 @@
-"""The parts of a document about what runs: tasks, groups, and expressions of the names that they use."""
+"""Reads the parts of a document that run: tasks, groups, and the expressions of names in them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ENDS = ("ok", "any", "failed", "started")
 
 
 def read_tasks(value: Value, scope: str, reader: Reader) -> tuple[Task, ...]:
-    """The tasks of a list.
+    """Return the tasks of a list.
 
     Args:
         value: the list.
         scope: the name of the group that has them; empty at the top.
-        reader: notes what is wrong.
+        reader: notes problems.
     """
     prefix = f"{scope}-task-" if scope else "task-"
     items = reader.items(value, "JS040")
@@ -72,7 +72,7 @@ def _task_name(entries: Entries, prefix: str, number: int, reader: Reader) -> tu
 
 
 def _check(task: Task, entries: Entries, reader: Reader) -> None:
-    """What of one task does not go together."""
+    """Note keys of a task that conflict with each other."""
     wrong = reader.findings.wrong
     if ("command" in entries) == (task.group is not None) and (task.group is not None or not task.steps):
         has = (
@@ -108,7 +108,8 @@ def _command(entries: Entries, reader: Reader) -> tuple[str, ...]:
     return () if value is None else read_command(value, reader)
 
 
-#: What runs a command that is one text, as a line of a batch script that ends with the first failure.
+#: The shell that runs a command given as one text; like a batch script with `set -e`, it ends with the first
+#: failure.
 _SHELL = ("/bin/sh", "-ec")
 
 
@@ -128,7 +129,7 @@ def read_command(value: Value, reader: Reader) -> tuple[str, ...]:
     return (*_SHELL, value.content)
 
 
-# The interpreter reads a file, wherever the task runs: no directory is the same everywhere.
+# The script is written to a temporary file where the task runs: no directory is shared by all hosts.
 _RUN_SCRIPT = """\
 file=$(mktemp) || exit
 trap 'rm -f "$file"' EXIT
@@ -240,7 +241,7 @@ def _when(value: Value, reader: Reader) -> When | None:
 
 
 def read_group(value: Value, number: int, reader: Reader) -> Group:
-    """A group, and its tasks; its `commands` run before them."""
+    """Return a group and its tasks; its `commands` run before them."""
     entries = reader.mapping(value, "JS012", _GROUP, ALSO)
     given, tasks = entries.get("name"), entries.get("tasks")
     name = f"group-{number}" if given is None else reader.name(given)
@@ -278,7 +279,7 @@ def _local_commands(entries: Entries, name: str, reader: Reader) -> tuple[Task, 
 
 
 def read_expression(value: Value, reader: Reader) -> Expression | None:
-    """The expression that a value is; `,` is `&`, and a list has alternatives."""
+    """Return the expression in a value; `,` means `&`, and a list has alternatives."""
     if isinstance(value.content, list) and value.content:
         parts = [read_expression(item, reader) for item in value.content]
         return Expression(tuple(it for part in parts if part for it in part.alternatives), at=value.at)

@@ -1,4 +1,7 @@
-"""Values of a document as what they must be; what is wrong is noted, and something harmless told for it."""
+"""Reads values of a document as the types they must have; notes problems, and goes on.
+
+After a problem the reader returns a harmless value, so that the rest of the document is checked as well.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from jpsi import parse_duration
 from .problems import Findings, Position, instead, meant, shown
 from .yaml_text import Value
 
-#: What a name looks like; what joins names is in none.
+#: The form of a name; characters that join names are not allowed.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: The attributes of jobs, besides options of batch systems.
 ATTRIBUTES = ("duration", "environment", "cwd", "watch")
@@ -27,18 +30,18 @@ _POWERS = {letter: power for power, letter in enumerate(("", "K", "M", "G", "T",
 
 @attrs.frozen(slots=True)
 class Reader:
-    """Reads values, and notes what is wrong with them."""
+    """A reader of values that notes problems with them."""
 
     findings: Findings
 
     def mapping(self, value: Value, code: str, known: Collection[str], also: Mapping[str, str]) -> Entries:
-        """A mapping with these keys, or others that stand for them.
+        """Return a mapping with these keys, or with others that stand for them.
 
         Args:
-            value: where it should stand.
-            code: of the rule that it is one.
+            value: where the mapping should be.
+            code: of the problem if it is no mapping.
             known: the keys that it may have.
-            also: what people write for some of them.
+            also: other spellings of some of them.
         """
         if not isinstance(value.content, dict):
             self.findings.wrong(code, value.at, f"must be a mapping, not {kind(value)}", "write `key: value`")
@@ -59,7 +62,7 @@ class Reader:
         return Entries(found)
 
     def text(self, value: Value, code: str) -> str:
-        """A text; a word that YAML takes for something else is told of."""
+        """Return a text; note a word that YAML takes for something else."""
         if isinstance(value.content, str) and not value.is_trap:
             return value.content
         if value.is_trap:
@@ -71,20 +74,20 @@ class Reader:
         return value.text
 
     def name(self, value: Value) -> str:
-        """The name of something."""
+        """Return a name; note one that is not valid."""
         text = self.text(value, "JS010")
         self.check_name(text, value.at)
         return text
 
     def check_name(self, name: str, at: Position) -> None:
-        """See that a name has nothing in it that joins names."""
+        """Note a name that is not valid, as one with characters that join names."""
         if not NAME.fullmatch(name):
             says = f"cannot be called {shown(name)}"
             do = "begin with a letter or a digit; then letters, digits, and _ . - may follow"
             self.findings.wrong("JS010", at, says, do)
 
     def flag(self, value: Value, code: str) -> bool:
-        """True or false."""
+        """Return True or False; False, with a note, if the value is neither."""
         if isinstance(value.content, bool):
             if value.is_trap:
                 self.findings.loose("JS005", value.at, f"is {value.text}", "write true or false")
@@ -95,7 +98,7 @@ class Reader:
         return False
 
     def count(self, value: Value, code: str) -> int:
-        """A whole number, at least 1."""
+        """Return a whole number, at least 1; 1, with a note, if the value is none."""
         content = value.content
         if isinstance(content, int) and not isinstance(content, bool) and content >= 1 and not value.is_trap:
             return content
@@ -104,7 +107,7 @@ class Reader:
         return 1
 
     def items(self, value: Value, code: str) -> list[Value]:
-        """The items of a list."""
+        """Return the items of a list; none, with a note, if the value is no list."""
         if isinstance(value.content, list):
             return value.content
         says = f"must be a list, not {kind(value)}"
@@ -112,7 +115,7 @@ class Reader:
         return []
 
     def duration(self, value: Value) -> timedelta | None:
-        """A time: a number of seconds, or what people write; zero is no limit."""
+        """Return a duration from a number of seconds or a text such as 1h30m; zero means no limit."""
         content = value.content
         if not isinstance(content, bool) and isinstance(content, int | float | str):
             if (iso := _ISO.fullmatch(value.text)) and any(iso.groups()):
@@ -127,7 +130,7 @@ class Reader:
         return None
 
     def size(self, value: Value, unit: str) -> int | None:
-        """Bytes: a number with a unit, in powers of 1024."""
+        """Return a size in bytes from a number with a unit, in powers of 1024."""
         match = _SIZE.fullmatch(f"{value.text} {unit}".strip()) if value.text else None
         if match is not None and not value.is_trap:
             return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
@@ -136,7 +139,7 @@ class Reader:
         return None
 
     def environment(self, value: Value) -> dict[str, str | None]:
-        """Variables: text and numbers as they are written; null unsets one."""
+        """Return environment variables, spelled as in the document; null unsets a variable."""
         if not isinstance(value.content, dict):
             says = f"must be a mapping, not {kind(value)}"
             self.findings.wrong("JS062", value.at, says, "write `NAME: value`")
@@ -169,13 +172,13 @@ class Entries:
         return self.found[key]
 
     def get(self, key: str) -> Value | None:
-        """The value of a key; None if it is not there or empty."""
+        """Return the value of a key; None if the key is missing or empty."""
         value = self.found.get(key)
         return None if value is None or value.content is None else value
 
 
 def _elsewhere(key: str, known: Collection[str]) -> str | None:
-    """Return what to do about a key that is meant for the attributes beside it."""
+    """Return what to do about a key that belongs into the attributes beside it."""
     if "attributes" not in known or meant(key, known) is not None:
         return None
     if key in ATTRIBUTES:
@@ -185,14 +188,14 @@ def _elsewhere(key: str, known: Collection[str]) -> str | None:
 
 
 def kind(value: Value) -> str:
-    """What a value is, in a few words."""
+    """Return a short description of a value, for a message."""
     if isinstance(value.content, list | dict):
         return shown(value.content) if value.content else f"{shown(value.content)} of nothing"
     return shown(value.content) if isinstance(value.content, str) else value.text or "nothing"
 
 
 def plain(value: Value) -> Any:  # noqa: ANN401  any value of YAML
-    """A value without its places."""
+    """Return a value without positions."""
     if isinstance(value.content, dict):
         return {key: plain(item) for key, item in value.content.items()}
     if isinstance(value.content, list):

@@ -1,4 +1,4 @@
-"""YAML text as values that know where they stand; what is no YAML is shown with a caret and a hint."""
+"""Parses YAML into values with their positions; a syntax error is shown with a caret and a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 
 from .problems import Findings, Path, Position, shown
 
-#: How large a document may be, how deep its values may be nested, and how many of them aliases may repeat.
+#: The limits of a document: its size, the depth of its values, and how many values aliases may repeat.
 MOST_BYTES, MOST_DEPTH, MOST_REPEATED = 32 * 2**20, 60, 10_000
 
 Scalar = str | int | float | bool | None
@@ -19,18 +19,18 @@ Scalar = str | int | float | bool | None
 
 @attrs.frozen(slots=True)
 class Value:
-    """A scalar, a list or a mapping of a document, and its place."""
+    """A scalar, list or mapping of a document, with its position."""
 
     content: Scalar | list[Value] | dict[str, Value]
     at: Position
-    #: What the document has there, of a scalar.
+    #: The text of a scalar in the document.
     text: str = ""
-    #: Whether YAML 1.1 makes something else of a word than it looks like, as of `no` and `1:30`.
+    #: True if YAML 1.1 reads a word as something unexpected, such as `no` and `1:30`.
     is_trap: bool = False
 
 
 def parse(text: str, findings: Findings) -> Value | None:
-    """The value of a document; None if it is no YAML, which `findings` then has with its place."""
+    """Return the value of a document; None if it is not YAML, with the problem in `findings`."""
     if len(text) > MOST_BYTES:
         says = f"it has {len(text)} characters, more than {MOST_BYTES}"
         findings.wrong("JS006", Position(1, 1), says, "split it")
@@ -47,7 +47,7 @@ def parse(text: str, findings: Findings) -> Value | None:
 
 
 class _TooMuchError(Exception):
-    """A document that is larger than people write."""
+    """A document that is larger than the limits."""
 
     def __init__(self, at: Position, says: str) -> None:
         super().__init__(says)
@@ -56,7 +56,7 @@ class _TooMuchError(Exception):
 
 
 class _Builder:
-    """Makes values of what a YAML parser tells, which is much faster than to have it make nodes first."""
+    """A builder of values from the events of a YAML parser, much faster than by way of YAML nodes."""
 
     def __init__(self, events: Iterator[yaml.Event], findings: Findings) -> None:
         self._events = events
@@ -169,7 +169,7 @@ def _scalar(event: yaml.ScalarEvent, at: Position) -> Value:
 
 @functools.lru_cache(maxsize=1024)
 def _resolved(text: str) -> str | None:
-    """What YAML 1.1 makes of a word without quotes; None for text, as which dates and `=` are taken, too."""
+    """Return the type that YAML 1.1 gives a word without quotes; None for text, dates and `=`."""
     for tag, form in yaml.SafeLoader.yaml_implicit_resolvers.get(text[:1], []):
         kind = tag.removeprefix("tag:yaml.org,2002:")
         if form.match(text) and (kind in _MADE or kind == "merge"):
@@ -180,7 +180,7 @@ def _resolved(text: str) -> str | None:
 def _whole(text: str) -> int:
     if _DIGITS.fullmatch(text):
         return int(text)
-    # by the clocks and octal numbers of YAML 1.1
+    # YAML 1.1 has base-60 and octal numbers
     return int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("", text)))
 
 
@@ -199,9 +199,9 @@ _MADE: Mapping[str, Callable[[str], Scalar]] = {
 
 
 def complaint(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
-    """What YAML's own parser finds wrong, told with the line, a caret, and where its siblings begin."""
+    """Return YAML's syntax error as a problem: with the line, a caret, and the columns of sibling items."""
     if yaml.__with_libyaml__:
-        # its messages tell less than those of the parser in Python
+        # the messages of libyaml say less than those of the parser in Python
         try:
             list(yaml.parse(text, yaml.SafeLoader))
         except yaml.YAMLError as e:
@@ -222,7 +222,7 @@ def complaint(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str
     return "JS000", Position(mark.line + 1, mark.column + 1), says, do
 
 
-#: What people mostly did, by what the parser complains of.
+#: The usual mistakes, by words of the parser's message.
 _HINTS = (
     ("character '\\t'", "indent with blanks instead of tabs"),
     (
@@ -233,7 +233,7 @@ _HINTS = (
 
 
 def _sibling_hint(lines: list[str], index: int) -> str:
-    """Where the items begin to which the item of a line may belong."""
+    """Return at which columns the items start that a line's item may belong to."""
     indent = _item_indent(lines[index]) if index < len(lines) else None
     found = {} if indent is None else dict(_siblings(lines, index))
     if indent is None or indent in found:
@@ -250,7 +250,7 @@ def _sibling_hint(lines: list[str], index: int) -> str:
 
 
 def _siblings(lines: list[str], index: int) -> Iterator[tuple[int, int]]:
-    """The columns of the lists that are open where a line begins, each with the line of its last item."""
+    """Yield the column of each list that is open where a line begins, with the line of its last item."""
     least: int | None = None
     for number in range(index - 1, -1, -1):
         indent = _item_indent(lines[number])

@@ -1,10 +1,10 @@
 """Groups.
 
-What the inside of an allocation needs to run to its end.
+Runs the inside of an allocation to its end.
 
-Executors for one node or several, the launch of tasks on several nodes, what runs again after a restart of
-the allocation, when to shut down, and what is left of a group whose job was killed. The programs that the job
-of a group runs, `inside` and `group_run`, stand outside of the rooms.
+This room has executors for one node or several, the launch of tasks on several nodes, the restart of an
+allocation, the shutdown, and the cleanup after a group whose job was killed. The programs that the job of a
+group runs, `inside` and `group_run`, stand outside of the rooms.
 """
 
 from __future__ import annotations

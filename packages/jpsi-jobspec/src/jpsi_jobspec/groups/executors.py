@@ -27,55 +27,55 @@ from ..running import Executor, JobDetails
 from . import stalls
 from .multinode import launch_on_nodes, name_nodes, node_count
 
-# A pilot lets a job begin only if that may end before the pilot does. What ends both is the allocation.
+# A pilot starts a job only if the job's walltime ends before its own. The allocation ends both.
 _NO_LIMIT = timedelta(days=365)
 _WALLTIME = 2 * _NO_LIMIT
-# How long a pilot waits for a job, as while a local task runs.
+# How long a pilot stays idle, for example while a local task runs.
 _IDLE = timedelta(minutes=2)
 _SUBMITTED = "submitted"
 
 
 @attrs.define
 class SplitExecutor:
-    """Two executors as one: what needs no part of an allocation runs on its first node, the rest on any."""
+    """Two executors as one: local jobs run on the first node of an allocation, the others on any node."""
 
     _first: JobExecutor
     _nodes: JobExecutor
     _is_local: Callable[[Job], bool]
-    #: The cores of a slot of the allocation; 0 is none that are counted, but slots alone.
+    #: The cores of a slot of the allocation; 0 if the group counts slots, not cores.
     _cores: int
     _cores_per_node: int
     _gpus_per_node: int
-    #: The launcher of what has several nodes; empty leaves it to the pilot.
+    #: The launcher for jobs on several nodes; empty leaves the choice to the pilot.
     _launcher: str
-    #: The job that was submitted last to run on any node.
+    #: The last job that was submitted to run on any node.
     latest: Job | None = attrs.field(default=None, init=False)
 
     @property
     def system(self) -> System:
-        """What both offer: neither waits for what a job depends on."""
+        """The system of the first node: both have in common that they do not wait for dependencies."""
         return self._first.system
 
     @property
     def files(self) -> JobFiles:
-        """Those of the first node."""
+        """The files of the first node."""
         return self._first.files
 
     def set_job_status_callback(self, callback: Callable[[Job, JobStatus], None]) -> None:
-        """Have something told of every status, from both."""
+        """Have a callback called with every job status, from both executors."""
         self._first.set_job_status_callback(callback)
         self._nodes.set_job_status_callback(callback)
 
     def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
-        """The jobs with these ids that either knows."""
+        """Return the jobs with these ids that either executor knows."""
         wanted = list(job_ids)
         return [*self._first.recall(wanted), *self._nodes.recall(wanted)]
 
     def submit_many(self, jobs: Sequence[Job]) -> None:
-        """Submit jobs, each where it belongs.
+        """Submit each job by the executor that it belongs to.
 
         Raises:
-            BulkException: some were not submitted.
+            BulkException: some jobs were not submitted.
         """
         here = [it for it in jobs if self._is_local(it)]
         there = [it for it in jobs if not self._is_local(it)]
@@ -100,28 +100,28 @@ class SplitExecutor:
             raise BulkException.of(_SUBMITTED, done, failed)
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
-        """Have jobs end."""
+        """Cancel jobs."""
         wanted = list(jobs)
         self._first.cancel_many([it for it in wanted if it.executor is self._first])
         self._nodes.cancel_many([it for it in wanted if it.executor is self._nodes])
 
     def info(self, job: Job) -> JobDetails | None:
-        """What the one that has a job knows of it."""
+        """Return what the executor of a job knows of it."""
         return (self._first if job.executor is self._first else self._nodes).info(job)
 
 
 @contextlib.contextmanager
 def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder: Path) -> Iterator[Executor]:
-    """What runs the inside of an allocation.
+    """Yield the executor of the inside of an allocation.
 
-    On one node that are processes of this machine. On several, all but local tasks run in one pilot, which is
-    the allocation; it ends with the block.
+    On one node, jobs are processes of this machine. On several, all but local tasks run in one pilot, which
+    takes the whole allocation; it ends with the block.
 
     Args:
         allocation: the group.
-        nodes: how many slots there are on each node.
-        launcher: what starts a process on each node.
-        folder: where the pilot keeps its files; an earlier process of this allocation has left its own there.
+        nodes: the number of slots on each node.
+        launcher: starts a process on each node.
+        folder: for the files of the pilot; it may have those of an earlier process of this allocation.
     """
     if len(nodes) == 1:
         with JobExecutor("local") as executor:
@@ -168,10 +168,10 @@ def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder
 
 
 def _for_pilot(spec: JobSpec, cores: int) -> None:
-    """Have a pilot take a job, and give it as much as is thought here.
+    """Adapt a job to a pilot: set its walltime and the cores of its slots.
 
-    Without a limit of its own it runs until the allocation ends. Where it says nothing of cores, it has those
-    of a slot of the group; where the group says nothing of them, each slot is one for the pilot.
+    Without a walltime of its own, the job may run until the allocation ends. Without cores of its own, it has
+    those of a slot of the group; where the group counts no cores, each slot is one for the pilot.
     """
     if not spec.attributes.duration:
         spec.attributes.duration = _NO_LIMIT

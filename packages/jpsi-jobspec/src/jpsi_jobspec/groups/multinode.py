@@ -1,4 +1,4 @@
-"""Launches a task on several nodes of a group by a launcher, where the pilot's engine does not. Pure."""
+"""Launches a task on several nodes of a group by a launcher, if the pilot's engine cannot. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from jpsi import JobSpec, ResourceSpecV1, escape
 
-# The pilot has chosen the nodes, and names them in the file that srun goes by then. It has chosen the GPUs as
-# well, while a step would get the first ones of each node, whoever has these.
-# Without memory of its own a step shares that of the group: srun(1), --mem.
+# The pilot has chosen the nodes, and names them in a file for srun. It has chosen the GPUs as well, while a
+# step would get the first ones of each node, even if another task has them. Without memory of its own a step
+# shares that of the group: srun(1), --mem.
 _OPTIONS = {"srun.distribution": "arbitrary", "srun.gpus-per-task": False, "srun.mem": "0"}
-# srun(1), INPUT ENVIRONMENT VARIABLES: what was asked for the group would be asked for the step as well.
+# srun(1), INPUT ENVIRONMENT VARIABLES: the step would ask for what the group has asked for as well.
 _OF_THE_GROUP: Mapping[str, str | None] = {"SLURM_GPUS_PER_TASK": None}
 # A step sees all GPUs that the allocation has on a node.
 _OWN_DEVICES = """\
@@ -29,12 +29,12 @@ def node_count(spec: JobSpec) -> int:
 
 
 def name_nodes(spec: JobSpec, cores: int, gpus: int) -> None:
-    """Have a spec whose processes may be anywhere ask for as many nodes as it takes.
+    """Set the number of nodes for a spec whose processes may be on any nodes.
 
     Args:
-        spec: what is to run in a pilot.
-        cores: what each node of that has.
-        gpus: the same.
+        spec: of a job for a pilot.
+        cores: of each node of the pilot.
+        gpus: of each node of the pilot.
     """
     asked = spec.resources
     if not isinstance(asked, ResourceSpecV1) or asked.node_count is not None:

@@ -1,4 +1,4 @@
-"""Ends what is left of a group whose job was killed as a whole."""
+"""Ends processes of a group that outlived the kill of its job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LOST = "its group ended before that was known"
 
 
 def end_orphans(run: Journal, executor: JobExecutor) -> None:
-    """Have what a group has left on this machine be ended and cleaned up; returns when that is done.
+    """End and clean up what a group has left on this machine; return when that is done.
 
-    Elsewhere the batch system ends what is left on the nodes of a job.
+    On other targets, the batch system ends all processes of a job on its nodes.
     """
     if executor.name != "local" or not executor.files.are_here:
         return
@@ -29,13 +29,13 @@ def end_orphans(run: Journal, executor: JobExecutor) -> None:
         if life is not None and not inside.is_over:
             inside.cancel(why=INTERRUPTED)
             command = [sys.executable, "-m", "jpsi_jobspec.group_run", str(run.path), entry.id, life]
-            # it goes on for as long as somebody holds the other end of its input
+            # the process goes on for as long as its standard input is open
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:  # noqa: S603  ours
                 process.wait()
 
 
 def mark_lost(inside: Journal) -> None:
-    """Take for ended, in this picture of it, what has not ended in a group that has."""
+    """Mark entries of a group that has ended as ended, in this copy of its journal only."""
     for part in (it for parts in inside.parts.values() for it in parts if not it.state.final):
         if part.job_id is None:
             part.state, part.reason = JobState.CANCELED, INTERRUPTED

@@ -1,7 +1,7 @@
-"""Chooses what runs again of a group whose allocation the batch system has started anew.
+"""Chooses which entries of a group run again after the batch system has restarted its allocation.
 
-What has ended by itself is not run again. What the end of the last allocation has ended is; and if that one
-was cleaned up, so is what is local, which had prepared it.
+Entries that ended by themselves do not run again; those that were ended by the end of the last allocation do.
+If tasks had cleaned up that allocation, local tasks run again as well, since they had prepared it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..running import cleans_up
 
 
 def begin_life(journal: Journal, life: str, *, is_wanted: bool) -> bool:
-    """Have the journal of an inside be that of this life; returns whether it was another's.
+    """Begin a new life in the journal of an inside; return True if it had another life before.
 
     Args:
-        journal: held by nobody else.
-        life: what no other start of the allocation's job is called.
-        is_wanted: whether it is to go on; otherwise it is as it was ended.
+        journal: whose lock this process holds.
+        life: an id of this start of the allocation's job, unlike that of any other.
+        is_wanted: True if the inside is to go on; otherwise it stays ended.
     """
     last = journal.life
     if last == life:
@@ -35,7 +35,7 @@ def begin_life(journal: Journal, life: str, *, is_wanted: bool) -> bool:
 
 
 def restart_events(entries: Iterable[Entry], parts: Mapping[str, Sequence[Part]]) -> Iterator[dict[str, Any]]:
-    """What is to be noted of an inside that was ended, so that it goes on. Pure."""
+    """Yield the events that let an ended inside go on. Pure."""
     entries = list(entries)
     was_cleaned = any(
         part.job_id is not None for entry in entries if cleans_up(entry) for part in parts[entry.id]

@@ -1,4 +1,4 @@
-"""Tells when the inside of a group is to end: if it is told to, nobody keeps it, or its time is used up."""
+"""Watches for the end of the inside of a group: a signal, the death of its keeper, or the walltime."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-#: Why an inside is ended that nobody wants to end: its time was up, or the allocation was taken away.
+#: Why an inside ends that the user does not cancel: its walltime is over, or the allocation was taken away.
 TIMEOUT, INTERRUPTED = "timeout", "interrupted"
-# What is left of the time for what cleans up: a tenth, and no more than that.
+# How long before the end of the walltime tasks begin to clean up: a tenth of it, and no more than this.
 _CLEANING = timedelta(minutes=1)
 _PART = 10
 
 
 def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None:
-    """How long an inside may go on before it has to clean up; None if there is no limit.
+    """Return how long an inside may go on before it has to clean up; None if there is no limit.
 
     >>> time_to_run(timedelta(minutes=5), used=timedelta(seconds=30))
     datetime.timedelta(seconds=240)
@@ -27,7 +27,7 @@ def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None
 
 
 def watch_for_end(end: Callable[[str], None], left: timedelta | None) -> None:
-    """Call `end` with the reason when it is time to; signals are let in from now on.
+    """Call `end` with the reason when the inside has to end; unblock signals from now on.
 
     Args:
         end: may be called several times, in the main thread and in others.
@@ -44,7 +44,7 @@ def watch_for_end(end: Callable[[str], None], left: timedelta | None) -> None:
 
 
 def _wait_for_keeper(end: Callable[[str], None]) -> None:
-    """Whoever keeps this process holds the other end of its input, and writes nothing."""
+    """Wait for the end of the keeper, which holds standard input open and writes nothing, then end."""
     while os.read(0, 1):
         pass
     end(INTERRUPTED)

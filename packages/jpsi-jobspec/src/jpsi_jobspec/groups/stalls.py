@@ -1,4 +1,4 @@
-"""Tells why jobs wait that have room: the pilot that they are to run in does not start."""
+"""Reports why jobs wait although there is room: the pilot that should run them does not start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jpsi import Job, JobExecutor, JobState, JpsiError
 
 log = logging.getLogger(__name__)
 
-# How often it is looked.
+# The interval of checks.
 _SECONDS = 10.0
 
 
@@ -20,8 +20,8 @@ def told(executor: JobExecutor, latest: Callable[[], Job | None]) -> Iterator[No
     """Within the block, warn of each reason why the job that was submitted last waits.
 
     Args:
-        executor: whose job it is.
-        latest: the job that was submitted last, if there is one.
+        executor: of the job.
+        latest: returns the job that was submitted last, if there is one.
     """
     is_over = threading.Event()
 
@@ -41,12 +41,12 @@ def told(executor: JobExecutor, latest: Callable[[], Job | None]) -> Iterator[No
 
 
 def why_waiting(executor: JobExecutor, job: Job | None) -> str | None:
-    """What the executor says of a job that has not begun; None if it says nothing."""
+    """Return what the executor says of a job that has not begun; None if it says nothing."""
     if job is None or job.status.state is not JobState.QUEUED:
         return None
     try:
         found = executor.info(job)
     except JpsiError:
-        # it has ended meanwhile, or nobody answers now
+        # the job has ended meanwhile, or the executor does not answer now
         return None
     return None if found is None else found.message

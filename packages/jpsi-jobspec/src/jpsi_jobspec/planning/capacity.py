@@ -13,7 +13,7 @@ from .plan import Entry, Kind
 
 @attrs.frozen(slots=True)
 class Amount:
-    """What an allocation has, or a node of it, or what a task takes."""
+    """An amount of slots, cores and GPUs: of an allocation, a node, or a task."""
 
     slots: int = 0
     cores: int = 0
@@ -21,25 +21,25 @@ class Amount:
 
     @classmethod
     def of(cls, shape: Shape, whole: Shape, slots: int | None = None) -> Amount:
-        """What so many slots of a shape take of a whole, all of them by default.
+        """Return the amount that slots of a shape take of a whole, all of its slots by default.
 
-        Where a shape says nothing of cores, each of its slots takes those of a slot of the whole.
+        Where a shape says nothing of cores, each of its slots takes as many as a slot of the whole.
         """
         count = shape.slots if slots is None else slots
         return cls(count, (shape.cores or whole.cores) * count, shape.gpus * count)
 
     def without(self, other: Amount) -> Amount:
-        """What is left of it."""
+        """Return the amount that is left without another one."""
         return Amount(self.slots - other.slots, self.cores - other.cores, self.gpus - other.gpus)
 
     def has(self, wanted: Amount, *, counts_cores: bool) -> bool:
-        """Whether it is enough; where cores are in no number, slots are counted."""
+        """Return True if the amount is enough; slots are compared where cores are not counted."""
         if wanted.gpus > self.gpus:
             return False
         return wanted.cores <= self.cores if counts_cores else wanted.slots <= self.slots
 
 
-#: How much of which node, by its place in the list of nodes.
+#: The amount on each node, by the node's index in the list of nodes.
 Places = Mapping[int, Amount]
 
 
@@ -53,12 +53,12 @@ class Capacity:
     """The free part of an allocation, and of each group in it. Used by one thread."""
 
     def __init__(self, allocation: Entry, nodes: Sequence[int] = (), *, can_span: bool = False) -> None:
-        """Begin with all of it.
+        """Begin with all of it free.
 
         Args:
             allocation: the group.
-            nodes: how many slots there are on each node; by default there is one node with all of them.
-            can_span: whether a task can run on several nodes.
+            nodes: the number of slots on each node; by default there is one node with all of them.
+            can_span: True if a task can run on several nodes.
         """
         groups = [it for it in allocation.walk() if it.kind in {Kind.ALLOCATION, Kind.POOL}]
         self._whole = {it.id: it.shape for it in groups if it.shape is not None}
@@ -66,11 +66,11 @@ class Capacity:
         self._nodes = [Amount.of(self._shape, self._shape, it) for it in nodes or [self._shape.slots]]
         self._can_span = can_span
         self._taken: dict[tuple[str, int], _Taken] = {}
-        # the nodes of which it is known how a pilot calls them, by those names
+        # the indexes of the nodes that a pilot has named, by those names
         self._known: dict[str, int] = {}
 
     def take(self, entry: Entry, replica: int) -> Shape | None:
-        """Take what a replica needs, by the first of its alternatives that is free; None if none is."""
+        """Take the share of a replica, by the first of its alternatives that is free; None if none is."""
         if entry.shape is None or entry.is_local:
             return ONE_SLOT
         for shape in _alternatives(entry):
@@ -82,16 +82,16 @@ class Capacity:
         return None
 
     def give_back(self, entry: Entry, replica: int) -> None:
-        """A replica has ended."""
+        """Give back the share of a replica that has ended."""
         self._taken.pop((entry.id, replica), None)
 
     @property
     def is_spread(self) -> bool:
-        """Whether there are several nodes, among which a pilot may choose otherwise than is thought here."""
+        """True if there are several nodes, among which a pilot may choose otherwise than this model does."""
         return len(self._nodes) > 1
 
     def move(self, entry: Entry, replica: int, name: str) -> None:
-        """Know that a replica runs on a node of this name; all nodes are alike."""
+        """Record that a replica runs on the node with this name; all nodes are alike."""
         taken = self._taken.get((entry.id, replica))
         if taken is None or len(taken.places) != 1:
             return
@@ -102,13 +102,13 @@ class Capacity:
         self._taken[entry.id, replica] = attrs.evolve(taken, places={self._known[name]: amount})
 
     def is_kept_by(self, staying: Collection[tuple[str, int]], entry: Entry, replica: int) -> bool:
-        """Whether these replicas alone, by their entries' ids, leave no room for what one has taken."""
+        """Return True if the shares of `staying`, by entry id and replica, leave no room for this replica."""
         wanted = self._taken.get((entry.id, replica))
         taken = (it for key, it in self._taken.items() if key in staying)
         return wanted is not None and self._places(wanted.shape, self._beside(taken)) is None
 
     def can_ever_have(self, entry: Entry) -> bool:
-        """Whether there is room for it once nothing else runs."""
+        """Return True if there is room for an entry once nothing else runs."""
         shapes, groups = _alternatives(entry), list(self._groups(entry))
         return not shapes or any(
             all(self._fit([it], group) for group in groups) and self._places(it, self._nodes) is not None
@@ -116,7 +116,7 @@ class Capacity:
         )
 
     def _groups(self, entry: Entry) -> Iterator[str]:
-        """The groups that an entry stands in."""
+        """Yield the groups around an entry."""
         parts = entry.id.split("/")[:-1]
         names = ("/".join(parts[: length + 1]) for length in range(len(parts)))
         return (it for it in names if it in self._whole)
@@ -126,7 +126,7 @@ class Capacity:
         return self._fit([*taken, wanted], group)
 
     def _fit(self, shapes: Sequence[Shape], group: str) -> bool:
-        """Whether there is enough for all."""
+        """Return True if all shapes fit into a group together."""
         whole = self._whole[group]
         left = Amount.of(whole, whole)
         for shape in shapes:
@@ -134,7 +134,7 @@ class Capacity:
         return left.has(Amount(), counts_cores=bool(whole.cores))
 
     def _beside(self, others: Iterable[_Taken]) -> list[Amount]:
-        """What is free of each node beside others."""
+        """Return what is free of each node beside others."""
         free = list(self._nodes)
         for taken in others:
             for number, amount in taken.places.items():
@@ -142,7 +142,7 @@ class Capacity:
         return free
 
     def _places(self, shape: Shape, free: Sequence[Amount]) -> Places | None:
-        """Where a shape can be: on the first node that has enough, else on several if that can be."""
+        """Return where a shape fits: on the first node with enough room, else on several if it can span."""
         if (shape.nodes or 1) == 1:
             wanted = Amount.of(shape, self._shape)
             for number, it in enumerate(free):
@@ -151,9 +151,10 @@ class Capacity:
         return self._spread(shape, free) if self._can_span else None
 
     def _spread(self, shape: Shape, free: Sequence[Amount]) -> Places | None:
-        """Its slots on several nodes: as many on each as it says, else the same on as few as can be.
+        """Return where the slots fit on several nodes, with the number on each that the shape gives.
 
-        A pilot takes as much of each node of a job as the fullest of them needs.
+        Without a number per node, the slots are spread evenly over as few nodes as possible. A pilot takes as
+        much of each node of a job as the fullest of them needs.
         """
         each = self._amount(shape, shape.slots_per_node or self._evenly(shape))
         found: dict[int, Amount] = {}

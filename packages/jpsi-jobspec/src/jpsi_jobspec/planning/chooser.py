@@ -39,7 +39,7 @@ from .subsystems import Subsystems
 
 @attrs.frozen(slots=True, kw_only=True)
 class Choice:
-    """One resource that may be taken."""
+    """A resource that a job may ask for."""
 
     name: str = ""
     shape: Shape = ONE_SLOT
@@ -51,7 +51,7 @@ class Choice:
 
 @attrs.define(slots=True, kw_only=True)
 class Chooser:
-    """Weighs resources by what is known of a site."""
+    """The chooser of resources, by what is known of a site."""
 
     document: Document
     subsystems: Subsystems
@@ -65,7 +65,7 @@ class Chooser:
     _known: dict[tuple[tuple[str, ...], bool], Choice | str] = attrs.field(factory=dict, init=False)
 
     def choose(self, asking: Task | Group, resources: Expression | None) -> Choice:
-        """The first resource that can be had at the top, where only what is to be scheduled is asked for."""
+        """Return the first available resource at the top, where jobs ask for scheduled resources only."""
         options = self.options(asking, resources, schedulable(self.document))
         if len(options) == 1 or resources is None:
             return options[0]
@@ -76,11 +76,11 @@ class Chooser:
     def options(
         self, asking: Task | Group, resources: Expression | None, allowed: Container[str] | None = None
     ) -> list[Choice]:
-        """What may be taken, the preferred one first; what keeps all of it from being had is noted."""
+        """Return the available resources, the preferred one first; note why if none is available."""
         self._check_requires(asking)
         if resources is None:
             return [Choice()]
-        # What runs in a group is counted by one kind of slot.
+        # A group counts its slots by one kind only.
         is_job = isinstance(asking, Task) and not share_allocation(asking)
         may_differ = self.is_heterogeneous and allowed is not None and is_job
         weighed = [
@@ -100,7 +100,7 @@ class Chooser:
         return [attrs.evolve(it, why=(*it.why, *refused)) if refused else it for it in found]
 
     def _on_machine(self, choice: Choice | str, *, has_choice: bool) -> Choice | str:
-        """Return a choice if it is to run here, or why it cannot; the only one is tried all the same."""
+        """Return a choice if it runs on this machine, or why not; the only choice is kept all the same."""
         if isinstance(choice, str) or self.machine is None:
             return choice
         lack = self.machine.lack(choice.shape)
@@ -109,7 +109,7 @@ class Chooser:
         return attrs.evolve(choice, lost=(*choice.lost, f"{lack}, and it runs here all the same"))
 
     def _within(self, choice: Choice | str, asking: Task | Group) -> Choice | str:
-        """A choice, or why no queue takes it."""
+        """Return a choice, or why no queue takes it."""
         if isinstance(choice, str):
             return choice
         own = asking.attributes.duration
@@ -121,7 +121,7 @@ class Chooser:
     def _weigh(
         self, names: tuple[str, ...], allowed: Container[str] | None, *, may_differ: bool
     ) -> Choice | str:
-        """One alternative, or why it cannot be had."""
+        """Return one alternative, or why it is not available."""
         if allowed is not None and any(name not in allowed for name in names):
             return "it is not to be scheduled"
         key = names, may_differ
@@ -130,7 +130,7 @@ class Chooser:
         return self._known[key]
 
     def _choice(self, names: tuple[str, ...], *, may_differ: bool) -> Choice | str:
-        """Several resources at once are one where their slots are alike, or where they may differ."""
+        """Return several resources together as one, if their slots are alike or may differ, or why not."""
         resources = [self.document.resources[name] for name in names]
         shapes = [measure(it.vertex) for it in resources]
         alike = together(shapes)
@@ -165,14 +165,14 @@ class Chooser:
         )
 
     def _placed(self, shape: Shape, lost: list[str]) -> Shape:
-        """A shape where it is to run."""
+        """Return a shape as the target has it: one machine stands for all nodes."""
         if not self.is_one_machine or shape.nodes is None or shape.nodes <= 1:
             return shape
         lost.append(f"its {shape.nodes} nodes are all this machine")
         return attrs.evolve(shape, nodes=None)
 
     def _mapped(self, requirements: Iterable[Requirement]) -> dict[str, str] | str:
-        """The options that requirements come to, or why they cannot be told by options."""
+        """Return the options that express requirements, or why options cannot express them."""
         found: dict[str, str] = {}
         for it in requirements:
             to = self._option(it)
@@ -188,7 +188,7 @@ class Chooser:
         return found
 
     def _option(self, requirement: Requirement) -> Mapped | None:
-        """The option of the batch system that a requirement becomes."""
+        """Return the option of the batch system that expresses a requirement; None if none is configured."""
         return self.constraints.get(f"{requirement.name}.{requirement.field or requirement.attribute}")
 
     def _check_requires(self, asking: Task | Group) -> None:
@@ -220,7 +220,7 @@ def _impossible(shape: Shape) -> str | None:
 
 
 def _joined(resources: Sequence[Resource]) -> Attributes:
-    """The attributes of several resources at once; of several times the longest, which no limit is."""
+    """Return the attributes of several resources together, with the longest duration; no limit is longest."""
     first, *others = (it.attributes for it in resources)
     for it in others:
         times = [time for time in (first.duration, it.duration) if time is not None]
@@ -230,7 +230,7 @@ def _joined(resources: Sequence[Resource]) -> Attributes:
 
 
 def weigh_requirements(document: Document, subsystems: Subsystems) -> Iterator[tuple[str, Answer]]:
-    """What each task, group and resource requires, by what it is called, and whether it is there."""
+    """Yield the requirements of each task, group and resource, by its name, and the verdict on them."""
     tasks = list(document.tasks)
     for group in document.groups.values():
         tasks += group.tasks

@@ -1,4 +1,4 @@
-"""The options of batch systems that requirements of resources become, as they are configured."""
+"""Configured options of batch systems that express requirements of resources."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ _KEYS = ("option", "value", "join")
 
 @attrs.frozen(slots=True, kw_only=True)
 class Mapped:
-    """The option of a batch system that a requirement becomes."""
+    """The option of a batch system that expresses a requirement."""
 
     #: `<system>.<option>`, such as `slurm.constraint`.
     option: str
-    #: Its value, in which `{match}` is what is required.
+    #: Its value, in which `{match}` stands for the wanted value.
     value: str = "{match}"
-    #: What stands between the values where several requirements come to it; None if that cannot be.
+    #: The separator of the values of several requirements; None if the option takes one only.
     join: str | None = None
 
 
 def configured_constraints(name: str) -> dict[str, Mapped]:
-    """What is configured for an executor or target, by `subsystem.field`.
+    """Return the configured options of an executor or target, by `subsystem.field`.
 
-    `workflows.yaml`, beside the configuration of jpsi, has it: the user's goes before the site's.
+    The file `workflows.yaml`, beside the configuration of jpsi, has them; the user's file overrides the
+    site's.
 
     Raises:
-        ConfigError: a file says something else.
+        ConfigError: a file has other contents.
     """
     found: dict[str, Mapped] = {}
     for folder in (platformdirs.site_config_path("jpsi"), platformdirs.user_config_path("jpsi")):
@@ -47,7 +48,7 @@ def configured_constraints(name: str) -> dict[str, Mapped]:
 
 
 def _tables(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The tables of a file, by the names that they are for."""
+    """Yield the tables of a file, by the names of their executors or targets."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:

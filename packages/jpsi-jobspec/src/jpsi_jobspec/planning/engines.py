@@ -1,4 +1,4 @@
-"""Engines of pilots, which a group needs to use several nodes, and which of them are here."""
+"""Engines of pilots, which a group needs to use several nodes, and which of them are installed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .plan import Entry, Kind, Plan
 
 #: The engines of jpsi-pilot. Flux starts the processes of a task on several nodes itself, dask by a launcher.
 DASK, FLUX = "dask", "flux"
-#: That launcher: it reaches nodes that the pilot has chosen, from any of them.
+#: The launcher for dask: it reaches nodes that the pilot has chosen, from any of them.
 SRUN = "srun"
-#: What installs all that groups of several nodes need.
+#: The command that installs all that groups of several nodes need.
 INSTALL_HINT = "try: pip install 'jpsi-jobspec[groups]'"
 
 
 def usable_engines() -> frozenset[str]:
-    """The engines that can be used here; none without jpsi-pilot."""
+    """Return the engines that can be used on this machine; none without jpsi-pilot."""
     try:
         from jpsi_pilot import engines  # noqa: PLC0415  it may not be installed
     except ImportError:
@@ -52,7 +52,7 @@ def shortcomings(plan: Plan, engines: frozenset[str], launcher: str) -> Iterator
     Args:
         plan: of a document.
         engines: those that can be used.
-        launcher: what reaches the nodes of an allocation; empty if that is not installed.
+        launcher: reaches the nodes of an allocation; empty if it is not installed.
     """
     for group in groups_of_several_nodes(plan):
         wide = list(spanning(group))

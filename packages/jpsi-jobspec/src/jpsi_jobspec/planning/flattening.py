@@ -1,4 +1,4 @@
-"""The inside of an allocation as one list: what is in nested groups stands beside the rest. Pure."""
+"""Flattens the inside of an allocation: entries of nested groups stand beside the others. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .plan import After, Entry, Kind
 
 
 def flatten(allocation: Entry) -> tuple[Entry, ...]:
-    """All that runs inside of an allocation, in its order.
+    """Return all entries that run inside of an allocation, in their order.
 
-    What waits for a nested group waits for all that is in it, services excepted, and all that is in it waits
-    for what the group waits for. What has no resources of its own has those of the group that it stands in.
+    Dependants of a nested group wait for all entries in it, except services, and all entries in it wait for
+    the dependencies of the group. An entry without resources has those of the group around it.
     """
     members = {it.id: tuple(_members(it)) for it in allocation.walk() if it.kind is Kind.POOL}
     return tuple(_flat(allocation, (), members))

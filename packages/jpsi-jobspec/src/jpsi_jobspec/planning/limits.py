@@ -1,4 +1,4 @@
-"""Limits of the queues of a batch system: an alternative that no queue takes is not chosen."""
+"""Limits of the queues of a batch system; the chooser leaves out alternatives that no queue takes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..document import Document, Group, Shape, Task
 
 @attrs.frozen(slots=True, kw_only=True)
 class Limit:
-    """What one queue has at most; None is no limit, or none that is known."""
+    """The limits of one queue; None is no limit, or none that is known."""
 
     queue: str
     nodes: int | None = None
     seconds: float | None = None
 
     def takes(self, shape: Shape, duration: timedelta | None) -> bool:
-        """Whether a job of this shape, and of this duration if it says one, may be sent there."""
+        """Return True if the queue takes a job of this shape and duration; None is within any limit."""
         has_nodes = self.nodes is None or (shape.nodes or 1) <= self.nodes
         return has_nodes and (
             self.seconds is None or (duration or timedelta()).total_seconds() <= self.seconds
@@ -30,48 +30,48 @@ class Limit:
 
 
 def has_choice(document: Document) -> bool:
-    """Whether anything at the top names alternatives."""
+    """Return True if a task or group at the top names alternatives."""
     asking: list[Task | Group] = [*document.tasks, *document.groups.values()]
     return any(it.resources is not None and len(it.resources.alternatives) > 1 for it in asking)
 
 
 def has_pieces(document: Document) -> bool:
-    """Whether a task at the top names several resources at once."""
+    """Return True if a task at the top names several resources at once."""
     named = (it.resources.alternatives for it in document.tasks if it.resources is not None)
     return any(len(names) > 1 for alternatives in named for names in alternatives)
 
 
 def takes_several_kinds(target: str) -> bool:
-    """Whether a job there may have slots of several kinds; not where there is no such target."""
+    """Return True if jobs of a target may have slots of several kinds; False if there is no such target."""
     with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
         return executor.system.capabilities.heterogeneous
     return False
 
 
 def usual_duration(target: str) -> timedelta | None:
-    """The time limit that a job there has which says none; None where there is no such target."""
+    """Return the walltime of a target's jobs without a duration; None if there is no such target."""
     with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
         return executor.system.default_duration
     return None
 
 
 def queue_limits(target: str) -> tuple[Limit, ...]:
-    """The limits of all queues that take jobs; none if the batch system does not tell."""
-    # a plan is made as well where there is no batch system
+    """Return the limits of all open queues; none if the batch system reports none."""
+    # a plan needs no batch system
     with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
         return tuple(limit(it) for it in executor.system.queues() if it.is_open is not False)
     return ()
 
 
 def limit(queue: Queue) -> Limit:
-    """The limit of a queue."""
+    """Return the limits of a queue."""
     nodes = [it for it in (queue.most_nodes, queue.nodes) if it is not None]
     seconds = queue.longest.total_seconds() if queue.longest else None
     return Limit(queue=queue.name, nodes=min(nodes, default=None), seconds=seconds)
 
 
 def refusal(limits: Iterable[Limit], shape: Shape, duration: timedelta | None) -> str | None:
-    """Why no queue takes a job; None if one does, or nobody knows."""
+    """Return why no queue takes a job; None if one does, or no limits are known."""
     known = list(limits)
     if not known or any(it.takes(shape, duration) for it in known):
         return None

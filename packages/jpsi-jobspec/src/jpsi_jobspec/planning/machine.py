@@ -1,4 +1,4 @@
-"""This machine: a document that runs on it takes no more than it has, where the document leaves a choice."""
+"""The hardware of this machine, by which the chooser leaves out alternatives that ask for more."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import attrs
 from ..document import Shape
 
 _NVIDIA = re.compile(r"nvidia[0-9]+")
-# Where Windows stands behind a Linux, GPUs are behind this one device.
+# WSL has this one device for all GPUs.
 _WINDOWS = "dxg"
 _AMD = "sys/class/kfd/kfd/topology/nodes"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Machine:
-    """What a machine has; None is what is not known. Cores are not counted: processes share them."""
+    """The hardware of a machine; None is not known. Cores are not counted: processes share them."""
 
     gpus: int | None = None
     #: In bytes.
@@ -35,7 +35,7 @@ class Machine:
 
 
 def this_machine(root: Path = Path("/")) -> Machine:
-    """Return what this machine has, by the devices below a root directory."""
+    """Return the hardware of this machine, by the devices below a root directory."""
     return Machine(gpus=_gpus(root), memory=_memory())
 
 

@@ -11,14 +11,14 @@ from .plan import Entry
 
 
 def slots_of_nodes(shape: Shape, names: Sequence[str]) -> tuple[int, ...]:
-    """How many slots there are on each node of an allocation.
+    """Return the number of slots on each node of an allocation.
 
-    Where slots may be anywhere, a node may have more of them than another; each counts for as many as the one
-    with the fewest, since pilots have as much of each node.
+    Where slots may be on any nodes, one node may have more of them than another; each node counts with the
+    fewest, since pilots use the same share of each node.
 
     Args:
-        shape: what was asked for.
-        names: the name of a node for each slot, as the batch system tells them; empty if it does not.
+        shape: the resources of the job.
+        names: the node of each slot, as the batch system names them; empty if it does not.
     """
     if shape.nodes is not None:
         return (shape.slots // shape.nodes,) * shape.nodes
@@ -38,12 +38,15 @@ def even(slots: int, most: int) -> int:
 
 
 def is_spread(allocation: Entry) -> bool:
-    """Whether it asks for several nodes; one whose slots may be anywhere can have several, too."""
+    """Return True if an allocation asks for several nodes.
+
+    An allocation whose slots may be on any nodes can get several, too; it returns False.
+    """
     return allocation.shape is not None and (allocation.shape.nodes or 1) > 1
 
 
 def spanning(allocation: Entry) -> Iterator[Entry]:
-    """What of an allocation's inside can run on several of its nodes only."""
+    """Yield the entries inside of an allocation that can run only on several of its nodes."""
     whole = allocation.shape
     if whole is None or not is_spread(allocation):
         return
@@ -56,7 +59,7 @@ def spanning(allocation: Entry) -> Iterator[Entry]:
 
 
 def _spans(shape: Shape, whole: Shape) -> bool:
-    """Whether a shape needs several nodes, as it says so or as one has too little."""
+    """Return True if a shape needs several nodes: it asks for them, or one node has too little."""
     if (shape.nodes or 1) > 1:
         return True
     each = whole.slots_per_node or whole.slots

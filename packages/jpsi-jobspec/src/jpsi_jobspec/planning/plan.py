@@ -1,4 +1,4 @@
-"""A plan, as values: what will be submitted, in which order, with what, and why."""
+"""A plan as values: what will be submitted, in which order, with which resources, and why."""
 
 from __future__ import annotations
 
@@ -12,75 +12,77 @@ from ..document import NO_ATTRIBUTES, Attributes, Ready, Shape, Step, When
 
 
 class Kind(enum.Enum):
-    """What an entry becomes."""
+    """The kind of an entry: how it runs."""
 
     #: One job.
     JOB = "job"
-    #: A job for each replica, submitted together: on another machine, where nothing runs the inside of one.
+    #: A job for each replica, submitted together: used on remote targets, which cannot run the inside of an
+    #: allocation.
     ARRAY = "array"
-    #: One job, in which the tasks of a group run, or the replicas of a task that is in no group.
+    #: One job for the tasks of a group, or for the replicas of a task in no group.
     ALLOCATION = "allocation"
-    #: Steps about files alone, which take no job, and no part of an allocation.
+    #: Steps on files only, which need no job, and no share of an allocation.
     FILES = "files"
-    #: Something that runs in an allocation, on a part of it.
+    #: A task that runs in an allocation, on a share of it.
     TASK = "task"
-    #: A group in an allocation, which has a part of it.
+    #: A group in an allocation, which has a share of it.
     POOL = "pool"
-    #: A command that runs in an allocation without a part of it, while what stands after it waits.
+    #: A command that runs in an allocation without a share of it, while later entries wait.
     LOCAL = "local"
-    #: Something that runs until all else has ended, in an allocation or as a job for each replica.
+    #: A task that runs until all others have ended, in an allocation or as a job for each replica.
     SERVICE = "service"
 
 
 @attrs.frozen(slots=True)
 class After:
-    """What an entry waits for: the id of another, and which end of it."""
+    """A dependency of an entry: the id of another one, and when it is met."""
 
     id: str
     #: `ok`, `any`, `failed` or `started`.
     when: str = "ok"
-    #: Whether each replica waits for the one of the same number alone.
+    #: True if each replica waits only for the replica of the same number.
     each: bool = False
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Entry:
-    """One thing that will run."""
+    """A unit of a plan: a job, an array, an allocation, or something inside of one."""
 
-    #: Its name, behind those of the groups that it stands in: `training/fit`.
+    #: Its name after those of the groups around it: `training/fit`.
     id: str
     kind: Kind
-    #: Of replicas that have an allocation of their own, the name of their task, which is that of both.
+    #: For the replicas of a task that have an allocation of their own: the name of the task, which names
+    #: both.
     task: str = ""
-    #: The words of its command; empty of what has none.
+    #: The words of its command; empty if it has none.
     command: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
-    #: What becomes of the files of its steps, a sentence each.
+    #: What happens to the files of its steps, a sentence each.
     files: tuple[str, ...] = ()
-    #: What each of its processes first sees to on its node: paths that it, or what it waits for, stages.
+    #: Paths that each of its processes first provides on its node, as it, or a dependency, stages them.
     staged: tuple[str, ...] = ()
     replicas: int = 1
-    #: The resources that were chosen, by their names; empty if none were named.
+    #: The names of the chosen resources; empty if none were named.
     resources: str = ""
-    #: Whether it runs on the first node of an allocation, without a part of it.
+    #: True if it runs on the first node of an allocation, without a share of it.
     is_local: bool = False
-    #: What each replica has; None is all that the group has, or nothing for what is local.
+    #: The share of each replica; None is all that the group has, or nothing for local entries.
     shape: Shape | None = None
-    #: Inside of a group, where the choice is made when there is room: what may be taken instead.
+    #: Inside of a group, alternatives to `shape`; the driver takes the first one that there is room for.
     others: tuple[tuple[str, Shape], ...] = ()
     after: tuple[After, ...] = ()
     when: When = When.ON_SUCCESS
     attributes: Attributes = NO_ATTRIBUTES
-    #: Options of the batch system that the requirements come to.
+    #: Options of the batch system that express the requirements.
     constraints: Mapping[str, Any] = attrs.field(factory=dict)
     ready: Ready | None = None
-    #: Whether a group that it stands in is watched.
+    #: True if a group around it is watched.
     is_shown: bool = False
-    #: Why it is as it is, a sentence each.
+    #: Reasons of the planner's decisions, a sentence each.
     why: tuple[str, ...] = ()
-    #: What the document says that it does not come to, a sentence each.
+    #: Parts of the document that the plan leaves out, a sentence each.
     lost: tuple[str, ...] = ()
-    #: Of a group: its tasks, each after what it waits for.
+    #: The entries of a group, each after its dependencies.
     inside: tuple[Entry, ...] = ()
 
     @property
@@ -90,16 +92,16 @@ class Entry:
 
     @property
     def is_watched(self) -> bool:
-        """True if what it writes is shown as it comes; a group writes what is watched in it, or all."""
+        """True if its output is shown as it comes; a group writes that of its watched tasks, or of all."""
         return self.is_shown or any(it.attributes.watch for it in self.walk())
 
     @property
     def replicated(self) -> Entry | None:
-        """The task whose replicas an allocation runs; None if it is that of a group, or no allocation."""
+        """The task whose replicas an allocation runs; None for the allocation of a group, and without one."""
         return next((it for it in self.inside if it.task), None)
 
     def walk(self) -> Iterator[Entry]:
-        """It and all that is inside of it."""
+        """Yield the entry and all that are inside of it."""
         yield self
         for entry in self.inside:
             yield from entry.walk()
@@ -107,21 +109,21 @@ class Entry:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Plan:
-    """What a document comes to on one target."""
+    """The plan of a document on one target."""
 
-    #: What the document is called.
+    #: The name of the document.
     source: str
     #: The name of the executor, or of the target.
     target: str
-    #: Each after what it waits for.
+    #: The entries, each after its dependencies.
     entries: tuple[Entry, ...]
 
     def walk(self) -> Iterator[Entry]:
-        """Every entry, each before what is inside of it."""
+        """Yield every entry, each before those inside of it."""
         for entry in self.entries:
             yield from entry.walk()
 
     @property
     def requests(self) -> int:
-        """How many jobs are asked for."""
+        """The number of jobs that the plan submits."""
         return sum(it.replicas for it in self.entries if it.kind is not Kind.FILES)

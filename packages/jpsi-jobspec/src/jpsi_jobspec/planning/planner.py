@@ -1,4 +1,4 @@
-"""Plans a document for a target: which jobs, arrays and allocations, with what, and why. Pure."""
+"""Plans a document for a target: its jobs, arrays and allocations, with resources and reasons. Pure."""
 
 from __future__ import annotations
 
@@ -36,34 +36,35 @@ from .subsystems import Subsystems
 
 @attrs.frozen(slots=True, kw_only=True)
 class Site:
-    """What is known of where a document is to run."""
+    """The facts about a target that a plan depends on."""
 
     #: The name of an executor, or of a configured target.
     target: str = "local"
     subsystems: Subsystems = attrs.field(factory=dict)
-    #: Whether what is required of a subsystem of which nothing is known keeps a document from running.
+    #: True if a requirement of an unknown subsystem keeps a document from running.
     is_missing_wrong: bool = False
-    #: Whether there is one machine only, which then stands for all nodes that are asked for.
+    #: True if there is one machine only, which then stands for all nodes that jobs ask for.
     is_one_machine: bool = False
-    #: What that machine has; None is not known, or nothing that counts elsewhere.
+    #: The hardware of that machine; None if it is not known, or the target is no single local machine.
     machine: Machine | None = None
-    #: Whether a job there may have slots of several kinds; asked for only where something wants them.
+    #: True if a job may have slots of several kinds; queried only if the document needs that.
     is_heterogeneous: bool = False
-    #: Whether that is another machine, which a URL leads to.
+    #: True if the target is a remote host, which a URL leads to.
     is_elsewhere: bool = False
-    #: Where every job needs a time limit, as in pilots, that of one that says none; None elsewhere.
+    #: The walltime of jobs without a duration on targets that need one, such as pilots; None on other
+    #: targets.
     usual_duration: timedelta | None = None
-    #: The option of a batch system that a requirement becomes, by `subsystem.field`.
+    #: The option of a batch system that expresses a requirement, by `subsystem.field`.
     constraints: Mapping[str, Mapped] = attrs.field(factory=dict)
-    #: What its queues have at most; asked for only where something is to be chosen.
+    #: The limits of its queues; queried only if the document leaves a choice.
     limits: tuple[Limit, ...] = ()
 
 
 def make_plan(document: Document, site: Site, findings: Findings) -> Plan:
-    """The plan of a document.
+    """Return the plan of a document.
 
     Raises:
-        WorkflowError: it cannot run there; the error names every reason.
+        WorkflowError: the document cannot run on the target; the error names every reason.
     """
     plan = draft_plan(document, site, findings)
     findings.check()
@@ -71,7 +72,7 @@ def make_plan(document: Document, site: Site, findings: Findings) -> Plan:
 
 
 def draft_plan(document: Document, site: Site, findings: Findings) -> Plan:
-    """The same; `findings` gets why it cannot run there."""
+    """Return the plan of a document; `findings` gets the reasons why it cannot run."""
     planner = _Planner(document, site, findings)
     return Plan(source=document.source, target=site.target, entries=planner.top())
 
@@ -82,7 +83,7 @@ class _Planner:
         self._site = site
         self._findings = findings
         self._graph: Graph = resolve(document, findings)
-        # of what is in groups
+        # positions of entries in groups
         self._places: dict[str, Position] = {}
         self._chooser = Chooser(
             document=document,
@@ -97,14 +98,14 @@ class _Planner:
         )
 
     def top(self) -> tuple[Entry, ...]:
-        """The entries that are submitted."""
+        """Return the entries that are submitted."""
         scope = self._graph.scopes[""]
         entries = [self._top_entry(scope, number) for number in scope.order]
         found = tuple(_shown(_watched(entries)))
         return found if self._site.is_one_machine else tuple(_staged(found))
 
     def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
-        """Return what becomes of the files of steps."""
+        """Return what happens to the files of steps."""
         then = "is looked for by each process on its node, and copied there if it is missing"
         if self._site.is_elsewhere:
             then = f"is put on {self._site.target!r}, and looked for by each process on its node"
@@ -169,7 +170,7 @@ class _Planner:
         own, slots = task.attributes.duration, choice.shape.slots
         given = self._attributes(choice.attributes, task.attributes)
         whole = given.duration if own is None else time_of_all(task.replicas, slots, own)
-        # variables are for the replicas: what runs them needs those of the batch system
+        # variables are for the replicas: the process that runs them needs those of the batch system
         outer = attrs.evolve(given, duration=whole, environment={})
         attributes, why_time = self._timed(task.at, outer)
         inner = Entry(
@@ -195,7 +196,7 @@ class _Planner:
         )
 
     def _attributes(self, *nearer: Attributes) -> Attributes:
-        """Those of the document, under those of what is nearer, the nearest last."""
+        """Return the attributes of the document, overridden by nearer ones, the nearest last."""
         found = self._document.attributes
         for it in nearer:
             if it is not NO_ATTRIBUTES:
@@ -203,7 +204,7 @@ class _Planner:
         return found
 
     def _timed(self, at: Position, given: Attributes) -> tuple[Attributes, tuple[str, ...]]:
-        """The attributes of what is submitted, with a time limit where it needs one, and why it has that."""
+        """Return the attributes of a job, with a walltime where the target needs one, and why it has that."""
         usual = self._site.usual_duration
         if usual is None or given.duration:
             return given, ()
@@ -215,7 +216,7 @@ class _Planner:
         return attrs.evolve(given, duration=usual), (why,)
 
     def _check_there(self, task: Task) -> None:
-        """What is looked at while something runs can be seen from here."""
+        """Note a probe that this machine cannot run for a service on a remote host."""
         ready = task.ready
         if self._site.is_elsewhere and ready is not None and ready.file is None:
             says = f"tries from here what is there: {self._site.target!r} is another machine"
@@ -252,7 +253,7 @@ class _Planner:
         return found
 
     def _check_room(self, allocation: Entry) -> None:
-        """Note what could never run inside of an allocation, as it asks for more than there is."""
+        """Note entries that can never run inside of an allocation, as they ask for more than it has."""
         if allocation.shape is None or allocation.shape.pieces:
             return
         nodes = slots_of_nodes(allocation.shape, ())
@@ -335,11 +336,11 @@ class _Planner:
 
 
 def _staged(entries: Iterable[Entry], inherited: tuple[str, ...] = ()) -> Iterator[Entry]:
-    """Yield the entries with what each of their processes sees to: what it, or a step before it, stages.
+    """Yield the entries with the paths that processes provide: those that it, or a step before it, stages.
 
     Args:
-        entries: of one list, each after what it waits for.
-        inherited: what the group sees to that they stand in.
+        entries: of one list, each after its dependencies.
+        inherited: the paths that the group around them provides.
     """
     before: dict[str, tuple[str, ...]] = {}
     for entry in entries:
@@ -358,9 +359,9 @@ def _after(scope: Scope, number: int, prefix: str) -> tuple[After, ...]:
 
 
 def _watched(entries: list[Entry]) -> Iterator[Entry]:
-    """The entries, where one that is watched holds back all that are submitted after it.
+    """Yield the entries, where a watched one holds back all that are submitted after it.
 
-    A service does so until it has started, since it ends after all others.
+    A watched service does so until it has started, since it ends after all others.
     """
     held_by: After | None = None
     for entry in entries:
@@ -373,7 +374,7 @@ def _watched(entries: list[Entry]) -> Iterator[Entry]:
 
 
 def _shown(entries: Iterable[Entry], *, is_shown: bool = False) -> Iterator[Entry]:
-    """Yield the entries, where all in a group that is watched is known to be shown."""
+    """Yield the entries, with `is_shown` set for all inside of a watched group."""
     for entry in entries:
         inside = _shown(entry.inside, is_shown=is_shown or bool(entry.attributes.watch))
         yield attrs.evolve(entry, is_shown=is_shown, inside=tuple(inside))

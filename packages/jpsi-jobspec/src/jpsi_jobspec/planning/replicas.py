@@ -1,4 +1,4 @@
-"""The allocation in which the replicas of a task run that is in no group: what each has, how long. Pure."""
+"""The allocation for the replicas of a task in no group: the share of each, and the walltime. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 from ..document import Shape, Task
 
-# What runs the inside of an allocation ends it that much before the time of that is up.
+# The process that runs the inside of an allocation ends it that long before its walltime is over.
 _CLEANING = timedelta(minutes=1)
 
 
@@ -18,7 +18,7 @@ def share_allocation(task: Task) -> bool:
 
 
 def one_slot(shape: Shape) -> Shape:
-    """Return what one slot of a shape has, wherever it is."""
+    """Return the shape of one slot of a shape, on any node."""
     return attrs.evolve(
         shape,
         nodes=1 if shape.slots_per_node == 1 else None,
@@ -31,7 +31,7 @@ def one_slot(shape: Shape) -> Shape:
 
 
 def time_of_all(replicas: int, slots: int, each: timedelta) -> timedelta:
-    """Return how long so many replicas take at most, with as many at a time as there are slots.
+    """Return how long the replicas take at most, with as many at a time as there are slots.
 
     >>> print(time_of_all(5, slots=2, each=timedelta(hours=1)))
     3:01:00

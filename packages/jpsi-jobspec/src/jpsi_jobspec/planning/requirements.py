@@ -13,7 +13,7 @@ from .subsystems import SubsystemNode, Subsystems
 
 
 class Verdict(enum.Enum):
-    """Whether something is satisfied."""
+    """The verdict on a requirement."""
 
     YES = "yes"
     NO = "no"
@@ -22,19 +22,19 @@ class Verdict(enum.Enum):
 
 @attrs.frozen(slots=True)
 class Answer:
-    """A verdict, and what it rests on, a sentence each."""
+    """A verdict and its reasons, a sentence each."""
 
     verdict: Verdict
     reasons: tuple[str, ...] = ()
 
 
 def every(answers: Iterable[Answer]) -> Answer:
-    """What several answers come to where all must be yes."""
+    """Return the verdict of several answers that must all be yes."""
     return _joined(answers, (Verdict.NO, Verdict.UNKNOWN), Verdict.YES)
 
 
 def some(answers: Iterable[Answer]) -> Answer:
-    """What several answers come to where one must be yes."""
+    """Return the verdict of several answers of which one must be yes."""
     return _joined(answers, (Verdict.YES, Verdict.UNKNOWN), Verdict.NO)
 
 
@@ -47,7 +47,7 @@ def _joined(answers: Iterable[Answer], deciding: Iterable[Verdict], other: Verdi
 def satisfies(
     expression: Expression, blocks: Mapping[str, Iterable[Requirement]], subsystems: Subsystems
 ) -> Answer:
-    """Whether requirements are met: all of each block, all blocks of an alternative, one alternative."""
+    """Return the verdict on an expression: it takes all blocks of one alternative, and all of each block."""
     return some(
         every(every(meets(it, subsystems) for it in blocks[name]) for name in names)
         for names in expression.alternatives
@@ -55,7 +55,7 @@ def satisfies(
 
 
 def meets(requirement: Requirement, subsystems: Subsystems) -> Answer:
-    """Whether one node of the subsystem says what is required."""
+    """Return the verdict on a requirement: yes if one node of the subsystem meets it."""
     if requirement.name not in subsystems:
         known = ", ".join(sorted(subsystems)) or "none"
         return Answer(
@@ -71,7 +71,7 @@ def meets(requirement: Requirement, subsystems: Subsystems) -> Answer:
 
 def _is_met(requirement: Requirement, node: SubsystemNode) -> bool:
     is_wanted = matcher(requirement.matcher)
-    # both of the same node
+    # the same node must meet both
     pairs = (
         (requirement.field, requirement.match, node.fields),
         (requirement.attribute, requirement.value, node.attributes),
@@ -83,7 +83,7 @@ def _is_met(requirement: Requirement, node: SubsystemNode) -> bool:
 
 
 def _nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) -> str:
-    """What there is instead of what was wanted."""
+    """Return the values that exist instead of the wanted one."""
     has_field = [it for it in nodes if requirement.field is None or _has_field(requirement, it)]
     if requirement.attribute is not None and has_field:
         values = {

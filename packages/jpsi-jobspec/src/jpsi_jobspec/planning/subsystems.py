@@ -1,4 +1,4 @@
-"""Subsystems, as a user knows them of a site: each is a graph in a file of JSON (JGF)."""
+"""Subsystems of a site, as the user describes them: each is a graph in a file of JSON (JGF)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import attrs
 
 from jpsi import InvalidJobException
 
-#: Where subsystems are looked for.
+#: The default directory of subsystems.
 SUBSYSTEM_DIRECTORY = "~/.compspec/subsystems"
 
 
 @attrs.frozen(slots=True)
 class SubsystemNode:
-    """A node of a subsystem: what it says of itself."""
+    """A node of a subsystem, with its metadata."""
 
     name: str
     #: Each value by its dotted path.
@@ -30,10 +30,10 @@ Subsystems = Mapping[str, Sequence[SubsystemNode]]
 
 
 def read_subsystem(text: str, source: str) -> tuple[SubsystemNode, ...]:
-    """The nodes of a graph, which may have them in a mapping or in a list.
+    """Return the nodes of a graph, which may have them in a mapping or in a list.
 
     Raises:
-        InvalidJobException: it is no such graph.
+        InvalidJobException: the text is no such graph.
     """
     try:
         content = json.loads(text)
@@ -63,7 +63,7 @@ def _node(name: str, content: Mapping[str, Any]) -> SubsystemNode:
 
 
 def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    """Each value by its path; a key that has dots in it is one as well."""
+    """Yield each value by its dotted path; a key with dots in it is a path as well."""
     for key, value in content.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict):
@@ -75,7 +75,9 @@ def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def read_subsystems(directory: Path) -> Subsystems:
-    """The subsystems in a directory: `NAME.json`, `NAME-subsystem.json`, or any `.json` in a folder `NAME`.
+    """Return the subsystems in a directory.
+
+    A subsystem is in `NAME.json`, `NAME-subsystem.json`, or any `.json` in a folder `NAME`.
 
     Raises:
         InvalidJobException: a file is no such graph, or cannot be read.

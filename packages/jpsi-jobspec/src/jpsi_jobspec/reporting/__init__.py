@@ -1,4 +1,4 @@
-"""Reports: plans as text, JSON and SVG, and how far each entry of a run has come."""
+"""Reports: plans as text, JSON and SVG, and the state of each entry of a run."""
 
 from __future__ import annotations
 

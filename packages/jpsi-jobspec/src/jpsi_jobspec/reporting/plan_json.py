@@ -1,4 +1,4 @@
-"""Plans as JSON has them, for programs. Pure."""
+"""Plans as JSON, for programs. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..planning import Entry, Plan
 
 
 def as_plain(made: Plan) -> dict[str, Any]:
-    """A plan as JSON has it."""
+    """Return a plan as values of JSON."""
     return {"source": made.source, "target": made.target, "entries": [_plain(it) for it in made.entries]}
 
 

@@ -1,4 +1,4 @@
-"""Plans as a drawing in SVG: what waits stands right of what it waits for, and in groups theirs. Pure."""
+"""Draws plans as SVG: an entry stands right of its dependencies, and those of a group inside of it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..planning import Entry, Plan
 from .plan_text import COLOURS
 
 _WIDTH, _HEIGHT, _GAP, _EDGE = 170, 40, 16, 16
-# Between columns there is room for an arrow, and above what is in a group for its name.
+# Room for an arrow between columns, and for the name of a group above its entries.
 _ARROW, _HEAD = 44, 44
 _PLAIN, _GROUP = "#eeeeee", "#f8f8f8"
 _LETTERS = 24
@@ -23,10 +23,10 @@ _ARROWHEAD = (
 
 
 def render_svg(plan: Plan, states: Mapping[str, str] | None = None) -> str:
-    """A drawing of a plan.
+    """Return a drawing of a plan.
 
     Args:
-        plan: what to draw.
+        plan: to draw.
         states: of entries, by their ids; a box has the colour of its state.
     """
     area = _laid(plan.entries)
@@ -43,7 +43,7 @@ def render_svg(plan: Plan, states: Mapping[str, str] | None = None) -> str:
 
 @attrs.frozen(slots=True)
 class _Box:
-    """Where an entry stands in its area, and what stands in it."""
+    """The box of an entry in its area, and the area inside of it."""
 
     entry: Entry
     left: int
@@ -63,7 +63,7 @@ class _Area:
 
 
 def _laid(entries: Sequence[Entry]) -> _Area:
-    """A column for each number of steps that something waits, a row for each in it."""
+    """Return a layout: a column for each number of dependencies in a chain, and in it a row per entry."""
     columns: dict[str, int] = {}
     boxes: list[_Box] = []
     bottoms: dict[int, int] = {}
@@ -87,7 +87,7 @@ def _laid(entries: Sequence[Entry]) -> _Area:
 
 def _drawn(area: _Area, left: int, top: int, states: Mapping[str, str]) -> Iterator[str]:
     places = {it.entry.id: it for it in area.boxes}
-    # behind the boxes, as some lead past others
+    # behind the boxes, as some arrows pass behind others' boxes
     for box in area.boxes:
         for after in box.entry.after:
             yield _arrow(places[after.id], box, left, top, is_plain=after.when == "ok")

@@ -1,4 +1,4 @@
-"""Plans as people look at them on a terminal. Pure."""
+"""Plans as text for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..planning import After, Entry, Plan
 
-#: How a state is drawn: the colour of a terminal, and that of a box.
+#: The colours of states: on a terminal, and of a box.
 COLOURS: Mapping[str, tuple[str, str]] = {
     "COMPLETED": ("green", "#c9e7c9"),
     "FAILED": ("red", "#f2c4c0"),
@@ -17,7 +17,7 @@ COLOURS: Mapping[str, tuple[str, str]] = {
 
 
 def plan_lines(plan: Plan, *, is_explained: bool = False) -> Iterator[str]:
-    """What is submitted and what runs inside, an entry on each line, and why where that is asked for."""
+    """Yield a line for each entry that is submitted or runs inside, with reasons if `is_explained`."""
     jobs = "1 job" if plan.requests == 1 else f"{plan.requests} jobs"
     yield f"{plan.source} on {plan.target}: {jobs}"
     for entry in plan.entries:
@@ -52,7 +52,7 @@ def _after(after: After) -> str:
 
 
 def plan_tree(plan: Plan, states: Mapping[str, str] | None = None) -> Iterator[str]:
-    """What waits for what, for a terminal: below each entry what is inside, beside it what it waits for."""
+    """Yield the dependency graph as lines: below each entry those inside, beside it its dependencies."""
     states = states or {}
     for entry in plan.entries:
         yield from _branch(entry, "", states)

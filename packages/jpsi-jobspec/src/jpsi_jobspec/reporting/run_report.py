@@ -1,4 +1,4 @@
-"""Reports about runs: how far each entry has come, for people and for programs."""
+"""Reports about runs: the state of each entry, for people and for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDEST = 30
 
 
 def run_records(run: Journal) -> Iterator[dict[str, object]]:
-    """What programs are told of a run, a mapping for each replica; those inside of groups come last."""
+    """Yield a mapping for each replica of a run, for programs; those inside of groups come last."""
     for journal in (run, *group_journals(run)):
         for entry in journal.plan.entries:
             for number, part in enumerate(journal.parts[entry.id], 1):
@@ -35,7 +35,7 @@ def run_records(run: Journal) -> Iterator[dict[str, object]]:
 
 
 def entry_line(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
-    """Return how far an entry has come, as a line for a terminal."""
+    """Return the state of an entry as a line for a terminal."""
     state = joined([it.state for it in parts]).value
     shown = (
         click.style(f"{state:<9}", fg=COLOURS.get(state, ("white", ""))[0]) if is_coloured else f"{state:<9}"
@@ -50,7 +50,7 @@ def entry_line(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
 
 
 def group_journals(last: Journal) -> Iterator[Journal]:
-    """What is on disk of the inside of each group."""
+    """Yield the journal of the inside of each group, with the states that are on disk."""
     for entry in last.plan.entries:
         if entry.kind is Kind.ALLOCATION:
             journal = inner_journal(last.path, entry)
@@ -61,7 +61,7 @@ def group_journals(last: Journal) -> Iterator[Journal]:
 
 
 def refresh(last: Journal) -> None:
-    """See on disk how far the jobs have come that have not ended as far as the journal says."""
+    """Update the states of jobs that have not ended, in this copy of the journal, from the job store."""
     open_parts = {
         part.job_id: part
         for parts in last.parts.values()
@@ -77,12 +77,12 @@ def refresh(last: Journal) -> None:
 
 
 def ended_badly(part: Part) -> bool:
-    """Whether a replica has ended, and has not completed."""
+    """Return True if a replica has ended, and has not completed."""
     return part.state.final and part.state is not JobState.COMPLETED
 
 
 def why_not_completed(part: Part) -> str:
-    """Why a replica has not completed."""
+    """Return why a replica has not completed."""
     if part.reason == Reason.EXIT_CODE.value:
         return f"exit code {part.exit_code}"
     return " ".join(": ".join(it for it in (part.reason, part.message) if it).split())

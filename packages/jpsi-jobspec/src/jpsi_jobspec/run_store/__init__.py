@@ -1,8 +1,8 @@
 """Runs on disk.
 
-The folder of each run of a document, and its journal, a line for each thing that happened.
+Keeps the folder of each run of a document, and its journal, with a line for each event.
 
-A driver reads here how far a run has come, and writes down what came of it before it relies on that.
+A driver reads from it the state of a run, and journals each outcome before it relies on it.
 """
 
 from __future__ import annotations

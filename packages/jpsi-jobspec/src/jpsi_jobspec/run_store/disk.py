@@ -1,4 +1,4 @@
-"""Files that outlive a kill, or a crash of the machine; what the disk refuses is told in a sentence."""
+"""Files that survive a kill or a crash of the machine; an error of the disk becomes a sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jpsi.plugin.kit import open_private
 
 @contextlib.contextmanager
 def kept(says: str) -> Iterator[None]:
-    """Within the block, tell in a sentence what the disk does not do."""
+    """Within the block, turn an error of the disk into a SubmitException that begins with a sentence."""
     try:
         yield
     except OSError as e:
@@ -22,15 +22,15 @@ def kept(says: str) -> Iterator[None]:
 
 
 def write(file: int, data: bytes) -> None:
-    """All of it."""
+    """Write all of the data."""
     left = memoryview(data)
     while left:
-        # a disk that is nearly full takes a part
+        # a disk that is nearly full takes only a part
         left = left[os.write(file, left) :]
 
 
 def write_synced(path: Path, text: str) -> None:
-    """Have a file outlive a crash of the machine, once its folder is synced."""
+    """Write a file that survives a crash of the machine, once its folder is synced."""
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -38,7 +38,7 @@ def write_synced(path: Path, text: str) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Have the names in a folder outlive a crash of the machine."""
+    """Make the names in a folder survive a crash of the machine."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)

@@ -1,4 +1,4 @@
-"""Events of a journal: a mapping for each thing that happened. Pure."""
+"""Events of a journal: a mapping for each event. Pure."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from jpsi import JobState, JobStatus, Reason
 
 from ..planning import Entry
 
-#: As JSON has it.
+#: A JSON object.
 Event = dict[str, Any]
 
-#: Why something was cancelled that waited for what has failed.
+#: The reason of an entry that was cancelled because a dependency failed.
 DEPENDENCY_FAILED = "dependency_failed"
-#: Why something was cancelled that somebody wanted to end.
+#: The reason of an entry that the user cancelled.
 CANCELLED = "cancelled"
-#: Why a service has ended: nothing is left that it could serve.
+#: The reason of a service that was ended because nothing is left that needs it.
 NO_LONGER_NEEDED = "no_longer_needed"
-#: Why something has failed for which services leave no room.
+#: The reason of an entry that failed because services leave no room for it.
 NO_ROOM = "room"
 #: The same as a sentence.
 SERVICES_HAVE_IT = "services have it"
 
-#: How a job ends with the allocation that it ran in, and not by itself.
+#: Reasons of a job that ended with its allocation, not by itself.
 LOST = {Reason.LOST, Reason.NODE_FAIL}
 
 
 @attrs.frozen(slots=True)
 class Place:
-    """One replica of an entry; they count from 1."""
+    """One replica of an entry; replicas count from 1."""
 
     entry: Entry
     replica: int
 
 
 def replica_event(place: Place, **content: Any) -> Event:  # noqa: ANN401  what JSON has
-    """Something that happened to a replica."""
+    """Return an event of a replica."""
     return {"entry": place.entry.id, "replica": place.replica, **content}
 
 
@@ -49,17 +49,17 @@ def end_event(
     reason: str | None = None,
     message: str | None = None,
 ) -> Event:
-    """A replica has ended."""
+    """Return the event that a replica has ended."""
     return replica_event(place, state=state.value, exit_code=exit_code, reason=reason, message=message)
 
 
 def end_event_of(place: Place, status: JobStatus, why_cancelled: str | None = None) -> Event:
-    """A replica has ended as its job did.
+    """Return the event that a replica has ended as its job did.
 
     Args:
-        place: which one.
+        place: the replica.
         status: the last one of its job.
-        why_cancelled: why the job was told to end, if it was.
+        why_cancelled: why the driver ended the job, if it did.
     """
     reason = None if status.reason is None else status.reason.value
     if status.reason is Reason.DEPENDENCY:

@@ -1,4 +1,4 @@
-"""The journal of a run, or of the inside of a group: how far each entry has come, and what is to end."""
+"""The journal of a run, or of the inside of a group: the state of each entry, and requests to cancel."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _INSIDE = "inside"
 
 @attrs.define(slots=True)
 class Part:
-    """How far one replica of an entry has come."""
+    """The state of one replica of an entry."""
 
     state: JobState = JobState.NEW
-    #: The id of its job; None if none was made for it yet.
+    #: The id of its job; None if it has none yet.
     job_id: str | None = None
-    #: Whether the batch system is known to have the job.
+    #: True if the batch system is known to have the job.
     is_submitted: bool = False
-    #: Whether it was seen, of a service with a probe, that it can be used.
+    #: True once the probe of a service has succeeded.
     is_ready: bool = False
     exit_code: int | None = None
     reason: str | None = None
@@ -42,13 +42,13 @@ class Part:
 
 @attrs.define(slots=True)
 class Journal:
-    """One run of a document on disk, and how far it has come."""
+    """A run of a document on disk, and the state of its entries."""
 
     path: Path
     plan: Plan
     parts: dict[str, list[Part]]
     _file: int | None = None
-    # how much of it was read
+    # how many bytes of the journal were read
     _read: int = 0
 
     @property
@@ -57,39 +57,39 @@ class Journal:
         return {name: [it.state for it in parts] for name, parts in self.parts.items()}
 
     def every_part(self) -> list[Part]:
-        """The replicas of all entries, in their order."""
+        """Return the replicas of all entries, in their order."""
         return [part for parts in self.parts.values() for part in parts]
 
     @property
     def is_over(self) -> bool:
-        """Whether all entries have ended."""
+        """True if all entries have ended."""
         return self.have_ended()
 
     def have_ended(self, entries: Collection[str] = ()) -> bool:
-        """Whether these entries have ended; without any, all."""
+        """Return True if these entries have ended; without any, if all have."""
         return all(it.state.final for name in entries or self.parts for it in self.parts[name])
 
     @property
     def work(self) -> Path:
-        """Where what runs inside of an allocation on several nodes keeps its files."""
+        """The folder for the files of the pilot that runs the inside of an allocation of several nodes."""
         return self.path / "work"
 
     @property
     def staging(self) -> Path:
-        """Where the archives are of what is staged, also for what is inside of allocations."""
+        """The folder of the archives of staged files; the insides of allocations use that of their run."""
         outer = self.path.parents[1] if self.path.parent.name == _INSIDE else self.path
         return outer / "staged"
 
     @property
     def life(self) -> str | None:
-        """Of what is inside of an allocation, which start of that it runs in; None if it has not begun."""
+        """The start of the allocation in which this inside runs; None if it has not begun."""
         try:
             return self.path.joinpath("life").read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 
     def live(self, life: str) -> None:
-        """Have it be inside of this start of its allocation."""
+        """Record the start of the allocation in which this inside runs."""
         new = self.path / "life.new"
         with os.fdopen(
             open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
@@ -99,60 +99,60 @@ class Journal:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody wants it to end."""
+        """True if the run is to be cancelled as a whole."""
         return self.path.joinpath("cancel").exists()
 
     def is_unwanted(self, entry: str) -> bool:
-        """Whether somebody wants this entry, or all, to end."""
+        """Return True if this entry, or the whole run, is to be cancelled."""
         return self.is_cancelled or entry in self.cancelled
 
     @property
     def why(self) -> str:
-        """Why it is to end, if it is."""
+        """The reason why the run is to end; `cancelled` if there is none."""
         try:
             return self.path.joinpath("cancel").read_text(encoding="utf-8") or CANCELLED
         except FileNotFoundError:
             return CANCELLED
 
     def cancel(self, *entries: str, why: str = "") -> None:
-        """Have whoever drives it, now or later, end it, or some of its entries.
+        """Ask the process that drives the run, now or later, to end it, or some of its entries.
 
         Args:
             entries: those to end; none is all.
-            why: the reason of all that this ends; by default it was cancelled.
+            why: the reason in all ends that this causes; empty is `cancelled`.
         """
         path = self.path / "cancel"
         with kept(f"{path} cannot be made"):
             for name in entries:
                 os.close(open_private(self.path / f"cancel.{quote(name, safe='')}", os.O_RDWR | os.O_CREAT))
             if not entries and not path.exists():
-                # whoever drives it reads the reason as soon as there is one
+                # the driver reads the reason as soon as the file exists
                 file, new = tempfile.mkstemp(dir=self.path, prefix="new.")
                 with os.fdopen(file, "w", encoding="utf-8") as written:
                     written.write(why)
                 Path(new).rename(path)
 
     def go_on(self) -> None:
-        """Have it be ended no more."""
+        """Withdraw the request to end the run."""
         self.path.joinpath("cancel").unlink()
 
     @property
     def cancelled(self) -> set[str]:
-        """The entries that somebody wants to end."""
+        """The entries that the user wants to end."""
         return {unquote(it.name.partition(".")[2]) for it in self.path.glob("cancel.*")}
 
     @property
     def is_driven(self) -> bool:
-        """Whether some process drives it."""
+        """True if a process drives the run."""
         with self.held() as is_held:
             return not is_held
 
     def note(self, events: Sequence[Mapping[str, Any]], *, is_synced: bool = False) -> None:
-        """Add what happened, and take it in.
+        """Append events to the journal, and apply them.
 
         Args:
             events: each with the id of an entry.
-            is_synced: whether it is on disk before anything else is done, whatever becomes of the machine.
+            is_synced: True if the events must survive a crash of the machine before anything else is done.
         """
         if not events:
             return
@@ -168,17 +168,17 @@ class Journal:
             _take_in(self.parts, event)
 
     def catch_up(self) -> None:
-        """Take in what others have written since it was read; not for whoever writes it.
+        """Apply events that other processes have written since the last read; not for the writer itself.
 
         Raises:
-            SubmitException: it cannot be read.
+            SubmitException: the journal cannot be read.
         """
         path = self.path / "journal"
         try:
             with path.open("rb") as file:
                 file.seek(self._read)
                 new = file.read()
-            # the last line may have been cut off
+            # the last line may be incomplete
             whole = new[: new.rfind(b"\n") + 1]
             for line in whole.splitlines():
                 _take_in(self.parts, json.loads(line))
@@ -190,17 +190,17 @@ class Journal:
         self._read += len(whole)
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the journal's file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     @contextlib.contextmanager
     def held(self, *, is_waiting: bool = False) -> Iterator[bool]:
-        """Within the block nobody else drives the run; yields whether that is so.
+        """Hold the lock of the run within the block; yield False if another process holds it.
 
         Args:
-            is_waiting: whether to wait until whoever drives it now has ended.
+            is_waiting: True to wait until the process that drives the run has ended.
         """
         path = self.path / "lock"
         with kept(f"{path} cannot be opened"):
@@ -217,7 +217,7 @@ class Journal:
 
 
 def _opened(path: Path) -> int:
-    """A journal, open to be added to; a last line that was cut off is cut away."""
+    """Open a journal to append to it; cut away an incomplete last line."""
     is_new = not path.exists()
     file = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     if is_new:
@@ -228,7 +228,7 @@ def _opened(path: Path) -> int:
 
 
 def inner_journal(path: Path, allocation: Entry) -> Journal:
-    """The journal of what runs inside of an allocation of the run in a folder."""
+    """Return the journal of the inside of an allocation; `path` is the folder of the run."""
     folder = path / _INSIDE / allocation.id
     with kept(f"{folder} cannot be made"):
         make_private_directory(folder, "the folder of what runs inside")
@@ -236,7 +236,7 @@ def inner_journal(path: Path, allocation: Entry) -> Journal:
 
 
 def with_events(path: Path, plan: Plan) -> Journal:
-    """The journal in a folder, of a run of a plan, as far as it is written."""
+    """Return the journal in a folder, of a run of a plan, with all events read."""
     found = Journal(path, plan, {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries})
     found.catch_up()
     return found

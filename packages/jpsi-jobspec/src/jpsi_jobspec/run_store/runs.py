@@ -1,14 +1,14 @@
-"""Runs of a document on disk: its text, what was asked for, and a journal.
+"""Runs of a document on disk: its text, the request, and a journal.
 
 <user state>/jpsi/workflows/<name>-<digest of the path>/<number>/
     document.yaml   the text as it was
     run.json        the target, the parameters, and what was known of the site
-    journal         a line of JSON for each thing that happened
-    lock            held by whoever drives the run
-    cancel          made by whoever wants it to end, and why
-    cancel.ENTRY    made by whoever wants an entry to end
-    staged/         archives of what is staged
-    inside/GROUP/   journal, lock, cancel and life of what is inside of a group, and work of its pilot
+    journal         a line of JSON for each event
+    lock            held by the process that drives the run
+    cancel          request to end the run, with the reason
+    cancel.ENTRY    request to end an entry
+    staged/         archives of staged files
+    inside/GROUP/   journal, lock, cancel and life of the inside of a group, and the work folder of its pilot
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from ..planning import Limit, Machine, Mapped, Site, SubsystemNode, make_plan
 from .disk import kept, sync, write_synced
 from .journal import Journal, with_events
 
-#: What messages call the directory with the runs of a document.
+#: The name of the directory in messages.
 RUNS = "the directory of runs"
 
 
 def runs_folder(file: str) -> Path:
-    """Where the runs of a document are."""
+    """Return the folder of the runs of a document."""
     path = Path(file)
-    # by whatever way somebody comes there, it is the same document
+    # the document is the same, whichever links lead to its folder
     path = path.parent.resolve() / path.name
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
     return platformdirs.user_state_path("jpsi") / "workflows" / f"{path.stem}-{digest}"
@@ -48,7 +48,7 @@ def runs_folder(file: str) -> Path:
 
 @contextlib.contextmanager
 def locked_runs(file: str) -> Iterator[None]:
-    """Within the block nobody else chooses which run of a document to go on with, or begins one."""
+    """Hold the lock on the runs of a document: no other process chooses or creates a run within the block."""
     root = runs_folder(file)
     with kept(f"the runs of {file} cannot be kept in {root}"):
         make_private_directory(root, RUNS)
@@ -61,17 +61,17 @@ def locked_runs(file: str) -> Iterator[None]:
 
 
 def latest_run(file: str) -> Journal | None:
-    """The last run of a document; None if it was never run."""
+    """Return the last run of a document; None if it was never run."""
     root = runs_folder(file)
     numbers = [it for it in _numbers(root) if (root / str(it) / "run.json").exists()]
     return read_run(root / str(max(numbers))) if numbers else None
 
 
 def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) -> Journal:
-    """A new run of a document; it is on disk, whatever becomes of the machine.
+    """Create a run of a document on disk; it survives a crash of the machine.
 
     Raises:
-        SubmitException: it cannot be kept there.
+        SubmitException: the files cannot be written.
     """
     root = runs_folder(file)
     content = {
@@ -95,7 +95,7 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         # whatever the umask
         path.chmod(0o700)
         write_synced(path / "document.yaml", text)
-        # last, as it makes the run one
+        # last, since a folder with this file counts as a run
         write_synced(path / "run.json.new", json.dumps(content))
         (path / "run.json.new").rename(path / "run.json")
         for it in (path, root, root.parent):
@@ -108,13 +108,13 @@ def _numbers(root: Path) -> list[int]:
 
 
 def read_run(path: Path) -> Journal:
-    """A run as it is on disk.
+    """Return a run as it is on disk.
 
     Raises:
         SubmitException: its files cannot be read.
     """
     try:
-        # what others may have put there is not driven
+        # a run that another user may have put there must not be driven
         check_private_directory(path, RUNS)
         content = json.loads((path / "run.json").read_text(encoding="utf-8"))
         text = (path / "document.yaml").read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def read_run(path: Path) -> Journal:
         msg = f"the run in {path} cannot be read: {e}"
         raise SubmitException(msg, e) from e
     findings = Findings(content["source"])
-    # runs that began before there was such a thing do not say it
+    # older runs have no such key
     seconds = content.get("usual_seconds")
     site = Site(
         target=content["target"],

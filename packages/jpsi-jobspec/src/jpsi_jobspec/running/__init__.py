@@ -1,9 +1,9 @@
 """Running a plan.
 
-The driver submits what can start, follows it to its end, and journals what came of it.
+The driver submits what can start, follows it to its end, and journals the outcome.
 
-Around the driver: what entries wait for, the specs of their jobs, submissions with a backoff, staged files,
-probes of services, output as it comes, checks before the first submission, and exit codes.
+Around the driver: dependencies of entries, the specs of their jobs, submissions with a backoff, staged files,
+probes of services, live output, checks before the first submission, and exit codes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A backoff: what a batch system did not take or answer is tried again, ever more rarely."""
+"""A backoff: pauses before each retry of what a batch system refused or did not answer."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Backoff:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Begin without a pause; `clock` tells the seconds."""
+        """Begin without a pause; `clock` returns seconds."""
         self._clock = clock
         self._seconds = 0.0
         self._end = 0.0
 
     @property
     def is_over(self) -> bool:
-        """Whether it is time to try."""
+        """True if it is time to retry."""
         return self._clock() >= self._end
 
     def failed(self) -> float:
@@ -38,5 +38,5 @@ class Backoff:
         return self._seconds
 
     def went_well(self) -> None:
-        """Begin anew: the next pause is a short one."""
+        """Reset after a success: the next pause is a short one."""
         self._seconds = self._end = 0.0

@@ -1,4 +1,4 @@
-"""Dependencies of entries: what can begin now, and what is left to the batch system to wait for."""
+"""Dependencies of entries: which can begin now, and which the batch system can wait for."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..run_store import Journal, Place
 from .executor import Executor
 from .submissions import Submissions
 
-# More jobs than these are waited for here, as directives have limits.
+# Directives have limits: the driver, not the batch system, waits for more jobs than these.
 _MOST = 50
 _KINDS = {"ok": DependencyKind.OK, "any": DependencyKind.ANY, "failed": DependencyKind.NOTOK}
 
 
 class DependencyHandoff:
-    """Hands over to a batch system what jobs wait for, where it can do that. Used by one thread."""
+    """The handoff of dependencies to a batch system that supports them. Used by one thread."""
 
     def __init__(self, journal: Journal, executor: Executor, submissions: Submissions) -> None:
         """Prepare for one run."""
@@ -30,18 +30,18 @@ class DependencyHandoff:
         self._entries = {it.id: it for it in journal.plan.entries}
         offered = executor.system.capabilities.dependencies
         self._offered = {word for word, kind in _KINDS.items() if kind in offered}
-        #: Entries that wait here, as the batch system has refused to.
+        #: Entries that the driver holds back, because the batch system refused their dependencies.
         self.held: set[str] = set()
 
     def steps(self, entry: Entry, replicas: Sequence[int]) -> list[Next]:
-        """What is to be done with these; `HAND_OVER` only where the batch system can wait for the rest."""
+        """Return the next step of each replica; `HAND_OVER` only where the batch system can wait then."""
         found = self._steps(entry, replicas)
         if Next.HAND_OVER not in found or self._can_take(entry):
             return found
         return [Next.WAIT if it is Next.HAND_OVER else it for it in found]
 
     def dependencies(self, place: Place) -> list[Dependency | Job]:
-        """What the batch system is told that a replica waits for: what is met already was weighed here."""
+        """Return the dependencies of a replica for the batch system, without those that are met already."""
         found: list[Dependency | Job] = []
         states = self._states(place.entry)
         for it in place.entry.after:
@@ -55,7 +55,7 @@ class DependencyHandoff:
         return found
 
     def in_vain(self, entry: Entry) -> list[Job]:
-        """The jobs that the batch system still keeps for an end of others that did not come."""
+        """Return the jobs that the batch system still holds for dependencies that can no longer be met."""
         waiting = [
             (job, replica)
             for replica, part in enumerate(self._journal.parts[entry.id], 1)
@@ -100,31 +100,31 @@ class DependencyHandoff:
 
 
 def _waits_there(job: Job) -> bool:
-    """Whether the batch system was told of others that a job waits for."""
+    """Return True if a job was submitted with dependencies."""
     attributes = None if job.spec is None else job.spec.attributes
     return bool(attributes is not None and attributes.after)
 
 
-#: Of each entry, the state of each replica; NEW is what was not submitted.
+#: The states of the replicas of each entry; NEW is not submitted yet.
 States = Mapping[str, Sequence[JobState]]
 
 
 class Next(enum.Enum):
-    """What is to be done with an entry."""
+    """The next step of the driver for an entry."""
 
-    #: Nothing it waits for is left.
+    #: All its dependencies are met.
     START = "start"
-    #: All that it waits for was submitted, and has not ended otherwise than it should.
+    #: All its dependencies were submitted, and none has ended otherwise than it should.
     HAND_OVER = "hand over"
     WAIT = "wait"
-    #: What it waits for has ended otherwise than it should.
+    #: A dependency has ended otherwise than it should.
     NEVER = "never"
 
 
 def next_of(entry: Entry, states: States, replica: int | None = None) -> Next:
-    """What is to be done with an entry, or with one of its replicas.
+    """Return what to do with an entry, or with one of its replicas.
 
-    Where `replica` is given, dependencies that are replica by replica look at that one alone.
+    With `replica`, a dependency that is replica by replica considers that one only.
     """
     found = [met(it, states, replica) for it in entry.after]
     if Next.NEVER in found:
@@ -140,7 +140,7 @@ def next_of(entry: Entry, states: States, replica: int | None = None) -> Next:
 
 
 def met(after: After, states: States, replica: int | None = None) -> Next:
-    """What one dependency lets be done with an entry, or with one of its replicas."""
+    """Return what one dependency allows for an entry, or for one of its replicas."""
     of = states[after.id]
     if after.each and replica is not None and replica <= len(of):
         of = [of[replica - 1]]
@@ -151,7 +151,7 @@ def met(after: After, states: States, replica: int | None = None) -> Next:
         return Next.START if after.when == "failed" else Next.NEVER
     if all(it.final for it in of):
         return Next.NEVER if after.when == "failed" else Next.START
-    # a batch system can be told to wait for all of them, not for the first one that fails
+    # a batch system can wait for all of them, but not for the first one that fails
     can_hand_over = JobState.NEW not in of and (after.when != "failed" or len(of) == 1)
     return Next.HAND_OVER if can_hand_over else Next.WAIT
 
@@ -163,7 +163,7 @@ def _started(of: Sequence[JobState]) -> Next:
 
 
 def as_started(entry: Entry, state: JobState, *, is_ready: bool) -> JobState:
-    """The state of a service as those see it that wait for its start: it has begun once it can be used."""
+    """Return the state of a service for its dependants: it is active only once its probe succeeds."""
     if entry.ready is None or is_ready:
         return state
     if state is JobState.COMPLETED:
@@ -173,13 +173,13 @@ def as_started(entry: Entry, state: JobState, *, is_ready: bool) -> JobState:
 
 @attrs.frozen(slots=True)
 class Dependants:
-    """Which entries wait for an entry."""
+    """The entries that wait for each entry."""
 
     _ids: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Dependants:
-        """Those of a plan."""
+        """Return the dependants of each entry of a plan."""
         found: dict[str, list[str]] = {}
         for entry in entries:
             for after in entry.after:
@@ -191,7 +191,7 @@ class Dependants:
 
 
 def joined(states: Sequence[JobState]) -> JobState:
-    """One state for all replicas of an entry: how it ended, or the furthest that any of them has come."""
+    """Return one state for all replicas of an entry: how it ended, or the furthest that any of them is."""
     if all(it.final for it in states):
         for state in (JobState.FAILED, JobState.CANCELED):
             if state in states:

@@ -1,7 +1,7 @@
-"""Drives a run to its end: submits what can start, follows it, and writes down what came of it.
+"""Drives a run to its end: submits entries that can start, follows their jobs, and journals the outcome.
 
-Whoever dies while doing so can be followed by another: what has ended is not run again, and what runs is
-found again by the ids that were on disk before anything was submitted.
+After the process that drives a run dies, another one can go on with it. It does not run again what has ended,
+and it finds running jobs again by the ids that the journal had before the jobs were submitted.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from .submissions import Remark, SubmissionResult, Submissions
 
 log = logging.getLogger(__name__)
 
-#: Told of each entry that comes into another state.
+#: Called with each entry that comes into another state.
 StateCallback = Callable[[Entry, JobState], None]
 
-# How often it is looked whether somebody wants the end of the run.
+# How often the driver checks for a request to cancel, in seconds.
 _LOOK_SECONDS = 0.5
 
 
 def _show(data: bytes, stream: str) -> None:
-    """Hand on what a job has written."""
+    """Write a job's output to the same stream of this process."""
     file = sys.stdout if stream == "stdout" else sys.stderr
     file.buffer.write(data)
     file.flush()
@@ -56,9 +56,9 @@ def _warn(sentence: str) -> None:
 
 
 class Driver:
-    """Drives one run; whoever makes one holds the lock of its journal."""
+    """The driver of one run; the process that makes it holds the lock of the journal."""
 
-    def __init__(  # noqa: PLR0913  whom it tells of what, each by name
+    def __init__(  # noqa: PLR0913  callbacks, each by its name
         self,
         journal: Journal,
         executor: Executor,
@@ -70,18 +70,19 @@ class Driver:
         show: Show = _show,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare.
+        """Prepare to drive one run.
 
         Args:
             journal: of the run.
-            executor: what runs its jobs.
-            told: hears of each entry that comes into another state.
-            capacity: of an allocation, if this is its inside: no more is run at a time than it has room for.
-            is_restarted: whether that allocation is not the one that jobs were submitted in so far: what was
-                lost with that one runs again.
-            remark: hears in sentences of what does not work yet.
-            show: gets what jobs write whose output is watched.
-            clock: tells the seconds.
+            executor: runs the jobs.
+            told: called with each entry that comes into another state.
+            capacity: of an allocation, if the run is the inside of one: no more runs at a time than it has
+                room for.
+            is_restarted: True if jobs were submitted so far in an earlier start of that allocation; jobs that
+                were lost with it run again.
+            remark: called with a sentence about each problem that the user should know, such as a retry.
+            show: called with the output of jobs that are watched.
+            clock: returns seconds.
         """
         self._journal = journal
         self._executor = executor
@@ -89,7 +90,7 @@ class Driver:
         self._is_inside = capacity is not None
         self._entries = {it.id: it for it in journal.plan.entries}
         self._dependants = Dependants.of(journal.plan.entries)
-        # of a job its status, or that it can be used
+        # a job's status, or None for a service that can be used now
         self._news: queue.SimpleQueue[tuple[str, JobStatus | None]] = queue.SimpleQueue()
         self._submissions = Submissions(journal, executor, remark, clock, is_restarted=is_restarted)
         self._handoff = DependencyHandoff(journal, executor, self._submissions)
@@ -98,15 +99,15 @@ class Driver:
         self._probes = Probes(lambda: executor.files, lambda job_id: self._news.put((job_id, None)))
         self._live_output = LiveOutput(show)
         self._shown: dict[str, JobState] = {}
-        # why jobs were told to end, by their ids
+        # why the driver ended jobs, by their ids
         self._why_ended: dict[str, str] = {}
-        # those that somebody wants to end
+        # entries that the user has cancelled
         self._unwanted: set[str] = set()
         self._is_cancelling = False
         self._is_ending = False
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
-        """Return once all entries have ended, or this is so; the rest is left as it is then.
+        """Return once all entries have ended, or `until` returns True; then leave the rest as it is.
 
         Raises:
             JpsiError: the disk cannot be used; nothing is lost by that.
@@ -133,7 +134,7 @@ class Driver:
             self._take_news()
         self._live_output.look()
 
-    # ------------------------------------------------------------------------------- what there is
+    # ------------------------------------------------------------------------------- state of the run
 
     @property
     def _jobs(self) -> list[Job]:
@@ -146,7 +147,7 @@ class Driver:
         return self._journal.parts[place.entry.id][place.replica - 1]
 
     def _written_down(self) -> dict[str, Place]:
-        """The jobs that an earlier process has made, and of which it did not see the end."""
+        """Return the jobs in the journal that an earlier process made and whose end it did not see."""
         return {
             part.job_id: Place(self._entries[name], replica)
             for name, parts in self._journal.parts.items()
@@ -155,7 +156,7 @@ class Driver:
         }
 
     def _has_only_services(self) -> bool:
-        """Whether nothing is left but what runs until the end of the rest."""
+        """Return True if only services are left, which run until all else has ended."""
         rest = [
             it.state.final
             for name, parts in self._journal.parts.items()
@@ -165,19 +166,19 @@ class Driver:
         return bool(rest) and all(rest)
 
     def _is_given_up(self, entry: Entry) -> bool:
-        """Whether it is not to be run any more; what cleans up after a group always is."""
+        """Return True if an entry is not to run any more; tasks that clean up after a group always run."""
         is_unwanted = self._is_cancelling and not cleans_up(entry)
         return is_unwanted or entry.id in self._unwanted or self._is_ending
 
-    # ------------------------------------------------------------------------------- what is done
+    # ------------------------------------------------------------------------------------- actions
 
     def _digest(self, news: SubmissionResult) -> None:
-        """Go on from what came of submissions."""
+        """Go on from the results of submissions."""
         for job in news.followed:
             place = self._place(job)
             part = self._part(place)
             part.is_submitted = True
-            # an end is taken in when it is written down
+            # the final state is set when the journal has it
             part.state = JobState.QUEUED if job.status.final else job.status.state
             self._news.put((job.id, job.status))
         for place in news.unknown:
@@ -192,14 +193,14 @@ class Driver:
         self._settle(touched)
 
     def _settle(self, touched: Iterable[str]) -> None:
-        """Go on from what came of entries."""
+        """Report the state of changed entries, and go on with them and with those that wait for them."""
         names = dict.fromkeys(touched)
         for name in names:
             self._show(name)
         self._proceed({**names, **dict.fromkeys(it for name in names for it in self._dependants[name])})
 
     def _proceed(self, names: Iterable[str]) -> None:
-        """Do what can be done now with these entries, and then with those that wait for them."""
+        """Do all that is possible now for these entries, and then for those that wait for them."""
         changed = dict.fromkeys(names)
         while changed:
             jobs: list[Job] = []
@@ -221,7 +222,7 @@ class Driver:
             changed = {**again, **dict.fromkeys(it for name in touched for it in self._dependants[name])}
 
     def _give_up(self, jobs: Iterable[Job]) -> None:
-        """Submit no more of what is given up, and end these jobs."""
+        """End these jobs, and submit no more of the entries that are given up."""
         self._settle(self._end(jobs, self._why_given_up))
         self._proceed(self._entries)
 
@@ -230,21 +231,21 @@ class Driver:
         return NO_LONGER_NEEDED if self._is_ending else self._journal.why
 
     def _submit(self, jobs: Sequence[Job]) -> dict[str, None]:
-        """Submit jobs; the entries about which there is something new."""
+        """Submit jobs; return the entries that have changed."""
         if not jobs:
             return {}
         touched = dict.fromkeys(self._place(it).entry.id for it in jobs)
         return touched | self._took(self._submissions.submit(jobs))
 
     def _took(self, news: SubmissionResult) -> dict[str, None]:
-        """Take in what was refused; the entries that this concerns."""
+        """Note the jobs that were refused; return the entries that this concerns."""
         self._handoff.held |= news.held
         for name in news.changed:
             self._starter.give_back(self._entries[name])
         return news.changed
 
     def _end(self, jobs: Iterable[Job], why: str) -> dict[str, None]:
-        """Tell jobs to end; the entries of those that have never been anything else."""
+        """End jobs; return the entries of those that the batch system never got."""
         live = [it for it in jobs if not self._part(self._place(it)).state.final]
         self._why_ended |= {it.id: why for it in live}
         never = self._submissions.end(live)
@@ -257,7 +258,7 @@ class Driver:
     # -------------------------------------------------------------------------------------- news
 
     def _take_news(self) -> None:
-        """Wait for news, and do what can be done after all that there is."""
+        """Wait for status changes, and do all that is possible after them."""
         try:
             news = [self._news.get(timeout=_LOOK_SECONDS)]
         except queue.Empty:
@@ -279,7 +280,7 @@ class Driver:
         self._proceed({**dict.fromkeys(it for name in told for it in self._dependants[name]), **waiting})
 
     def _taken_in(self, job_id: str, status: JobStatus | None, place: Place) -> list[Event]:
-        """What is to be written down of what was heard of a job."""
+        """Take in a status of a job, or that its service is ready; return the events to journal."""
         part, job = self._part(place), self._submissions.jobs[job_id]
         if status is None:
             return [replica_event(place, is_ready=True)]
@@ -296,7 +297,7 @@ class Driver:
         return []
 
     def _told_by(self, job_id: str, status: JobStatus, place: Place) -> Event:
-        """What is to be written down of an end."""
+        """Return the event to journal for a job that has ended."""
         if job_id in self._earlier and status.reason in LOST:
             self._submissions.forget(job_id)
             self._starter.waiting[place.entry.id] = None
@@ -311,10 +312,10 @@ class Driver:
             self._told(self._entries[name], state)
 
     def _refuse_the_rest(self) -> None:
-        """Wait for no room that never comes, as services have it, which end last.
+        """Fail entries that wait for room which services keep, since services end last.
 
-        Of several nodes a pilot may have chosen others than was thought here; where its services are is found
-        out once nothing else runs.
+        On several nodes, a pilot may have placed services otherwise than the capacity assumes. The driver
+        asks the pilot where they run once nothing else does.
         """
         live = [it for it in self._jobs if not self._part(self._place(it)).state.final]
         services = [it for it in live if self._place(it).entry.kind is Kind.SERVICE and self._is_active(it)]

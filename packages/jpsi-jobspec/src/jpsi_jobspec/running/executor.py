@@ -1,4 +1,4 @@
-"""The protocol of executors that a driver runs jobs by."""
+"""The protocol of executors by which a driver runs jobs."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from jpsi import Job, JobFiles, JobStatus, System
 
 
 class JobDetails(Protocol):
-    """What an executor knows of a job."""
+    """The details that an executor knows of a job."""
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """What belongs to its kind alone, `<system>.<word>`."""
+        """Details of this kind of executor only, by `<system>.<word>`."""
 
 
 class Executor(Protocol):
-    """What a driver needs of an executor."""
+    """The methods of an executor that a driver uses."""
 
     @property
     def system(self) -> System:
-        """What can be found out about it."""
+        """The system that runs the jobs."""
 
     @property
     def files(self) -> JobFiles:
-        """The files where its jobs run."""
+        """The files on the host where its jobs run."""
 
     def set_job_status_callback(self, callback: Callable[[Job, JobStatus], None], /) -> None:
-        """Have something told of every status."""
+        """Have a callback called with every job status."""
 
     def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
-        """The jobs with these ids that it knows."""
+        """Return the jobs with these ids that the executor knows."""
 
     def submit_many(self, jobs: Sequence[Job]) -> None:
         """Submit jobs."""
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
-        """Have jobs end."""
+        """Cancel jobs."""
 
     def info(self, job: Job) -> JobDetails | None:
-        """What is known of a job now."""
+        """Return what the executor knows of a job now."""

@@ -1,4 +1,4 @@
-"""The exit codes of the commands, and that of a run, and of a group: what has become of its parts. Pure."""
+"""The exit codes of the commands, of a run, and of a group. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..run_store import DEPENDENCY_FAILED, NO_LONGER_NEEDED, Part
 #: The exit codes of the commands, as everywhere in `jpsi`.
 EXIT_DONE, EXIT_FAILED, EXIT_MISTAKE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED = 0, 1, 2, 124, 125, 130
 _LARGEST_CODE = 255
-#: Of what is cancelled for these reasons nobody wanted the end.
+#: Reasons of cancellations that are consequences: no user asked for them.
 _CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 
 
 def exit_code_of(parts: Iterable[Part]) -> int:
-    """The exit code of what is over: that of the first task that did not end well."""
+    """Return the exit code of a run that is over: that of the first task that has failed."""
     ended = list(parts)
     failed = next((it for it in ended if it.state is JobState.FAILED), None)
     if failed is not None:

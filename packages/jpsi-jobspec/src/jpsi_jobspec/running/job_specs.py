@@ -1,4 +1,4 @@
-"""Job specs: what an entry of a plan is submitted as. Pure."""
+"""Job specs: the specs with which the entries of a plan are submitted. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .staging import with_staged
 
 
 def inside_command(path: Path, entry_id: str) -> tuple[str, ...]:
-    """The words that run what is inside of an allocation, on its first node."""
+    """Return the command that runs the inside of an allocation, on its first node."""
     return (sys.executable, "-m", "jpsi_jobspec.inside", str(path), entry_id)
 
 
 def submitted_spec(entry: Entry) -> JobSpec | None:
-    """What is submitted for the first replica of an entry, if nothing has to be waited for; None is nothing.
+    """Return the spec of the first replica of an entry without dependencies; None if it needs no job.
 
-    The folder of the run that a group runs the inside of is called RUN.
+    In the command of a group, RUN stands for the folder of the run.
     """
     if entry.kind is Kind.ALLOCATION:
         return job_spec(attrs.evolve(entry, command=inside_command(Path("RUN"), entry.id)))
@@ -36,16 +36,17 @@ def job_spec(
     after: list[Dependency | Job] | None = None,
     staging: Path = Path("RUN/staged"),
 ) -> JobSpec:
-    """What one replica of an entry runs, and with what.
+    """Return the spec of one replica of an entry.
 
-    A time that was not given, and that no plan has put in, is the batch system's to choose, not jpsi's;
-    without a directory it is the user's home. Words of a command arrive as they were written.
+    Without a duration in the document or the plan, the batch system chooses the walltime, not jpsi; without a
+    directory, the job runs in the user's home. The job gets the words of the command as the document has
+    them.
 
     Args:
         entry: of a plan, with a command.
-        replica: which one, from 1.
-        after: what the batch system has it wait for.
-        staging: the folder of the run with the archives of what is staged.
+        replica: its number, from 1.
+        after: dependencies for the batch system.
+        staging: the folder of the run with the archives of staged files.
     """
     duration = entry.attributes.duration
     environment: dict[str, str | None] = {
@@ -68,7 +69,7 @@ def job_spec(
         directory=Path(entry.attributes.cwd or "~"),
         environment={**environment, **entry.attributes.environment},
         resources=as_resources(entry.shape or ONE_SLOT),
-        # what runs inside of an allocation is started by one process, on its first node
+        # one process, on the first node of an allocation, starts all that runs inside
         launcher="single" if entry.kind is Kind.ALLOCATION else None,
         attributes=attributes,
     )

@@ -1,4 +1,4 @@
-"""Shows what jobs write while they run, of those whose output is watched."""
+"""Shows the output of watched jobs while they run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import attrs
 
 from jpsi import Job, JpsiError, Output
 
-#: Takes what a job has written to `stdout` or `stderr`.
+#: Called with output of a job and its stream, `stdout` or `stderr`.
 Show = Callable[[bytes, str], None]
 
 
 @attrs.define(slots=True, eq=False)
 class _Stream:
-    """One of the streams of a job, and how much of it was shown."""
+    """One output stream of a job, and how much of it was shown."""
 
     name: str
     output: Output
     offset: int = 0
 
     def look(self, show: Show) -> None:
-        """Show what came since."""
+        """Show the output since the last look."""
         while (part := self.output.read(self.offset)) is not None and part.data:
             show(part.data, self.name)
             self.offset = part.end
@@ -31,13 +31,13 @@ class LiveOutput:
     """The jobs whose output is shown. Used by one thread."""
 
     def __init__(self, show: Show) -> None:
-        """Show what they write by this function."""
+        """Show output by calling `show`."""
         self._show = show
         self._begun: set[str] = set()
         self._streams: dict[str, tuple[Job, list[_Stream]]] = {}
 
     def begin(self, job: Job) -> None:
-        """Show what a submitted job writes, from its beginning on, once."""
+        """Show the output of a submitted job from its beginning; a second call does nothing."""
         executor = job.executor
         if job.id in self._begun or executor is None:
             return
@@ -47,14 +47,14 @@ class LiveOutput:
         self._streams[job.id] = (job, streams)
 
     def look(self) -> None:
-        """Show what came since; of what has ended all that is left."""
+        """Show the output since the last look; all that is left of a job that has ended."""
         for job_id, (job, streams) in list(self._streams.items()):
             is_final = job.status.final
             try:
                 for it in streams:
                     it.look(self._show)
             except JpsiError:
-                # where that is far away the next look may tell more
+                # on a remote host the next look may succeed
                 if not is_final:
                     continue
             if is_final:

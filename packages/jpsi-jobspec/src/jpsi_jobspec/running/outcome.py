@@ -1,4 +1,4 @@
-"""The outcome of a job, as the journal has it: as it has ended, unless what this run did tells more of it."""
+"""The outcome of a job for the journal: its last status, unless this run knows a better reason."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _TERMINATED = 128 + signal.SIGTERM
 def end_of(
     place: Place, status: JobStatus, journal: Journal, why_ended: str | None, *, is_inside: bool
 ) -> Event:
-    """What is to be written down.
+    """Return the event to journal for a job that has ended.
 
     Args:
-        place: what the job stands for.
+        place: the replica that the job runs.
         status: the last one of the job.
         journal: of the run.
-        why_ended: why the job was told to end, if it was.
-        is_inside: whether the run is the inside of an allocation.
+        why_ended: why the driver ended the job, if it did.
+        is_inside: True if the run is the inside of an allocation.
     """
-    # what ends an allocation may signal what runs inside before that is ended from here
+    # the signal that ends an allocation may reach the tasks inside before the driver cancels them
     is_cut = status.exit_code == _TERMINATED or status.reason in LOST
     if is_inside and is_cut and journal.is_cancelled and not cleans_up(place.entry):
         return end_event(place, JobState.CANCELED, exit_code=status.exit_code, reason=journal.why)
@@ -54,5 +54,5 @@ def end_of(
 
 
 def cleans_up(entry: Entry) -> bool:
-    """Whether it is run whatever becomes of the rest."""
+    """Return True if an entry runs whatever the outcome of the rest."""
     return entry.kind is Kind.LOCAL and entry.when is When.ALWAYS

@@ -1,4 +1,4 @@
-"""Asks about every job of a plan, before the first one is submitted, whether it can run where it is to."""
+"""Checks, before the first submission, that the executor accepts every job of a plan."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from jpsi import InvalidJobException, Job, JobExecutor, SubmitException
 from ..planning import Entry, Plan
 from .job_specs import submitted_spec
 
-# How many of those with the same problem are named.
+# The number of entries with the same problem that a message names.
 _NAMED = 3
 
 
 def check_jobs(plan: Plan) -> None:
-    """See that every job of a plan can be submitted.
+    """Raise if a job of a plan cannot be submitted.
 
-    It is asked once about jobs that differ in the words of their commands alone.
+    Entries that differ only in the arguments of their commands are checked once.
 
     Raises:
-        InvalidJobException: some can never run there; it names every reason, with the entries.
+        InvalidJobException: some jobs can never run on the target; the error names all reasons and entries.
         JpsiError: there is no such executor.
     """
     known: dict[Hashable, Sequence[str]] = {}
@@ -38,7 +38,7 @@ def check_jobs(plan: Plan) -> None:
 
 
 def _key(entry: Entry) -> Hashable:
-    """What two entries have in common about which the same would be said."""
+    """Return a key that is the same for entries with the same problems."""
     attributes = entry.attributes
     options = {**entry.constraints, **attributes.options}
     given = (attributes.duration, attributes.cwd, repr(attributes.environment), repr(options))
@@ -52,15 +52,15 @@ def _problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:
     try:
         executor.preview(Job(spec))
     except InvalidJobException as e:
-        # which is no word of documents
+        # documents have no such key
         return [it.replace(", or set create_directory", "") for it in e.problems]
     except SubmitException:
-        # it tells no more than that, or does not answer now, which is no problem of the job
+        # the executor has no preview, or does not answer now, which is no problem of the job
         return ()
     return ()
 
 
 def _named(ids: Sequence[str]) -> str:
-    """The entries, of many the first."""
+    """Return the names of entries, only the first ones of many."""
     more = len(ids) - _NAMED
     return ", ".join(ids[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Finds out when services can be used, by what documents say under `ready`."""
+"""Probes of services, which find when they can be used, by `ready` in the document."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..run_store import Place
 
 _SHORTEST_SECONDS = 0.1
 _LONGEST_SECONDS = 5.0
-# How long one look may take.
+# The timeouts of one probe.
 _CONNECT_SECONDS = 5.0
 _COMMAND_SECONDS = 60.0
 
 
 def is_ready(place: Place, files: JobFiles) -> bool:
-    """Whether a service can be used, as its probe sees it now.
+    """Return True if a service can be used now, by its probe.
 
-    A file is looked for where jobs run. Connections are made, and commands run, from here, with the
+    The probe looks for a file where jobs run. It connects, and runs a command, on this machine, with the
     environment and in the directory of the service.
 
     Args:
         place: a service with a probe.
-        files: those of the machine where it runs.
+        files: those of the host where the service runs.
     """
     ready = place.entry.ready or Ready()
     try:
@@ -44,7 +44,7 @@ def is_ready(place: Place, files: JobFiles) -> bool:
             return files.read(_absolute(ready.file, place), 0, 1) is not None
         return not ready.command or _succeeds(place, ready)
     except (OSError, ValueError, OverflowError, JpsiError, subprocess.SubprocessError):
-        # a host that cannot be one is a ValueError
+        # an impossible host name raises ValueError
         return False
 
 
@@ -75,34 +75,34 @@ def _succeeds(place: Place, ready: Ready) -> bool:
 
 @attrs.define(slots=True, eq=False)
 class _Probe:
-    """One service that is looked at, by a thread of its own."""
+    """The probe of one service, with a thread of its own."""
 
     place: Place
     is_over: threading.Event = attrs.field(factory=threading.Event)
 
 
 class Probes:
-    """Looks at services until they can be used, each on a thread of its own, ever more rarely."""
+    """The probes of services, each on a thread of its own, with growing pauses."""
 
     def __init__(self, files: Callable[[], JobFiles], told: Callable[[str], None]) -> None:
         """Prepare.
 
         Args:
-            files: gives the files of the machine where jobs run.
-            told: called from a thread with the id of a job that can be used.
+            files: returns the files of the host where jobs run.
+            told: called from a probe's thread with the id of a job whose service can be used.
         """
         self._files = files
         self._told = told
         self._probes: dict[str, _Probe] = {}
 
     def begin(self, job_id: str, place: Place) -> None:
-        """Look at the service that a job is, if nobody does yet."""
+        """Probe the service that a job runs, until it can be used; a second call does nothing."""
         if job_id not in self._probes:
             probe = self._probes[job_id] = _Probe(place)
             threading.Thread(target=self._run, args=(job_id, probe), name="jpsi-ready", daemon=True).start()
 
     def end(self, job_id: str) -> None:
-        """Look at it no more."""
+        """Stop the probe of a job."""
         if job_id in self._probes:
             self._probes[job_id].is_over.set()
 

@@ -1,4 +1,4 @@
-"""Files that steps stage and write: archives in the folder of a run, which give each node what it lacks."""
+"""Stages and writes files for steps: archives in the folder of a run give each node the files it lacks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jpsi import JobFiles, JpsiError
 
 from ..document import Step
 
-# What is staged stands in its archive under this name.
+# The name of the staged path in its archive.
 _MEMBER = "staged"
 
-# `mv -T` puts a directory where nothing is, and never into one that another process has put there meanwhile.
-# What is ended as it copies, as a job that is cancelled, leaves nothing half done behind.
+# `mv -T` creates the directory, and never moves into one that another process has created meanwhile. A job
+# that is cancelled while it copies leaves nothing half done behind.
 _UNPACK = """\
 folder=$1 left=$2 new=
 shift 2
@@ -46,24 +46,24 @@ exec "$@"
 
 
 def archive(path: str, folder: Path) -> Path:
-    """Return where the archive of a staged path is, if it has one."""
+    """Return the path of a staged path's archive, which need not exist."""
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.tar"
 
 
 def is_here(path: str) -> bool:
-    """Return True if a path is on this machine, and leads somewhere if it is a link."""
-    # no error where nobody may look
+    """Return True if a path exists on this machine; a link must lead to something."""
+    # returns False where the user has no permission to look
     return os.path.exists(Path(path).expanduser())  # noqa: PTH110
 
 
 def pack(path: str, folder: Path) -> None:
-    """Make the archive of a path; who reads it at the same time sees the last one, or this, as a whole."""
+    """Write the archive of a path; concurrent readers see the old archive or the new one as a whole."""
     folder.mkdir(mode=0o700, exist_ok=True)
     target = archive(path, folder)
     file, new = tempfile.mkstemp(dir=folder, prefix="new.")
     try:
         with os.fdopen(file, "wb") as written, tarfile.open(fileobj=written, mode="w") as found:
-            # what a link leads to, as the node would not find that by the link
+            # the target of a link, since the node may not have it
             found.add(Path(path).expanduser().resolve(), _MEMBER)
             found.close()
             written.flush()
@@ -77,7 +77,7 @@ def pack(path: str, folder: Path) -> None:
 def is_seen_as(folder: Path, path: Path) -> bool:
     """Return True if nodes see a path as they see a folder: both are below home, on one file system.
 
-    The folder of a run has to be seen wherever its jobs run.
+    The folder of a run has to be visible wherever its jobs run.
     """
     home, parent = Path.home().resolve(), folder.parent.resolve()
     if not (parent.is_relative_to(home) and path.resolve().is_relative_to(home)):
@@ -86,20 +86,20 @@ def is_seen_as(folder: Path, path: Path) -> bool:
 
 
 def with_staged(paths: Iterable[str], folder: Path, command: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that see on a node that these paths are there, and then are a command."""
+    """Return a command that first provides these paths on its node, and then runs the given one."""
     pairs = [(path, archive(path, folder).name) for path in paths]
     words = (word for pair in pairs for word in pair)
     return ("/bin/sh", "-c", _UNPACK, "stage", str(folder), str(len(pairs)), *words, *command)
 
 
 def do_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> str | None:
-    """Have files be there where jobs run; return what went wrong, or None.
+    """Stage and write the files of steps; return what went wrong, or None.
 
-    A file that is staged has to be here. It is sent to another machine; else nodes may see the files of this
-    machine, or may not, and take it from an archive then.
+    A file to stage has to be on this machine. The client sends it to a remote host; where jobs run on nodes
+    that may not see the files of this machine, it packs the file into an archive.
 
     Args:
-        steps: what to do.
+        steps: to do, in their order.
         files: those where jobs run.
         staging: the folder for archives; None where all jobs run on this machine.
     """
@@ -120,7 +120,7 @@ def _stage(path: str, files: JobFiles, staging: Path | None) -> None:
     here = Path(path).expanduser()
     if not is_here(path):
         if staging is not None and archive(path, staging).exists():
-            # it was where the group was submitted, and processes take it from there
+            # the file was on the host that submitted the group, and processes take it from the archive
             return
         raise FileNotFoundError(2, "it is to be staged, and is not here")
     if not files.are_here:

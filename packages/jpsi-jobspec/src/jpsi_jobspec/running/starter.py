@@ -1,4 +1,4 @@
-"""Begins what can begin now: its files, its part of an allocation, and its job."""
+"""Starts the entries that can begin: their files, their share of an allocation, and their jobs."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from .executor import Executor
 from .job_specs import inside_command, job_spec
 from .staging import do_steps, is_here
 
-# What a pilot says of where it runs a job.
+# The key of a pilot's details that names the node on which a job runs.
 _PLACE = "pilot.place"
 
 
 class Starter:
-    """Makes the jobs of a run, each once it can begin. Used by one thread."""
+    """The maker of a run's jobs, each once it can begin. Used by one thread."""
 
     def __init__(
         self, journal: Journal, executor: Executor, handoff: DependencyHandoff, capacity: Capacity | None
     ) -> None:
-        """Prepare; with `capacity`, only so much at a time begins as there is room for."""
+        """Prepare; with `capacity`, no more begins at a time than it has room for."""
         self._journal = journal
         self._executor = executor
         self._handoff = handoff
         self._capacity = capacity
         self._located: set[tuple[str, int]] = set()
-        #: Entries of which something waits for room.
+        #: Entries with replicas that wait for room.
         self.waiting: dict[str, None] = {}
 
     def begin(self, entry: Entry, why_not: str | None) -> tuple[dict[Job, Place], bool]:
-        """The jobs to submit now of what has none yet, and whether anything about the entry has changed.
+        """Return the jobs to submit now for an entry, and True if anything about the entry has changed.
 
         Args:
-            entry: of which all that can begin does.
-            why_not: why nothing of it is to begin any more; None if it is.
+            entry: its replicas begin that have no job yet and can begin.
+            why_not: why no more of it may begin; None if it may.
         """
         parts = self._journal.parts[entry.id]
         new = [number for number, it in enumerate(parts, 1) if it.job_id is None and not it.state.final]
@@ -67,20 +67,20 @@ class Starter:
         return jobs, True
 
     def take(self, entry: Entry, replica: int) -> Shape | None:
-        """What a replica has, which is taken from now on; None if there is no room for it now."""
+        """Take the share of a replica, and return it; None if there is no room for it now."""
         return (entry.shape or ONE_SLOT) if self._capacity is None else self._capacity.take(entry, replica)
 
     def give_back(self, entry: Entry) -> None:
-        """Have the room again of those replicas that have ended."""
+        """Give back the share of those replicas that have ended."""
         for number, part in enumerate(self._journal.parts[entry.id], 1):
             if self._capacity is not None and (part.state.final or part.job_id is None):
                 self._capacity.give_back(entry, number)
 
     def locate(self, job: Job, place: Place) -> bool | None:
-        """Find out where a service runs, which stays there.
+        """Find out on which node a service runs, where it then stays.
 
         Returns:
-            whether that was not known yet; None if nobody tells now.
+            True if that was not known yet; None if the executor does not know it now.
         """
         key = (place.entry.id, place.replica)
         if (
@@ -93,7 +93,7 @@ class Starter:
         try:
             told = self._executor.info(job)
         except JpsiError:
-            # it has ended meanwhile, or nobody answers
+            # the job has ended meanwhile, or the executor does not answer
             return None
         name = None if told is None else told.details.get(_PLACE)
         if name is None:
@@ -103,19 +103,19 @@ class Starter:
         return True
 
     def is_kept_by(self, staying: Iterable[Place], place: Place) -> bool:
-        """Whether what stays leaves no room for what a replica is to have."""
+        """Return True if the replicas that stay leave no room for the share of this one."""
         keys = {(it.entry.id, it.replica) for it in staying}
         return self._capacity is not None and self._capacity.is_kept_by(keys, place.entry, place.replica)
 
     def refuse(self, entries: Iterable[Entry]) -> None:
-        """Have what waits for room fail, as nothing will give it any."""
+        """Fail the replicas that wait for room, since none will become free."""
         for entry in entries:
             parts = enumerate(self._journal.parts[entry.id], 1)
             left = [number for number, it in parts if it.job_id is None and not it.state.final]
             self._note(entry, left, JobState.FAILED, NO_ROOM, SERVICES_HAVE_IT)
 
     def _has_files(self, entry: Entry, shapes: Mapping[int, Shape]) -> bool:
-        """Do what is to be done about files, once for all replicas; whether that went well."""
+        """Do the steps of an entry, once for all replicas; return True unless they failed."""
         if all(it.job_id is None for it in self._journal.parts[entry.id]):
             staging = self._journal.staging if entry.staged else None
             problem = do_steps(entry.steps, self._executor.files, staging)
@@ -130,7 +130,7 @@ class Starter:
         return True
 
     def _offer(self, entry: Entry) -> str | None:
-        """Have archives of what is staged inside of an allocation and is here; return what went wrong."""
+        """Pack archives of local files that tasks in an allocation stage; return what went wrong."""
         if entry.kind is not Kind.ALLOCATION or not self._executor.files.are_here:
             return None
         inside = (it for inner in entry.inside for it in inner.walk() if it.staged)

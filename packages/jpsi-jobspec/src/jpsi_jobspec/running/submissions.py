@@ -1,6 +1,6 @@
-"""The jobs of a run: written down, submitted, found again, and told to end.
+"""The jobs of a run: journals them, submits them, finds them again after a restart, and ends them.
 
-What a batch system does not take or answer just now is tried again, ever more rarely, until it does.
+What the batch system refuses for now, or does not answer, is retried with a backoff until it succeeds.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from ..run_store import DEPENDENCY_FAILED, LOST, Event, Journal, Place, end_even
 from .backoff import Backoff
 from .executor import Executor
 
-#: Told in a sentence what somebody should know who looks at the run.
+#: Called with a sentence for the user who watches the run.
 Remark = Callable[[str], None]
 
 
 @attrs.define(slots=True)
 class SubmissionResult:
-    """What came of jobs, for whoever plans the next ones."""
+    """The results of submissions, for the driver."""
 
-    #: Jobs of an earlier process that are followed now.
+    #: Jobs of an earlier process that this process follows now.
     followed: list[Job] = attrs.field(factory=list)
-    #: Of an earlier process, written down and never submitted; they can be submitted as they are.
+    #: Jobs of an earlier process that it journaled and never submitted; they can be submitted as they are.
     unsubmitted: list[Job] = attrs.field(factory=list)
-    #: Written down in the journal, and nowhere else.
+    #: Replicas whose jobs are in the journal only.
     unknown: list[Place] = attrs.field(factory=list)
-    #: Of these something is left to be looked at: what was refused, or has come to nothing.
+    #: Entries that have changed: their jobs were refused or lost, or had ended.
     changed: dict[str, None] = attrs.field(factory=dict)
-    #: Entries that the batch system cannot wait for others with.
+    #: Entries whose dependencies the batch system cannot handle.
     held: set[str] = attrs.field(factory=set)
 
 
 class Submissions:
-    """The jobs of one run. Used by one thread, which is whoever drives the run."""
+    """The jobs of one run. Used by one thread, that of the driver."""
 
     def __init__(
         self,
@@ -53,37 +53,37 @@ class Submissions:
 
         Args:
             journal: of the run.
-            executor: what runs its jobs.
-            remark: hears in sentences of what does not work yet.
-            clock: tells the seconds.
-            is_restarted: whether what was submitted so far was in an earlier allocation.
+            executor: runs the jobs.
+            remark: called with a sentence about each problem that the user should know, such as a retry.
+            clock: returns seconds.
+            is_restarted: True if earlier jobs were submitted in an earlier start of the allocation.
         """
         self._is_restarted = is_restarted
         self._journal = journal
         self._executor = executor
         self._remark = remark
         self._backoff = Backoff(clock)
-        #: What each job stands for, by its id.
+        #: The replica that each job runs, by the job's id.
         self.places: dict[str, Place] = {}
-        #: The jobs by their ids, those included that wait to be submitted.
+        #: The jobs by their ids, including those that wait to be submitted.
         self.jobs: dict[str, Job] = {}
         self._sought: dict[str, Place] = {}
         self._unsent: dict[str, Job] = {}
         self._unended: dict[str, Job] = {}
 
     def seek(self, wanted: Mapping[str, Place]) -> SubmissionResult:
-        """Find the jobs with these ids again, which an earlier process wrote down."""
+        """Find the jobs with these ids again, which an earlier process journaled."""
         self._sought = dict(wanted)
         self.places |= wanted
         return self.try_again()
 
     def add(self, job: Job, place: Place) -> None:
-        """Know what a job stands for."""
+        """Remember which replica a job runs."""
         self.places[job.id] = place
         self.jobs[job.id] = job
 
     def submit(self, jobs: Sequence[Job]) -> SubmissionResult:
-        """Write jobs down, and submit them, now or once the batch system takes any.
+        """Journal jobs, then submit them, now or once the batch system accepts jobs again.
 
         Raises:
             JpsiError: the journal cannot be written.
@@ -96,11 +96,11 @@ class Submissions:
         return news
 
     def forget(self, job_id: str) -> None:
-        """Know no more of a job that has ended."""
+        """Forget a job that has ended."""
         del self.jobs[job_id], self.places[job_id]
 
     def end(self, jobs: Iterable[Job]) -> list[Place]:
-        """Have `try_again` tell jobs to end; returns those that were not submitted, and are not any more."""
+        """Have `try_again` cancel jobs; return the replicas of those that were never submitted."""
         never = []
         for job in jobs:
             if job.executor is None:
@@ -112,14 +112,14 @@ class Submissions:
         return never
 
     def try_again(self) -> SubmissionResult:
-        """Do what could not be done so far, if it is time."""
+        """Retry all that is left to do, unless the backoff has not ended."""
         news = SubmissionResult()
         if (self._sought or self._unsent or self._unended) and self._backoff.is_over:
             self._wait_after([*self._seek(news), *self._send(news), *self._end()])
         return news
 
     def _wait_after(self, problems: Sequence[str]) -> None:
-        """Try no more for a while, if there were problems."""
+        """Begin a pause if there were problems; otherwise reset the backoff."""
         if not problems:
             self._backoff.went_well()
             return
@@ -128,7 +128,7 @@ class Submissions:
             self._remark(f"{problem}; trying again in {seconds:.0f} s")
 
     def _seek(self, news: SubmissionResult) -> list[str]:
-        """Find jobs again; returns why it could not be done for some of them."""
+        """Find jobs again; return why that failed for some of them."""
         if not self._sought:
             return []
         try:
@@ -139,7 +139,7 @@ class Submissions:
             if not e.transient:
                 raise
             return [f"it cannot be seen yet what an earlier process left: {e}"]
-        # an orphaned submit command is still at work on those
+        # a submit command that outlived its process is still at work on these
         unclear = {it.id for it in past if it.id in left and not it.origin.is_elsewhere}
         elsewhere = {it.id: it.status for it in past if it.origin.is_elsewhere and it.status.final}
         self.jobs.update(found)
@@ -168,8 +168,8 @@ class Submissions:
         return self._journal.parts[place.entry.id][place.replica - 1].is_submitted
 
     def _send(self, news: SubmissionResult) -> list[str]:
-        """Submit what was not; returns why the batch system did not take some of it just now."""
-        # one that was added while they waited for the batch system may wait for one of them
+        """Submit the jobs that wait for it; return why the batch system did not take some of them now."""
+        # a job that was added while others waited for the batch system may depend on one of those
         jobs, self._unsent = list(self._unsent.values()), {}
         if not jobs:
             return []
@@ -199,21 +199,21 @@ class Submissions:
 
     @staticmethod
     def _refused(job: Job, place: Place, error: JpsiError, news: SubmissionResult) -> Event:
-        """What becomes of an entry whose job was not accepted."""
+        """Return the event to journal for a job that was refused."""
         attributes = None if job.spec is None else job.spec.attributes
         needed = [Dependency.of(it) for it in (None if attributes is None else attributes.after) or ()]
         for it in needed:
-            # it has ended since it was looked at
+            # the dependency has ended since the driver looked
             if isinstance(it.job, Job) and it.kind.is_met(it.job.status.state) is False:
                 return end_event(place, JobState.CANCELED, reason=DEPENDENCY_FAILED)
         if needed and isinstance(error, InvalidJobException):
-            # not every job can be waited for by every batch system, as elements of arrays: it is done here
+            # a batch system cannot wait for every kind of job, such as array elements: the driver waits then
             news.held.add(place.entry.id)
             return replica_event(place, job=None)
         return end_event(place, JobState.FAILED, reason="submit", message=str(error))
 
     def _end(self) -> list[str]:
-        """Cancel what is to end; returns why that could not be done just now."""
+        """Cancel the jobs that are to end; return why that failed for now."""
         live = [it for it in self._unended.values() if not it.status.final]
         self._unended = {}
         try:
@@ -230,5 +230,5 @@ class Submissions:
 
 
 def _is_transient(error: JpsiError) -> bool:
-    """Whether the same may go well later."""
+    """Return True if a retry may succeed."""
     return isinstance(error, SubmitException) and error.transient

@@ -1,6 +1,6 @@
-"""Convert.
+"""Converts scripts that were written for bsub into job specs.
 
-Reads scripts that were written for bsub, and says as a spec what their `#BSUB` lines ask for.
+The modules read the `#BSUB` lines of the scripts.
 """
 
 from .script import read_script

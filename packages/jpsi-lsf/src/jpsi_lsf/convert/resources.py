@@ -1,4 +1,4 @@
-"""What a script that was written for bsub asks for in slots, hosts, cores, GPUs and memory."""
+"""Converts the bsub options for slots, hosts, cores, GPUs and memory into a ResourceSpec."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NO_WORD = "jpsi has no word for it"
 
 
 def resource_readers(config: LsfConfig) -> Mapping[str, Reader]:
-    """Readers of the options of bsub; each may count on those before it."""
+    """Return the readers of the bsub options in order; a reader may use the results of those before it."""
     return {
         "n": count("process_count"),
         "x": read_exclusive,
-        # the last that may count on slots of one kind
+        # the readers after this one must handle several components
         "R": partial(_requirements, config),
         "M": partial(_memory_limit, config),
         "gpu": _gpus,
@@ -45,16 +45,16 @@ def resource_readers(config: LsfConfig) -> Mapping[str, Reader]:
 
 
 def _requirements(config: LsfConfig, draft: Draft, value: str) -> None:
-    """What jpsi has words for; the rest stays a requirement, to which jpsi adds its own."""
+    """Read the requirements that a spec can express; keep the rest as the custom attribute `R`."""
     rest = _compound(config, draft, value) if "{" in value else _read_sections(config, draft, value)
     if rest:
         draft.keep("R", rest)
 
 
 def _compound(config: LsfConfig, draft: Draft, value: str) -> str:
-    """Terms such as `2*{span[ptile=1]}`, each for so many slots; what remains of each must be the same.
+    """Read terms such as `2*{span[ptile=1]}`, and return the requirements that a spec cannot express.
 
-    The last need not say for how many, if the whole number is known.
+    These must be the same in all terms. The last term needs no number of slots if the total is known.
     """
     asked, kinds, rests = draft.resources, [], set()
     terms = [_TERM.fullmatch(text) for text in value.split("+")]
@@ -79,11 +79,11 @@ def _compound(config: LsfConfig, draft: Draft, value: str) -> str:
 
 
 def _read_sections(config: LsfConfig, draft: Draft, value: str) -> str:
-    """Take what there are words for into the draft, and return the rest."""
+    """Read the sections that a spec can express into the draft, and return the rest."""
     sections = list(_SECTION.finditer(value))
     if "".join(it[0] for it in sections) != value:
         raise ValueError(_NO_WORD)
-    # how much memory there is in all depends on the nodes
+    # the total memory depends on the nodes, so `span` comes first
     known: Mapping[str, Callable[[Draft, str], bool]] = {
         "span": _span,
         "affinity": _cores,
@@ -116,7 +116,7 @@ def _cores(draft: Draft, text: str) -> bool:
 
 
 def _reserved(config: LsfConfig, draft: Draft, text: str) -> bool:
-    """Memory and GPUs; all of it, or nothing."""
+    """Read memory and GPUs of a `rusage` section, all of it or nothing; return True if it was read."""
     asked, usages = draft.resources, [it.strip() for it in text.split(",")]
     gpus = [found for it in usages if (found := _GPUS.fullmatch(it))]
     memory = [found for it in usages if (found := _MEMORY.fullmatch(it))]
@@ -133,7 +133,7 @@ def _reserved(config: LsfConfig, draft: Draft, text: str) -> bool:
 
 
 def _whole(asked: ResourceSpecV1, method: str | None, share: int) -> int:
-    """What a job has in all of that of which each node, or process, has a share."""
+    """Return the job's total of a resource from the share of each node or process."""
     if method == "/task":
         return share * asked.computed_process_count
     nodes = node_count(asked) or (1 if asked.computed_process_count == 1 else 0)
@@ -144,7 +144,7 @@ def _whole(asked: ResourceSpecV1, method: str | None, share: int) -> int:
 
 
 def _of_each(asked: ResourceSpecV1, method: str | None, share: int) -> int:
-    """What each process has."""
+    """Return the share of each process."""
     each, rest = divmod(_whole(asked, method, share), asked.computed_process_count)
     if rest or not each:
         msg = "not so many for each process"
@@ -153,7 +153,7 @@ def _of_each(asked: ResourceSpecV1, method: str | None, share: int) -> int:
 
 
 def _units(config: LsfConfig) -> Mapping[str, int]:
-    """Units of memory; none is that of the site, which must be configured to be known."""
+    """Return the units of memory; the empty unit is the site's, and is known only if configured."""
     spelled = {
         spelling: size
         for unit, size in UNITS.items()

@@ -1,4 +1,4 @@
-"""Reading a script that was written for bsub: what its `#BSUB` lines ask for."""
+"""Reads the `#BSUB` lines of a script that was written for bsub."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..options import CUSTOM, NAMES
 from ..submission import DEPENDENCIES
 from .resources import resource_readers
 
-#: bsub of LSF 10.1: the options that have a value, and those that have none.
+#: bsub of LSF 10.1: the options with a value; below, those without.
 _VALUED = (
     *("C", "D", "E", "Ep", "F", "G", "J", "Jd", "L", "Lp", "M", "P", "Q", "R", "S", "T", "U", "W", "We"),
     *("a", "alloc_flags", "app", "b", "c", "clusters", "cn_cu", "cwd", "data", "datagrp", "e", "env", "eo"),
@@ -28,7 +28,7 @@ _PLAIN = (
 )
 _COUNTS = {**dict.fromkeys(_VALUED, 1), **dict.fromkeys(_PLAIN, 0)}
 _ARRAY = re.compile(r"(?P<name>[^\[]*)\[.*\](?:%[0-9]+)?")
-# bsub of LSF 10.1, -W: minutes, or hours and minutes; of a certain host otherwise
+# bsub of LSF 10.1, -W: minutes, or hours and minutes; other forms refer to a certain host
 _LIMIT = re.compile(r"(?:(?P<hours>[0-9]+):)?(?P<minutes>[0-9]+)")
 _PATTERN = re.compile(r"%|/\Z")
 _CONDITION = re.compile(r"(?P<word>\w+)\((?P<id>[0-9]+)\)")
@@ -85,7 +85,7 @@ def _readers(config: LsfConfig) -> Mapping[str, Reader]:
         "env": _environment,
         "w": _conditions,
         **resource_readers(config),
-        # with dependencies, jpsi sets it itself
+        # jpsi sets it itself for jobs with dependencies
         "ti": passed_over,
     }
 
@@ -96,7 +96,7 @@ def _options(words: Sequence[str]) -> Iterator[Given]:
 
 @hookimpl
 def read_script(text: str, site: Site) -> ForeignScript:
-    """What the `#BSUB` lines ask for, wherever they stand."""
+    """Return the job that the `#BSUB` lines describe, anywhere in the script."""
     reader = ScriptReader(
         mark=r"#BSUB(?=\s|\Z)",
         is_read_whole=True,

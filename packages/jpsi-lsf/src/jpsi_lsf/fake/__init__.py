@@ -1,1 +1,1 @@
-"""How the commands of LSF 10.1, and of what is compatible with older versions, answer over a fake."""
+"""The fakes of LSF 10.1 and of volclava 2.2, which is compatible with older versions of LSF."""

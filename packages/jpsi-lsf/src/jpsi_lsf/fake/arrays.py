@@ -1,4 +1,4 @@
-"""Arrays over a fake batch system: each element is a job, which shares its number with the others."""
+"""Arrays in the fakes of LSF: each element is a job, and all elements share a number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBER, _INDEX = "array", "index"
 
 
 def indices_of(name: str) -> list[int]:
-    """The indices that a name asks for; none for that of a job by itself, or for a list that is not sound."""
+    """Return the indices in the name of an array; none for a single job or a malformed list."""
     match = _SPECIFICATION.match(name)
     try:
         indices = [index for part in read_indices(match[2]) for index in part] if match else []
@@ -30,40 +30,40 @@ def indices_of(name: str) -> list[int]:
 
 
 def is_too_large(indices: Iterable[int]) -> bool:
-    """Whether LSF has no array with these."""
+    """Return True if an index is too large for an array."""
     return max(indices, default=0) > MAX_JOB_ARRAY_SIZE
 
 
 def keep_limit(jobs: Sequence[FakeJob], name: str) -> None:
-    """Let as many elements run at a time as the name of their array says, if it does."""
+    """Limit the running elements of an array, if its name says so."""
     match = _SPECIFICATION.match(name)
     if match and match[3]:
         limit(jobs, int(match[3]), _LIMITED)
 
 
 def marks(number: str, index: int) -> Mapping[str, str | int]:
-    """What makes a fake job an element."""
+    """Return the attributes that make a fake job an array element."""
     return {_NUMBER: number, _INDEX: index}
 
 
 def name_of(name: str, index: int) -> str:
-    """What LSF calls an element of an array that was submitted by this name."""
+    """Return LSF's name for an element of an array that was submitted with this name."""
     return f"{name.partition('[')[0]}[{index}]"
 
 
 def number_of(job: FakeJob) -> str:
-    """The number of a job, or of its array."""
+    """Return the number of a job, or of its array."""
     return str(job.attributes.get(_NUMBER, job.native_id))
 
 
 def index_of(job: FakeJob) -> int:
-    """The index of an element; 0 for a job by itself."""
+    """Return the index of an element; 0 for a single job."""
     index: int = job.attributes.get(_INDEX, 0)
     return index
 
 
 def meant(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[tuple[str, list[FakeJob]]]:
-    """The jobs that each name means which is in the words: one, or all elements of an array."""
+    """Yield each id in the words with the jobs that it means: one, or all elements of an array."""
     by_name: dict[str, list[FakeJob]] = {}
     for job in jobs:
         for name in {job.native_id, number_of(job)}:

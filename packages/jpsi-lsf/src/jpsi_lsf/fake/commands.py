@@ -1,4 +1,4 @@
-"""The commands of either flavour."""
+"""Collects the commands of the fakes for one flavour of LSF."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Flavoured = Callable[[Flavour, FakeScheduler, Invocation], CommandResult]
 
 
 def commands_of(flavour: Flavour) -> Mapping[str, CommandFunction]:
-    """The commands by name."""
+    """Return the commands by name."""
     return {
         "bsub": _of(bsub, flavour),
         "bjobs": _of(bjobs, flavour),
@@ -41,7 +41,7 @@ def _of(command: _Flavoured, flavour: Flavour) -> CommandFunction:
 
 
 def unreachable(command: str) -> CommandResult:
-    """What a command says while mbatchd is down, with LSB_NTRIES=1; otherwise it would try for ever."""
+    """Return a command's output while mbatchd is down, with LSB_NTRIES=1; else LSF would retry for ever."""
     if command in {"blaunch", "mpiexec", "mpirun"}:
         return CommandResult(returncode=255, stderr=f"{command}: no task could be started: LIM is down\n")
     if command == "bhist":

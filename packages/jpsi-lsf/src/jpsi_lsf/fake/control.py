@@ -1,4 +1,4 @@
-"""`bkill`, `bstop`, `bresume`, `bparams` and `bqueues` over a fake batch system."""
+"""`bkill`, `bstop`, `bresume`, `bparams` and `bqueues` of the fakes of LSF."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def bqueues(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult
 
 
 def unsound(invocation: Invocation) -> CommandResult | None:
-    """What a command says that was called with something that is no id."""
+    """Return a command's error about a malformed id; None if all ids are valid."""
     for word in invocation.arguments:
         if not word.startswith("-") and not _NUMBER.match(word):
             return CommandResult(returncode=_REFUSED, stderr=f"{word}: Illegal job ID.\n")
@@ -92,7 +92,7 @@ def _change(
         for job in found:
             change(job.native_id)
         if len(found) > 1:
-            # an array; it is done nonetheless
+            # LSF prints this for an array, and carries out the request nonetheless
             stderr += f"Job <{name}>: Operation is in progress\n"
         else:
             stdout += f"Job <{name}> is being {done}\n"

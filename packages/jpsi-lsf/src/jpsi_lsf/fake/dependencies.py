@@ -1,4 +1,4 @@
-"""What `-w` means over a fake batch system."""
+"""The option `-w` of the fakes of LSF."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from jpsi.plugin import DependencyKind
 from jpsi_testing.fake import FakeScheduler
 
-#: Why a job is pending that waits for another, and one that waits in vain.
+#: The pending reasons of jobs whose dependency is not satisfied yet, or never will be.
 WAITS = "Job dependency condition not satisfied"
 NEVER = "Dependency condition invalid or never satisfied"
 
@@ -17,7 +17,7 @@ _KINDS = {"done": DependencyKind.OK, "ended": DependencyKind.ANY, "exit": Depend
 
 
 def dependency_refusal(scheduler: FakeScheduler, text: str) -> str | None:
-    """What bsub says of a `-w` that it does not understand, or of a job that it does not know."""
+    """Return bsub's error about a malformed `-w` or an unknown job; None if it is valid."""
     known = {job.native_id for job in scheduler.listed()}
     for part in text.split(" && ") if text else ():
         match = _CONDITION.match(part)
@@ -31,7 +31,10 @@ def dependency_refusal(scheduler: FakeScheduler, text: str) -> str | None:
 def blocked(
     scheduler: FakeScheduler, number: str, options: Mapping[str, str]
 ) -> Callable[[], str | None] | None:
-    """Says why a job may not start yet; one that never may is ended if it asked for that."""
+    """Return a function that says why a job may not start yet, or None if the job has no dependencies.
+
+    The function ends a job that can never start, if the job was submitted with `-ti`.
+    """
     wanted = [_CONDITION.match(part) for part in options.get("w", "").split(" && ") if part]
     if not wanted:
         return None

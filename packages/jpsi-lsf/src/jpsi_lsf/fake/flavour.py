@@ -1,4 +1,4 @@
-"""What tells LSF 10.1 from volclava 2.2, as far as the fake goes."""
+"""The differences between LSF 10.1 and volclava 2.2 that the fakes implement."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import attrs
 
 @attrs.frozen(slots=True, kw_only=True)
 class Flavour:
-    """One of the two."""
+    """The properties of LSF or of volclava."""
 
-    #: What `-V` prints.
+    #: The output of `-V`.
     version: str
-    #: The options of bsub that have no value, and those that have one.
+    #: The options of bsub without a value; below, those with one.
     plain: frozenset[str]
     valued: frozenset[str]
-    #: The fields that `bjobs -o` knows; those above the first 15 of volclava need a job to be missed.
+    #: The fields that `bjobs -o` knows; it reports an unknown one only if there is a job to print.
     fields: frozenset[str]
-    #: Whether terminations have names (`TERM_OWNER`), units may stand behind numbers, and `-ti` ends orphans.
+    #: True if terminations have names (`TERM_OWNER`), numbers may have units, and `-ti` ends orphans.
     is_modern: bool
 
 

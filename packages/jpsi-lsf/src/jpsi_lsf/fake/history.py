@@ -1,4 +1,4 @@
-"""`bhist` over a fake batch system."""
+"""`bhist` of the fakes of LSF."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNKNOWN = 255
 
 
 def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Tell the history of jobs, as `-n 0 -l` prints it."""
+    """Print the history of jobs, as `-n 0 -l` does."""
     if refusal := unsound(invocation):
         return refusal
     ids = [word for word in invocation.arguments[2:] if not word.startswith("-")]
@@ -60,7 +60,7 @@ def _events(flavour: Flavour, job: FakeJob) -> Iterator[tuple[float, str]]:
 
 
 def _run_time(job: FakeJob) -> int:
-    """A job whose time was up has run that long, whatever the clock says of the fake."""
+    """Return the seconds that a job ran; after a timeout at least its limit, whatever the clock says."""
     if job.started is None or job.ended is None:
         return 0
     ran = int(job.ended - job.started)

@@ -1,4 +1,4 @@
-"""`bjobs` over a fake batch system."""
+"""`bjobs` of the fakes of LSF."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _table(jobs: list[FakeJob]) -> str:
 def _jobs(scheduler: FakeScheduler, ids: list[str], *, everything: bool) -> list[FakeJob]:
     jobs = scheduler.listed()
     if ids and "0" not in ids:
-        # in an order of its own: unfinished ones first
+        # bjobs prints unfinished jobs first, whatever the order of the ids
         asked = {id(job) for _, found in meant(ids, jobs) for job in found}
         return sorted((job for job in jobs if id(job) in asked), key=lambda job: job.state.final)
     mine = [job for job in jobs if job.is_own]
@@ -105,18 +105,18 @@ def _as_json(jobs: list[FakeJob], unknown: list[str], fields: list[str]) -> Comm
     )
 
 
-#: What stands between paragraphs; before the first one, too, where an id is unknown.
+#: The line between paragraphs; it also precedes the first one if an id is unknown.
 BETWEEN = f"{'-' * 78}\n"
 
 
 def joined(paragraphs: Iterable[str]) -> str:
-    """Paragraphs, and the empty line behind the last."""
+    """Join paragraphs, with the empty line after the last."""
     text = BETWEEN.join(paragraphs)
     return f"{text}\n" if text else ""
 
 
 def heading(job: FakeJob, status: str = "") -> str:
-    """The first line of a paragraph."""
+    """Return the first line of a job's paragraph."""
     told = [
         f"Job <{job.native_id}>",
         f"Job Name <{job.name}>",
@@ -130,12 +130,12 @@ def heading(job: FakeJob, status: str = "") -> str:
 
 
 def _command(job: FakeJob) -> str:
-    """The script, in one line."""
+    """Return the job's script as one line."""
     return job.script.strip().replace("\n", ";")
 
 
 def folded(line: str) -> str:
-    """A line as LSF cuts it."""
+    """Return a line as LSF wraps it."""
     rows = [line[:80]]
     rest = line[80:]
     while rest:
@@ -145,7 +145,7 @@ def folded(line: str) -> str:
 
 
 def ending(job: FakeJob) -> str:
-    """How a job ended, as an event."""
+    """Return the event of a job's end."""
     if is_done(job):
         return "Done successfully. The CPU time used is 0.0 seconds"
     if code(job) is None:

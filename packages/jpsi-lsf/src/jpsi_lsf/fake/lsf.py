@@ -1,4 +1,4 @@
-"""LSF 10.1, from its documentation and from what has been published of its answers."""
+"""The fake of LSF 10.1, after its documentation and published output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`blaunch` over a fake batch system: every task is a process of this machine."""
+"""`blaunch` of the fake of LSF: every task is a process on this machine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _REFUSED = 255
 
 
 def slots(scheduler: FakeScheduler, invocation: Invocation) -> Sequence[str]:
-    """The host of each slot of the job that calls a command; none outside of jobs."""
+    """Return the host of each slot of the calling job; none outside of jobs."""
     job = _job(scheduler, invocation)
     return [] if job is None else nodes(job)
 
 
 def blaunch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Run a command in every slot of the job that calls it, or on the hosts that are named."""
+    """Run a command in every slot of the calling job, or on the named hosts."""
     job = _job(scheduler, invocation)
     if job is None:
         return _refused("it is not called in a job")
@@ -48,11 +48,11 @@ def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
 
 
 def _parsed(words: list[str], own: Sequence[str]) -> tuple[list[str], list[str], bool, bool]:
-    """The host of each task, the command, whether it has standard input, and whether a shell runs it.
+    """Parse the arguments into hosts, command, and two flags: it reads standard input, a shell runs it.
 
     Raises:
-        OSError: a file of hosts cannot be read.
-        ValueError: something is not understood, or a host is none of the job's.
+        OSError: the file of hosts cannot be read.
+        ValueError: an option is unknown, or a host does not belong to the job.
     """
     hosts, has_input, has_shell = list(own), True, True
     is_named = False
@@ -78,7 +78,7 @@ def _parsed(words: list[str], own: Sequence[str]) -> tuple[list[str], list[str],
 
 
 def _tasks(job: FakeJob, hosts: Sequence[str], argv: Sequence[str]) -> Iterator[Task]:
-    """The tasks; all their numbers are counted from 1, and those of tasks through the whole job."""
+    """Yield the tasks; all numbers start at 1, and task numbers count through the whole job."""
     machines = list(dict.fromkeys(nodes(job)))
     there: Counter[str] = Counter()
     for host in hosts:

@@ -1,4 +1,4 @@
-"""What a job of a fake batch system is in the words of LSF."""
+"""Maps jobs of the fake batch system to LSF's words for states and reasons."""
 
 from __future__ import annotations
 
@@ -30,46 +30,46 @@ _SIGNAL_BASE = 128
 
 
 def node(index: int) -> str:
-    """The name of a node; the first is 0."""
+    """Return the name of a node; the first is 0."""
     return f"node{index + 1:02d}"
 
 
 def nodes(job: FakeJob) -> list[str]:
-    """The node of each of its slots."""
+    """Return the node of each slot of a job."""
     found: list[str] = job.attributes.get("nodes", [node(0)])
     return found
 
 
 def lead(job: FakeJob) -> str:
-    """The node where its script runs."""
+    """Return the node on which a job's script runs."""
     return nodes(job)[0]
 
 
 def is_done(job: FakeJob) -> bool:
-    """Whether LSF calls an ended job DONE: it looks at the exit code, whoever wanted the end."""
+    """Return True if LSF calls an ended job DONE; LSF decides by the exit code, even for killed jobs."""
     ended_well = job.exit_code == 0 and job.state in {FakeState.CANCELLED, FakeState.TIMEOUT}
     return job.state is FakeState.COMPLETED or (job.started is not None and ended_well)
 
 
 def word(job: FakeJob) -> str:
-    """The state."""
+    """Return LSF's word for the state."""
     return "DONE" if is_done(job) else _WORDS.get(job.state, "EXIT")
 
 
 def code(job: FakeJob) -> int | None:
-    """The exit code, where LSF has one; not that of a job that it could not start."""
+    """Return the exit code; None if LSF has none, as for a job that it could not start."""
     if not job.state.final or job.started is None or job.state is FakeState.NODE_FAIL:
         return None
     return _SIGNAL_BASE + job.signal if job.signal is not None else job.exit_code
 
 
 def why(job: FakeJob) -> str:
-    """Why LSF ended a job; empty if it did not."""
+    """Return the reason why LSF ended a job; "" if it did not."""
     return _ORPHAN if job.why == NEVER and job.state.final else _TERMINATIONS.get(job.state, "")
 
 
 def pending(job: FakeJob) -> str:
-    """Why a job is pending."""
+    """Return the reason why a job is pending; "" if it is not."""
     if job.state not in {FakeState.PENDING, FakeState.HELD}:
         return ""
     default = "New job is waiting for scheduling" if job.state is FakeState.PENDING else _PENDING["held"]
@@ -77,10 +77,10 @@ def pending(job: FakeJob) -> str:
 
 
 def has_run(job: FakeJob) -> bool:
-    """Whether a job has a node."""
+    """Return True if a job has run on a node."""
     return job.started is not None and not job.why.startswith("launch failed")
 
 
 def moment(seconds: float | None) -> str:
-    """A time as paragraphs have it."""
+    """Return a time as LSF prints it in paragraphs."""
     return datetime.fromtimestamp(int(seconds or 0), UTC).strftime("%a %b %e %H:%M:%S")

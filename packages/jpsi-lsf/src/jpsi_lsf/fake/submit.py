@@ -1,4 +1,4 @@
-"""`bsub` over a fake batch system."""
+"""`bsub` of the fakes of LSF."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class UnknownOptionError(ValueError):
 
 
 def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a command, or a script that is read from standard input."""
+    """Submit a command, or a script from standard input."""
     if "BSUB_CHK_RESREQ" in invocation.environment:
         return CommandResult(returncode=0, stdout="Resource requirement string is valid.\n")
     try:
-        # What the command line says counts. Wherever in the script a directive stands, it counts too.
+        # The command line overrides directives, which may be anywhere in the script.
         given, command = _parsed(flavour, list(invocation.arguments))
         if command:
             invocation = attrs.evolve(invocation, stdin=" ".join(command) + "\n")
@@ -52,7 +52,7 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
     number = str(scheduler.next_number())
     queue = options.get("q", invocation.environment.get("LSB_DEFAULTQUEUE", ""))
     indices = indices_of(options.get("J", ""))
-    # volclava takes what is too large for the name of a job by itself
+    # volclava takes an array that is too large for a single job with that name
     elements = [] if is_too_large(indices) else indices
     jobs = [_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
     for job in jobs:
@@ -74,14 +74,14 @@ def _directives(script: str) -> list[str]:
     for line in script.splitlines():
         if line.startswith("#BSUB "):
             found = shlex.split(line.removeprefix("#BSUB"), comments=True)
-            # a comment is what begins like one, in quotes too; and words are put together with one blank
+            # LSF takes a word that starts with # as a comment even in quotes, and merges blanks
             sound = itertools.takewhile(lambda it: it[:1] != "#", found)
             words += [re.sub(" +", " ", it.strip(" ")) for it in sound]
     return words
 
 
 def _parsed(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The options, and the words behind them."""
+    """Parse words into options and the words after them."""
     options: dict[str, str] = {}
     while words and words[0].startswith("-"):
         name = words.pop(0).removeprefix("-")
@@ -90,7 +90,7 @@ def _parsed(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[st
         elif name in flavour.valued:
             options[name] = words.pop(0) if words else ""
         elif name[:1] in flavour.valued and name != "gpu":
-            # as getopt takes it apart: -ti is -t with the value i, and -app is -a with the value pp
+            # as getopt does: -ti is -t with the value i, and -app is -a with the value pp
             options[name[0]] = name[1:]
         else:
             raise UnknownOptionError(name)
@@ -128,7 +128,7 @@ def _refusal(
 
 
 def _job(number: str, index: int, queue: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
-    """A job, or an element of an array if it has an index."""
+    """Return a fake job; with an index it is an array element."""
     name = options.get("J", invocation.stdin.splitlines()[-1])
     if index:
         name = name_of(name, index)
@@ -161,7 +161,7 @@ def _job(number: str, index: int, queue: str, options: Mapping[str, str], invoca
 
 
 def _nodes(options: Mapping[str, str]) -> list[str]:
-    """The node of each slot; those of a term are together unless it says how many are on a node."""
+    """Return the node of each slot; all slots of a term are on one node unless it has a span."""
     found: list[str] = []
     for slots, requirements in _terms(options):
         each, first = _EACH_NODE.search(requirements), len(set(found))
@@ -170,7 +170,7 @@ def _nodes(options: Mapping[str, str]) -> list[str]:
 
 
 def _terms(options: Mapping[str, str]) -> list[tuple[int, str]]:
-    """So many slots, and what each of them requires."""
+    """Return the terms of the job's requirement: the number of slots, and the requirements of each."""
     requirements = options.get("R", "")
     if "{" not in requirements:
         return [(int(options.get("n", "1")), requirements)]

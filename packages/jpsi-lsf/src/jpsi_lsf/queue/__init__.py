@@ -1,9 +1,9 @@
-"""The queue.
+"""Queries and controls LSF jobs.
 
-Reads bjobs, bhist and bqueues, and cancels, holds and releases jobs.
+The modules query bjobs, bhist and bqueues, and cancel, hold and release jobs.
 
-What a command prints becomes an Observation of each job that it mentions, or nothing: an answer that is not
-whole is none. LSF 10.1 prints jobs as JSON, and every version in paragraphs of text.
+They parse the output into one Observation per job that it mentions. Incomplete output is an error and yields
+no Observation. LSF 10.1 can print jobs as JSON, and every version prints them as paragraphs of text.
 """
 
 from .bhist import parse_finished, query_finished

@@ -1,7 +1,7 @@
-"""Asking bhist for jobs that bjobs has forgotten or does not explain, and reading its answers.
+"""Queries bhist for jobs that bjobs has forgotten or does not explain, and parses its output.
 
-Of jobs that it does not know bhist says nothing, if it knows another of those that it was asked about. So a
-job is missing only in an answer whose end is there.
+bhist silently leaves out unknown jobs if it knows any other of the queried jobs. A job therefore counts as
+missing only if the end of the output has arrived.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 from ..commands import lsf
 from .long_listing import observe_history, parse_bhist
 
-# bhist of LSF 10.1, -n: all event logs. Otherwise it looks into the newest alone, which begins anew after
-# 1000 jobs or so (MAX_JOB_NUM).
+# bhist of LSF 10.1, -n: all event logs. By default bhist reads only the newest, and LSF starts a new one
+# after 1000 jobs or so (MAX_JOB_NUM).
 _EVERYWHERE = ("-n", "0")
-# Its code is not 0 then, and some versions print it to standard output.
+# bhist's messages if it knows none of the jobs; the exit code is not 0, and some versions print to stdout.
 _UNKNOWN_JOB = re.compile(r"^(?:No matching job found|.+: Illegal job ID\.?|Job <.+> is not found)$")
-# In timeouts of other commands
+# The timeout of bhist, as a multiple of that of other commands
 _PATIENCE = 10
 
 
 @hookimpl
 def query_finished(native_ids: Sequence[str], site: Site) -> Command:
-    """The command that asks the event logs, all of which may take minutes to read."""
+    """Return the bhist command for these jobs; it reads all event logs, which may take minutes."""
     command = lsf("bhist", *_EVERYWHERE, "-l", *native_ids)
     return attrs.evolve(command, timeout=_PATIENCE * site.config.command_timeout)
 
 
 @hookimpl
 def parse_finished(result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, Observation]:
-    """What bhist said about each job; of a job that was put back, its last run.
+    """Return an Observation of each job in bhist's output; of a requeued job, that of its last run.
 
-    One that has not ended is told of as such.
+    Jobs that have not ended are included.
     """
     told = parse_bhist(result.stdout)
     complaints = [line for line in result.stderr.splitlines() if line]
     if told is None:
-        # one line is all that is said of jobs none of which is known
+        # if bhist knows none of the jobs, it prints a single line
         said = [*complaints, *(line for line in result.stdout.splitlines() if line)]
         if result.returncode <= 0 or not said or not all(map(_UNKNOWN_JOB.match, said)):
             raise result.checked().no_answer
         return {it: Observation.denied(said[0]) for it in native_ids}
-    # some may be unknown, and others not
+    # some jobs may be unknown, and others not
     if result.returncode <= 0 or not complaints or not all(map(_UNKNOWN_JOB.match, complaints)):
         result.checked()
     is_modern = site.offers.get("json") is True

@@ -1,11 +1,11 @@
-"""Asking bjobs for the states of jobs and for jobs by their tag, and reading its answers.
+"""Queries bjobs for the states of jobs and for jobs by tag, and parses its output.
 
-Where LSF knows `bjobs -json`, that tells everything. Elsewhere, and before that was found out, `bjobs -l`
-serves, which all versions have; but it does not tell why a job ended, and leaves that to bhist.
+If LSF knows `bjobs -json`, its output has everything. Otherwise, and before the probe, jpsi uses `bjobs -l`,
+which all versions have; it does not say why a job ended, so that bhist must be queried for that.
 
-Each job that was asked about by its own id is told of, or bjobs says that it is not found: an answer in
-which neither is said of one of them is not whole. Elements are asked about by their array. Those that LSF
-has forgotten are not named; so they are missing only in an answer whose end is there.
+For each queried job, bjobs prints the job or that it is not found; output that lacks both is incomplete.
+Array elements are queried by their array, and bjobs does not print elements that LSF has forgotten. An
+element therefore counts as missing only if the end of the output has arrived.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from ..native_ids import array_of, named
 from .json_listing import FIELDS, observe_record, parse_records, record_fields, record_id
 from .long_listing import Histories, observe_history, parse_bjobs
 
-# What bjobs says of a job; codes do not tell it from failures.
+# bjobs's message about an unknown job; its exit code is the same as for failures.
 _UNKNOWN_JOB = re.compile(r"^(Job <(.+?)> is not found|(.+): Illegal job ID)\b", re.MULTILINE)
-# What it says of all of them where there is none
+# bjobs's message if there are no jobs at all
 _NO_JOB = re.compile(r"^No (?:unfinished |matching )?job found$", re.MULTILINE)
 
 
 class _Listed(NamedTuple):
-    """A job in an answer."""
+    """A job in bjobs's output."""
 
     name: str
     description: str
-    #: What it says of the job's state; None for nothing, or not enough.
+    #: The job's Observation; None if the output does not say enough.
     seen: Observation | None
 
 
 class _Answer(NamedTuple):
-    """What bjobs said."""
+    """The parsed output of bjobs."""
 
     jobs: Sequence[_Listed]
-    #: What it said of ids that it does not know.
+    #: bjobs's messages about unknown ids.
     denied: Mapping[str, str]
-    #: Whether the end of the answer is there.
+    #: True if the end of the output has arrived.
     is_ended: bool
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
-    """The command that asks for these jobs, or for all of the user's."""
+    """Return the bjobs command for these jobs, or for all jobs of the user if None."""
     form = ["-o", FIELDS, "-json"] if site.offers.get("json") else ["-l"]
     return lsf("bjobs", *form, *(["-a"] if native_ids is None else native_ids))
 
@@ -61,7 +61,7 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 def parse_status(
     result: CommandResult, native_ids: Sequence[str] | None, site: Site
 ) -> Mapping[str, Observation]:
-    """What bjobs said about each job; of one that it does not know, that it is not found."""
+    """Return an Observation of each job in bjobs's output, including those that bjobs does not know."""
     answer = _read(result, native_ids, site)
     seen = {job.name: job.seen for job in answer.jobs if job.seen is not None}
     there = {job.name for job in answer.jobs}
@@ -71,23 +71,23 @@ def parse_status(
 
 @hookimpl
 def find(site: Site) -> Command:
-    """The command that lists the user's jobs with their descriptions, at whose ends the tags are."""
+    """Return the command that lists the user's jobs with their descriptions, which end with the tags."""
     return query(None, site)
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
-    """The native ids of the jobs that carry the tags."""
-    # the tag of an element is its array's
+    """Return the native ids of the jobs that carry the tags."""
+    # an element has the tag of its array
     jobs = ((job.description, array_of(job.name)) for job in _read(result, None, site).jobs)
     return tagged(jobs, tags)
 
 
 def _read(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -> _Answer:
-    """An answer about these jobs, or about all.
+    """Parse the output of a query for these jobs, or for all jobs if None.
 
     Raises:
-        SubmitException: it is none, or not whole.
+        SubmitException: bjobs failed, or its output is incomplete.
     """
     read = _of_records if site.offers.get("json") else _of_histories
     answer = read(result)
@@ -97,7 +97,7 @@ def _read(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -
     arrays = {array_of(name) for name in told if "[" in name}
     said = told.union(answer.denied)
     unsaid = [it for it in native_ids or () if it not in said and array_of(it) not in answer.denied]
-    # of a forgotten element of an array nothing is said, if it was asked for by its array
+    # bjobs prints nothing about a forgotten element if it was queried by its array
     is_needed = native_ids is None or bool(unsaid)
     if (is_needed and not answer.is_ended) or any(array_of(it) not in arrays for it in unsaid):
         raise result.no_answer
@@ -105,12 +105,12 @@ def _read(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -
 
 
 def _of_records(result: CommandResult) -> _Answer | None:
-    """An answer in JSON, which ends where it ends."""
+    """Parse JSON output; it is complete if it parses. Return None if bjobs failed."""
     found = parse_records(result.stdout)
     complaints = _denied(result.stderr)
     if found is None:
         return _without_jobs(result, complaints)
-    # of many elements of an array the same is said
+    # many elements of an array have equal records
     meaning = functools.cache(observe_record)
     jobs = [
         _Listed(record_id(record), record["JOB_DESCRIPTION"], meaning(fields))
@@ -122,7 +122,7 @@ def _of_records(result: CommandResult) -> _Answer | None:
 
 
 def _of_histories(result: CommandResult) -> _Answer | None:
-    """An answer in paragraphs."""
+    """Parse output in paragraphs; return None if bjobs failed or a paragraph is incomplete."""
     denied = _denied(result.stderr)
     told = parse_bjobs(result.stdout)
     if told is None or (result.returncode != 0 and not denied):
@@ -138,12 +138,12 @@ def _listed(told: Histories) -> Iterator[_Listed]:
 
 
 def _without_jobs(result: CommandResult, denied: Mapping[str, str]) -> _Answer | None:
-    """An answer that says that it knows none of the jobs, or that there is none."""
+    """Return the answer that bjobs knows none of the jobs, or that there are none; else None."""
     is_denied = bool(denied) or _NO_JOB.search(result.stderr) is not None
     return _Answer([], denied, is_ended=True) if is_denied and not result.stdout.strip() else None
 
 
 def _denied(said: str) -> dict[str, str]:
-    """The ids that bjobs says it does not know, and in which words."""
+    """Return bjobs's message for each id that it does not know."""
     complaints = ((it[1], it[2] or it[3]) for it in _UNKNOWN_JOB.finditer(said))
     return {name: why for why, names in complaints for name in (list(named(names)) or [names])}

@@ -1,4 +1,4 @@
-"""Asking LSF for its version and its queues, and reading what it says about them."""
+"""Queries LSF's version and queues, and parses the output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..commands import lsf
 _QUEUE = re.compile(r"^QUEUE: *(\S+)", re.MULTILINE)
 _HEADING = "PRIO"
 _IS_DEFAULT = "This is the default queue"
-# bqueues of LSF 10.1, "Resource limits": until a heading says otherwise they are the largest
+# bqueues of LSF 10.1, "Resource limits": limits before any heading are maximum limits
 _LARGEST, _USUAL = "MAXIMUM LIMITS:", "DEFAULT LIMITS:"
 _RUNLIMIT = "RUNLIMIT"
 _MINUTES = re.compile(r"([0-9.]+) +min")
@@ -22,19 +22,19 @@ _MINUTES = re.compile(r"([0-9.]+) +min")
 
 @hookimpl
 def version() -> Command:
-    """The command that prints the version; it asks nobody."""
+    """Return the command that prints LSF's version, without contacting a daemon."""
     return lsf("bjobs", "-V")
 
 
 @hookimpl
 def queues() -> Command:
-    """The command that prints everything about the queues."""
+    """Return the command that prints all properties of the queues."""
     return lsf("bqueues", "-l")
 
 
 @hookimpl
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
-    """The queues; bqueues of LSF 10.1, "Long output"."""
+    """Return the queues in the output of `bqueues -l`; bqueues of LSF 10.1, "Long output"."""
     text = result.checked().stdout
     starts = list(_QUEUE.finditer(text))
     if not starts:
@@ -63,7 +63,7 @@ def _queue(name: str, text: str) -> Queue:
 
 
 def _columns(lines: Sequence[str]) -> Mapping[str, str]:
-    """The one row of the table of statistics, by its headings."""
+    """Return the single row of the table of statistics, by its headings."""
     for heading, row in pairwise(lines):
         names, values = heading.split(), row.split()
         if names[:1] == [_HEADING] and len(names) == len(values):

@@ -1,9 +1,8 @@
-"""Cancelling, holding and releasing jobs, and what LSF says to it.
+"""Cancels, holds and releases jobs, and parses LSF's refusals.
 
-None of the commands can be told what else a job must be: the other options of bkill, bstop and bresume
-narrow the id 0 alone, by which a name means every job of that name. So the tags are looked up just
-before; a job of the same user that gets the id between the two is changed in place of the one that had
-it.
+None of the commands can check a job's tag: the other options of bkill, bstop and bresume only narrow the id
+0, with which a name means every job of that name. The engine therefore checks the tags just before. If
+another job of the same user gets the id in between, the command changes that job.
 """
 
 from __future__ import annotations
@@ -17,41 +16,41 @@ from jpsi.plugin.kit import refusals
 from ..commands import lsf
 from ..native_ids import arrays_of, named, together
 
-# bkill, bstop and bresume, for each job that they did nothing about, and for each other
+# Messages of bkill, bstop and bresume about each job that they did not change; below, about each other job
 _REFUSED = re.compile(r"^Job <(.+?)>: (.+?)\.?$", re.MULTILINE)
 _CHANGED = re.compile(r"Job <(.+?)> is being")
-# It is done as soon as the job's node can be reached.
+# LSF carries out the request as soon as it reaches the job's node.
 _UNDER_WAY = "Operation is in progress"
 _OVER = ("Job has already finished", "No matching job found")
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
-    """The command that ends jobs: INT, TERM and KILL, `JOB_TERMINATE_INTERVAL` apart."""
+    """Return the bkill command: LSF sends INT, TERM and KILL, `JOB_TERMINATE_INTERVAL` apart."""
     return lsf("bkill", *together(native_ids))
 
 
 @hookimpl
 def hold(native_ids: Sequence[str]) -> Command:
-    """The command that keeps pending jobs from starting; one that runs is suspended."""
+    """Return the command that keeps pending jobs from starting and suspends running ones."""
     return lsf("bstop", *together(native_ids))
 
 
 @hookimpl
 def release(native_ids: Sequence[str]) -> Command:
-    """The command that lets held jobs start."""
+    """Return the command that lets held jobs start."""
     return lsf("bresume", *together(native_ids))
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not cancelled."""
+    """Return the reason for each job that bkill did not cancel."""
     return _refusals(result, native_ids, over=_OVER)
 
 
 @hookimpl
 def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not held or released."""
+    """Return the reason for each job that was not held or released."""
     return _refusals(result, native_ids)
 
 
@@ -69,6 +68,6 @@ def _refusals(
 
 
 def _meant(text: str, native_ids: Sequence[str]) -> set[str]:
-    """Which jobs LSF means: one, elements of an array, or an array in place of those it was told of."""
+    """Return the ids that LSF means by a text: a job, array elements, or an array for its named elements."""
     elements = {native_id for native_id, array in arrays_of(native_ids).items() if array == text}
     return elements.union(named(text))

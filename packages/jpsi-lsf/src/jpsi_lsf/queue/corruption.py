@@ -1,4 +1,4 @@
-"""Words in an answer that are nearly those of LSF: one that was garbled is no answer."""
+"""Detects words that differ from LSF's words by one character: such output is corrupt, and no answer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from jpsi.plugin.kit import carried_tag
 
-# As tags begin
+# The beginning of every tag
 _BEGINNING = "jpsi-"
 _ENOUGH = 3
-# In a script whose lines are told in one
+# The directive with the tag, in a job's script that LSF prints as a single line
 _DIRECTIVE = re.compile(r"#BSUB -Jd [^;\n]*?(jpsi-[A-Za-z0-9-]+)'?(?:;|\n)")
 
-# A directive in which something may have been changed. What a stranger runs may well be called like jpsi
+# A directive that may be corrupt. Only comment lines count, as a foreign job may run a program named jpsi-...
 _LIKE_DIRECTIVE = re.compile(r"(?:^|[;\n])#(?!!)[^;\n]*jpsi-")
 
 
@@ -27,7 +27,7 @@ def is_nearly(word: str, known: Iterable[str]) -> bool:
 
 
 def tag_in(text: str) -> str | None:
-    """The tag at the end of a job's description, or an empty text; None for what may have been a tag.
+    """Return the tag at the end of a job's description, "" if there is none; None for a possibly corrupt tag.
 
     >>> tag_in("my%20name jpsi-5-1"), tag_in("my own job"), tag_in("jpsi-5~1"), tag_in("j~si-5-1")
     ('jpsi-5-1', '', None, None)
@@ -35,16 +35,16 @@ def tag_in(text: str) -> str | None:
     tag = carried_tag(text)
     last = text.rpartition(" ")[2]
     is_like_one = len(last) >= len(_BEGINNING) and len(_BEGINNING) - _differences(last, _BEGINNING) >= _ENOUGH
-    # a character that was none is replaced, or printed as it is
+    # a corrupt byte is replaced, or arrives as a character that is not printable
     is_garbled = not last.isprintable() or "\N{REPLACEMENT CHARACTER}" in last
     return None if is_garbled or (is_like_one and not tag) else tag
 
 
 def tag_of(description: str, command: str) -> str | None:
-    """The tag of a job; None if two are told, or what may have been one.
+    """Return the tag of a job; None if there are two different tags, or a possibly corrupt one.
 
-    A job's command is the whole script, in which the directive tells the tag once more: also of a job whose
-    description somebody has changed.
+    LSF reports the whole script as the job's command. Its directive repeats the tag, even if a user has
+    changed the job's description.
 
     >>> tag_of("", "#!/bin/sh;#BSUB -Jd jpsi-5-1;exec x"), tag_of("jpsi-5-1", "exec x"), tag_of("", "exec x")
     ('jpsi-5-1', 'jpsi-5-1', '')
@@ -58,5 +58,5 @@ def tag_of(description: str, command: str) -> str | None:
 
 
 def _differences(one: str, other: str) -> int:
-    """In how many places they differ, up to the end of the shorter."""
+    """Return the number of places where two texts differ, up to the end of the shorter."""
     return sum(a != b for a, b in zip(one, other, strict=False))

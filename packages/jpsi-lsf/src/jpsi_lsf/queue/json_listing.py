@@ -1,4 +1,4 @@
-"""Jobs as `bjobs -o … -json` prints them: LSF 10.1.0.2 and later."""
+"""Parses the output of `bjobs -o … -json`, which LSF 10.1.0.2 and later print."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..native_ids import is_id
 from .corruption import is_nearly, tag_of
 from .observations import End, is_termination, nodes, observed
 
-#: `bjobs -o`: what is asked for. A field that LSF does not know costs the whole answer.
+#: The fields for `bjobs -o`. If LSF does not know one of them, it prints no jobs at all.
 FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description command"
 
-#: One job: its fields by their names in capital letters.
+#: One job's fields, by their names in capital letters.
 Record = Mapping[str, str]
 
 _OBJECT = re.compile(r"\{")
-# A field of a record, whatever stands in its value
+# A field of a record; its value may contain any text
 _FIELD = re.compile(r'"([A-Z_]+)"\s*:\s*"(.*?)"\s*(?=,\s*"[A-Z_]+"\s*:|\}\s*[,\]])', re.DOTALL)
 _FRAME = re.compile(r'"JOBS"\s*:\s*(\d+)\s*,\s*"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
 _NOTHING = frozenset({"", "-"})
@@ -33,10 +33,10 @@ _HOSTS = re.compile(r"(?:(?:\d+\*)?[A-Za-z0-9][A-Za-z0-9_.-]*:?)*|-")
 
 
 def parse_records(output: str) -> list[Record] | None:
-    """The jobs in an answer, whatever stands before it; None if there is none, or it is not whole.
+    """Return the jobs in bjobs's output, skipping text before them; None if they are missing or incomplete.
 
-    One that LSF does not know has the field ERROR and no STAT. An answer says how many jobs it tells of, and
-    tells of each all that was asked for.
+    A job that LSF does not know has the field ERROR and no STAT. Complete output has the number of jobs that
+    it announces, and each job has all requested fields.
     """
     decoder = json.JSONDecoder(strict=False)
     for start in _OBJECT.finditer(output):
@@ -51,7 +51,7 @@ def parse_records(output: str) -> list[Record] | None:
 
 
 def _unsound(text: str) -> list[dict[str, str]]:
-    """The jobs in what is no JSON, since a value, perhaps of one job alone, is written as it is."""
+    """Return the jobs in invalid JSON, which results if LSF does not escape a value of any job."""
     found: list[dict[str, str]] = []
     for field, value in _FIELD.findall(text):
         if field == "JOBID":
@@ -62,15 +62,15 @@ def _unsound(text: str) -> list[dict[str, str]]:
 
 
 def _whole(found: list[Any], count: object) -> list[Record] | None:
-    """The records, if each is one, and if they are as many as it is said."""
+    """Return the records if each is valid and their number is the announced one; else None."""
     is_sound = all(map(_is_record, found))
-    # whether jobs that are not known are counted is known of volclava 2.2 alone, which does
+    # volclava 2.2 counts unknown jobs; for LSF that is not known, so both numbers are accepted
     known = [record for record in found if is_sound and "STAT" in record]
     return list[Record](found) if is_sound and count in {len(found), len(known)} else None
 
 
 def _is_record(record: object) -> bool:
-    """Whether it tells of a job all that was asked for, or that there is no such job."""
+    """Return True if a record has all requested fields of a job, or says that there is no such job."""
     if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
         return False
     if "ERROR" in record:
@@ -79,7 +79,7 @@ def _is_record(record: object) -> bool:
 
 
 def _is_clear(record: Record) -> bool:
-    """Whether its values are such as LSF prints; a state may have a word that nobody knows."""
+    """Return True if the record's values look like those that LSF prints; the state may be any word."""
     code, why = record["EXIT_CODE"], record["EXIT_REASON"].partition(":")[0]
     is_named = why.startswith(_TERMINATION) or is_nearly(why[: len(_TERMINATION)], [_TERMINATION])
     return (
@@ -91,7 +91,7 @@ def _is_clear(record: Record) -> bool:
 
 
 def record_id(record: Record) -> str:
-    """The native id of a job; an element of an array tells its index in a field of its own.
+    """Return the native id of a job; the index of an array element may be in a field of its own.
 
     >>> [record_id({"JOBID": "7", "JOBINDEX": index}) for index in "03"]
     ['7', '7[3]']
@@ -103,7 +103,7 @@ def record_id(record: Record) -> str:
 
 
 class RecordFields(NamedTuple):
-    """What a record says of a job, and what it may say of many."""
+    """The fields of a record that decide its Observation; elements of an array may have equal ones."""
 
     word: str
     code: str
@@ -115,7 +115,7 @@ class RecordFields(NamedTuple):
 
 
 def record_fields(record: Record) -> RecordFields | None:
-    """What a record says; None for a job that LSF does not know."""
+    """Return the fields of a record; None for a job that LSF does not know."""
     if "STAT" not in record:
         return None
     fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION", "COMMAND")
@@ -123,8 +123,8 @@ def record_fields(record: Record) -> RecordFields | None:
 
 
 def observe_record(fields: RecordFields) -> Observation:
-    """What that means."""
-    # DONE has no code: it is 0, or one that the site takes for a success.
+    """Return the Observation for the fields of a record."""
+    # DONE comes without a code, which is 0 or one that the site counts as a success.
     exit_code = int(fields.code) if fields.code.isdecimal() else 0 if fields.word == "DONE" else None
     seen = observed(
         fields.word,

@@ -1,4 +1,4 @@
-"""What `bjobs -l` and `bhist -l` say of a job, in every version of LSF."""
+"""Parses the paragraphs of `bjobs -l` and `bhist -l`, which every version of LSF prints."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _STATUS = re.compile(r", Status <([A-Z_]+)>")
 _DESCRIPTION = re.compile(r", Job Description <([^<>]*)>")
 _REASONS = re.compile(r"^ PENDING REASONS:\n((?: .*\S.*\n?)+)", re.MULTILINE)
 _LIMIT = re.compile(r"^ RUNLIMIT\s*\n\s*([\d.]+) min", re.MULTILINE)
-# Limits, and below them how much it is
+# The titles of limits, and their values in the line below
 _TITLES = re.compile(r"^(?: [A-Z]*LIMIT *)+$", re.MULTILINE)
 _LIMITS = re.compile(r"^ .*LIMIT.*$", re.MULTILINE)
 _AMOUNTS = re.compile(r"^ +[\d.]+ (?:min|[KMGTP])\b.*$", re.MULTILINE)
 
-# What events say; the texts are those of volclava 2.2 and, as far as published output shows them, of LSF 10.1
+# The texts of events, from volclava 2.2 and, as far as published output shows them, from LSF 10.1
 _PLACED = re.compile(r"(?:\[\d+\] )?(?:[Ss]tarted|Dispatched)\b[^<]*((?:<[^<>]+> ?)+)")
 _PENDING = re.compile(r"Pending:|Requeue")
 _REQUEUED = re.compile(r"Pending: *(?:Job has been requeued|Requeued job)|Requeue")
-# Other signals are sent to jobs that are to go on.
+# Signals that do not match _KILL do not end the job.
 _SIGNAL = re.compile(r"Signal <([A-Z0-9_+-]+)> requested by user or administrator *<([^<>]+)>")
 _KILL = re.compile(r"KILL|REQUEUE\w*")
 _DONE = re.compile(r"Done successfully")
@@ -40,7 +40,7 @@ _EXITED = re.compile(
 _WHY = re.compile(r"TERM_[A-Z_]+[^;.]*")
 _TERMINATED = re.compile(r"Completed <exit>(?:; ([^:;]*))?")
 _SIGNAL_BASE = 128
-# How an event begins that changes a state, and how the others begin that are known.
+# The beginnings of events that change a state; below, with those of the other known events.
 _CHANGES = {
     "Done": _DONE,
     "Exited": _EXITED,
@@ -54,43 +54,43 @@ _BEGINNINGS = frozenset({*_CHANGES, "Started", "Completed", "Running", "Starting
 
 @attrs.frozen(slots=True, kw_only=True)
 class History:
-    """One job."""
+    """The history of one job."""
 
     #: The native id.
     name: str
-    #: The state as bjobs says it; bhist does not.
+    #: The state in bjobs's output; None for bhist, which does not print it.
     word: str | None
-    #: What the job is described by.
+    #: The job's description.
     description: str
-    #: The tag in that; None if it cannot be told.
+    #: The tag in the description; None if it is uncertain.
     tag: str | None
-    #: When it was submitted, where the year is told too.
+    #: The time of submission; None if LSF does not print the year.
     submitted: datetime | None
-    #: Why it is pending.
+    #: The reasons why the job is pending.
     pending: str
-    #: What has happened to it, in order.
+    #: The job's events, in order.
     events: tuple[str, ...]
-    #: How many seconds it may run, and has run.
+    #: The run limit in seconds; below, the seconds that the job has run.
     limit: float | None
     run_time: float | None
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Histories:
-    """An answer."""
+    """The jobs in the output of bjobs or bhist."""
 
     jobs: tuple[History, ...]
-    #: Whether the end of the whole answer is there, behind which no other job is told of.
+    #: True if the end of the output has arrived, so that no other job can follow.
     is_ended: bool
 
 
 def parse_bjobs(output: str) -> Histories | None:
-    """The jobs in an answer of `bjobs -l`, in order; None if one of them is not told of as a whole."""
+    """Return the jobs in the output of `bjobs -l`, in order; None if one of them is incomplete."""
     return _histories(output, OF_BJOBS)
 
 
 def parse_bhist(output: str) -> Histories | None:
-    """The same of `bhist -l`."""
+    """Return the jobs in the output of `bhist -l`, in order; None if one of them is incomplete."""
     return _histories(output, OF_BHIST)
 
 
@@ -104,7 +104,7 @@ def _histories(output: str, form: Form) -> Histories | None:
 
 
 def _history(told: Paragraph, *, has_word: bool) -> History | None:
-    """One job; None if something in it is not what LSF says."""
+    """Return the history in one paragraph; None if a part of it looks corrupt."""
     status, reasons = _STATUS.search(told.head), _REASONS.search(told.body)
     limit, events = _LIMIT.search(told.body), EVENT.findall(told.body)
     texts = tuple(text for _, text in events)
@@ -128,7 +128,7 @@ def _history(told: Paragraph, *, has_word: bool) -> History | None:
 
 
 def _is_damaged(events: Sequence[str], body: str) -> bool:
-    """Whether an event, or the limit, is nearly but not quite what LSF says."""
+    """Return True if an event or the limit nearly but not exactly matches LSF's text."""
     titles, amounts = _TITLES.findall(body), _AMOUNTS.findall(body)
     return (
         any(map(_is_damaged_event, events))
@@ -148,27 +148,27 @@ def _is_damaged_event(text: str) -> bool:
 
 
 def _submitted(events: Sequence[tuple[str, str]]) -> datetime | None:
-    """When the first event was; most sites have LSF leave out the year."""
+    """Return the time of the first event; None if LSF leaves out the year, as it does at most sites."""
     return next((moment(at) for at, text in events[:1] if text.startswith("Submitted")), None)
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class _Past:
-    """What the events up to one of them come to."""
+    """The state of a job after some of its events."""
 
     word: str = "PEND"
-    #: Where it runs, or ran.
+    #: The nodes on which the job runs or ran, as LSF prints them.
     placed: str = ""
     exit_code: int | None = None
     why: str = ""
     killed_by: str | None = None
-    #: Whether it is ended in order to be put back.
+    #: True if LSF ends the job in order to requeue it.
     is_put_back: bool = False
     restarts: int = 0
 
 
 def _after(past: _Past, event: str) -> _Past:
-    """What one more event makes of it."""
+    """Return the state after one more event."""
     if why := _WHY.search(event):
         past = attrs.evolve(past, why=why[0].strip())
     if placed := _PLACED.match(event):
@@ -193,16 +193,16 @@ def _code(exited: re.Match[str]) -> int | None:
 
 
 def observe_history(history: History, *, done_is_zero: bool) -> Observation:
-    """What that comes to.
+    """Return the Observation for a job's history.
 
     Args:
-        history: what is told of the job.
-        done_is_zero: whether `Done successfully` means exit code 0. What is compatible with old versions of
-            LSF has been seen to say it of jobs that were killed.
+        history: the job's history.
+        done_is_zero: True if `Done successfully` means exit code 0. Systems compatible with old versions of
+            LSF have been seen to print it for killed jobs.
     """
     past = functools.reduce(_after, history.events, _Past())
     word = past.word if history.word is None else history.word
-    # LSF 10 says so itself, and its limits can be minutes of another machine.
+    # LSF 10 reports a timeout itself, and its limits can be normalized minutes of another machine.
     is_overtime = (
         not done_is_zero
         and past.restarts == 0

@@ -1,4 +1,4 @@
-"""One job as LSF tells of it, in whatever form, as jpsi understands it."""
+"""Turns LSF's report on one job, from JSON or from paragraphs, into an Observation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..states import STATES, TERMINATIONS
 from .corruption import is_nearly
 
 _TERMINATION = re.compile(r"(TERM_[A-Z_]+)")
-# The same list as below "PENDING REASONS" of bjobs -l, in all versions
+# From LSF's list of pending reasons, which is the same in all versions ("PENDING REASONS" of bjobs -l)
 _IN_VAIN = "Dependency condition invalid or never satisfied"
 _SIGNAL_BASE = 128
 
 
 class End(NamedTuple):
-    """How a job that has run is said to have ended."""
+    """The end of a job as LSF reports it."""
 
-    #: The exit code; None if LSF does not say it.
+    #: The exit code; None if LSF does not report it.
     exit_code: int | None = None
-    #: LSF's own words for why, such as `TERM_OWNER: job killed by owner`.
+    #: LSF's reason, such as `TERM_OWNER: job killed by owner`.
     why: str = ""
-    #: Who asked for its end.
+    #: The user who killed the job.
     killed_by: str | None = None
-    #: Whether it had run for as long as it may.
+    #: True if the job had reached its run limit.
     is_overtime: bool = False
 
 
@@ -40,21 +40,21 @@ def observed(
     ran_on: tuple[str, ...] = (),
     restarts: int | None = None,
 ) -> Observation:
-    """What LSF says of a job.
+    """Return the Observation for LSF's report on a job.
 
     Args:
-        word: the state.
-        pending: why it is pending.
-        end: how it ended, if it has.
-        ran_on: its nodes, so far as they are told.
-        restarts: how often it was put back, where that is told.
+        word: LSF's word for the state.
+        pending: the reasons why the job is pending.
+        end: the end of the job, if it has ended.
+        ran_on: the job's nodes, as far as LSF reports them.
+        restarts: the number of requeues, if LSF reports it.
     """
     details: dict[str, Any] = {"lsf.state": word}
     meaning = STATES.get(word)
     if meaning is None:
         return Observation(state=None, word=word, details=details)
     has_ended = meaning.state.final
-    # its nodes are not told by all versions
+    # not all versions report the nodes
     has_run = bool(ran_on) or end.exit_code is not None
     if has_ended:
         meaning = _ended(meaning, end, has_run=has_run)
@@ -79,7 +79,7 @@ def observed(
 
 
 def nodes(text: str) -> tuple[str, ...]:
-    """The nodes in a list of slots, each once.
+    """Return the distinct nodes in a list of slots.
 
     >>> nodes("4*node1:2*node2"), nodes("node1:node1"), nodes("   -   ")
     (('node1', 'node2'), ('node1',), ())
@@ -89,7 +89,7 @@ def nodes(text: str) -> tuple[str, ...]:
 
 
 def is_termination(code: str) -> bool:
-    """Whether this can be LSF's word for why a job ended, known or not, and not one that was garbled.
+    """Return True if a text can be one of LSF's termination codes, known or not, and is not a corrupt one.
 
     >>> [is_termination(code) for code in ("TERM_OWNER", "TERM_NEW_ONE", "TERM_OWMER", "T~RM_OWNER")]
     [True, True, False, False]
@@ -104,7 +104,7 @@ def _pending(meaning: Meaning, why: str) -> Meaning:
 
 
 def _ended(meaning: Meaning, end: End, *, has_run: bool) -> Meaning:  # noqa: PLR0911  a table of causes
-    """What an end says, where LSF or a person brought it about; DONE is what LSF may call that too."""
+    """Return the meaning of an end; if LSF or a user ended the job, that counts even for the state DONE."""
     found = _TERMINATION.search(end.why)
     termination = TERMINATIONS.get(found[1]) if found else None
     if termination is not None:

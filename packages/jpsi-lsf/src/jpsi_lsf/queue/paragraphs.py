@@ -1,14 +1,13 @@
-"""Jobs as `bjobs -l` and `bhist -l` print them, a paragraph each, and whether an answer is whole.
+"""Splits the output of `bjobs -l` and `bhist -l` into one paragraph per job, and checks that it is complete.
 
-These texts announce no end. Each paragraph has a last section, though: the scheduling parameters of bjobs,
-and the summary of bhist. Between two paragraphs stands a line of dashes, and behind the last one an empty
-line. That was measured on volclava 2.2, whose form of both is that of LSF since its version 8. Of LSF 10.1
-it is not known whether the empty line is there; it is not needed where each job that was asked about is
-told of.
+The output does not announce its end. But each paragraph ends with a known section: the scheduling parameters
+in bjobs, and the summary in bhist. A line of dashes separates paragraphs, and an empty line follows the last
+one. This was measured on volclava 2.2, whose formats are those of LSF since version 8. It is not known
+whether LSF 10.1 prints the empty line; it is not needed if each queried job is in the output.
 
-What remains possible: an answer that was cut just behind a paragraph, to which an empty line was added; a
-history that lacks a line, such as that of a signal; and a letter or digit that became another letter or
-digit, where nothing else tells the same.
+The checks miss these errors: output that was cut after a paragraph and then got an empty line; a history that
+lacks a line, such as that of a signal; and a letter or digit that was changed into another one in text that
+the output has only once.
 """
 
 from __future__ import annotations
@@ -20,38 +19,38 @@ import attrs
 
 from ..native_ids import ID_PATTERN
 
-# Lines are cut after 80 characters, wherever that is, and go on behind 21 blanks.
+# LSF wraps lines after 80 characters, even within words, and continues them after 21 blanks.
 _FOLD = re.compile(r"\n {21}")
 _BETWEEN = re.compile(r"^-{78}\n", re.MULTILINE)
 _HEAD = re.compile(rf"^Job <({ID_PATTERN})>(,.*)\n", re.MULTILINE)
 _MOMENT = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d(?: \d{4})?"
-#: When an event was, inside of another: the end of the line between them is missing.
+#: The time of an event within the text of another: the line break between them is missing.
 ANOTHER = re.compile(rf"{_MOMENT}: ")
-#: An event: when it was, and what.
+#: An event: its time and its text.
 EVENT = re.compile(rf"^({_MOMENT}): (.*)$", re.MULTILINE)
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Form:
-    """The paragraphs of one command."""
+    """The form of the paragraphs of one command."""
 
-    #: What each paragraph has once, behind everything that is read.
+    #: The section that each paragraph has once, after everything that is parsed.
     closing: re.Pattern[str]
-    #: How the last one ends.
+    #: The end of the last paragraph.
     end: re.Pattern[str]
-    #: What a line that is none of an event's may be; None for anything.
+    #: The form of lines that are no events; None allows any line.
     other: re.Pattern[str] | None = None
 
 
-#: `bjobs -l`: nothing but the state and why it is pending is read below the first line.
+#: `bjobs -l`: below the first line, only the state and the pending reasons are parsed.
 OF_BJOBS = Form(
     closing=re.compile(r"^ SCHEDULING PARAMETERS:\n", re.MULTILINE),
     end=re.compile(
         r"^ RESOURCE REQUIREMENT DETAILS:\n Combined: .*\n Effective: (?s:.*)\n\n\Z", re.MULTILINE
     ),
 )
-#: `bhist -l`: the state comes from the events, so that none may be missed. Other lines are indented, or the
-#: titles and figures of MEMORY USAGE, CPU USAGE and others, which LSF 10.1 prints at the end.
+#: `bhist -l`: the state follows from the events, so that none may be missed. Other lines are indented, or are
+#: the titles and figures of MEMORY USAGE, CPU USAGE and others, which LSF 10.1 prints at the end.
 OF_BHIST = Form(
     closing=re.compile(
         rf"^Summary of time in seconds spent in various states by  ?{_MOMENT}\n"
@@ -70,28 +69,28 @@ class Paragraph:
 
     #: The native id.
     name: str
-    #: What stands behind it in the first line.
+    #: The rest of the first line after the id.
     head: str
-    #: What stands below the first line.
+    #: The lines below the first.
     body: str
-    #: What the closing section says.
+    #: The match of the closing section.
     closing: re.Match[str]
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Paragraphs:
-    """An answer."""
+    """The paragraphs of the output."""
 
     found: tuple[Paragraph, ...]
-    #: Whether the end of the whole answer is there, behind which no other job is told of.
+    #: True if the end of the output has arrived, so that no other job can follow.
     is_ended: bool
 
 
 def paragraphs(output: str, form: Form) -> Paragraphs | None:
-    """The paragraphs of an answer, whatever a site prints before it; None if one of them is not whole."""
+    """Return the paragraphs of the output, skipping text before them; None if one is incomplete."""
     text = _FOLD.sub("", output)
     chunks = _BETWEEN.split(text)
-    # a line of dashes may be a site's, and is the first line where bjobs names a job that it does not know
+    # a site may print a line of dashes, and bjobs prints one first if it does not know a job
     while chunks and not _has_any(chunks[0], form):
         del chunks[0]
     found = [_paragraph(chunk, form, is_first=place == 0) for place, chunk in enumerate(chunks)]
@@ -102,7 +101,7 @@ def paragraphs(output: str, form: Form) -> Paragraphs | None:
 
 
 def _has_any(chunk: str, form: Form) -> bool:
-    """Return True if a text has a paragraph or a part of one."""
+    """Return True if a text contains a paragraph or a part of one."""
     return any(part.search(chunk) for part in (_HEAD, EVENT, form.closing)) or "\nJob <" in f"\n{chunk}"
 
 
@@ -112,14 +111,14 @@ def _paragraph(chunk: str, form: Form, *, is_first: bool) -> Paragraph | None:
         return None
     before, body = chunk[: heads[0].start()], chunk[heads[0].end() :]
     is_told = not EVENT.search(before) if is_first else before == "\n"
-    # the first line is followed by when the job was submitted
+    # the event of the submission follows the first line
     if not is_told or not EVENT.match(body) or any(_unclear(body, closings[0], form)):
         return None
     return Paragraph(name=heads[0][1], head=heads[0][2], body=body, closing=closings[0])
 
 
 def _unclear(body: str, closing: re.Match[str], form: Form) -> Iterator[str]:
-    """The lines that are none of the form's."""
+    """Yield the lines that do not have this form."""
     if form.other is None:
         return
     for line in body.replace(closing[0], "").split("\n"):

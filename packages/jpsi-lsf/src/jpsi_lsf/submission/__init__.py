@@ -1,6 +1,6 @@
-"""Submission: the `#BSUB` lines that a spec becomes, its slots and dependencies, and the call of bsub.
+"""Submits jobs to LSF: renders a spec into `#BSUB` lines and builds the bsub command.
 
-It also holds the shell that prints the node of each process, which the runner needs inside of the job.
+The modules also render the shell lines by which the runner, inside the job, lists the node of each process.
 """
 
 from .bsub import parse_submit, submit

@@ -1,4 +1,4 @@
-"""Handing a job over to bsub, and finding the job's id in what bsub printed."""
+"""Builds the bsub command and parses the native id from its output."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl
 from jpsi.plugin.kit import the_one_id
 
-# "Environment variable reference" of LSF 10.1. BSUB_* hide the id, wait for the job, or submit none; LSB_*
-# are what a surrounding job leaves, and what the user has set for other jobs, but for LSB_DEFAULT*, which
-# choose what a job leaves open. LSF_* are how LSF is reached.
+# "Environment variable reference" of LSF 10.1. BSUB_* hide the id, wait for the job, or submit nothing; LSB_*
+# come from a surrounding job, or are settings of the user for other jobs. LSB_DEFAULT* stay, as they choose
+# defaults for what a job leaves open, and LSF_*, as clients need them to reach LSF.
 _NOT_THIS_JOBS = (
     "BSUB_*",
     *(f"LSB_{letter}*" for letter in "ABCEFGHIJKLMNOPQRSTUVWXYZ"),
@@ -17,8 +17,8 @@ _NOT_THIS_JOBS = (
     *("LS_EXEC_T", "LS_EXITSTATUS", "LS_JOBPID", "LS_SUBCWD"),
     *RANK_VARIABLES,
 )
-# bsub sends the job again each time that mbatchd takes longer than 10 s to answer, and each request makes a
-# job. The one that is sent now may still be there although bsub says that it is not.
+# bsub repeats its request whenever mbatchd takes longer than 10 s to answer, and each request makes a job.
+# Even with a single request, LSF may have the job although bsub reports a failure.
 _ONCE = {"LSB_NTRIES": "1"}
 
 _ID = re.compile(r"\bJob <([1-9][0-9]*)> is submitted to ")
@@ -26,11 +26,11 @@ _ID = re.compile(r"\bJob <([1-9][0-9]*)> is submitted to ")
 
 @hookimpl
 def submit(script: Script) -> Command:
-    """The command that submits a script; bsub reads directives from standard input alone."""
+    """Return the bsub command for a script; bsub reads directives from standard input only."""
     return Command(["bsub"], stdin=script.text, unset=_NOT_THIS_JOBS, environment=_ONCE)
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    """The job's id in what bsub printed, whatever else stands around it."""
+    """Return the job's native id from bsub's output, which may contain other text."""
     return the_one_id(_ID.findall(result.stdout), result.stdout)

@@ -1,4 +1,4 @@
-"""The nodes of a job's processes, as LSF tells a running job."""
+"""Renders the shell lines that print the node of each process, from the variables that LSF sets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, Site, components, ho
 from ..options import CUSTOM
 from .resources import slots_per_process
 
-# "Environment variables set for job execution" of LSF 10.1: a file with the node of each slot; what is
-# compatible with older versions has only the list of nodes and numbers, `node1 2 node2 2 `.
+# "Environment variables set for job execution" of LSF 10.1: a file with the node of each slot; systems
+# compatible with older versions have only the list of nodes and numbers, `node1 2 node2 2 `.
 _EACH_SLOT = (
     'if [ -r "${LSB_DJOB_HOSTFILE-}" ]; then cat "$LSB_DJOB_HOSTFILE"; '
     "else printf '%s\\n' \"${LSB_MCPU_HOSTS-}\" | awk '"
@@ -20,25 +20,25 @@ _EACH_SLOT = (
 
 @hookimpl
 def nodes(spec: JobSpec, site: Site) -> list[ShellLine]:
-    """Shell that prints the node of each process, one on a line, grouped by node."""
+    """Return shell that prints the node of each process, one per line, grouped by node."""
     if "nnodes" in CUSTOM.of(spec):
         return [ShellLine(f"{{ {_EACH_SLOT}; }} | awk '{_of_whole_nodes(resources(spec))}'")]
     kinds = [
         (it.computed_process_count, slots_per_process(it, site.config)) for it in components(spec.resources)
     ]
-    # the slots of a process are on one node, those of a node and those of a kind come one after the other
+    # the slots of a process are on one node; the slots of a node, and those of a component, are consecutive
     every = f" | awk '{_of_processes(kinds)}'" if any(slots > 1 for _, slots in kinds) else ""
     return [ShellLine(f"{{ {_EACH_SLOT}; }}{every}")]
 
 
 def _of_processes(kinds: Sequence[tuple[int, int]]) -> str:
-    """Awk that picks one line of those for the slots of each process.
+    """Return awk that picks one line per process from the lines per slot.
 
     >>> _of_processes([(4, 3)]), _of_processes([(1, 2), (4, 1)])
     ('NR % 3 == 1', 'NR > 0 && NR <= 2 && (NR - 1) % 2 == 0 || NR > 2 && NR <= 6 && (NR - 3) % 1 == 0')
 
     Args:
-        kinds: how many processes, and how many slots each.
+        kinds: the number of processes of each component, and the slots per process.
     """
     if len(kinds) == 1:
         return f"NR % {kinds[0][1]} == 1"
@@ -51,9 +51,9 @@ def _of_processes(kinds: Sequence[tuple[int, int]]) -> str:
 
 
 def _of_whole_nodes(asked: ResourceSpecV1) -> str:
-    """Awk that spreads the processes over whole nodes; `-nnodes` is of clusters with CSM.
+    """Return awk that spreads the processes over whole nodes, for `-nnodes` on clusters with CSM.
 
-    There the first node launches the job and runs none of them, and every core of the others is a slot.
+    On these clusters the first node only launches the job, and every core of the other nodes is a slot.
     """
     count, most = asked.computed_process_count, asked.processes_per_node or 0
     return (

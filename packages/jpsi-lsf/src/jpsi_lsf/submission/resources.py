@@ -1,4 +1,4 @@
-"""What a job asks for in slots, hosts, cores, GPUs and memory, as bsub takes it."""
+"""Renders a job's slots, hosts, cores, GPUs and memory as bsub options, and checks that bsub has them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _MEGABYTE = UNITS["MB"]
 
 
 def slots_per_process(asked: ResourceSpecV1, config: LsfConfig) -> int:
-    """How many slots LSF counts for one process."""
+    """Return the number of slots that a process takes in LSF."""
     return asked.cpu_cores_per_process or 1 if config.cores_as_slots else 1
 
 
 def resource_options(spec: JobSpec, config: LsfConfig, required: str | None = None) -> Options:
-    """The options of bsub; bsub of LSF 10.1: -n, -R, -x, -gpu, -M.
+    """Return the bsub options for a job's resources; bsub of LSF 10.1: -n, -R, -x, -gpu, -M.
 
     Args:
-        spec: what the job asks for.
-        config: how the site counts.
-        required: what else the slots of each of several kinds require.
+        spec: the job's spec.
+        config: the executor's configuration, which says how the site counts slots and memory.
+        required: the user's requirements for each of several components.
     """
     kinds = components(spec.resources)
     if len(kinds) > 1:
@@ -39,30 +39,30 @@ def _options_of_one(asked: ResourceSpecV1, config: LsfConfig) -> Options:
         "n": asked.computed_process_count * slots,
         "R": " ".join(requirements) or None,
         "x": asked.exclusive_node_use,
-        # for each process, however many nodes LSF chooses
+        # counts per process, however many nodes LSF chooses
         "gpu": f"num={gpus}/task" if gpus else None,
-        # Depending on the site it is a limit for a process, for a node, or for the job: the whole is none
-        # that the job could reach while it has no more than it asked for.
+        # Depending on the site this limits a process, a node, or the job. With the total memory, a job that
+        # stays within its request reaches the limit in none of these cases.
         "M": None if memory is None else _amount(memory, 1, config),
     }
 
 
 def _options_of_several(kinds: Sequence[ResourceSpecV1], config: LsfConfig, required: str | None) -> Options:
-    """A compound requirement; "Resource requirement strings" in the administration of LSF 10.1."""
+    """Return the options of a compound requirement; "Resource requirement strings" of the LSF 10.1 manual."""
     terms = [(it.computed_process_count * slots_per_process(it, config), it) for it in kinds]
     amounts = [it.memory for it in kinds if it.memory is not None]
     return {
-        # no other number than that of all terms is taken
+        # LSF accepts only the sum of all terms
         "n": sum(slots for slots, _ in terms),
         "R": " + ".join(f"{slots}*{{{_term(it, config, required)}}}" for slots, it in terms),
-        # it is of the whole job, whichever of its slots ask for it
+        # exclusive use is a property of the whole job, if any component requests it
         "x": any(it.exclusive_node_use for it in kinds),
         "M": _amount(sum(amounts), 1, config) if len(amounts) == len(kinds) else None,
     }
 
 
 def _on_nodes(asked: ResourceSpecV1) -> ResourceSpecV1:
-    """Slots of one of several kinds: those that may be on any number of nodes are on one."""
+    """Return one of several components; without a number of nodes it goes on one node."""
     return asked if node_count(asked) is not None else attrs.evolve(asked, node_count=1)
 
 
@@ -78,7 +78,7 @@ def _term(asked: ResourceSpecV1, config: LsfConfig, required: str | None) -> str
 
 
 def resource_problems(spec: JobSpec, config: LsfConfig) -> Iterator[str]:
-    """What no option can say, one sentence each."""
+    """Yield one sentence for each part of the resources that no bsub option can express."""
     kinds = components(spec.resources)
     if len(kinds) == 1:
         yield from _problems("resources", kinds[0], config)
@@ -130,7 +130,7 @@ def _gpus(asked: ResourceSpecV1, config: LsfConfig) -> list[str]:
     gpus = asked.gpu_cores_per_process
     if not gpus:
         return []
-    # an LSF that does not know what a number is for takes it for that of a node
+    # an LSF that does not know the suffix for a number's scope takes the number as per node
     if config.memory_unit is not None:
         return [f"ngpus_physical={gpus * asked.computed_processes_per_node}"]
     return [f"ngpus_physical={gpus}/task"]
@@ -142,7 +142,7 @@ def _cores(asked: ResourceSpecV1, config: LsfConfig) -> list[str]:
 
 
 def _amount(size: int, shares: int, config: LsfConfig) -> str:
-    """A share of `size` bytes, in the unit that the site counts in or else with its unit."""
+    """Return the share of `size` bytes in the site's unit, or in MB with the unit if none is configured."""
     if config.memory_unit is None:
         return f"{units(size, shares * _MEGABYTE)}MB"
     return str(units(size, shares * UNITS[config.memory_unit]))

@@ -1,4 +1,4 @@
-"""What a job asks of LSF: the `#BSUB` lines for a spec, and what in a spec no such line can say."""
+"""Renders a job spec into `#BSUB` lines, and checks that LSF can express it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from ..options import CUSTOM, NAMES, OF_SEVERAL_KINDS, required_of_each
 from .resources import resource_options, resource_problems
 
 _DEFAULT_NAME = "jpsi"
-# What -J cannot say: what no directive can, a bracket, which makes an array, and what is misread
+# Characters that -J cannot express: those of no directive, brackets, which make an array, and misread ones
 _ILLEGAL = re.compile(r"[^\x20-\x7e\u00a0-\U0010ffff]|[\[\]'\"\\`$\u2028\u2029]|\A[ #]|(?<= ) | \Z")
-# Measured on volclava 2.2, in bytes; LSF 10.1 takes more
+# Measured on volclava 2.2, in bytes; LSF 10.1 accepts more
 _LONGEST_NAME = 254
-# More of a name that had to be changed is not kept.
+# The longest part of an illegal name that is kept in the description.
 _LONGEST_KEPT = 1000
 # Measured on volclava 2.2, which reads directives word by word
 _MISREAD = re.compile(r"\A[ #]|  | \Z|\A\Z")
-# lsb.queues of LSF 10.1, QUEUE_NAME; mbatchd of volclava 2.2 breaks the connection over longer ones
+# lsb.queues of LSF 10.1, QUEUE_NAME; mbatchd of volclava 2.2 closes the connection for longer names
 _LONGEST_QUEUE = 59
-# The finest that -W can say
+# The resolution of -W
 _MINUTE = timedelta(minutes=1)
 #: bsub of LSF 10.1, -w: dependency conditions.
 DEPENDENCIES: Mapping[DependencyKind, str] = {
@@ -49,7 +49,7 @@ DEPENDENCIES: Mapping[DependencyKind, str] = {
 
 
 def _spelled(option: str, value: str | None) -> tuple[str, str | None]:
-    """An option and its value, unless LSF takes that for another, quoted or not, with all that follows."""
+    """Return an option and its value; raise ValueError if LSF would misread the value, quoted or not."""
     if value is not None and _MISREAD.search(value):
         msg = (
             f"-{option} cannot be {value!r}: LSF takes # at the beginning for a comment, "
@@ -61,13 +61,13 @@ def _spelled(option: str, value: str | None) -> tuple[str, str | None]:
 
 # bsub of LSF 10.1, -J and -Jd: the longest values
 _FORM = ScriptForm(mark="#BSUB", dashes="-", joint=" ", longest=4094, custom=CUSTOM, spelled=_spelled)
-# For slots of several kinds
+# For jobs with several components
 _FORM_OF_SEVERAL = attrs.evolve(_FORM, custom=OF_SEVERAL_KINDS)
 
 
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
-    """Why LSF can never be asked for this."""
+    """Return the problems for which LSF can never run this spec."""
     return [
         *_queue_problems(attributes(spec).queue_name),
         *resource_problems(spec, site.config),
@@ -77,7 +77,7 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
-    """The directives for a spec."""
+    """Render the directives for a spec."""
     return _form(spec).script(spec, context, _options)
 
 
@@ -91,16 +91,16 @@ def _queue_problems(queues: str | None) -> Iterator[str]:
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Options:
-    """The options of bsub."""
+    """Return the bsub options for a job."""
     asked, config = attributes(spec), context.site.config
     return {
         **_named(spec.name or _DEFAULT_NAME, context.tag, _array(context)),
-        # The runner opens the job's streams. Without a file LSF mails them, with one it adds a report, and
-        # a directory that is not there is told by nothing.
+        # The runner opens the job's streams. Without a file LSF mails them, with a file it appends a report,
+        # and it does not report a missing directory.
         "o": "/dev/null",
         "e": "/dev/null",
         **{option: getattr(asked, field) for option, field in NAMES.items()},
-        # none leaves the queue's own limit
+        # without -W the queue's own limit applies
         "W": time_limit(spec, config, _MINUTE),
         **resource_options(spec, config, required_of_each(spec)),
         "r": config.rerunnable,
@@ -109,7 +109,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
 
 
 def legal_name(name: str, longest: int = _LONGEST_NAME) -> str:
-    """The name that LSF is told, of so many bytes at most.
+    """Return the name with illegal characters replaced, cut to at most `longest` bytes.
 
     >>> legal_name("it's x[1]")
     'it_s x_1_'
@@ -118,20 +118,20 @@ def legal_name(name: str, longest: int = _LONGEST_NAME) -> str:
 
 
 def _array(context: SubmitContext) -> str:
-    """What makes the name that of an array: its indices, and how many elements may run at a time."""
+    """Return the suffix that makes an array of a job: the indices, and the limit of running elements."""
     indices = "" if context.elements is None else f"[1-{context.elements}]"
     return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"
 
 
 def _named(name: str, tag: str, array: str) -> Options:
-    """The name, made legal, and the tag; before that the name as in a URL, if it had to be changed."""
+    """Return the legal name, and the description: the tag, after the URL-encoded name if that was illegal."""
     legal = legal_name(name, _LONGEST_NAME - len(array))
     kept = "" if legal == name else quote(name, safe="", errors="replace")[:_LONGEST_KEPT]
     return {"J": f"{legal}{array}", "Jd": f"{kept} {tag}".lstrip()}
 
 
 def _after(after: Iterable[Dependency]) -> Options:
-    """The options for these dependencies; all of them must be satisfied."""
+    """Return the options for these dependencies, all of which must be satisfied."""
     conditions = [f"{DEPENDENCIES[it.kind]}({it.native_id})" for it in after]
-    # Without the second, a job whose condition cannot be satisfied any more stays pending for ever.
+    # Without the second option, a job whose condition can no longer be satisfied stays pending for ever.
     return {"w": " && ".join(conditions), "ti": True} if conditions else {}

@@ -1,6 +1,6 @@
-"""Convert.
+"""Converts scripts that were written for qsub into job specs.
 
-Reads scripts that were written for qsub, and says as a spec what their `#PBS` lines ask for.
+The modules read the `#PBS` lines of the scripts.
 """
 
 from .script import OPENPBS_READERS, TORQUE_READERS, read_script

@@ -1,4 +1,4 @@
-"""What a script that was written for qsub asks for in nodes or chunks, processes, cores, GPUs and memory."""
+"""Converts the qsub options for nodes or chunks, processes, cores, GPUs and memory into a ResourceSpec."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _read_memory(draft: Draft, value: str) -> None:
 
 
 def read_place(draft: Draft, value: str) -> None:
-    """Whether the nodes are the job's alone."""
+    """Read `-l place`, from which a spec can take exclusive use of the nodes."""
     words = set(value.split(":"))
     if words - _ALONE - _SPREAD:
         raise ValueError(_NO_WORD)
@@ -37,7 +37,7 @@ def read_place(draft: Draft, value: str) -> None:
 
 
 def read_select(draft: Draft, value: str) -> None:
-    """Chunks of one kind, or of several; pbs_resources(7B)."""
+    """Read `-l select`: chunks of one kind or of several; pbs_resources(7B)."""
     if "l.nodes" in draft.options:
         msg = "l.nodes asks for something else"
         raise ValueError(msg)
@@ -45,7 +45,7 @@ def read_select(draft: Draft, value: str) -> None:
     place = set((draft.options.get("l.place") or "").split(":")) - {""}
     is_spread = bool(place & _SPREAD)
     if len(chunks) == 1 and chunks[0].processes_per_node == 1 and not is_spread:
-        # a process each, wherever there is room
+        # chunks of one process each, which PBS may place anywhere
         number = chunks[0].node_count
         chunks = [attrs.evolve(chunks[0], process_count=number, node_count=None, processes_per_node=None)]
     elif not place - _ALONE and sum(it.node_count or 0 for it in chunks) > 1:
@@ -54,13 +54,13 @@ def read_select(draft: Draft, value: str) -> None:
 
 
 def _chunk(text: str) -> ResourceSpecV1:
-    """So many chunks that are alike."""
+    """Parse one term of `select`: a number of identical chunks."""
     nodes, wanted = _counted(text)
     processes = read_count(wanted.pop("mpiprocs", "1"))
     cores, cores_left = divmod(read_count(wanted.pop("ncpus", str(processes))), processes)
     gpus, gpus_left = divmod(int(wanted.pop("ngpus", "0")), processes)
     memory = wanted.pop("mem", None)
-    # the number of threads that jpsi sets itself
+    # jpsi sets the same number of threads itself
     threads = wanted.pop("ompthreads", str(cores))
     if wanted or cores_left or gpus_left or not cores or threads != str(cores):
         raise ValueError(_NO_WORD)
@@ -74,7 +74,7 @@ def _chunk(text: str) -> ResourceSpecV1:
 
 
 def read_nodes(draft: Draft, value: str) -> None:
-    """Nodes of one kind, or of several; "Requesting Resources" in the Torque manual."""
+    """Read `-l nodes`: nodes of one kind or of several; "Requesting Resources" in the Torque manual."""
     kinds, asked = _put_together([_nodes(text) for text in value.split("+")]), draft.resources
     if len(kinds) > 1 and (asked.process_count, asked.cpu_cores_per_process) != (None, None):
         raise ValueError(_NO_WORD)
@@ -87,7 +87,7 @@ def read_nodes(draft: Draft, value: str) -> None:
 
 
 def _nodes(text: str) -> ResourceSpecV1:
-    """So many nodes that are alike."""
+    """Parse one term of `nodes`: a number of identical nodes."""
     nodes, wanted = _counted(text)
     processes = read_count(wanted.pop("ppn", "1"))
     gpus, left = divmod(int(wanted.pop("gpus", "0")), processes)
@@ -97,7 +97,7 @@ def _nodes(text: str) -> ResourceSpecV1:
 
 
 def _put_together(kinds: list[ResourceSpecV1]) -> list[ResourceSpecV1]:
-    """One in place of several that differ in nothing but how many processes are on a node, if it can be."""
+    """Merge kinds that differ only in the processes per node into one kind, if a spec can express it."""
     per_process = {
         (it.cpu_cores_per_process, it.gpu_cores_per_process, Fraction(it.memory or 0, _processes(it)))
         for it in kinds
@@ -120,7 +120,7 @@ def _processes(kind: ResourceSpecV1) -> int:
 
 
 def _shares(memory: int | None, kinds: Sequence[ResourceSpecV1]) -> Iterator[int | None]:
-    """What each kind has of the memory of the whole job, by the number of its processes."""
+    """Yield each kind's share of the whole job's memory, proportional to its processes."""
     total, before = sum(map(_processes, kinds)), 0
     for kind in kinds:
         after = before + _processes(kind)
@@ -129,22 +129,22 @@ def _shares(memory: int | None, kinds: Sequence[ResourceSpecV1]) -> Iterator[int
 
 
 def _set(draft: Draft, kinds: Sequence[ResourceSpecV1]) -> None:
-    """Have the job ask for these, as alone on its nodes as was said before."""
+    """Set the draft's resources to these kinds, and keep its exclusive use of nodes."""
     alone = draft.resources.exclusive_node_use
     found = [attrs.evolve(it, exclusive_node_use=alone) for it in kinds]
     draft.spec.resources = found[0] if len(found) == 1 else HeterogeneousResources(found)
 
 
 def _counted(value: str) -> tuple[int, dict[str, str]]:
-    """How many of a thing, and what each has: `2:ncpus=4:mem=1gb`."""
+    """Parse a term such as `2:ncpus=4:mem=1gb` into the count and the resources of each."""
     first, *parts = value.split(":")
     if "=" in first:
-        # one of them
+        # without a number it is one
         first, parts = "1", [first, *parts]
     if not all("=" in part for part in parts):
         raise ValueError(_NO_WORD)
     return read_count(first), {name: text for name, _, text in (part.partition("=") for part in parts)}
 
 
-#: What PBS and Torque both have; pbs_resources(7B).
+#: The readers of resources that PBS and Torque share; pbs_resources(7B).
 RESOURCES: Mapping[str, Reader] = {"l.ncpus": count("cpu_cores_per_process"), "l.mem": _read_memory}

@@ -1,4 +1,4 @@
-"""Reading a script that was written for qsub: what its `#PBS` lines ask for."""
+"""Reads the `#PBS` lines of a script that was written for qsub."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from jpsi.plugin.kit import (
 from ..submission import spelled
 from .resources import RESOURCES, read_nodes, read_place, read_select
 
-# Options that have no value; `n` is Torque's
+# Options without a value; only Torque has `n`
 _PLAIN = frozenset("IVXfhnz")
-# Of these, one value may set several things: `-l nodes=1,walltime=60`
+# Options whose value may set several resources or attributes: `-l nodes=1,walltime=60`
 _SEVERAL = frozenset("lW")
 _NEXT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.]*=)")
 _COMMA = re.compile(r"(?<!\\),")
-# What PBS replaces in paths, and what names another host
+# Characters that PBS replaces in paths; and the prefix that names another host
 _PATTERN = re.compile(r"[$^]|\A-")
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
@@ -80,7 +80,7 @@ def _read_error(draft: Draft, value: str) -> None:
 def _read_variables(draft: Draft, value: str) -> None:
     for item in _COMMA.split(value):
         name, equals, text = item.partition("=")
-        # one without a value is that of the environment, which jobs inherit
+        # a variable without a value is taken from the environment, which jobs inherit anyway
         if equals:
             draft.set_variable(name.strip(), text.replace("\\,", ","))
 
@@ -113,14 +113,14 @@ _BOTH: Mapping[str, Reader] = {
     "v": _read_variables,
     "W.depend": _read_dependencies,
     **RESOURCES,
-    # what jpsi does anyway, or does with files of its own
+    # jpsi does this anyway, or with its own files
     **dict.fromkeys(("V", "j", "k", "f"), passed_over),
 }
-#: What becomes of the options of PBS, and of those of Torque; all others are custom attributes.
+#: The readers of the options of PBS, and below of Torque; all other options become custom attributes.
 OPENPBS_READERS: Mapping[str, Reader] = {
     **_BOTH,
     "l.place": read_place,
-    # each of the last two may have nodes of several kinds, of which those before it know nothing
+    # the last two may have nodes of several kinds, which the other readers cannot handle
     "l.nodes": read_nodes,
     "l.select": read_select,
 }
@@ -135,7 +135,7 @@ TORQUE_READERS: Mapping[str, Reader] = {
 
 
 def _options(words: Sequence[str]) -> Iterator[Given]:
-    """Options as custom attributes have them: `-l walltime=60` is `l.walltime` with the value 60."""
+    """Yield options in the form of custom attributes: `-l walltime=60` is `l.walltime` with the value 60."""
     for name, value in gnu_options(words, {}, _PLAIN):
         if name in _SEVERAL and value:
             for part in _NEXT.split(value):
@@ -146,7 +146,7 @@ def _options(words: Sequence[str]) -> Iterator[Given]:
 
 
 def read_script(text: str, custom: CustomOptions, readers: Mapping[str, Reader]) -> ForeignScript:
-    """What the `#PBS` lines before the first command ask for."""
+    """Return the job that the `#PBS` lines before the first command describe."""
     reader = ScriptReader(
         mark=r"#PBS(?=\s|\Z)",
         is_read_whole=False,
@@ -157,6 +157,6 @@ def read_script(text: str, custom: CustomOptions, readers: Mapping[str, Reader])
         readers=readers,
     )
     script = reader.read(text)
-    # qsub(1B): a job runs in the home directory, and its output is brought to where qsub was called
+    # qsub(1B): a job runs in the home directory, and its output is copied to the directory of the qsub call
     script.spec.directory = script.spec.directory or _HOME
     return attrs.evolve(script, is_output_here=True)

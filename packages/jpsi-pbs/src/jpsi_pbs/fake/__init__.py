@@ -1,4 +1,4 @@
-"""How the commands of OpenPBS 23.06.06 and Torque 6.1.3 were recorded to answer, over a fake batch system."""
+"""The fakes of PBS and Torque, after recordings of OpenPBS 23.06.06 and Torque 6.1.3."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _ON_NODES = frozenset({"pbsdsh", "mpiexec", "mpirun"})
 
 @attrs.frozen(slots=True)
 class PbsDialect:
-    """The commands of one of the two; implements `jpsi_testing.fake.Dialect`."""
+    """The commands of PBS or of Torque; implements `jpsi_testing.fake.Dialect`."""
 
     #: The commands by name.
     commands: Mapping[str, CommandFunction]
-    #: What they say while the server is down.
+    #: The output of each command while the server is down.
     down: Mapping[str, CommandResult]
 
     def unreachable(self, command: str) -> CommandResult:
-        """What a command says while the server is down, and with it the nodes of the job."""
+        """Return the output of a command while the server, and with it the nodes of the job, is down."""
         gone = CommandResult(returncode=1, stderr=f"{command}: tm_init() failed: no answer of a node\n")
         return gone if command in _ON_NODES else self.down[command]
 
@@ -43,7 +43,7 @@ Unable to communicate with {SERVER}(10.77.0.1)
 Cannot connect to specified server host '{SERVER}'.
 """
 
-#: OpenPBS.
+#: The fake of OpenPBS.
 pbs = PbsDialect(
     {
         "qsub": functools.partial(qsub, openpbs_listing.RULES),
@@ -65,7 +65,7 @@ pbs = PbsDialect(
     },
 )
 
-#: Torque.
+#: The fake of Torque.
 torque = PbsDialect(
     {
         "qsub": functools.partial(qsub, torque_listing.RULES),

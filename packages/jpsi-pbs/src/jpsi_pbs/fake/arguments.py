@@ -1,4 +1,4 @@
-"""The arguments of the commands, as getopt takes them apart."""
+"""Parses the arguments of the commands as getopt does."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import NamedTuple
 
 
 class WrongOptionError(ValueError):
-    """An option that the command does not have, or one without its value."""
+    """An option that the command does not have, or that lacks its value."""
 
 
 class Arguments(NamedTuple):
-    """What a command was called with."""
+    """The parsed arguments of a command."""
 
     #: The values of each option, by its letter.
     options: dict[str, list[str]]
     words: tuple[str, ...]
 
     def last(self, letter: str, default: str = "") -> str:
-        """The value that counts of an option."""
+        """Return the last value of an option, which is the one that counts."""
         return self.options.get(letter, [default])[-1]
 
 
 def parse(words: Iterable[str], letters: str) -> Arguments:
-    """Options and other words; `letters` as for getopt(3).
+    """Parse a command's arguments into options and other words; `letters` as for getopt(3).
 
     Raises:
-        WrongOptionError: one is wrong.
+        WrongOptionError: an option is unknown or lacks its value.
     """
     try:
         found, rest = getopt.getopt(list(words), letters)

@@ -1,4 +1,4 @@
-"""Arrays over a fake batch system: each element is a job, and more is told of than the elements."""
+"""Arrays in the fakes: each element is a job, and listings have entries for whole arrays too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi.plugin.kit import read_indices
 from jpsi_testing.fake import FakeJob, FakeState, limit
 
-#: Why an element waits that may not run beside so many others.
+#: The reason of a pending element whose array has reached its limit of running elements.
 LIMITED = "array limit"
 
 _ARRAY, _INDEX, _ELEMENTS, _WORD = "array", "index", "elements", "word"
@@ -23,50 +23,50 @@ def as_element(job: FakeJob, index: int) -> None:
 
 
 def keep_limit(elements: Sequence[FakeJob], text: str) -> None:
-    """Let as many elements run at a time as the option says that asks for them, if it does."""
+    """Limit the running elements of an array, if the option says so."""
     _, _, at_a_time = text.partition("%")
     if at_a_time:
         limit(elements, int(at_a_time), LIMITED)
 
 
 def array_of(job: FakeJob) -> str | None:
-    """The array that a job is an element of."""
+    """Return the array of an element; None for other jobs."""
     array: str | None = job.attributes.get(_ARRAY)
     return array
 
 
 def index_of(job: FakeJob) -> int | None:
-    """Which element of it."""
+    """Return the index of an element; None for other jobs."""
     index: int | None = job.attributes.get(_INDEX)
     return index
 
 
 def elements_of(job: FakeJob) -> Sequence[FakeJob]:
-    """The elements of what `whole` made; none of any other job."""
+    """Return the elements of a job that `whole` made; none for other jobs."""
     elements: Sequence[FakeJob] = job.attributes.get(_ELEMENTS, ())
     return elements
 
 
 def word_of(job: FakeJob) -> str | None:
-    """The word that `called` gave it."""
+    """Return the state word that `called` set; None for other jobs."""
     word: str | None = job.attributes.get(_WORD)
     return word
 
 
 def run_count(job: FakeJob) -> int:
-    """Return how often a job has begun to run; 0 for an array as a whole, or what stands in its place."""
+    """Return how often a job has started; 0 for a whole array, or an entry that `in_place_of` made."""
     if elements_of(job) or is_in_place(job):
         return 0
     return job.restarts + (job.started is not None)
 
 
 def is_in_place(job: FakeJob) -> bool:
-    """Return True if `in_place_of` made it."""
+    """Return True if `in_place_of` made this entry."""
     return word_of(job) is not None and index_of(job) is None
 
 
 def by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
-    """The elements among jobs, by array."""
+    """Return the array elements among jobs, by array."""
     found: dict[str, list[FakeJob]] = {}
     for job in jobs:
         array = array_of(job)
@@ -76,7 +76,7 @@ def by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
 
 
 def named(native_id: str) -> Iterator[str]:
-    """The jobs that an id names: itself, or the elements in a range.
+    """Yield the ids that an id names: itself, or the elements of a range.
 
     >>> list(named("17[1-2].a")), list(named("17[].a"))
     (['17[1].a', '17[2].a'], ['17[].a'])
@@ -90,7 +90,7 @@ def named(native_id: str) -> Iterator[str]:
 
 
 def whole(array: str, elements: Sequence[FakeJob]) -> FakeJob:
-    """An array as if it were a job."""
+    """Return an entry for a whole array, as if it were a job."""
     job = copy.copy(elements[0])
     job.native_id = array
     job.attributes = {**job.attributes, _ELEMENTS: elements}
@@ -110,14 +110,14 @@ def whole(array: str, elements: Sequence[FakeJob]) -> FakeJob:
 
 
 def called(job: FakeJob, word: str) -> FakeJob:
-    """A job whose state has this word."""
+    """Return a copy of a job that is listed with this state word."""
     found = copy.copy(job)
     found.attributes = {**job.attributes, _WORD: word}
     return found
 
 
 def in_place_of(element: FakeJob, array: FakeJob, word: str) -> FakeJob:
-    """What PBS tells of an element without attributes of its own: those of its array, but for the state."""
+    """Return the entry of an element without own attributes: its array's, except for the state."""
     job = called(array, word)
     job.native_id = element.native_id
     del job.attributes[_ELEMENTS]

@@ -1,4 +1,4 @@
-"""`qdel`, `qhold` and `qrls` over a fake batch system."""
+"""`qdel`, `qhold` and `qrls` of the fakes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ _BAD_ID, _NOT_YOURS = 1, 159
 
 @attrs.frozen(slots=True, kw_only=True)
 class Words:
-    """In what the two differ when jobs are changed."""
+    """The differences between PBS and Torque when commands change jobs."""
 
-    #: What is said of an id that is not of this server; None if that is one that nobody knows.
+    #: The message about an id of another server; None if such an id counts as unknown.
     elsewhere: str | None
-    #: What each command says of unknown jobs, if anything, and of finished ones; `{}` is the id.
+    #: The message of each command about unknown jobs, "" for none; below, about finished ones. `{}` is the
+    #: id.
     unknown: Mapping[str, str]
     finished: str
     finished_code: int
-    #: What is said of elements of arrays, and with which code: of one that has ended, while others have not;
-    #: and of one that is to be held. None if it is as for any other job.
+    #: The exit code and message about an array element that has ended before others; below, about a held
+    #: element. None if elements are treated like other jobs.
     ended_element: tuple[int, str] | None
     held_element: tuple[int, str] | None
-    #: Whether finished jobs are forgotten where there is no accounting.
+    #: True if the server forgets finished jobs without accounting.
     forgets: bool
 
 
 _UNKNOWN = 153
-#: What is changed: whether it can be, and the change.
+#: A change: called with the scheduler and a native id.
 _Change = Callable[[FakeScheduler, str], object]
 
 
@@ -60,7 +61,7 @@ def _changing(name: str, letters: str, change: _Change) -> Callable[..., Command
 def _changed(
     words: Words, scheduler: FakeScheduler, name: str, text: str, change: _Change
 ) -> tuple[int, str]:
-    """Do it to one job, or to those that a text names, and say what was wrong with it."""
+    """Apply the change to the jobs that a text names; return the exit code and the message."""
     native_id = full(text)
     if native_id is None or (words.elsewhere is not None and not is_here(native_id)):
         return _BAD_ID, f"illegally formed job identifier: {text}"
@@ -85,13 +86,13 @@ def _changed(
 
 
 def _meant(native_id: str, jobs: list[FakeJob]) -> list[FakeJob]:
-    """The jobs that an id names: an array is its elements."""
+    """Return the jobs that an id names; an array's id names its elements."""
     names = set(named(native_id))
     return [job for job in jobs if job.native_id in names or array_of(job) == native_id]
 
 
 def _remembered(scheduler: FakeScheduler) -> list[FakeJob]:
-    """Unfinished jobs, and finished ones as long as there is history, or others of their array have not."""
+    """Return unfinished jobs, and finished ones in the history or with unfinished elements in their array."""
     live = [job for job in scheduler.listed() if not job.state.final]
     arrays = {array_of(job) for job in live} - {None}
     begun = [job for job in scheduler.listed() if job.state.final and array_of(job) in arrays]

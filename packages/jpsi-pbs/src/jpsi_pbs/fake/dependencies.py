@@ -1,4 +1,4 @@
-"""What `-W depend=` means over a fake batch system."""
+"""The option `-W depend=` of the fakes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from jpsi_testing.fake import FakeScheduler
 
 from .native_ids import full
 
-#: Why a job is held that waits for another, and why one was deleted that waited in vain for this one.
+#: The reason of a job that is held by a dependency; below, that of one deleted for an unsatisfied dependency.
 WAITS, VAIN = "depends", "in vain for "
 
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def wanted(text: str) -> list[tuple[str, str]] | None:
-    """The kinds and ids in a `depend=`; None if it cannot be understood."""
+    """Return the kinds and ids in a `depend=`; None if it is malformed."""
     found = list(_parts(text))
     return [(kind, it) for kind, it in found if it is not None] if all(it for _, it in found) else None
 
@@ -31,7 +31,10 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
 def blocked(
     scheduler: FakeScheduler, native_id: str, wishes: list[tuple[str, str]]
 ) -> Callable[[], str | None] | None:
-    """Says why a job may not start yet; one that never may is deleted, also for a job that nobody knows."""
+    """Return a function that says why a job may not start yet, or None if the job has no dependencies.
+
+    The function deletes a job that can never start, also if it depends on an unknown job.
+    """
     if not wishes:
         return None
 

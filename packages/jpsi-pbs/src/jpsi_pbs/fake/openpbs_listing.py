@@ -1,4 +1,4 @@
-"""`qstat` of OpenPBS, and what it takes and says, over a fake batch system."""
+"""`qstat` of the fake of OpenPBS, and the rules and messages of its other commands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
 _RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "nodes"})
 _ALWAYS_TEXT = frozenset({"Job_Name", "Account_Name", "project"})
 _FINISHED, _UNKNOWN, _BAD_ID, _UNKNOWN_QUEUE = 35, 153, 1, 170
-# qstat prints local time; whoever does not ask for another is shown that of a distant place.
+# qstat prints local times; the fake uses a zone other than UTC unless the command's environment sets TZ.
 _ELSEWHERE = timezone(timedelta(hours=5))
 
 
@@ -68,13 +68,13 @@ def _refused_chunks(resources: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def _is_of_old(resources: Mapping[str, str]) -> bool:
-    """Return True if a job asks for nodes in the form that `select` has replaced."""
+    """Return True if a job requests `nodes`, the form that `select` has replaced."""
     return "nodes" in resources and "select" not in resources
 
 
 def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
     if _is_of_old(resources):
-        # pbs_resources(7B): each node of the old form is a chunk of its own
+        # pbs_resources(7B): each node of the old form becomes a chunk
         asked = nodes_asked(resources["nodes"])
         return [(str(number), {"ncpus": str(it), "mpiprocs": str(it)}) for number, it in asked]
     split = [chunk.split(":") for chunk in resources.get("select", "1").split("+")]
@@ -82,7 +82,7 @@ def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
 
 
 def _nodes(resources: Mapping[str, str]) -> list[str]:
-    """The node of each process; chunks are together unless they are to be scattered."""
+    """Return the node of each process; all chunks are on one node unless `place` is scatter."""
     chunks = [
         int(parts.get("mpiprocs") or "1") for number, parts in _chunks(resources) for _ in range(int(number))
     ]
@@ -117,7 +117,7 @@ WORDS = Words(
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs in JSON or as people read them, or say what the server is like."""
+    """List jobs as JSON or as a table for people, or print the server's or the queues' attributes."""
     if invocation.arguments == ("--version",):
         return CommandResult(returncode=0, stdout=f"pbs_version = {_VERSION}\n")
     try:
@@ -145,7 +145,7 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
-    """What can be listed, by id: jobs, arrays, and elements as they are told of."""
+    """Return the entries that qstat can list, by id: jobs, arrays and array elements."""
     live = [job for job in scheduler.listed() if not job.state.final]
     ended = [job for job in scheduler.accounted() if job.state.final]
     kept = {job.native_id for job in ended}
@@ -160,7 +160,7 @@ def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
 
 
 def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
-    """An element as it is told of: with attributes of its own only if it began and was not forgotten."""
+    """Return the entry of an element, with own attributes only if it started and is not forgotten."""
     if job.state.final and (job.started is None or not is_kept):
         return in_place_of(job, array, "F" if array.state.final else "X")
     if not job.state.final and not run_count(job):
@@ -171,7 +171,7 @@ def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
 def _asked(
     scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
 ) -> tuple[Iterable[FakeJob], int, str]:
-    """The jobs that are shown, the exit code, and what is complained of."""
+    """Return the listed jobs, the exit code and the error messages."""
     history = "x" in arguments.options
     if history and not scheduler.accounting:
         lines = [
@@ -202,7 +202,7 @@ def _asked(
             code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
         said.append(f"qstat: {text}\n")
     if "E" in arguments.options:
-        # all are one question: nothing is said of some as long as others are known, and else of the last
+        # a single request: if any job is known there are no errors, otherwise one about the last id
         return (shown, 0, "") if shown and not is_broken else ([], code, said[-1])
     return shown, code, "".join(said)
 
@@ -217,7 +217,7 @@ def _is_element(native_id: str) -> bool:
 
 
 def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
-    """What qstat prints around jobs; without any, there is not even the word."""
+    """Return qstat's JSON output for jobs; without jobs it lacks the key `Jobs`."""
     content = {
         "timestamp": int(now),
         "pbs_version": "23.06.06",
@@ -262,7 +262,7 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
 
 
 def _of_array(job: FakeJob) -> dict[str, str]:
-    """What is told of an array as a whole, and of elements in whose place it stands."""
+    """Return the additional attributes of a whole array, and of elements listed with their array's."""
     told = {"Exit_status": str(job.exit_code), "comment": "Job Array Began at Sat Nov 21 at 09:03"}
     if is_in_place(job):
         return told if job.started is not None else {}
@@ -335,6 +335,6 @@ def _exit_status(job: FakeJob) -> str | None:
         return None
     if job.why.startswith("launch failed"):
         return "-1"
-    # the shell that PBS starts tells of a signal that ended the script
+    # the shell that PBS starts reports a signal that ended the script as 128 + n
     own = 128 + job.signal if job.signal is not None else job.exit_code or 0
     return _CODES.get(job.state, str(own))

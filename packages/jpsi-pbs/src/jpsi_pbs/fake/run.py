@@ -1,4 +1,4 @@
-"""`pbsdsh` over a fake batch system: every task is a process of this machine, whatever its node is called."""
+"""`pbsdsh` of the fakes: every task is a process on this machine, whatever its node's name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .arguments import WrongOptionError, parse
 
 
 def slots(scheduler: FakeScheduler, invocation: Invocation) -> Sequence[str]:
-    """The node of each process of the job that calls a command; none outside of jobs."""
+    """Return the node of each process of the calling job; none outside of jobs."""
     job = _job(scheduler, invocation)
     return [] if job is None else job.attributes["nodes"]
 
 
 def pbsdsh(letters: str) -> Callable[[FakeScheduler, Invocation], CommandResult]:
-    """The command of one of the two systems, which has these options."""
+    """Return the command `pbsdsh` with these options, which differ between PBS and Torque."""
 
     def run(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         try:
@@ -47,7 +47,7 @@ def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
 
 
 def _chosen(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
-    """The places among the job's processes where the program is started.
+    """Return the indices of the job's processes in whose places the program starts.
 
     Raises:
         ValueError: there is no such place.
@@ -68,7 +68,7 @@ def _chosen(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
 
 
 def _tasks(job: FakeJob, places: Sequence[int], argv: Sequence[str]) -> Iterator[Task]:
-    """The tasks; the script of the job is the first task of it."""
+    """Yield the tasks; the job's script counts as its first task."""
     nodes = job.attributes["nodes"]
     hosts = list(dict.fromkeys(nodes))
     for place in places:

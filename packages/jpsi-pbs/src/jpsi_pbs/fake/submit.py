@@ -1,4 +1,4 @@
-"""`qsub` over a fake batch system."""
+"""`qsub` of the fakes."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ _LONGEST_NAME = 230
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SEVERAL = frozenset("lWv")
-#: The most elements that an array may have.
+#: The largest number of array elements.
 MAX_ARRAY_SIZE = 10_000
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Rules:
-    """In what the two differ when jobs are submitted."""
+    """The differences between PBS and Torque when jobs are submitted."""
 
     #: The options, as for getopt(3).
     letters: str
     #: The queues; the first is the default.
     queues: tuple[str, ...]
-    #: What is said of an unknown queue, and with which code.
+    #: The exit code and message about an unknown queue.
     unknown_queue: tuple[int, str]
-    #: What is wrong with the resources, and with which code; None if nothing is.
+    #: Returns the exit code and message for refused resources; None if they are accepted.
     refused_resources: Callable[[Mapping[str, str]], tuple[int, str] | None]
-    #: The node of each process that they are for, as the file of nodes has it.
+    #: Returns the node of each process for these resources, as in the node file.
     nodes: Callable[[Mapping[str, str]], list[str]]
-    #: The option that says which elements an array has, and the least number of them.
+    #: The option for the indices of an array; below, the smallest number of elements.
     array: str
     least: int
-    #: The variables of an element, by its id, its array's and its index.
+    #: Returns the variables of an element from its id, its array's id and its index.
     variables: Callable[[str, str, int], dict[str, str]]
-    #: What is said of a dependency on an unknown job; None if that is found out later.
+    #: The exit code and message about a dependency on an unknown job; None if qsub accepts it.
     unknown_dependency: tuple[int, str] | None
-    #: The variables that tell of these nodes.
+    #: Returns the variables about the job's nodes.
     node_variables: Callable[[Sequence[str]], dict[str, str]] = attrs.field(default=lambda _nodes: {})
 
 
 def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from a file, or from standard input."""
+    """Submit a job whose script is a file or standard input."""
     try:
         given = parse(invocation.arguments, rules.letters)
         if given.words:
@@ -78,10 +78,10 @@ def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> Comm
 
 
 def _directives(script: str, prefix: str, letters: str) -> dict[str, list[str]]:
-    """The options in the lines before the first command.
+    """Return the options in the directives before the first command.
 
     Raises:
-        ValueError: one cannot be understood.
+        ValueError: a directive is malformed.
     """
     options: dict[str, list[str]] = {}
     for line in script.splitlines():
@@ -147,7 +147,7 @@ def _submitted(
 
 
 def _indices(text: str) -> list[int]:
-    """The elements of an array; none for a job by itself."""
+    """Return the indices of an array; none for a single job."""
     ranges = read_indices(text.partition("%")[0]) if text else []
     return [index for indices in ranges for index in indices]
 
@@ -177,7 +177,7 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
     surrounding = invocation.environment if "V" in options.options else {}
     variables = dict(_pairs(options.options.get("v", [])))
     name, number = options.last("N", "STDIN"), native_id.partition(".")[0]
-    # PBS_ names do not reach the job, and HOME is the user's own.
+    # PBS_O_ variables do not reach the job, and HOME is the user's own.
     own = {key: value for key, value in surrounding.items() if not key.startswith("PBS_O_")}
     home = invocation.environment.get("HOME", "/")
     files = {it: options.last(it, f"{name}.{it}{number}") for it in "oe"}
@@ -212,26 +212,26 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
 
 
 def variables_of(job: FakeJob) -> dict[str, str]:
-    """The variables that a job was submitted with, as qstat tells of them."""
+    """Return the variables with which a job was submitted, as qstat prints them."""
     return {name: job.environment[name] for name in job.attributes["variables"] if name in job.environment}
 
 
 def _pairs(values: list[str]) -> Iterator[tuple[str, str]]:
-    """The names and values in lists such as `a=1,b=2`; a dependency has commas of its own."""
+    """Yield the names and values in lists such as `a=1,b=2`; a dependency has commas of its own."""
     for text in values:
         parts = [text] if text.startswith("depend=") else text.split(",")
         yield from (part.partition("=")[::2] for part in parts)
 
 
 class NamedNodeError(ValueError):
-    """A node that is asked for by its name."""
+    """A request for a node by its name."""
 
 
 def nodes_asked(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of nodes in a `-l nodes=`, each with how many processes there are on every one.
+    """Yield the numbers of nodes in a `-l nodes=`, each with the number of processes per node.
 
     Raises:
-        ValueError: a number is none; a `NamedNodeError` if there is a name in its place.
+        ValueError: a number is invalid; it is a `NamedNodeError` if there is a name instead.
     """
     for part in text.split("+"):
         number, *properties = part.split(":")
@@ -241,7 +241,7 @@ def nodes_asked(text: str) -> Iterator[tuple[int, int]]:
 
 
 def positive(text: str) -> int:
-    """Return a number that is at least 1.
+    """Parse a number that is at least 1.
 
     Raises:
         ValueError: it is none.
@@ -253,7 +253,7 @@ def positive(text: str) -> int:
 
 
 def seconds(text: str) -> float | None:
-    """A time as seconds, or as hours, minutes and seconds; None if it is neither."""
+    """Return the seconds of a time, given as seconds or as hours:minutes:seconds; None if it is neither."""
     match = _TIME.match(text)
     return None if match is None else int(match[1] or 0) * 3600.0 + int(match[2] or 0) * 60 + int(match[3])
 

@@ -1,4 +1,4 @@
-"""What `qstat` prints for people."""
+"""The tables that `qstat` prints for people."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _TORQUE = (
 
 
 def openpbs_table(jobs: Iterable[FakeJob], state: Callable[[FakeJob], str]) -> str:
-    """The jobs as OpenPBS lists them; nothing at all if there is none."""
+    """Return OpenPBS's table of jobs; "" if there are none."""
     return _table(*_OPENPBS, jobs, state)
 
 
 def torque_table(jobs: Iterable[FakeJob], state: Callable[[FakeJob], str]) -> str:
-    """The jobs as Torque lists them."""
+    """Return Torque's table of jobs; "" if there are none."""
     return _table(*_TORQUE, jobs, state)
 
 
 def job_paragraphs(jobs: Mapping[str, Mapping[str, Any]]) -> str:
-    """What `qstat -f` prints of jobs, by their ids; lines are not folded here."""
+    """Return the output of `qstat -f` for jobs by their ids; the fake does not fold lines."""
     return "".join(
         f"Job Id: {native_id}\n{''.join(_attribute(*it) for it in attributes.items())}\n"
         for native_id, attributes in jobs.items()
@@ -38,7 +38,7 @@ def job_paragraphs(jobs: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def queue_paragraphs(names: Iterable[str], last: str) -> str:
-    """What `qstat -Q -f` prints; `last` is the state at the end of the counts, where lines are folded."""
+    """Return the output of `qstat -Q -f`; `last` is the last state of the counts, at which lines fold."""
     return "".join(
         f"Queue: {name}\n    queue_type = Execution\n    total_jobs = 0\n"
         "    state_count = Transit:0 Queued:0 "

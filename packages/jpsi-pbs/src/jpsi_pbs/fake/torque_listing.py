@@ -1,4 +1,4 @@
-"""`qstat` of Torque, and what it takes and says, over a fake batch system."""
+"""`qstat` of the fake of Torque, and the rules and messages of its other commands."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
-    """So many nodes, and so many cores on each."""
+    """Yield the requested numbers of nodes, each with the number of cores per node."""
     if "procs" in resources and "nodes" not in resources:
-        # wherever there are cores
+        # Torque places procs on any free cores
         full, rest = divmod(positive(resources["procs"]), _CORES_PER_NODE)
         yield from (
             (number, cores) for number, cores in ((full, _CORES_PER_NODE), (1, rest)) if number * cores
@@ -53,13 +53,13 @@ def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
 
 
 def _nodes(resources: Mapping[str, str]) -> list[str]:
-    """The node of each core."""
+    """Return the node of each core."""
     counts = [cores for number, cores in _parts(resources) for _ in range(number)]
     return [node(at) for at, count in enumerate(counts) for _ in range(count)]
 
 
 def _node_variables(nodes: Sequence[str]) -> dict[str, str]:
-    """What Torque tells of nodes besides their names."""
+    """Return Torque's variables about a job's nodes, other than the node file."""
     return {
         "PBS_NP": str(len(nodes)),
         "PBS_NUM_NODES": str(len(set(nodes))),
@@ -92,7 +92,7 @@ WORDS = Words(
 
 
 def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs in XML, or as people read them."""
+    """List jobs as XML or as a table for people, or print the server's or the queues' attributes."""
     if invocation.arguments == ("--version",):
         return CommandResult(returncode=0, stdout="Version: 6.1.3.h5\nCommit: 4decc716\n")
     try:
@@ -113,7 +113,7 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _asked(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob], int, str]:
-    """The jobs that are to be listed, the exit code, and what is said of names that are of none."""
+    """Return the jobs to list, the exit code, and the messages about unknown ids."""
     listed = scheduler.listed()
     known = {job.native_id: job for job in listed}
     arrays = {array: whole(array, elements) for array, elements in by_array(listed).items()}

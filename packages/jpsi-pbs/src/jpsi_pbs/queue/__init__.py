@@ -1,7 +1,7 @@
-"""The queue: reads what qstat prints, as JSON or XML, and cancels, holds and releases jobs.
+"""Queries and controls PBS and Torque jobs; parses qstat's JSON and XML.
 
-What qstat prints becomes an Observation of each job that it mentions, or nothing: an answer that is not
-whole is none. PBS and Torque differ in the form of the listing and in the codes for the end of a job.
+The modules parse qstat's output into one Observation per job that it mentions. Incomplete output is an error
+and yields no Observation. PBS and Torque differ in the form of the listing and in the exit codes of jobs.
 """
 
 from .control import cancel, hold, parse_cancel, parse_hold, release, request_by_ranges

@@ -1,4 +1,4 @@
-"""Cancelling, holding and releasing jobs, and what the batch system says to it."""
+"""Cancels, holds and releases jobs, and parses the batch system's refusals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..native_ids import by_array, by_asked, is_element, together
 
 # qstat: Unknown Job Id 17.server; qdel: nonexistent job id: 17.server
 _ABOUT_A_JOB = re.compile(r"^ *(?:qdel|qhold|qrls): (.+?)[: ]* (\d\S*) *$", re.MULTILINE)
-# What qdel says of a job that needs no deleting
+# Messages of qdel about a job that has already ended
 _OVER = (
     *("Unknown Job Id", "nonexistent job id", "Job has finished", "Request invalid for state of job"),
     "Request invalid for finished array subjob",
@@ -27,15 +27,15 @@ while [ "$#" -gt 1 ]; do
 done
 exit "$code"
 """
-# src/cmds/qdel.c of Torque 6.1.3: `extend`, which has room for 1024 bytes
+# src/cmds/qdel.c of Torque 6.1.3: the buffer `extend` has 1024 bytes
 _LONGEST_RANGE = 1000
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
-    """The command that ends jobs, pending or running.
+    """Return the qdel command, which ends pending and running jobs.
 
-    OpenPBS 23.06.06 may pass over the last of several words, in silence, if some are running elements.
+    OpenPBS 23.06.06 may silently skip the last of several arguments if some are running elements.
     """
     words = together(native_ids)
     if len(words) == 1 or not by_array(native_ids):
@@ -45,18 +45,18 @@ def cancel(native_ids: Sequence[str]) -> Command:
 
 @hookimpl
 def hold(native_ids: Sequence[str]) -> Command:
-    """The command that keeps pending jobs from starting."""
+    """Return the command that keeps pending jobs from starting."""
     return Command(["qhold", *native_ids])
 
 
 @hookimpl
 def release(native_ids: Sequence[str]) -> Command:
-    """The command that lets held jobs start."""
+    """Return the command that lets held jobs start."""
     return Command(["qrls", *native_ids])
 
 
 def request_by_ranges(program: str, native_ids: Sequence[str]) -> Command:
-    """The command that has a program of Torque's change jobs, which takes ranges of one array at a time."""
+    """Return the command that runs one of Torque's programs for jobs, with one list of ranges at a time."""
     arrays = by_array(native_ids)
     if not arrays:
         return Command([program, *native_ids])
@@ -66,12 +66,12 @@ def request_by_ranges(program: str, native_ids: Sequence[str]) -> Command:
 
 
 def _one_by_one(program: str, pairs: Iterable[tuple[str, str]]) -> Command:
-    """A call for each pair of a range, or nothing, and the job or the array that it is of."""
+    """Return a command that runs the program once per pair: a list of ranges, or "", and the job or array."""
     return Command(["/bin/sh", "-c", _ONE_BY_ONE, program, *itertools.chain(*pairs)])
 
 
 def _texts(indices: Iterable[int]) -> Iterator[str]:
-    """Ranges in texts that are short enough for Torque, which cuts others off."""
+    """Yield the ranges in texts that fit Torque's buffer, as Torque cuts longer ones."""
     text = ""
     for run in write_indices(indices).split(","):
         if len(text) + len(run) >= _LONGEST_RANGE:
@@ -83,13 +83,13 @@ def _texts(indices: Iterable[int]) -> Iterator[str]:
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not deleted."""
+    """Return the reason for each job that qdel did not delete."""
     return _refusals(result, native_ids, over=_OVER)
 
 
 @hookimpl
 def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why which jobs were not held or released."""
+    """Return the reason for each job that was not held or released."""
     return _refusals(result, native_ids)
 
 
@@ -98,6 +98,6 @@ def _refusals(
 ) -> Mapping[str, str]:
     about = _ABOUT_A_JOB.findall(result.stderr)
     said = by_asked({shown: why for why, shown in about}, native_ids)
-    # what is about no job may have kept the command from any
+    # a message about no job may mean that the command reached none of them
     is_cut_off = len(about) < len([line for line in result.stderr.splitlines() if line.strip()])
     return refusals(result, native_ids, said, over=over, done=() if is_cut_off else None)

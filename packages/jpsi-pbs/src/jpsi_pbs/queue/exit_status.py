@@ -1,4 +1,4 @@
-"""What PBS and Torque say of how a job ended; never more than they do."""
+"""Derives the end of a job from the exit status that PBS or Torque reports, without guessing."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jpsi.plugin import JobState, Reason
 from .listing import Listed
 
 _COMPLETED, _FAILED, _CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
-#: 256 + n is told where signal n ended the shell that the batch system started, 128 + n by that shell.
+#: The batch system reports 256 + n if signal n ended its shell; the shell itself exits with 128 + n.
 _TOLD, _SIGNAL_BASE, _LAST_SIGNAL = 256, 128, 127
 _TERMINATED = _TOLD + 15
 
 
 @attrs.frozen(slots=True)
 class End:
-    """How a job ended."""
+    """The end of a job: its state, reason and exit code, as far as the batch system reports them."""
 
     state: JobState
     reason: Reason | None = None
-    #: A sentence for an end user, where the state alone does not say it.
+    #: A sentence for the user, if the state alone is not enough.
     message: str | None = None
     exit_code: int | None = None
-    #: Whether the job ran; None where nobody says.
+    #: True if the job ran; None if the batch system does not say.
     ran: bool | None = True
 
 
@@ -43,8 +43,8 @@ _OUT_OF_MEMORY = End(_FAILED, Reason.OUT_OF_MEMORY, "the job used more memory th
 _NODE_LOST = End(_FAILED, Reason.NODE_FAIL, "a node of the job failed")
 _TOO_MANY_CPUS = End(_FAILED, None, "the job used more CPUs than it may")
 
-# src/include/job.h of OpenPBS 23.06.06: JOB_EXEC_INIT*, which a node says that has started anew, _FAIL of the
-# connection between nodes, and _KILL_*; any other is a job that could not be started.
+# src/include/job.h of OpenPBS 23.06.06: JOB_EXEC_INIT* from a node that was restarted, _FAIL of the
+# connection between nodes, and _KILL_*; any other negative code is a job that could not be started.
 _OPENPBS_CODES = {
     **dict.fromkeys((-4, -5, -6, -14, -20), _NODE_LOST),
     -24: _TOO_MANY_CPUS,
@@ -61,12 +61,12 @@ _TORQUE_CODES = {
     -11: _OUT_OF_TIME,
     -12: _OUT_OF_CPU_TIME,
 }
-# src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_TERMINATED, that is by qdel, and _FINISHED
+# src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_TERMINATED, set by qdel, and _FINISHED
 _BY_QDEL, _FINISHED = 91, 92
 
 
 def openpbs_end(job: Listed) -> End | None:
-    """The end of a job that PBS calls finished; None if what tells it is missing or cannot be read."""
+    """Return the end of a job that PBS calls finished; None if needed attributes are missing or malformed."""
     code, substate = job.number("Exit_status"), job.number("substate")
     if substate is None or (code is None and job.text("Exit_status")):
         return None
@@ -74,26 +74,26 @@ def openpbs_end(job: Listed) -> End | None:
     if code is None:
         if not deleted and job.text("depend").startswith("after"):
             return _IN_VAIN
-        # a job that never ran has not ended well, unless it waited in vain
+        # a job that finished without ever running needs a cause; without one the listing is incomplete
         return None if substate == _FINISHED else _without_code(job, deleted=deleted)
     end = _of_code(code, _OPENPBS_CODES)
     return attrs.evolve(_DELETED, exit_code=end.exit_code) if deleted else end
 
 
 def torque_end(job: Listed) -> End | None:
-    """The end of a job that Torque calls completed; None if what tells it cannot be read."""
+    """Return the end of a job that Torque calls completed; None if its exit status is malformed."""
     if "result of dependency" in job.text("comment"):
         return _IN_VAIN
     code = job.number("Exit_status")
     if code is None:
         return None if job.text("Exit_status") else _without_code(job, deleted=True)
     end = _of_code(code, _TORQUE_CODES)
-    # Torque does not say more of a job that qdel has ended.
+    # This code is all that Torque reports about a job that qdel ended.
     return attrs.evolve(_DELETED, exit_code=end.exit_code) if code == _TERMINATED else end
 
 
 def _without_code(job: Listed, *, deleted: bool) -> End:
-    """The end of a job that has no exit code, since it never ran or was not to run again."""
+    """Return the end of a job without an exit code, which never ran or was not rerun."""
     end = _NEVER_RAN if deleted else End(_FAILED, Reason.LAUNCH, "the job could not be started", ran=False)
     return attrs.evolve(end, ran=None) if job.number("run_count") else end
 

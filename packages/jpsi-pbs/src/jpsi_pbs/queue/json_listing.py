@@ -1,11 +1,11 @@
-r"""Reading `qstat -f -F json` line by line, since not all that is printed there is JSON.
+r"""Parses `qstat -f -F json` line by line, as its output is not always valid JSON.
 
-The printer of OpenPBS up to 23.06.06 leaves out backslashes and quotes that JSON wants, writes `nan`, and
-mangles what is not ASCII; one such value, anybody's, spoils the whole text. But every attribute stands in a
-line of its own, at its own depth, and no value can break a line: both printers write `\\n` for a line break,
-and quotes as `\\"`. In the plain form of `qstat -f`, values break lines as they like.
+OpenPBS up to 23.06.06 omits backslashes and quotes that JSON requires, prints `nan`, and mangles text that is
+not ASCII; one such value of any user's job makes the whole text invalid. But every attribute has a line of
+its own, indented by its depth, and no value contains a line break: both printers write `\\n` for a line
+break, and quotes as `\\"`. In the plain form of `qstat -f`, values may contain line breaks.
 
-So an answer is whole if each line stands at the depth where it belongs and has a comma if another follows.
+The output is complete if each line has the right depth, and a comma if another line of that depth follows.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..job_names import TAG
 from ..native_ids import IDS
 from .listing import Listed
 
-# The first line after the brace; one step of depth is four blanks, or a tab since the printer is cJSON.
+# The first line after the brace; one level of depth is four blanks, or a tab in versions that use cJSON.
 _FIRST = re.compile(r'(\t| {4})"timestamp":')
-# A quote within text has a backslash before it, unless it comes first or after another backslash; the last
-# backslash may be one that should have been two.
+# A quote within text follows a backslash, unless it comes first or after another backslash; the last
+# backslash may be an unescaped one.
 _TEXT = r'""?(?:[^"\\\t]|\\.|(?<=\\)")*\\?"'
 _LINE = re.compile(
     rf'"(?P<key>(?:[^"\\]|\\.)*)":\s*'
@@ -32,12 +32,12 @@ _LINE = re.compile(
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _FRAME, _SECTION, _JOB, _ATTRIBUTE, _PART = range(5)
 _VARIABLES = "Variable_List"
-# Most of an answer are the variables of jobs, of which only those matter that may be a tag.
+# Variables of jobs are most of the output; only those that may be a tag are kept.
 _OF_INTEREST = (TAG, '"jpsi-')
 
 
 def parse_json_jobs(output: str) -> list[Listed] | None:
-    """The jobs in an answer, after whatever a site has printed before it; None if it is not whole."""
+    """Return the jobs in qstat's output, skipping what a site prints before it; None if it is incomplete."""
     lines = [line.rstrip("\r") for line in output.split("\n")]
     for at, (line, following) in enumerate(pairwise(lines)):
         first = _FIRST.match(following)
@@ -50,12 +50,12 @@ def parse_json_jobs(output: str) -> list[Listed] | None:
 
 
 class _Frame:
-    """What is between the outermost braces, line by line."""
+    """A line-by-line parser for the text between the outermost braces."""
 
     def __init__(self, step: str) -> None:
         self._margins = [step * depth for depth in range(_PART + 1)]
         self._depth = _SECTION
-        # Whether the last line says that another follows; None if either may be.
+        # True if the last line ends with a comma, so that another must follow; None after an opening line.
         self._is_followed: bool | None = None
         self._is_list = self._has_variables = False
         self._native_id, self._attributes = "", dict[str, str]()
@@ -63,10 +63,10 @@ class _Frame:
         self._found: list[Listed] = []
 
     def read(self, lines: Iterable[str]) -> list[Listed]:
-        """The jobs.
+        """Parse the lines and return the jobs.
 
         Raises:
-            ValueError: the lines end before the braces do, or one of them is not where it belongs.
+            ValueError: the closing brace is missing, or a line has the wrong depth.
         """
         for line in lines:
             if self._depth == _PART and self._has_part(line):
@@ -79,14 +79,14 @@ class _Frame:
         raise ValueError(msg)
 
     def _has_part(self, line: str) -> bool:
-        """Whether a line is a part of the value of an attribute."""
+        """Return True if a line is part of an attribute's value; collect variables that may be tags."""
         if line.startswith(self._margins[_PART]):
             if self._is_list and line.lstrip().startswith("}]"):
                 self._depth, self._is_followed = _ATTRIBUTE, line.endswith(",")
             elif self._variables is not None and any(text in line for text in _OF_INTEREST):
                 self._variables.append(self._variable(line))
             return True
-        # the name of a variable may break a line
+        # the name of a variable may contain a line break
         is_odd = not line.startswith((" ", "\t", "{", "}", "]"))
         if is_odd:
             self._has_variables = False
@@ -97,7 +97,7 @@ class _Frame:
         if match is None or match["value"] is None:
             self._has_variables = False
             return line.strip()
-        # a line for each variable, whatever its value
+        # the result has one line per variable, whatever its value
         return f"{match['key']}={_text(match['value'])}".replace("\n", " ")
 
     def _has_closed(self, line: str) -> bool:
@@ -155,7 +155,7 @@ class _Frame:
 
 
 def _text(value: str) -> str:
-    """A value as text, whatever the printer took it for."""
+    """Return a value as text, even if the printer wrote it as a number or as invalid JSON."""
     if not value.startswith('"'):
         return value.strip()
     try:

@@ -1,4 +1,4 @@
-"""One job as qstat lists it, whatever the form in which it was listed."""
+"""The attributes of one job in qstat's listing, independent of the listing's format."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from ..job_names import tag_in
 
 @attrs.frozen(slots=True)
 class Listed:
-    """A job and its attributes, by the names that OpenPBS has for them."""
+    """A listed job and its attributes, by their names in OpenPBS."""
 
     native_id: str
     attributes: Mapping[str, str]
-    #: The names and values of the job's variables, in whatever form.
+    #: The names and values of the job's variables, in the listing's own notation.
     variables: str = ""
-    #: False if they are not told, or not all of them can be read.
+    #: False if the variables are missing, or not all of them could be parsed.
     has_variables: bool = False
 
     def text(self, name: str) -> str:
-        """An attribute; empty if the job has none of this name."""
+        """Return an attribute's text; "" if the job has no such attribute."""
         return self.attributes.get(name, "")
 
     def number(self, name: str) -> int | None:
-        """An attribute that is a number."""
+        """Return a numeric attribute; None if it is missing or no number."""
         try:
             return int(self.text(name))
         except ValueError:
             return None
 
     def moment(self, *names: str) -> datetime | None:
-        """The first of these attributes that is a time: of the zone UTC, or in seconds since 1970."""
+        """Return the first of these attributes that is a time, in UTC or in seconds since 1970; else None."""
         return next((found for name in names if (found := moment(self.text(name))) is not None), None)
 
     @property
     def tag(self) -> str | None:
-        """The tag that it carries; empty if it carries none, None if that cannot be told."""
+        """The job's tag; "" if it has none, None if that is uncertain."""
         return tag_in(self.variables, is_whole=self.has_variables)
 
     @property
     def submitted(self) -> datetime | None:
-        """When the server took it: `qtime` is when it came into its queue, and changes with that."""
+        """The time of submission (`ctime`); `qtime` changes whenever the job enters a queue."""
         return self.moment("ctime")
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that it runs on, such as those of `node1/0*2+node2/1`."""
+        """The nodes that the job runs on, such as those of `node1/0*2+node2/1`."""
         places = self.text("exec_host").split("+")
         return tuple(dict.fromkeys(name for place in places if (name := place.partition("/")[0])))

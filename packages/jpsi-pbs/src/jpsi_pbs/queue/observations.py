@@ -1,4 +1,4 @@
-"""One job as PBS or Torque tells of it, as jpsi understands it."""
+"""Turns jobs in qstat's listing into Observations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _QUEUED = JobState.QUEUED
 
 # src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_FINISHED
 _FINISHED = 92
-# What is true of an element, too, that is listed with the attributes of its array
+# The array's attributes that also hold for an element that qstat lists with them
 _OF_ELEMENTS = ("job_state", "ctime", "qtime", "Hold_Types", "depend")
-# What PBS keeps on telling of a job that it could not start
+# PBS's comment on a job that it could not start
 _GIVEN_UP = "too many failed attempts to run"
 
 
 def has_left(job: Listed) -> bool:
-    """Whether it has ended so that how is not known here: on another server, or forgotten as an element."""
+    """Return True if the job has ended with unknown result: on another server, or as a forgotten element."""
     word = job.text("job_state")
     return (word == "M" and job.number("substate") == _FINISHED) or (word in ENDED and _is_of_array(job))
 
 
 def _is_of_array(job: Listed) -> bool:
-    """Whether it is an element of which nothing but its state is its own, the rest that of its array.
+    """Return True if the job is an array element whose attributes, except the state, are its array's.
 
-    It waits, or has ended: deleted before it began, or forgotten since.
+    Such an element is pending, or it has ended: deleted before it started, or forgotten since.
     """
     return is_element(job.native_id) and not job.text("array_index")
 
@@ -41,14 +41,14 @@ def _is_of_array(job: Listed) -> bool:
 def observe_jobs(
     named: Iterable[tuple[Listed, Iterable[str]]], system: str, end_of: Callable[[Listed], End | None]
 ) -> dict[str, Observation]:
-    """What a listing says about jobs, by the ids that they were asked for by.
+    """Return the Observations of listed jobs by the queried ids.
 
-    Of those that have left, nothing. What is said of elements of an array that wait alike is one value.
+    Jobs for which `has_left` is true are left out. Pending elements of one array share one Observation.
 
     Args:
-        named: the listing of each job, and these ids.
-        system: how the names of details begin.
-        end_of: what a listing says of a job that has ended; None if that cannot be told.
+        named: each listed job with the ids by which it was queried.
+        system: the prefix of the names of details.
+        end_of: derives the end of a finished job; returns None if the listing does not say.
     """
     found: dict[str, Observation] = {}
     alike: dict[tuple[str, str], Observation] = {}
@@ -67,12 +67,12 @@ def observe_jobs(
 
 
 def observation(job: Listed, system: str, end_of: Callable[[Listed], End | None]) -> Observation:
-    """What a listing says about a job.
+    """Return the Observation of a listed job, with its tag and time of submission.
 
     Args:
-        job: the listing.
-        system: how the names of details begin.
-        end_of: what it says of a job that has ended.
+        job: the listed job.
+        system: the prefix of the names of details.
+        end_of: derives the end of a finished job; returns None if the listing does not say.
     """
     return attrs.evolve(_observation(job, system, end_of), tag=job.tag, submitted=job.submitted)
 
@@ -117,7 +117,7 @@ def _details(job: Listed, system: str) -> dict[str, Any]:
 
 
 def _restarts(job: Listed, *, has_begun: bool) -> int | None:
-    """How often it was put back: one time less than it began to run, unless it waits for the next."""
+    """Return the number of requeues: one less than the number of starts once the current run has begun."""
     count = job.number("run_count")
     return None if count is None else max(0, count - has_begun)
 

@@ -1,4 +1,4 @@
-"""Asking PBS or Torque for its version and its queues, and reading what it says about them."""
+"""Queries the version and the queues of PBS or Torque, and parses the output."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import timedelta
 
 from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
 
-# The second tells which queue is the default.
+# The second command prints which queue is the default.
 _SCRIPT = "qstat -Q -f && exec qstat -B -f"
-# They have Torque's qstat leave out what it would show.
+# These variables make Torque's qstat leave out attributes.
 _MISLEADING = ("PBS_QSTAT_*",)
-# A long value goes on in lines that begin with a tab.
+# A long value continues in lines that begin with a tab.
 _FOLD = re.compile(r"\n\t")
 _HEAD = re.compile(r"(Queue|Server): (\S+)\s*\Z")
 _ATTRIBUTE = re.compile(r" +(\S+) = (.*?)\s*\Z")
@@ -21,22 +21,22 @@ _COUNT = re.compile(r"(\w+):(\d+)")
 
 @hookimpl
 def version() -> Command:
-    """The command that prints the version; it asks nobody."""
+    """Return the command that prints the version, without contacting the server."""
     return Command(["qstat", "--version"])
 
 
 @hookimpl
 def queues() -> Command:
-    """The command that prints everything about the queues, and about the server."""
+    """Return the command that prints all attributes of the queues and of the server."""
     return Command(["/bin/sh", "-c", _SCRIPT], unset=_MISLEADING)
 
 
 def read_queues(result: CommandResult, system: str) -> Sequence[Queue]:
-    """The queues; pbs_queue_attributes(7B).
+    """Return the queues in the output; pbs_queue_attributes(7B).
 
     Args:
-        result: what was printed.
-        system: how the names of details begin.
+        result: the output of the command of `queues`.
+        system: the prefix of the names of details.
     """
     things = list(_things(result.checked().stdout))
     defaults = {it["default_queue"] for kind, _, it in things if kind == "Server" and "default_queue" in it}

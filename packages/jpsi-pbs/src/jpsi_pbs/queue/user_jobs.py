@@ -1,6 +1,6 @@
-"""All jobs that qstat lists, between two lines of jpsi's own, which show that none is missing.
+"""Frames qstat's listing of all jobs with two lines, which prove it complete, and selects the user's jobs.
 
-Of these, the user's are picked out here: no form of the listing tells enough of these alone.
+jpsi selects the user's jobs itself, as no qstat option lists them alone with all needed attributes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jpsi.plugin import Command, CommandResult
 
 from .listing import Listed
 
-# Who asks is the user on the machine where the commands run.
+# The user is the one on the machine where the commands run, which may be a remote host.
 _ASK = """\
 user=$(id -un) || exit
 printf 'jobs for %s\\n' "$user"
@@ -27,15 +27,15 @@ _OWNER = re.compile(r"([A-Za-z0-9._$+\\-]+)@")
 
 
 def frame_listing(listing: Command) -> Command:
-    """The command that says who asks, before and after what a listing says."""
+    """Return the command that prints the user's name before and after the listing."""
     return attrs.evolve(listing, argv=("/bin/sh", "-c", _ASK, "qstat", *listing.argv))
 
 
 def unframe_listing(result: CommandResult) -> tuple[str, CommandResult]:
-    """Who has asked, and the listing.
+    """Return the user's name and the listing between the two lines.
 
     Raises:
-        SubmitException: it does not begin, or does not end.
+        SubmitException: the first or the last line is missing.
     """
     match = _ANSWER.search(result.stdout)
     if match is None:
@@ -44,7 +44,7 @@ def unframe_listing(result: CommandResult) -> tuple[str, CommandResult]:
 
 
 def own_jobs(user: str, jobs: list[Listed]) -> list[Listed]:
-    """The jobs of this user, but for arrays, whose elements are listed as well."""
+    """Return this user's jobs without whole arrays, as their elements are listed as well."""
     return [job for job in jobs if "[]" not in job.native_id and not _is_anothers(job, user)]
 
 

@@ -1,4 +1,4 @@
-"""Reading `qstat -f -x` of Torque, whose text is no XML once a value holds a control character."""
+"""Parses Torque's `qstat -f -x`, whose output is invalid XML if a value contains a control character."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from jpsi.plugin import SubmitException
 from ..native_ids import IDS
 from .listing import Listed
 
-# Torque writes what has a meaning in XML as entities, so that no value can look like an element.
+# Torque escapes XML's special characters as entities, so that no value can look like an element.
 _VALUE = re.compile(r"<([^<>\s/]+)>([^<]*)</\1>")
 _BEGIN = re.compile(r"<([^<>\s/]+)>")
 _DATA, _JOB, _JOB_ID = "Data", "Job", "Job_Id"
-# What is left of a listing whose beginning or end is missing
+# Remains of a listing whose beginning or end is missing
 _BROKEN = re.compile(rf"</?(?:{_JOB}|{_DATA})>")
 _TEXT = re.compile(r"^Job Id: \d", re.MULTILINE)
-# Groups are in a job, which is in the listing; the usage of nodes is told by groups in groups.
+# The deepest nesting of groups in a job; the usage of nodes has groups within groups.
 _DEEPEST = 8
-# What Torque calls otherwise
+# Torque's attribute names that differ from those of OpenPBS
 _NAMES = {
     "comp_time": "obittime",
     "exit_status": "Exit_status",
@@ -30,10 +30,10 @@ _NAMES = {
 
 
 def parse_xml_jobs(output: str) -> list[Listed] | None:
-    """The jobs in an answer, which is a listing for each job that was named; None if it is not whole.
+    """Return the jobs in qstat's output, which has one listing per named job; None if it is incomplete.
 
     Raises:
-        SubmitException: it is the text that another qstat prints for the same options.
+        SubmitException: the output is plain text, which PBS's qstat prints for the same options.
     """
     if _TEXT.search(output) and f"<{_DATA}>" not in output:
         msg = "this qstat is not Torque's but that of PBS: use the executor pbs"
@@ -52,10 +52,10 @@ def parse_xml_jobs(output: str) -> list[Listed] | None:
 
 
 def _listing(text: str) -> tuple[list[Listed], int]:
-    """The jobs to the end of a listing, and where that is.
+    """Return the jobs up to the end of a listing, and the position of that end.
 
     Raises:
-        ValueError: it does not end, or is none.
+        ValueError: the listing is malformed or has no end.
     """
     found, at, end = [], 0, f"</{_DATA}>"
     while not text.startswith(end, at):
@@ -69,10 +69,10 @@ def _listing(text: str) -> tuple[list[Listed], int]:
 
 
 def _values(text: str, at: int, name: str, depth: int = 0) -> tuple[dict[str, str], int]:
-    """The values in an element that has begun, but for those in groups, and where it ends.
+    """Return the values in an open element, without those in groups, and the position of its end.
 
     Raises:
-        ValueError: it does not end, or something else is in it.
+        ValueError: the element is malformed or has no end.
     """
     values, end = dict[str, str](), f"</{name}>"
     while not text.startswith(end, at):
@@ -94,6 +94,6 @@ def _job(values: dict[str, str]) -> Listed:
         raise ValueError(msg)
     attributes = {_NAMES.get(name, name): html.unescape(value) for name, value in values.items()}
     variables = attributes.get("Variable_List")
-    # commas stand between them; Torque shows a line break as one, too
+    # commas separate the variables, and Torque prints a line break in a value as a comma too
     text = (variables or "").replace("\n", " ")
     return Listed(native_id, attributes, text, has_variables=variables is not None)

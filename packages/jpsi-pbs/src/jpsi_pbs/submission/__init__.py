@@ -1,6 +1,6 @@
-"""Submission: the `#PBS` lines that a spec becomes, the layout of its processes, and the call of qsub.
+"""Submits jobs to PBS and Torque: renders a spec into `#PBS` lines and builds the qsub command.
 
-What PBS calls chunks and Torque calls nodes is written by the executors themselves, from the layout.
+The modules also lay out the processes over nodes; the executors render this as PBS chunks or Torque nodes.
 """
 
 from .chunk import CHUNK, added_resources

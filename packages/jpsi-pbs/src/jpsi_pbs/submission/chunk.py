@@ -1,4 +1,4 @@
-"""The custom attribute `pbs.chunk`: what a user adds to every chunk that jpsi asks for."""
+"""Reads the custom attribute `pbs.chunk`, resources that a user adds to every chunk of a job."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from ..options import CUSTOM
 
-#: The option's name; qsub has none like it.
+#: The attribute's name; qsub has no such option.
 CHUNK = "chunk"
 _SELECT = "l.select"
-# pbs_resources(7B): without what ends a resource, a chunk or a list of resources, and what needs quotes
+# pbs_resources(7B): without characters that end a resource, a chunk or a list, or that need quotes
 _RESOURCE = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_-]*)=[^\s:+,=\"'\\]+")
 _FIELDS = {
     "mem": "memory",
@@ -23,13 +23,13 @@ _FIELDS = {
 
 
 def added_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever users wrote
-    """The resources that are added to each chunk, by these custom attributes.
+    """Return the resources that these custom attributes add to each chunk.
 
     >>> added_resources({"chunk": "host_type=fast:ib=true"})
     ['host_type=fast', 'ib=true']
 
     Raises:
-        ValueError: they cannot be.
+        ValueError: the resources are malformed, or jpsi sets them, or another attribute replaces the chunks.
     """
     value = custom.get(CHUNK)
     if value is None or value is False:

@@ -1,4 +1,4 @@
-"""How the processes of a job are spread over nodes."""
+"""Spreads the processes of a job over nodes."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from jpsi.plugin import JobSpec, ResourceSpecV1, components
 
 
 class Part(NamedTuple):
-    """Some nodes with as many processes each."""
+    """A number of nodes with the same number of processes each."""
 
     nodes: int
     processes: int
 
 
 class Laid(NamedTuple):
-    """Slots of one kind, and how they are spread over nodes."""
+    """The layout of one component of a job's resources over nodes."""
 
     asked: ResourceSpecV1
-    #: The nodes in the order of the ranks; None if their number is the batch system's choice.
+    #: The nodes in the order of the ranks; None if the batch system chooses their number.
     parts: list[Part] | None
 
 
 def laid_out(spec: JobSpec) -> list[Laid]:
-    """The slots of a job, kind by kind.
+    """Return the layout of each component of a job.
 
-    Each of several kinds is on nodes of its own: on one, unless it says how many.
+    If there are several components, each has its own nodes: one node, unless it says how many.
     """
     kinds = [Laid(it, spread_processes(it)) for it in components(spec.resources)]
     if len(kinds) == 1:
@@ -34,7 +34,7 @@ def laid_out(spec: JobSpec) -> list[Laid]:
 
 
 def spread_processes(resources: ResourceSpecV1) -> list[Part] | None:
-    """The nodes in the order of the ranks; None if their number is the batch system's choice.
+    """Return the nodes in the order of the ranks; None if the batch system chooses their number.
 
     >>> spread_processes(ResourceSpecV1(process_count=10, processes_per_node=3))
     [Part(nodes=3, processes=3), Part(nodes=1, processes=1)]

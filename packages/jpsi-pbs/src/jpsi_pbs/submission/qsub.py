@@ -1,4 +1,4 @@
-"""Handing a job over to qsub, and finding the job's id in what qsub printed."""
+"""Builds the qsub command and parses the native id from its output."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from jpsi.plugin.kit import the_one_id
 from ..job_names import VARIABLES
 from ..native_ids import IDS
 
-# What a surrounding job has, as recorded, and what would change how directives are read. Not all of PBS_*:
-# PBS_SERVER, PBS_DEFAULT, PBS_CONF_FILE and others are how PBS is reached.
+# Variables of a surrounding job, as recorded, and those that change how qsub reads directives. Not all of
+# PBS_*: clients need PBS_SERVER, PBS_DEFAULT, PBS_CONF_FILE and others to reach PBS.
 _NOT_THIS_JOBS = (
     "PBS_ARRAY*",
     "PBS_DPREFIX",
@@ -37,12 +37,12 @@ _NOT_THIS_JOBS = (
 
 
 def submit(qsub: Iterable[str], script: Script) -> Command:
-    """The command that submits a script, which it reads from standard input."""
+    """Return the qsub command for a script, which qsub reads from standard input."""
     return Command(qsub, stdin=script.text, unset=_NOT_THIS_JOBS)
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    """The job's id in what qsub printed, whatever else stands around it."""
+    """Return the job's native id from qsub's output, which may contain other text."""
     lines = (line.strip() for line in result.stdout.splitlines())
     return the_one_id(filter(IDS.has, lines), result.stdout)

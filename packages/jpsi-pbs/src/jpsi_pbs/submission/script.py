@@ -1,4 +1,4 @@
-"""What a job asks for: the `#PBS` lines for a spec, and what in a spec no such line can say."""
+"""Renders a job spec into `#PBS` lines, and defines which options they can express."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _YES_OR_NO = {None: None, True: "y", False: "n"}
 def script_form(
     systems: tuple[str, ...], refused: Mapping[str, str], indirect: tuple[str, ...] = ()
 ) -> ScriptForm:
-    """The form of scripts of one system.
+    """Return the form of the scripts of one batch system.
 
     Args:
-        systems: how its custom attributes begin.
-        refused: those that are refused there and nowhere else.
-        indirect: those that are there besides the options of qsub.
+        systems: the prefixes of its custom attributes.
+        refused: custom attributes that only this system refuses.
+        indirect: custom attributes that are no options of qsub.
     """
     custom = attrs.evolve(
         CUSTOM,
@@ -39,30 +39,30 @@ def script_form(
 
 
 def spelled(option: str, value: str | None) -> tuple[str, str | None]:
-    """Options as qsub takes them: `l.walltime` with the value 60 is `l` with the value `walltime=60`."""
+    """Return an option in qsub's notation: `l.walltime` with value 60 is `l` with value `walltime=60`."""
     letter, _, name = option.partition(".")
     return letter, f"{name}={value or ''}" if name else value
 
 
 def qsub_options(spec: JobSpec, context: SubmitContext, queue: str | None, needs: Options) -> Options:
-    """The options of qsub; qsub(1B), OPTIONS.
+    """Return the qsub options for a job; qsub(1B), OPTIONS.
 
     Args:
-        spec: what the job asks for.
-        context: with what it is submitted.
-        queue: where it is sent.
-        needs: the options for what it needs of the machine, and for an array.
+        spec: the job's spec.
+        context: the context of the submission, such as the tag and the site.
+        queue: the queue; None is the default queue.
+        needs: the options for the job's resources and for an array.
     """
     config = context.site.config
     return {
         "N": legal_name(spec.name),
         "v": tag_variables(context.tag, spec.name),
-        # Values with commas, quotes or backslashes do not all arrive when they stand in -v.
+        # -v does not preserve all values with commas, quotes or backslashes.
         "V": True,
-        # Otherwise the login shell reads the script, which may be any.
+        # Otherwise the user's login shell runs the script, which may be any shell.
         "S": "/bin/sh",
-        # The runner opens the job's streams. A file that PBS cannot copy to its place keeps the job from
-        # ending for half a minute, and one that it cannot open holds it.
+        # The runner opens the job's streams. A file that PBS cannot copy delays the job's end for half a
+        # minute, and a file that it cannot open holds the job.
         "o": "/dev/null",
         "e": "/dev/null",
         "m": "n",
@@ -77,10 +77,10 @@ def qsub_options(spec: JobSpec, context: SubmitContext, queue: str | None, needs
 
 
 def _depend(context: SubmitContext) -> str:
-    """What tells of the jobs to wait for; all of them must be satisfied.
+    """Return the value of `depend`; all dependencies must be satisfied.
 
     Raises:
-        ValueError: one of them is an element of an array.
+        ValueError: a dependency is on an array element.
     """
     found: dict[str, list[str]] = {}
     for dependency in context.after:
@@ -91,5 +91,5 @@ def _depend(context: SubmitContext) -> str:
             )
             raise ValueError(msg)
         found.setdefault(f"after{dependency.kind.value}", []).append(dependency.native_id or "")
-    # each kind once: a second list of one kind replaces the first
+    # each kind appears once, as a second list of one kind replaces the first
     return ",".join(":".join([word, *native_ids]) for word, native_ids in found.items())

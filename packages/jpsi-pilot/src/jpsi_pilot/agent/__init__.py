@@ -1,10 +1,8 @@
-"""The agent.
+"""The agent: the process that keeps the queue of one work directory, and starts and ends pilots.
 
-The process that keeps the queue of one work directory, and starts and ends pilots.
-
-Its `server` takes requests of clients, which the `request_handler` answers from the `state`; the `journal`
-keeps what happens in a file. `scheduling` goes round after round: the `verdict` of what has ended, the
-`placement` of what waits, and the `fleet` of pilots.
+Its `server` takes the requests of clients; the `request_handler` answers them from the `state`, and the
+`journal` keeps every event in a file. `scheduling` runs the poll loop: the `verdict` on ended runs, the
+`placement` of waiting jobs, and the `fleet` of pilots.
 """
 
 from .server import main

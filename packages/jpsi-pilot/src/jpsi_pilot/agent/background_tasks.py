@@ -1,4 +1,4 @@
-"""What the agent has under way beside its rounds."""
+"""The tasks that the agent runs in the background of its poll loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """Tasks of the event loop; the agent looks at everything again when one has ended."""
+    """Tasks of the event loop; the end of each one wakes the agent's poll loop."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -21,7 +21,7 @@ class BackgroundTasks:
         return len(self._tasks)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have something done; what goes wrong there stops nothing else."""
+        """Start a coroutine as a task; an exception in it is logged and stops nothing else."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

@@ -9,10 +9,10 @@ from ..protocol import EngineMaker, PilotEngine, Place, PlaceLost, Settings
 
 
 class EnginePool:
-    """Engines by what they are made for; everything in one event loop."""
+    """Engines by engine name and network interface; all methods run in one event loop."""
 
     def __init__(self, new_engine: EngineMaker, changed: Callable[[], None]) -> None:
-        """None are started.
+        """Create a pool without engines.
 
         Args:
             new_engine: makes engines; it may take a while.
@@ -24,11 +24,11 @@ class EnginePool:
         self._starting = asyncio.Lock()
 
     async def ready(self, settings: Settings) -> PilotEngine:
-        """The engine for such pilots, which is started if it is needed for the first time.
+        """Return the engine for pilots with these settings; start it if this is its first use.
 
         Raises:
             EngineMissing: there is no such engine.
-            OSError: it cannot be started here.
+            OSError: the engine cannot be started on this machine.
         """
         key = _key(settings)
         async with self._starting:
@@ -39,10 +39,10 @@ class EnginePool:
         return self._engines[key]
 
     def of(self, settings: Settings) -> PilotEngine:
-        """The engine for such pilots.
+        """Return the engine for pilots with these settings.
 
         Raises:
-            PlaceLost: it was never started here.
+            PlaceLost: this agent never started that engine.
         """
         try:
             return self._engines[_key(settings)]
@@ -50,11 +50,11 @@ class EnginePool:
             raise PlaceLost(settings.engine) from None
 
     def places(self) -> dict[str, Place]:
-        """The places of all engines, by name."""
+        """Return the places of all engines, by name."""
         return {name: place for engine in self._engines.values() for name, place in engine.places().items()}
 
     async def close(self) -> None:
-        """Leave them to themselves."""
+        """Close all engines; jobs in their places run on."""
         for engine in self._engines.values():
             await engine.close()
 

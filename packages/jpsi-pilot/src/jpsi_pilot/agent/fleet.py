@@ -1,4 +1,4 @@
-"""The pilots of an agent: what has become of them, and whether there should be more of them, or fewer."""
+"""The pilots of an agent: follows their states, and starts and ends them as jobs need."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .state import PilotEntry
 
 log = logging.getLogger(__name__)
 
-# A pilot with less time than this is of no use to anybody.
+# No job is placed in a pilot with less time left than this, in seconds.
 _SHORTEST = 1.0
-# How long after a pilot that came to nothing the next is started, at first and at most.
+# The backoff after a pilot failed without running a job, in seconds: the first delay and the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 
 
 class Fleet:
-    """Part of the rounds: looks at pilots, starts and ends them, and writes down which there are."""
+    """The part of the poll loop that checks, starts and ends pilots, and records them in the journal."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Fleet:
         work: PilotLifecycle,
         steps: BackgroundTasks,
     ) -> None:
-        """Begin with the pilots that the journal knows.
+        """Begin with the pilots in the journal; look each of them up as a job and close it to new jobs.
 
         Args:
-            journal: where everything is written down.
-            folder: where pilots have their folders.
-            now: the time.
-            work: carries out what takes a while.
-            steps: what that is done in.
+            journal: records every change.
+            folder: the directory that holds the directories of pilots.
+            now: returns the time.
+            work: carries out slow steps, such as submitting a pilot.
+            steps: runs these steps in the background.
         """
         self._journal = journal
         self._state = journal.state
@@ -55,7 +55,7 @@ class Fleet:
         self._steps = steps
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
-        #: Why pilots do not start, by the key of their settings.
+        #: The reasons why pilots do not start, by the key of their settings.
         self.problems: dict[str, str] = {}
         #: The pilots that are not known to be over, by name.
         self.pilots: dict[str, Pilot] = {}
@@ -66,10 +66,10 @@ class Fleet:
             self.pilots[entry.name] = pilot
             steps.begin(work.recall(pilot))
 
-    # What has become of them.
+    # The state of pilots.
 
     def look(self, places: Mapping[str, Place], now: float) -> None:
-        """See which have begun, and which are over."""
+        """Update which pilots have begun and which are over."""
         for place in places.values():
             pilot = self.pilots.get(place.pilot)
             if pilot is not None:
@@ -84,7 +84,11 @@ class Fleet:
                 pilot.over = pilot.closing = True
 
     def bury(self, places: Mapping[str, Place]) -> None:
-        """Forget those that are over, and of which no job is left to be judged."""
+        """Remove pilots that are over and have no running job and no place left.
+
+        A pilot counts as a failure if it ended before any of its jobs did, the agent did not cancel it, and
+        jobs of its kind wait.
+        """
         busy = {job.pilot for job in self._state.running} | {it.pilot for it in places.values()}
         for pilot in [it for it in self.pilots.values() if it.over and it.name not in busy]:
             if (
@@ -96,7 +100,7 @@ class Fleet:
             self._remove(pilot)
 
     def rooms(self, places: Mapping[str, Place], now: float) -> dict[str, Room]:
-        """What jobs can have of each place, if nothing runs there."""
+        """Return the capacity of each place for jobs, as if nothing ran there."""
         rooms = {}
         for name, place in places.items():
             pilot = self.pilots.get(place.pilot)
@@ -105,7 +109,10 @@ class Fleet:
         return rooms
 
     def use(self, name: str) -> None:
-        """A job has ended in a pilot; one that was only given some may be of no use to anybody."""
+        """Note that a job has ended in a pilot: the pilot works, so its settings' failures are forgotten.
+
+        A pilot that only received jobs proves nothing.
+        """
         pilot = self.pilots.get(name)
         if pilot is not None:
             pilot.used = True
@@ -118,7 +125,7 @@ class Fleet:
         shutil.rmtree(self._folder / pilot.name, ignore_errors=True)
 
     def _failed(self, pilot: Pilot, why: str) -> None:
-        """A pilot came to nothing: the next waits for longer each time."""
+        """Record the failure of a pilot; the backoff before the next one doubles each time."""
         key = pilot.settings.key
         count = self._failures[key] = self._failures.get(key, 0) + 1
         pause = min(_FIRST_PAUSE * 2 ** (count - 1), _LONGEST_PAUSE)
@@ -129,13 +136,13 @@ class Fleet:
         self.problems[key] = f"{what}: {why}"
         log.warning("pilot %s came to nothing: %s", pilot.name, why)
 
-    # How many there are.
+    # The number of pilots.
 
     def size(self, rooms: Sequence[Room], now: float) -> None:
-        """End those that are needless, and start more for jobs that have no room.
+        """End pilots that no job needs, and start pilots for jobs that have no room.
 
         Args:
-            rooms: what is free.
+            rooms: the free capacity.
             now: the time.
         """
         waiting = self._state.waiting()

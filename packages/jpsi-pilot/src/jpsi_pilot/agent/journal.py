@@ -1,4 +1,4 @@
-"""The file in which the agent writes down what happens before it counts."""
+"""The agent's journal: the file that records each event before it takes effect."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LETTERS = 8
 
 
 class Journal:
-    """Events, one line of JSON each; only one process has it open."""
+    """Events, one line of JSON each; only one process has the file open."""
 
     def __init__(self, folder: Path, forget_before: float) -> None:
-        """Read what is there, drop what is of no interest any more, and go on with the rest."""
+        """Read the file, drop jobs that ended before `forget_before`, and rewrite the rest."""
         self.state = AgentState()
         path = folder / _NAME
         for event in _read(path):
@@ -33,11 +33,12 @@ class Journal:
         self._file = self._anew(forget_before)
 
     def write(self, *events: Event, synced: bool = False) -> None:
-        """Write events down, and let the state have them.
+        """Write events to the file, and apply them to the state.
 
         Args:
-            events: what has happened.
-            synced: whether it must be on the disk before this returns, as what somebody is told afterwards.
+            events: the events, in order.
+            synced: whether the events must be on the disk before this returns, as they must before a client
+                gets an answer.
         """
         self._file.writelines(map(_line, events))
         self._file.flush()
@@ -47,7 +48,7 @@ class Journal:
             self.state.take(event)
 
     def tidy(self, forget_before: float) -> None:
-        """Drop what has ended, all of it before this time, so that memory and file do not grow for ever."""
+        """Drop jobs that ended before this time, so that memory and file do not grow for ever."""
         self._file.close()
         self._file = self._anew(forget_before)
 
@@ -66,7 +67,7 @@ def _line(event: Event) -> str:
 
 
 def _read(path: Path) -> Iterator[Event]:
-    """The events in a file; the last line may be half of one, as where a machine has crashed."""
+    """Yield the events in a file; skip an incomplete last line, which a crash of the machine may leave."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is left of places that are gone: what their logs tell, and what still runs there."""
+"""Places that are gone: reads their logs, and ends the processes that they left on this machine."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ log = logging.getLogger(__name__)
 
 
 class LostPlaces:
-    """Reads logs, and ends what runs on this machine; everything in one event loop."""
+    """Reads logs, and ends processes on this machine; all methods run in one event loop."""
 
     def __init__(self, folder: Path, steps: BackgroundTasks) -> None:
-        """Know of none.
+        """Begin without any place.
 
         Args:
-            folder: where pilots have their folders.
-            steps: what that is done in which takes a while.
+            folder: the directory that holds the directories of pilots.
+            steps: runs slow steps in the background.
         """
         self._folder = folder
         self._steps = steps
         self._clearings: dict[str, asyncio.Task[None]] = {}
 
     def story(self, place: str) -> NodeStory:
-        """What the log of a place tells; nothing if it cannot be read now."""
+        """Return the content of a place's log; an empty one if the log cannot be read now."""
         try:
             return story(self._log(place))
         except OSError as e:
@@ -37,10 +37,11 @@ class LostPlaces:
             return NodeStory()
 
     def is_cleared(self, place: str, told: NodeStory) -> bool:
-        """Whether nothing runs any more at a place whose pilot is over.
+        """Return True if nothing runs any more at a place whose pilot is over.
 
-        Whoever ends a pilot may have overlooked what its jobs have started as sessions of their own, if
-        nobody was left to end those. On this machine it is ended now.
+        The batch system that ends a pilot may miss the sessions that its jobs started, if the node supervisor
+        did not live to end them. Where the place is on this machine, this starts a task that ends them, and
+        returns False until that task is done.
         """
         if told.over or not is_here(place):
             return True

@@ -1,4 +1,4 @@
-"""A pilot as the agent sees it: what it has, for how long, and for whom."""
+"""A pilot as the agent sees it: its resources, its remaining time, and the client that it serves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .state import PilotEntry
 
 # The part of the margin that a pilot has to start.
 _TO_START = 2 / 3
-# How much is told of what a pilot has printed.
+# The number of characters of a pilot's output that a message quotes.
 _COMPLAINT = 300
 
 
@@ -25,45 +25,45 @@ class Pilot:
 
     entry: PilotEntry
     settings: Settings
-    #: The job that it is; None while nobody knows.
+    #: The pilot's job at its target; None while it is not submitted, or not found again.
     job: Job | None
-    #: When it was last of use.
+    #: The time when a job last ran in it or could use it.
     useful: float
-    #: When it began to run; None if it has not.
+    #: The time when it began to run; None if it has not.
     begun: float | None = None
-    #: The places that it has had.
+    #: The names of the places that it has had.
     reported: set[str] = attrs.field(factory=set)
-    #: Whether it was ever given a job.
+    #: True if a job has ended in it.
     used: bool = False
-    #: Whether it gets no jobs any more.
+    #: True if it gets no more jobs.
     closing: bool = False
-    #: Whether it has been told to end.
+    #: True if the agent has cancelled its job.
     told: bool = False
-    #: Whether it is known that nothing of it runs any more.
+    #: True if nothing of it runs any more.
     over: bool = False
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The pilot's name."""
         return self.entry.name
 
     def seconds(self, now: float) -> float:
-        """How long a job that starts now may run in it."""
+        """Return the longest time, in seconds, that a job that starts now may run in it."""
         if self.begun is None:
             return self.settings.walltime
         spare = self.settings.margin * _TO_START
         return min(self.settings.walltime, self.settings.walltime + spare - (now - self.begun))
 
     def is_for(self, kind: Kind) -> bool:
-        """Whether it was started for such jobs."""
+        """Return True if the pilot takes jobs of this kind."""
         return self.entry.settings == kind.settings and self.entry.client in {None, kind.client}
 
     def could_run(self, kind: Kind, now: float) -> bool:
-        """Whether such jobs have time enough in it, if nothing else ran there."""
+        """Return True if such jobs would have enough time in it, if nothing else ran there."""
         return not self.closing and self.is_for(kind) and kind.need.seconds <= self.seconds(now)
 
     def room(self, name: str, now: float) -> Room:
-        """What a node of it has if nothing runs there."""
+        """Return the capacity of one of its nodes, as if nothing ran there."""
         settings = self.settings
         return Room(
             name=name,
@@ -76,15 +76,15 @@ class Pilot:
         )
 
     def expected(self, now: float) -> list[Room]:
-        """What those of its nodes will have that have not reported."""
+        """Return the capacity of each of its nodes that has not reported yet."""
         count = 0 if self.closing or self.over else self.settings.nodes - len(self.reported)
         return [self.room(f"{self.name}/expected.{number}", now) for number in range(count)]
 
     def complaint(self, folder: Path) -> str:
-        """Why it has ended before it could do anything, as far as that is known.
+        """Return why it ended before it finished a job, as far as that is known.
 
         Args:
-            folder: its folder.
+            folder: the pilot's directory, which has its output.
         """
         status = None if self.job is None else self.job.status
         said = "" if status is None else status.message or f"it is {status.state.name}"

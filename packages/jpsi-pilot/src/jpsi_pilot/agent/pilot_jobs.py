@@ -1,4 +1,4 @@
-"""Pilots as jobs of another executor."""
+"""Submits, finds and cancels pilots, which are jobs of another executor."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..node import python_command
 from ..protocol import Equipment, Settings
 
 _STARTUP = "startup.sh"
-#: The file in a pilot's folder that has what it prints.
+#: The file in a pilot's directory that receives its output.
 OUTPUT = "output"
 
 
 def pilot_spec(name: str, settings: Settings, folder: Path, equipment: Equipment) -> JobSpec:
-    """What a pilot is as a job.
+    """Return the job spec of a pilot.
 
     Args:
         name: the name of the pilot.
-        settings: what kind of pilot it is.
-        folder: its private folder.
-        equipment: what the engine has its nodes run.
+        settings: the settings of the pilot.
+        folder: its private directory.
+        equipment: the module and environment that the engine runs on each node.
     """
     engine, *arguments = equipment.module
     words = python_command(
@@ -53,7 +53,8 @@ def pilot_spec(name: str, settings: Settings, folder: Path, equipment: Equipment
 
 def _resources(settings: Settings) -> ResourceSpecV1:
     if settings.target == HERE:
-        # `local` knows one machine; the launcher knows the nodes of the allocation, and takes one for each
+        # `local` knows one machine; the launcher knows the nodes of the allocation, and starts one process on
+        # each
         return ResourceSpecV1(process_count=settings.nodes, cpu_cores_per_process=settings.cores)
     return ResourceSpecV1(
         node_count=settings.nodes,
@@ -65,47 +66,47 @@ def _resources(settings: Settings) -> ResourceSpecV1:
 
 
 def prepare(folder: Path, settings: Settings) -> None:
-    """Make a pilot's private folder."""
+    """Create a pilot's private directory, with its startup script."""
     folder.mkdir(mode=0o700, parents=True)
     if settings.startup:
         (folder / _STARTUP).write_text("\n".join([*settings.startup, ""]), encoding="utf-8")
 
 
 class PilotJobs:
-    """The executors that pilots are jobs of; methods may take a while, and are called in any thread."""
+    """The executors that run pilots as jobs; methods may block for a while, and any thread may call them."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._executors: dict[str, JobExecutor] = {}
 
     def submit(self, job: Job, target: str) -> None:
-        """Start a pilot.
+        """Submit a pilot to its target.
 
         Raises:
-            JpsiError: it was not started, and nothing is left of it.
+            JpsiError: the pilot was not started, and nothing is left of it.
         """
         self._executor(target).submit(job)
 
     def recall(self, job_id: str, target: str) -> Job | None:
-        """The job of a pilot that an earlier agent has started; None if there is none any more, or never was.
+        """Return the job of a pilot that an earlier agent submitted; None if the target has no such job.
 
         Raises:
-            JpsiError: nobody knows.
+            JpsiError: the target could not say.
         """
         found = list(self._executor(target).recall([job_id]))
         job = found[0] if found else None
         return None if job is None or job.native_id is None else job
 
     def cancel(self, job: Job) -> None:
-        """Have a pilot end.
+        """Cancel a pilot's job.
 
         Raises:
-            JpsiError: it could not be told.
+            JpsiError: the target did not take the request.
         """
         job.cancel()
 
     def close(self) -> None:
-        """Take no more."""
+        """Close all executors."""
         for executor in self._executors.values():
             executor.close()
 

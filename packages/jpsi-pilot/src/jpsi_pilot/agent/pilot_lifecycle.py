@@ -1,4 +1,4 @@
-"""What takes a while with a pilot: to start it, to find it again, to have it end."""
+"""The slow steps of a pilot's life: submits it, finds it after a restart of the agent, and cancels it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pilot_jobs import PilotJobs, pilot_spec, prepare
 
 log = logging.getLogger(__name__)
 
-# How long after something did not work it is tried again.
+# The delays before a retry, in seconds.
 _PAUSE, _LONG_PAUSE = 2.0, 30.0
 
 
@@ -24,15 +24,15 @@ class NotStartedError(Exception):
 
 
 class PilotLifecycle:
-    """Carries them out, in the event loop of the agent; the pilots know afterwards."""
+    """Runs these steps in the agent's event loop, and records the outcome in the pilots."""
 
     def __init__(self, folder: Path, engines: EnginePool, jobs: PilotJobs) -> None:
-        """Begin nothing.
+        """Store where pilots live and how to reach them; start nothing.
 
         Args:
-            folder: where pilots have their folders.
-            engines: what runs in pilots.
-            jobs: what pilots are jobs of.
+            folder: the directory that holds the directories of pilots.
+            engines: the engines that run jobs in pilots.
+            jobs: submits pilots as jobs.
         """
         self._folder = folder
         self._engines = engines
@@ -42,7 +42,7 @@ class PilotLifecycle:
         """Submit a pilot as this job.
 
         Raises:
-            NotStartedError: that did not work, and nothing is left of it but its folder.
+            NotStartedError: the submission failed, and nothing is left of the pilot but its directory.
         """
         folder = self._folder / pilot.name
         try:
@@ -51,19 +51,19 @@ class PilotLifecycle:
             job.spec = pilot_spec(pilot.name, pilot.settings, folder, engine.equip(folder, pilot.settings))
             await asyncio.to_thread(self._jobs.submit, job, pilot.settings.target)
         except Exception as e:
-            # a fence: targets and engines are plugins, and no pilot counts that did not start
+            # a fence: targets and engines are plugins, and a pilot that did not start does not count
             _warn(e, "pilot %s could not be started: %s", pilot.name)
             raise NotStartedError(str(e) or type(e).__name__) from e
         pilot.job = job
 
     async def recall(self, pilot: Pilot) -> None:
-        """Find the pilot of an earlier agent."""
+        """Find the pilot of an earlier agent; retry until its target answers."""
         while True:
             try:
                 pilot.job = await asyncio.to_thread(
                     self._jobs.recall, pilot.entry.job_id, pilot.settings.target
                 )
-            except Exception as e:  # noqa: BLE001  a fence, as of `start`
+            except Exception as e:  # noqa: BLE001  a fence, as in `start`
                 _warn(e, "pilot %s of an earlier agent is not to be found now: %s", pilot.name)
                 await asyncio.sleep(_LONG_PAUSE)
             else:
@@ -71,16 +71,16 @@ class PilotLifecycle:
                 return
 
     async def dismiss(self, pilot: Pilot, job: Job) -> None:
-        """Have a pilot end, which is this job."""
+        """Cancel a pilot's job; if that fails, the poll loop retries after a pause."""
         try:
             await asyncio.to_thread(self._jobs.cancel, job)
-        except Exception as e:  # noqa: BLE001  a fence, as of `start`
+        except Exception as e:  # noqa: BLE001  a fence, as in `start`
             _warn(e, "pilot %s cannot be told to end now: %s", pilot.name)
             await asyncio.sleep(_PAUSE)
             pilot.told = False
 
 
 def _warn(error: Exception, message: str, name: str) -> None:
-    """Log what went wrong with a pilot, with a traceback if it should not have."""
+    """Log a problem with a pilot; add a traceback if the exception is an unexpected one."""
     is_foreseen = isinstance(error, (EngineMissing, JpsiError, OSError))
     log.warning(message, name, error, exc_info=None if is_foreseen else error)

@@ -1,4 +1,4 @@
-"""Which waiting job runs where: pure."""
+"""Decides which waiting jobs start on which nodes; all functions are pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import attrs
 
 from ..protocol import Need, pilot_of
 
-#: Jobs that start: their kind, the names of the places that each of them takes, and how many there are.
+#: Jobs to start: their kind, the names of the places that each of them takes, and the number of jobs.
 Start = tuple["Kind", tuple[str, ...], int]
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Room:
-    """What is free on a node of a pilot."""
+    """The free capacity of one node of a pilot."""
 
     #: The name of the place.
     name: str
@@ -22,15 +22,17 @@ class Room:
     gpus: int = 0
     #: In bytes; None if memory is not counted.
     memory: int | None = None
-    #: How long a job that starts now may run there.
+    #: The longest time, in seconds, that a job that starts now may run there.
     seconds: float
-    #: The settings of its pilot.
+    #: The key of the settings of its pilot.
     settings: str = ""
-    #: The client that the pilot takes jobs of; None if those of anybody.
+    #: The client whose jobs the pilot takes; None if it takes those of every client.
     client: str | None = None
 
     def times(self, need: Need) -> int:
-        """How many jobs of this kind can be there beside each other, if they get their other nodes.
+        """Return how many jobs with this need fit on the node at the same time.
+
+        Other nodes that such a job needs are not considered.
 
         >>> Room(name="a", cores=4, seconds=60).times(Need(cores=2, seconds=60))
         2
@@ -47,7 +49,7 @@ class Room:
         return max(0, min(counts, default=0))
 
     def without(self, need: Need, times: int = 1) -> Room:
-        """What is left beside such jobs."""
+        """Return the capacity that is left beside such jobs."""
         return attrs.evolve(
             self,
             cores=self.cores - times * need.cores,
@@ -58,37 +60,38 @@ class Room:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Kind:
-    """What jobs have in common between which placing sees no difference."""
+    """The properties that placement looks at; jobs of one kind are interchangeable for it."""
 
     need: Need
     settings: str = ""
-    #: Whose they are; None if the process that submitted them is gone, or shares pilots.
+    #: The client that submitted them; None if that process is gone, or shares pilots.
     client: str | None = None
-    #: The array whose elements they are, where that allows only some to run at a time.
+    #: The number of their array, if it limits how many of its elements run at a time.
     array: int | None = None
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Waiting:
-    """How many jobs of a kind wait, and how many more of them may run now."""
+    """The number of waiting jobs of one kind that may start now."""
 
     kind: Kind
     count: int
 
 
 def takes(room: Room, kind: Kind) -> bool:
-    """Whether a pilot is there for such jobs, however much of it is free."""
+    """Return True if the pilot of this room takes jobs of this kind, however much of it is free."""
     return room.settings == kind.settings and room.client in {None, kind.client}
 
 
 def placed(waiting: Iterable[Waiting], rooms: Sequence[Room]) -> list[Start]:
-    """How many jobs of which kind start at which places.
+    """Return how many jobs of which kind start at which places.
 
-    Those that have waited for longest come first. A job that fits nowhere now keeps no other from starting.
+    The kinds that have waited longest come first. A job that fits nowhere now does not keep others from
+    starting.
 
     Args:
         waiting: the kinds, in the order in which they are served.
-        rooms: what is free; the pilot that ends first is filled first, so that others can become idle.
+        rooms: the free capacity; the pilot that ends first is filled first, so that others can become idle.
     """
     free = {room.name: room for room in sorted(rooms, key=lambda room: (room.seconds, room.name))}
     found: list[Start] = []
@@ -106,7 +109,10 @@ def placed(waiting: Iterable[Waiting], rooms: Sequence[Room]) -> list[Start]:
 
 
 def _groups(kind: Kind, rooms: Iterable[Room]) -> Iterable[Sequence[str]]:
-    """The rooms among which one job finds its places: one by one, or all of a pilot if it needs several."""
+    """Return the groups of rooms in which one job finds its places.
+
+    A job on one node gets a group for each room; a job on several nodes gets one for each pilot.
+    """
     names = [room.name for room in rooms if takes(room, kind)]
     if kind.need.nodes == 1:
         return [(name,) for name in names]
@@ -117,9 +123,9 @@ def _groups(kind: Kind, rooms: Iterable[Room]) -> Iterable[Sequence[str]]:
 
 
 def _fitting(need: Need, rooms: Sequence[Room]) -> tuple[tuple[str, ...], int] | None:
-    """The places that a job gets, and how many such jobs fit there; None if it does not.
+    """Return the places that a job gets, and how many such jobs fit there; None if it does not fit.
 
-    It gets those with the most room, so that as many as possible go there at once.
+    The job gets the nodes with the most capacity, so that as many such jobs as possible start together.
     """
     roomy = sorted(rooms, key=lambda room: -room.times(need))[: need.nodes]
     if len(roomy) < need.nodes:

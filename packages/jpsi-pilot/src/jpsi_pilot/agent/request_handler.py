@@ -1,4 +1,4 @@
-"""Answers the requests of clients: from what the state of the agent says, and by writing into the journal."""
+"""Answers the requests of clients from the agent's state, and records new jobs and cancels in the journal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENVIRONMENTS = "environments"
 
 
 def is_there(client: str) -> bool:
-    """Whether a process is still the one that had this name."""
+    """Return True if the process with this name, which is a pid and a start time, still runs."""
     pid, _, start = client.partition(".")
     if start:
         return process(int(pid)) == client
@@ -32,7 +32,7 @@ def is_there(client: str) -> bool:
 
 
 class RequestHandler:
-    """Where requests arrive; each answer is what JSON can say."""
+    """A handler with a method for each request; every answer is a value that JSON can represent."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class RequestHandler:
         now: Callable[[], float],
         problems: Mapping[str, str],
     ) -> None:
-        """Open it.
+        """Create the handler.
 
         Args:
-            journal: where everything is written down.
-            folder: the agent's.
-            now: the time.
-            problems: why pilots do not start, by the key of their settings.
+            journal: records every change.
+            folder: the agent's directory.
+            now: returns the time.
+            problems: the reasons why pilots do not start, by the key of their settings.
         """
         self._journal = journal
         self._state = journal.state
@@ -55,7 +55,7 @@ class RequestHandler:
         self._now = now
         self._problems = problems
 
-    def submit(  # noqa: PLR0913  what a submission has
+    def submit(  # noqa: PLR0913  the fields of a submission
         self,
         *,
         tag: str,
@@ -69,7 +69,7 @@ class RequestHandler:
         umask: int,
         client: str,
     ) -> dict[str, Any]:
-        """Take a job, or an array; one that was taken already is the same."""
+        """Take a job or an array; a repeated submission with the same tag returns the same id."""
         number = self._state.number_of(tag)
         if number is None:
             number = self._state.last_number + 1
@@ -98,7 +98,7 @@ class RequestHandler:
         return {"id": self._state.native_id(number, None)}
 
     def find(self, *, tags: Sequence[str]) -> dict[str, Any]:
-        """Which jobs carry these tags."""
+        """Return the native ids of the jobs that carry these tags."""
         numbers = {tag: self._state.number_of(tag) for tag in tags}
         return {
             "found": {
@@ -109,7 +109,7 @@ class RequestHandler:
         }
 
     def query(self, *, ids: Sequence[str] | None) -> dict[str, Any]:
-        """What is known of these jobs, elements of arrays one by one, or of all that have not ended."""
+        """Return the states of these jobs, array elements one by one, or of all jobs that have not ended."""
         named = {it: self._state.named(it) for it in ids or ()}
         told = self._state.unfinished if ids is None else [job for jobs in named.values() for job in jobs]
         return {
@@ -120,11 +120,11 @@ class RequestHandler:
     def cancel(
         self, *, ids: Sequence[str], tags: Mapping[str, str] | None = None
     ) -> tuple[dict[str, Any], list[Job]]:
-        """End what waits, and tell which jobs run that are to be ended.
+        """Cancel waiting jobs, and return the running jobs that the caller has to end.
 
         Args:
-            ids: the jobs, or arrays.
-            tags: what they must carry, of those of them of which that is known.
+            ids: the native ids of jobs or arrays.
+            tags: the tags that jobs must carry, for those ids whose tag the client knows.
         """
         jobs = [
             job
@@ -146,7 +146,7 @@ class RequestHandler:
         return {"cancelled": {job.native_id: job.word for job in jobs}}, running
 
     def tidy(self) -> None:
-        """Remove environments, which may hold secrets, that no job has any more which is known."""
+        """Remove environment files, which may hold secrets, that no known job needs any more."""
         needed = {it.environment for it in self._state.submissions.values()}
         for path in (self._folder / ENVIRONMENTS).glob("*"):
             if f"{ENVIRONMENTS}/{path.name}" not in needed:
@@ -171,7 +171,7 @@ class RequestHandler:
         return told
 
     def _keep(self, environment: Mapping[str, str]) -> str:
-        """The name of the file that has this environment."""
+        """Store this environment in a file, once for all jobs that have the same; return the file's name."""
         text = json.dumps(environment, sort_keys=True).encode()
         name = f"{ENVIRONMENTS}/{hashlib.sha256(text).hexdigest()[:24]}"
         path = self._folder / name

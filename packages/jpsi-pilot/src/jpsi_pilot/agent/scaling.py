@@ -1,4 +1,4 @@
-"""How many pilots there should be: pure."""
+"""Decides how many pilots to start and which to end; all functions are pure."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from .placement import Room, Waiting, placed
 
 @attrs.frozen(slots=True, kw_only=True)
 class Pilot:
-    """A pilot, as far as its number is decided by it."""
+    """The figures of a pilot that decide if it is kept."""
 
     name: str
-    #: For how many seconds it has been of no use; None while something runs in it.
+    #: The seconds since it was last useful; None while something runs in it.
     idle: float | None = None
-    #: Whether there are jobs that it would take, and for which it has not enough time any more.
+    #: True if jobs of its kind wait, and it has not enough time left for any of them.
     late: bool = False
-    #: How long a job that starts now may run in it.
+    #: The longest time, in seconds, that a job that starts now may run in it.
     seconds: float
 
 
 def more(waiting: Sequence[Waiting], free: Sequence[Room], fresh: Sequence[Room], allowed: int) -> int:
-    """How many pilots to start, so that every waiting job could start at once, within what is allowed.
+    """Return how many pilots to start so that every waiting job could start at once, up to the limit.
 
     Args:
         waiting: the jobs that could run in such pilots.
-        free: what is free in those that are there, or will be in those that were started.
-        fresh: what one more would have.
-        allowed: how many more there may be.
+        free: the free capacity of existing pilots, and of those that are starting.
+        fresh: the capacity of one more pilot.
+        allowed: how many more pilots there may be.
     """
     left = _left(waiting, free)
     count = 0
@@ -42,7 +42,7 @@ def more(waiting: Sequence[Waiting], free: Sequence[Room], fresh: Sequence[Room]
 
 
 def _left(waiting: Iterable[Waiting], rooms: Sequence[Room]) -> list[Waiting]:
-    """What would still wait if the others had started there."""
+    """Return the jobs that would still wait after a placement in these rooms."""
     waiting = list(waiting)
     started: dict[object, int] = {}
     for kind, _, times in placed(waiting, rooms):
@@ -52,12 +52,12 @@ def _left(waiting: Iterable[Waiting], rooms: Sequence[Room]) -> list[Waiting]:
 
 
 def needless(pilots: Iterable[Pilot], patience: float, shortest: float) -> list[str]:
-    """The pilots to end: idle for too long, or idle with too little time left.
+    """Return the names of the pilots to end: idle for too long, or idle with too little time left.
 
     Args:
-        pilots: those that there are.
-        patience: how long a pilot may be idle.
-        shortest: less time than this is of no use to anybody.
+        pilots: all pilots.
+        patience: how long a pilot may be idle, in seconds.
+        shortest: a pilot with less time left than this is of no use, in seconds.
     """
     return [
         it.name

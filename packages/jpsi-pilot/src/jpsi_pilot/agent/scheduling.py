@@ -1,4 +1,4 @@
-"""Rounds of the agent: what has ended is noted, what waits is placed, pilots are started and ended."""
+"""The agent's poll loop: records ended runs, places waiting jobs, and starts and ends pilots."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .state import Job
 from .verdict import Verdicts
 
 PILOTS = "pilots"
-# How often clients are looked for.
+# The interval, in seconds, at which the agent checks which clients still run.
 _COUNTING = 1.0
 
 
 class Scheduling:
-    """Decides what runs where, and has it run; everything in one event loop."""
+    """Decides which job runs at which place, and starts it there; all methods run in one event loop."""
 
-    def __init__(  # noqa: PLR0913  what it stands between
+    def __init__(  # noqa: PLR0913  the parts that it connects
         self,
         journal: Journal,
         folder: Path,
@@ -38,14 +38,14 @@ class Scheduling:
         jobs: PilotJobs,
         new_engine: EngineMaker,
     ) -> None:
-        """Begin with what the journal says.
+        """Begin with the state in the journal.
 
         Args:
-            journal: where everything is written down.
-            folder: the agent's.
-            now: the time.
-            wake: called, in any thread, when something has happened that a round should look at.
-            jobs: what starts pilots.
+            journal: records every change.
+            folder: the agent's directory.
+            now: returns the time.
+            wake: called, in any thread, when the poll loop should look at everything again.
+            jobs: submits pilots as jobs.
             new_engine: makes engines; it may take a while.
         """
         self._journal = journal
@@ -59,22 +59,22 @@ class Scheduling:
         self._fleet = Fleet(journal, self._folder, now, work, self._steps)
         self._counted = float("-inf")
         self._lost_places = LostPlaces(self._folder, self._steps)
-        #: The runs that engines have not told the end of, by native id and number of restarts.
+        #: The runs whose end an engine has still to report, by native id and number of restarts.
         self._carried: set[tuple[str, int]] = set()
         self._verdicts = Verdicts(journal, now, self._lost_places)
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Why pilots do not start, by the key of their settings."""
+        """The reasons why pilots do not start, by the key of their settings."""
         return self._fleet.problems
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits or runs, and there are no pilots."""
+        """True if no job waits or runs, no pilot exists and no background task runs."""
         return not self._state.unfinished and not self._fleet.pilots and not self._steps
 
     def round(self) -> None:
-        """Look at everything once."""
+        """Run the poll loop once."""
         now = self._now()
         places = self._engines.places()
         self._count_clients(now)
@@ -86,20 +86,20 @@ class Scheduling:
         self._fleet.size(rooms, now)
 
     def count_clients(self) -> None:
-        """Have the next round look at once which clients are still there: their pilots may be taken over."""
+        """Have the next round check at once which clients still run, as their pilots may be taken over."""
         self._counted = float("-inf")
 
     async def ready_engine(self, settings: Settings) -> PilotEngine:
-        """The engine for such pilots; see `EnginePool.ready`."""
+        """Return the engine for pilots with these settings; see `EnginePool.ready`."""
         return await self._engines.ready(settings)
 
     def stop(self, jobs: Iterable[Job]) -> None:
-        """Have jobs end that run."""
+        """End running jobs; return before they have ended."""
         for job in jobs:
             self._steps.begin(self._stop(job))
 
     async def close(self) -> None:
-        """Leave everything to itself."""
+        """Close engines and executors; pilots and jobs run on."""
         await self._engines.close()
         self._jobs.close()
 
@@ -111,7 +111,7 @@ class Scheduling:
                     self._state.disown(client)
 
     def _place(self, places: Mapping[str, Place], now: float) -> list[Room]:
-        """Start what can start; returns what is still free."""
+        """Start the jobs that fit, and return the capacity that is left."""
         rooms = self._fleet.rooms(places, now)
         for job in self._state.running:
             for it in rooms.keys() & job.places:
@@ -150,7 +150,7 @@ class Scheduling:
             end = await self._engines.of(settings).run(places, task)
         except PlaceLost:
             if job.stopped:
-                # nobody knows whether it was told that
+                # the engine may not have passed on the request to stop
                 await self._stop(job)
             return
         finally:
@@ -162,12 +162,13 @@ class Scheduling:
 
     async def _stop(self, job: Job) -> None:
         if not job.places:
-            # it has come back meanwhile, and is not started again
+            # the job was requeued meanwhile, and is not started again
             return
         try:
             engine = self._engines.of(self._state.settings[job.submission.settings])
             await engine.stop(job.places[0], job.native_id)
         except PlaceLost:
-            # it may run on where an earlier agent has put it; else it is judged as one that was told to end
+            # it may still run at a place that reports to an earlier agent; else the verdict counts it as
+            # cancelled
             with contextlib.suppress(OSError):
                 request_stop(self._folder / (job.pilot or ""), job.native_id)

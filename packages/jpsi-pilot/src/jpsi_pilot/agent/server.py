@@ -1,4 +1,4 @@
-"""The agent: keeps the queue of one work directory, for as long as there is anything to do.
+"""The agent's server: takes requests for one work directory for as long as there is anything to do.
 
 agent.main(FOLDER)
 """
@@ -24,19 +24,19 @@ from .request_handler import RequestHandler
 
 log = logging.getLogger(__name__)
 
-# How often everything is looked at when nothing has happened.
+# The interval, in seconds, between rounds of the poll loop when nothing has happened.
 _TICK = 0.5
-# What has ended is known for so long, and looked for so often.
+# The agent remembers ended jobs for `_MEMORY` seconds, and drops older ones every `_TIDYING` seconds.
 _MEMORY = 86400.0
 _TIDYING = 3600.0
-# How long an agent that was given nothing to do stays for more requests.
+# The seconds for which an agent that never took a job waits for requests before it ends.
 _LINGER = 20.0
 
 
 def main(folder: str) -> None:
-    """Be the agent of a folder, unless there is one."""
+    """Run the agent of a directory; return at once if another process is that agent."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    # jobs have the umask of whoever submits them; what is made here is the user's alone
+    # jobs get the umask of the process that submits them; the agent's own files are the user's alone
     os.umask(0o077)
     enter(folder)
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -44,14 +44,14 @@ def main(folder: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return
-    # for people, for whoever wants it to leave (TERM), and for clients on other machines
+    # for people, for `shutdown.leave`, which sends TERM, and for clients on other machines
     os.ftruncate(lock, 0)
     os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
     asyncio.run(Agent(Path(folder)).serve())
 
 
 class Agent:
-    """Takes requests and goes round after round."""
+    """Takes requests and runs the poll loop."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -62,17 +62,17 @@ class Agent:
         self._is_told = False
 
     async def serve(self) -> None:
-        """Go on until there is nothing to do."""
+        """Serve until there is nothing to do, or the agent gets SIGTERM."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(SOCKET)  # noqa: PTH108  relative to the folder
-        # It brings all of jpsi, and a client waits.
+        # These import all of jpsi while a client waits: not before this process is known to be the agent.
         from .pilot_jobs import PilotJobs  # noqa: PLC0415
         from .scheduling import Scheduling  # noqa: PLC0415
 
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
-            # a loop that is closed needs no news
+            # a closed loop needs no wake-up
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._changed.set)
 
@@ -94,8 +94,8 @@ class Agent:
                 self._changed.clear()
                 self._scheduling.round()
                 self._tidy()
-                # a round looks at all that runs: half of the time is for what else there is, however much
-                # happens, and what has happened meanwhile is looked at together
+                # a round looks at all that runs: the agent spends at most half of its time in rounds, and
+                # looks at events that come meanwhile together
                 await asyncio.sleep(time.monotonic() - begun)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), _TICK)
@@ -119,7 +119,7 @@ class Agent:
         return is_bored or self._is_told
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request; half of one is none."""
+        """Answer one request; close the connection without an answer if the request is incomplete."""
         self._asked = time.monotonic()
         with contextlib.suppress(ConnectionError):
             text = await reader.read()

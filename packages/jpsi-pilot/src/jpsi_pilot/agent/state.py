@@ -1,4 +1,4 @@
-"""What the agent knows of jobs and pilots: it follows from what has happened, event by event."""
+"""The agent's knowledge of jobs and pilots, rebuilt event by event from the journal."""
 
 from __future__ import annotations
 
@@ -10,67 +10,66 @@ import attrs
 from ..protocol import Need, Settings, pilot_of
 from .placement import Kind, Waiting
 
-#: The words by which the agent tells of jobs; those of `FINAL` are final.
+#: The words for a job's state in the agent's answers; those in `FINAL` are final.
 FINAL = frozenset({"done", "failed", "cancelled", "timeout", "lost", "unable"})
 
-#: Something that has happened, as the journal has it: `what` tells which method of `AgentState` takes
-#: the rest.
+#: An event as the journal has it: `what` names the method of `AgentState` that takes the other values.
 Event = Mapping[str, Any]  # Any: as JSON has it
 
 
 @attrs.define(slots=True, kw_only=True)
 class Submission:
-    """What was submitted at once: a job, or an array."""
+    """A job or an array, as a client submitted it."""
 
     number: int
     tag: str
     script: str
-    #: The key of its environment.
+    #: The name of the file that holds its environment, in the agent's directory.
     environment: str
     umask: int
     settings: str
     need: Need
-    #: The process that submitted it; None once that is gone.
+    #: The process that submitted it; None once that process is gone, or if pilots are shared.
     client: str | None
-    #: Whether a job runs again whose pilot was lost.
+    #: True if a job runs again after the loss of its pilot.
     retry: bool
-    #: How many jobs it has, if it is an array.
+    #: The number of array elements; None if it is no array.
     elements: int | None
-    #: How many of these may run at a time.
+    #: The number of elements that may run at a time; None if there is no limit.
     at_a_time: int | None
     running: int = 0
     unfinished: int = 0
 
     @property
     def kind(self) -> Kind:
-        """What placing sees of its jobs."""
+        """The properties of its jobs that placement looks at."""
         array = None if self.at_a_time is None else self.number
         return Kind(need=self.need, settings=self.settings, client=self.client, array=array)
 
 
 @attrs.define(slots=True, kw_only=True)
 class Job:
-    """A job, as it is now."""
+    """A job in its current state."""
 
     native_id: str
-    #: Which element of its array it is.
+    #: The index of this array element; None if the job is none.
     index: int | None
     submission: Submission
     word: str = "waiting"
     code: int | None = None
-    #: When it came to be what it is.
+    #: The time of its last change of state.
     time: float
     restarts: int = 0
-    #: Where it runs, or ran; several if it needs several nodes.
+    #: The places where it runs or ran; several if it needs several nodes.
     places: tuple[str, ...] = ()
-    #: Whether it was told to end.
+    #: True if a client cancelled it.
     stopped: bool = False
-    #: What is told of how it ended.
+    #: An explanation of how it ended.
     message: str = ""
 
     @property
     def run(self) -> tuple[str, int]:
-        """A name for this run of it."""
+        """The name of its current run."""
         return self.native_id, self.restarts
 
     @property
@@ -81,20 +80,20 @@ class Job:
 
 @attrs.define(slots=True, kw_only=True)
 class PilotEntry:
-    """A pilot that is to start, or runs."""
+    """A pilot that is about to start, or runs, as the journal records it."""
 
     name: str
     settings: str
-    #: The process that it was started for; None once that is gone, or if all share it.
+    #: The client that it was started for; None once that process is gone, or if all clients share it.
     client: str | None
-    #: The jpsi id of the job that it is.
+    #: The jpsi id of the pilot's job.
     job_id: str
-    #: When it was started.
+    #: The time when it was started.
     time: float
 
 
 class AgentState:
-    """The jobs and pilots; `take` is the only way in which it changes, but for clients that go."""
+    """Jobs and pilots; only `take` changes them, apart from `disown` and `forget`."""
 
     def __init__(self) -> None:
         self.letters = ""
@@ -109,11 +108,11 @@ class AgentState:
         self._running: dict[str, Job] = {}
 
     def take(self, event: Event) -> None:
-        """Learn of something that has happened."""
+        """Apply an event."""
         rest = {name: value for name, value in event.items() if name != "what"}
         getattr(self, f"_{event['what']}")(**rest)
 
-    # What happens.
+    # The events.
 
     def _begun(self, *, letters: str, number: int, pilot: int) -> None:
         self.letters, self.last_number, self.last_pilot = letters, number, pilot
@@ -155,7 +154,7 @@ class AgentState:
         job = self.jobs[id]
         self._leave(job)
         job.word, job.places, job.time = "waiting", (), time
-        # one that was only on its way has not run
+        # a run that never began does not count
         job.restarts += ran
         self._wait(job)
 
@@ -168,7 +167,10 @@ class AgentState:
         del self.pilots[name]
 
     def disown(self, client: str) -> None:
-        """A client is gone: nobody has a claim to its pilots any more, and its jobs to no others'."""
+        """Release the pilots and jobs of a client that is gone.
+
+        Its pilots then take the jobs of every client, and its jobs may run only in such pilots.
+        """
         for kind in [it for it in self._waiting if it.client == client]:
             jobs = self._waiting.pop(kind)
             for job in jobs.values():
@@ -183,7 +185,7 @@ class AgentState:
                 entry.client = None
 
     def forget(self, before: float) -> None:
-        """Drop what was submitted and has ended, all of it before this time."""
+        """Drop submissions all of whose jobs ended before this time."""
         ended = [it for it in self.submissions.values() if not it.unfinished]
         for submission in ended:
             ids = [self.native_id(submission.number, it) for it in self._indices(submission)]
@@ -193,18 +195,18 @@ class AgentState:
                 self._tags.pop(submission.tag, None)
                 del self.submissions[submission.number]
 
-    # What is asked.
+    # The queries.
 
     def native_id(self, number: int, index: int | None) -> str:
-        """The native id of a job."""
+        """Return the native id of a job."""
         return f"{self.letters}-{number}" + ("" if index is None else f"[{index}]")
 
     def number_of(self, tag: str) -> int | None:
-        """What was submitted with this tag."""
+        """Return the number of the submission with this tag; None if there is none."""
         return self._tags.get(tag)
 
     def named(self, native_id: str) -> list[Job]:
-        """The job of this id, or all of this array; none if there is no such."""
+        """Return the job with this id, or all elements of this array; an empty list if there is none."""
         if native_id in self.jobs:
             return [self.jobs[native_id]]
         number = native_id.rpartition("-")[2]
@@ -229,22 +231,22 @@ class AgentState:
 
     @property
     def clients(self) -> set[str]:
-        """The processes that have a claim to something."""
+        """The clients that own a waiting job or a pilot."""
         clients = {kind.client for kind in self._waiting} | {it.client for it in self.pilots.values()}
         return {it for it in clients if it is not None}
 
     def waiting(self) -> list[Waiting]:
-        """The jobs that wait, those that have waited for longest first, as far as more may run at a time."""
+        """Return the waiting jobs by kind, the oldest kinds first, within each array's limit."""
         by_age = sorted(self._waiting.items(), key=lambda it: self._first(it[1]).submission.number)
         return [Waiting(kind=kind, count=self._startable(jobs)) for kind, jobs in by_age]
 
     def next(self, kind: Kind, count: int) -> list[Job]:
-        """The jobs of a kind that start first."""
+        """Return the jobs of a kind that start first."""
         jobs = iter(self._waiting[kind].values())
         return [job for job, _ in zip(jobs, range(count), strict=False)]
 
     def events(self) -> Iterator[Event]:
-        """What could have happened so that everything is as it is now."""
+        """Yield events that lead to the current state, for a rewrite of the journal."""
         yield {"what": "begun", "letters": self.letters, "number": self.last_number, "pilot": self.last_pilot}
         for settings in self.settings.values():
             yield {"what": "settings", "values": settings.plain()}
@@ -293,7 +295,7 @@ class AgentState:
         self._waiting.setdefault(job.submission.kind, {})[job.native_id] = job
 
     def _leave(self, job: Job) -> None:
-        """A job is not any more where it was."""
+        """Remove a job from the waiting or the running jobs."""
         if self._running.pop(job.native_id, None) is not None:
             job.submission.running -= 1
             return

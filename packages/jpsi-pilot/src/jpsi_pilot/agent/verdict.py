@@ -1,4 +1,4 @@
-"""What becomes of jobs whose runs have ended, or whose places are gone."""
+"""The verdict on jobs whose runs have ended, or whose places are gone."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .lost_places import LostPlaces
 from .pilot import Pilot
 from .state import Job
 
-# By why the run was ended.
+# The final state by the reason why a run was ended.
 _WORDS = {"cancel": "cancelled", "timeout": "timeout", "unable": "unable"}
 
 
 class Verdicts:
-    """Part of the rounds: writes down ends, and which jobs wait again."""
+    """The part of the poll loop that records ends, and requeues jobs."""
 
     def __init__(self, journal: Journal, now: Callable[[], float], lost_places: LostPlaces) -> None:
-        """Judge nothing yet.
+        """Create it; nothing is judged yet.
 
         Args:
-            journal: where everything is written down.
-            now: the time.
-            lost_places: what tells of places that are gone.
+            journal: records every verdict.
+            now: returns the time.
+            lost_places: reads the logs of places that are gone.
         """
         self._journal = journal
         self._state = journal.state
@@ -35,12 +35,12 @@ class Verdicts:
     def judge(
         self, places: Container[str], pilots: Mapping[str, Pilot], carried: Container[tuple[str, int]]
     ) -> None:
-        """Find out about jobs whose place is gone: by its log, or as their pilot has ended.
+        """Judge the jobs whose place is gone, by the place's log or by the end of their pilot.
 
         Args:
-            places: those that there are.
-            pilots: those that are not known to be over, or were not yet buried.
-            carried: the runs that an engine will tell the end of.
+            places: the names of the existing places.
+            pilots: the pilots that are not known to be over, or not yet removed.
+            carried: the runs whose end an engine will report.
         """
         told_by = functools.cache(self._lost_places.story)
         for job in self._state.running:
@@ -61,7 +61,7 @@ class Verdicts:
                     self._lost(job)
 
     def note(self, job: Job, end: End) -> None:
-        """A run has ended."""
+        """Record the end of a run: the job gets its final state, or waits again."""
         if end.why == "pilot":
             if end.code is None:
                 # it never began
@@ -76,7 +76,7 @@ class Verdicts:
         self._end(job, word, end.code, end.message)
 
     def _lost(self, job: Job, code: int | None = None, message: str = "") -> None:
-        """A run was lost with its pilot, or its node."""
+        """Record a run that was lost with its pilot or its node; requeue the job if it asked for a retry."""
         if job.submission.retry and not job.stopped:
             self._back(job, ran=True)
         else:

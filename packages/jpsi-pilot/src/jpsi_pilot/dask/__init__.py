@@ -1,7 +1,4 @@
-"""The engine `dask`.
-
-Dask.distributed, its scheduler in the agent, and a worker on each node of a pilot.
-"""
+"""The engine `dask`: the scheduler of dask.distributed in the agent, and a worker on each node of a pilot."""
 
 from .engine import DaskEngine
 

@@ -1,4 +1,4 @@
-"""The engine `dask`: dask.distributed, its scheduler in the agent, a worker on each node of a pilot."""
+"""The agent's side of the engine `dask`: runs the scheduler, and sends tasks to the workers of pilots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _PilotScheduler(Scheduler):
-    """A scheduler that listens for nothing but its workers, and is told by them how runs have ended."""
+    """A scheduler that accepts only its workers, and passes on the ends of runs that they report."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class _PilotScheduler(Scheduler):
         self.stream_handlers[HELD] = self._hear_held
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Nothing: what it would serve is open to everybody."""
+        """Do nothing: the pages that it would serve are open to everybody."""
 
     def _hear(self, number: int, end: dict[str, Any], worker: str) -> None:  # noqa: ARG002  Any: as JSON has it
         self._ended(number, End.of(end))
@@ -54,12 +54,12 @@ class _Worker:
 
     place: Place
     address: str
-    #: The numbers of the runs that it was given and has not ended.
+    #: The numbers of the requests that it got and has not answered.
     runs: set[int] = attrs.field(factory=set)
 
 
 class DaskEngine:
-    """See `jpsi_pilot.protocol.engine.PilotEngine`."""
+    """The engine `dask`; see `jpsi_pilot.protocol.engine.PilotEngine`."""
 
     name = "dask"
     #: The script of a job of several nodes runs on one of them; its launcher reaches the others.
@@ -104,10 +104,10 @@ class DaskEngine:
         return {name: worker.place for name, worker in self._workers.items()}
 
     async def run(self, places: Sequence[str], task: Task) -> End:
-        """See `PilotEngine`; on several places the script runs on the first, and all keep GPUs for it."""
+        """Run a task; on several places the script runs on the first, and all reserve GPUs for it."""
         if len(places) == 1:
             return await self._run(places[0], task)
-        # nothing is given back if this is cancelled: then the agent goes, and jobs run on
+        # if this is cancelled, the agent ends and jobs run on: their GPUs stay reserved
         try:
             end = await self._run_on_several(places, task)
         except PlaceLost:
@@ -132,7 +132,7 @@ class DaskEngine:
             self._send(worker, {"op": RELEASE, "native_id": task.native_id})
 
     async def _run(self, place: str, task: Task) -> End:
-        # what is sent at about the same time is one message
+        # dask sends messages of about the same time as one
         return await self._told(place, self._ends, {"op": RUN, "task": task.plain()})
 
     async def _hold(self, place: str, task: Task) -> Share:
@@ -140,7 +140,7 @@ class DaskEngine:
         return await self._told(place, self._shares, message)
 
     async def _told(self, place: str, told: dict[int, asyncio.Future[T]], message: dict[str, Any]) -> T:
-        """Send a worker a message with a number, and return what it tells of that."""
+        """Send a worker a message with a number, and return the worker's answer."""
         worker = self._worker(place)
         self._count += 1
         number = self._count
@@ -161,7 +161,7 @@ class DaskEngine:
     async def close(self) -> None:
         """See `PilotEngine`."""
         if self._scheduler is not None:
-            # a worker that does not answer any more keeps nobody
+            # do not wait for a worker that does not answer any more
             with contextlib.suppress(TimeoutError, OSError):
                 await asyncio.wait_for(self._scheduler.close(), _CLOSING)
 
@@ -175,15 +175,15 @@ class DaskEngine:
         assert self._scheduler is not None  # noqa: S101  a worker has reported to it
         self._scheduler.worker_send(worker.address, message)
 
-    # What the scheduler tells.
+    # Called by the scheduler.
 
     def come(self, name: str, address: str) -> None:
-        """A worker has reported; its name is that of its place."""
+        """Add a worker that has reported; its name is that of its place."""
         self._workers[name] = _Worker(Place(name=name), address)
         self._changed()
 
     def gone(self, address: str) -> None:
-        """A worker is gone, and what ran there may have ended or not."""
+        """Remove a worker; the runs there may have ended or not."""
         for name, it in list(self._workers.items()):
             if it.address == address:
                 del self._workers[name]
@@ -192,17 +192,17 @@ class DaskEngine:
         self._changed()
 
     def ended(self, number: int, end: End) -> None:
-        """A run has ended."""
+        """Resolve the run of this number."""
         if number in self._ends and not self._ends[number].done():
             self._ends[number].set_result(end)
 
     def held(self, number: int, share: Share) -> None:
-        """A worker keeps what it was asked for, or cannot."""
+        """Resolve the request of this number for GPUs."""
         if number in self._shares and not self._shares[number].done():
             self._shares[number].set_result(share)
 
     def _lost(self, number: int) -> None:
-        """Nobody will be told what a worker was asked."""
+        """Fail the request of this number, as its worker cannot answer any more."""
         for told in (self._ends.get(number), self._shares.get(number)):
             if told is not None and not told.done():
                 told.set_exception(PlaceLost(number))
@@ -218,7 +218,7 @@ def _of_several(task: Task, shares: Sequence[Share]) -> Task:
 
 
 class _Listener(SchedulerPlugin):
-    """Hears from the scheduler what becomes of workers."""
+    """A plugin by which the scheduler reports workers that come and go."""
 
     name = "jpsi"
 

@@ -1,16 +1,16 @@
-"""What the scheduler in the agent and its workers on nodes tell each other, and how both are set up."""
+"""The messages between the scheduler in the agent and its workers on nodes, and dask settings of both."""
 
 from __future__ import annotations
 
-#: The file in a pilot's folder that tells where the scheduler listens.
+#: The file in a pilot's directory that holds the address of the scheduler.
 ADDRESS = "address"
-#: What a worker is told: to run a task, which has a number, and to end the run of a job.
+#: To a worker: run a task, which has a number; end the run of a job.
 RUN, STOP = "jpsi-run", "jpsi-stop"
-#: What it is told of a job whose script runs on another node: to keep GPUs for it, and that it is over.
+#: To a worker, about a job whose script runs on another node: reserve GPUs for it; the job is over.
 HOLD, RELEASE = "jpsi-hold", "jpsi-release"
-#: What it tells: how the run of this number has ended, and what it keeps for the one of this number.
+#: From a worker: how the run of this number has ended; what it reserved for the request of this number.
 ENDED, HELD = "jpsi-ended", "jpsi-held"
-#: How rarely dask is to measure itself: by itself it does so a hundred times a second, for nobody here.
+#: Settings that let dask measure itself rarely: by default it does so a hundred times a second, without use.
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",

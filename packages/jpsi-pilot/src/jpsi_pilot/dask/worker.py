@@ -2,8 +2,8 @@
 
 python -m jpsi_pilot.dask.worker PILOT_FOLDER CORES PLACE
 
-What it is given and what it tells are messages in the stream that dask keeps between a scheduler and each of
-its workers: a task of dask's for each job would take as much time as a short job itself.
+It exchanges messages with the scheduler in the stream that dask keeps between the two: one dask task for each
+job would take as much time as a short job itself.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..node import NodeLog, NoDeviceError, Runs, log_of
 from ..protocol import ALLOCATION, Share, Task
 from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 
-# srun(1), INPUT and OUTPUT ENVIRONMENT VARIABLES: with these it makes a step of the allocation, and the
-# launcher knows that the pilot is one that holds all of it.
+# srun(1), INPUT and OUTPUT ENVIRONMENT VARIABLES: with these srun makes a step of the allocation, and the
+# launcher knows that the pilot holds all of it.
 _OF_THE_ALLOCATION = (
     *(ALLOCATION, "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_STEP_ID", "SLURM_CONF"),
 )
@@ -39,12 +39,12 @@ _CLOSING = 2.0
 
 
 class PilotWorker(Worker):
-    """A worker that listens for nothing but other parts of dask, and runs jobs."""
+    """A worker that accepts only other parts of dask, and runs jobs."""
 
     def __init__(self, *arguments: Any, runs: Runs, nthreads: int, **options: Any) -> None:  # noqa: ANN401  dask's
         super().__init__(*arguments, nthreads=nthreads, **options)
         self._runs = runs
-        # one for each core, and a job has one at least
+        # one thread for each core, as each job has at least one core
         self._threads = ThreadPoolExecutor(nthreads)
         self.stream_handlers[RUN] = self._run
         self.stream_handlers[STOP] = runs.stop
@@ -52,7 +52,7 @@ class PilotWorker(Worker):
         self.stream_handlers[RELEASE] = runs.release
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Nothing: what it would serve is open to everybody."""
+        """Do nothing: the pages that it would serve are open to everybody."""
 
     def _run(self, number: int, task: dict[str, Any]) -> None:  # Any: as JSON has it
         self._threads.submit(self._carry, number, Task.of(task))
@@ -68,12 +68,12 @@ class PilotWorker(Worker):
     def _carry(self, number: int, task: Task) -> None:
         end = self._runs.run(task)
         message = {"op": ENDED, "number": number, "end": end.plain()}
-        # nobody is told without a connection: whoever asks later finds it in the log
+        # without a connection this message is lost: the agent finds the end in the log
         self.loop.add_callback(self.batched_send, message)
 
 
 def node_name(environment: Mapping[str, str]) -> str:
-    """Return the name by which a launcher knows this node: Slurm's own, where that is told, else the host's.
+    """Return the name by which a launcher knows this node: Slurm's own if there is one, else the hostname.
 
     >>> node_name({"SLURMD_NODENAME": "n7"})
     'n7'
@@ -86,12 +86,12 @@ def _allocation(environment: Mapping[str, str]) -> Mapping[str, str]:
 
 
 async def serve(folder: Path, cores: int, place: str) -> None:
-    """Be a worker until there is no scheduler any more, or nobody watches over this process."""
+    """Be a worker until the scheduler is gone, or the node supervisor is."""
     told = asyncio.Event()
     runs = Runs(folder.parent.parent, NodeLog(log_of(folder, place)))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, runs.close)
-    # a thread that nobody waits for at the end
+    # a daemon thread: the process does not wait for it at its end
     threading.Thread(
         target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(told.set),), daemon=True
     ).start()
@@ -111,12 +111,12 @@ async def serve(folder: Path, cores: int, place: str) -> None:
         await worker
         waits = [asyncio.ensure_future(_finished(worker)), asyncio.ensure_future(told.wait())]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        # without a scheduler jobs run on to their ends, which the log tells
+        # without a scheduler jobs run on to their ends, which the log records
         await asyncio.to_thread(runs.end_all if told.is_set() else runs.drain)
-        # one that was closing already may never tell that it has
+        # a worker that was closing already may never return from this
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(worker.close(timeout=1, executor_wait=False), _CLOSING)
-    # threads of dask's, and the one that waits for the node supervisor, keep nobody
+    # do not wait for dask's threads, or for the one that waits for the node supervisor
     os._exit(0)
 
 

@@ -1,8 +1,8 @@
-"""The side of the core: what the hooks of the executor `pilot` answer.
+"""The hooks of the executor `pilot`, which the core calls; pure functions of their arguments.
 
-How a job is handed to the agent (`commands`), what it needs of a pilot and why none can ever give it
-(`requirements`), what the agent answers (`responses`), whether the target of pilots can be used
-(`target_check`), and how a running job finds its nodes (`node_list`). It describes, and does nothing.
+They describe the commands that talk to the agent (`commands`), the needs of a job and why no pilot could run
+it (`requirements`), the agent's answers (`responses`), the check of the pilots' target (`target_check`), and
+the shell by which a running job finds its nodes (`node_list`).
 """
 
 from .commands import arrays_of, cancel, canonical_id, find, query, submit

@@ -23,9 +23,9 @@ from jpsi.plugin.kit import IdForm
 from ..config import PilotConfig
 from .requirements import need, runs_again, settings
 
-#: What native ids look like: the letters are those of the agent's journal.
+#: The form of native ids: the letters are those of the agent's journal.
 IDS = IdForm("jpsi-pilot", r"[a-z]{8}-[1-9][0-9]{0,9}(\[[1-9][0-9]{0,6}\])?")
-# The quickest way here; elsewhere its place is not known.
+# The quickest command on this machine; on a remote host the path of client.py is not known.
 _CLIENT = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "client.py")]
 _CLIENT_ELSEWHERE = ["-P", "-m", "jpsi_pilot.client"]
 _NOT_THIS_JOBS = ("JPSI_PILOT_*", *RANK_VARIABLES)
@@ -33,19 +33,19 @@ _NOT_THIS_JOBS = ("JPSI_PILOT_*", *RANK_VARIABLES)
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    """The id, if it is one."""
+    """Return the id in canonical form."""
     return IDS.canonical(native_id)
 
 
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> Mapping[str, str]:
-    """The arrays of those that are elements."""
+    """Return the arrays of those ids that are array elements."""
     return {it: it.partition("[")[0] for it in native_ids if it.endswith("]")}
 
 
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
-    """The command that hands a job, or an array, to the agent."""
+    """Return the command that submits a job, or an array, to the agent."""
     config = context.site.config
     return _request(
         context.site,
@@ -63,19 +63,19 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 
 @hookimpl
 def find(tags: Sequence[str], site: Site) -> Command:
-    """The command that asks which jobs carry these tags."""
+    """Return the command that asks which jobs carry these tags."""
     return _request(site, "find", tags=list(tags))
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
-    """The command that asks for these jobs, or for all that have not ended."""
+    """Return the command that asks for these jobs, or for all that have not ended."""
     return _request(site, "query", ids=None if native_ids is None else list(native_ids))
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
-    """The command that ends jobs, those that were seen only if they carry the same tags."""
+    """Return the command that cancels jobs; the ones that were seen only if they still carry the same tag."""
     tags = {it: seen[it].tag for it in native_ids if it in seen and seen[it].tag}
     return _request(site, "cancel", ids=list(native_ids), tags=tags)
 

@@ -1,10 +1,10 @@
-"""How a running job finds out on which nodes its processes are."""
+"""The node list of a running job: which of its nodes each of its processes gets."""
 
 from __future__ import annotations
 
 from jpsi.plugin import JobSpec, ShellLine, hookimpl, resources
 
-# Spread evenly, the first nodes having one more where it does not come out even, as Flux does it.
+# Spreads processes evenly; the first nodes get one more where the numbers do not divide, as Flux does it.
 _SPREAD = """\
 for node in $JPSI_PILOT_NODES; do
   count=$(((left + nodes - 1) / nodes))
@@ -19,7 +19,7 @@ done"""
 
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine] | None:
-    """Shell that prints the node of each process; None where all are on the node that the shell is on."""
+    """Return shell that prints the node of each process; None if all are on the node that runs the shell."""
     asked = resources(spec)
     if asked.computed_node_count == 1:
         return None

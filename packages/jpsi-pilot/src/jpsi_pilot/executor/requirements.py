@@ -1,4 +1,4 @@
-"""What a job asks of a pilot, and why none can ever give it."""
+"""The needs of a job, and the reasons why no pilot could ever run it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..protocol import Need, Settings
 
 _SECOND = timedelta(seconds=1)
 _RETRY = "retry_on_pilot_loss"
-# What a job says that only a job with a queue of its own can; pilots are configured instead.
+# Attributes of a job that has its own place in a queue; for pilots, the configuration sets them.
 _OF_PILOTS = ("queue_name", "project_name", "reservation_id")
 
 
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
-    """Why no pilot can ever run this, one sentence each."""
+    """Yield the reasons why no pilot could ever run this job, one sentence each."""
     config: PilotConfig = site.config
     yield from _too_large(spec, config)
     yield from _too_long(spec, config)
@@ -45,15 +45,15 @@ def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
 
 @hookimpl
 def render_script() -> Script:
-    """Nothing: what a job asks for stands beside its script."""
+    """Return a script without directives: the request carries the job's needs beside the script."""
     return Script([])
 
 
 def need(spec: JobSpec, config: PilotConfig) -> Need:
-    """What a sound job takes of each of its nodes."""
+    """Return the resources that a valid job takes on each of its nodes."""
     asked = resources(spec)
     nodes = asked.computed_node_count
-    # of several nodes, as much as the fullest needs
+    # on several nodes, the need of the fullest one
     processes = asked.computed_process_count if nodes == 1 else asked.computed_processes_per_node
     return Need(
         nodes=nodes,
@@ -71,12 +71,12 @@ def need(spec: JobSpec, config: PilotConfig) -> Need:
 
 
 def runs_again(spec: JobSpec, config: PilotConfig) -> bool:
-    """Whether a sound job runs again whose pilot was lost."""
+    """Return True if a valid job runs again after the loss of its pilot."""
     return bool(custom_options(spec, "pilot").get(_RETRY, config.retry_on_pilot_loss))
 
 
 def settings(config: PilotConfig) -> Settings:
-    """What the pilots for jobs of this executor are."""
+    """Return the settings of the pilots for jobs of this executor."""
     return Settings(
         target=config.target.lower(),
         engine=config.engine,

@@ -1,4 +1,4 @@
-"""What the agent answers, as `client.py` prints it: one line of JSON."""
+"""Parses the agent's answers, as `client.py` prints them: one line of JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jpsi.plugin.kit import the_one_id
 
 from .commands import IDS
 
-#: What the agent says of a job; `done` has a code, which says the rest.
+#: The agent's words for the state of a job; `done` comes with an exit code.
 _WORDS: Mapping[str, Meaning] = {
     "waiting": Meaning(JobState.QUEUED),
     "running": Meaning(JobState.ACTIVE),
@@ -33,39 +33,39 @@ _WORDS: Mapping[str, Meaning] = {
     "unable": Meaning(JobState.FAILED, Reason.LAUNCH),
     "lost": Meaning(JobState.FAILED, Reason.NODE_FAIL, "the pilot that the job ran in was lost"),
 }
-# The agent's word for ids that are no job's.
+# The key of the agent's answer that lists the ids of no known job.
 _UNKNOWN = "unknown"
-# What client.py ends with if the agent has nothing of the job, or refuses it.
+# The exit codes of client.py: the agent did not take the request, or refuses the job.
 _FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    """The native id of the job."""
+    """Return the native id of the job."""
     found = str(_answer(result).get("id", ""))
     return the_one_id([found] if IDS.has(found) else [], result.stdout)
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
-    """What an exit code means; None for one that client.py does not have."""
+    """Return the meaning of an exit code; None for one that client.py does not use."""
     kind = _FAILURES.get(result.returncode)
     return None if kind is None else Failure(kind, result.complaint)
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    """The jobs that carry these tags."""
+    """Return the native ids of the jobs that carry these tags."""
     found = _part(result, "found")
     return {tag: str(found[tag]) for tag in tags if tag in found}
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    """What the agent says of jobs, and of elements of arrays one by one.
+    """Return the agent's observations of jobs, array elements one by one.
 
     Raises:
-        SubmitException: the agent did not answer, or neither tells of a job nor denies it.
+        SubmitException: the agent did not answer, or its answer leaves out one of the jobs.
     """
     unknown = _answer_of(result).get(_UNKNOWN)
     try:
@@ -85,7 +85,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """None if the agent has answered; what has ended, or is unknown, needs no end."""
+    """Return no problems if the agent has answered: jobs that are unknown or have ended need no cancel."""
     try:
         _part(result, "cancelled")
     except SubmitException as e:
@@ -115,7 +115,7 @@ def _observation(said: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
 
 
 def _part(result: CommandResult, name: str) -> dict[str, Any]:  # as above
-    """One part of an answer.
+    """Return one part of an answer.
 
     Raises:
         SubmitException: the agent did not answer.
@@ -134,14 +134,14 @@ def _answer_of(result: CommandResult) -> dict[str, Any]:  # as above
 
 
 def _answer(result: CommandResult) -> dict[str, Any]:  # as above
-    """The last line that is an answer, whatever a site's Python prints before it.
+    """Return the JSON object in the last line of the output; a site's Python may print text before it.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such object.
     """
     lines = result.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines else None
     if not isinstance(answer, dict):
         msg = f"there is no answer in {result.stdout!r}"
-        raise ValueError(msg)  # noqa: TRY004  a text that says something else, no wrong type
+        raise ValueError(msg)  # noqa: TRY004  the text is another one, the type is right
     return answer

@@ -1,4 +1,4 @@
-"""Whether agent and pilots can be where they are configured to be; found out before any job is taken."""
+"""Checks that agent and pilots can run where the configuration puts them, before the executor takes a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PILOT = "pilot"
 
 @hookimpl
 def make_engine(setup: EngineSetup) -> None:
-    """None, which is the core's engine.
+    """Return None, which selects the core's engine, after a check of the configuration.
 
     Raises:
         ConfigError: no pilot could ever start with this configuration.
@@ -32,10 +32,10 @@ def make_engine(setup: EngineSetup) -> None:
 
 
 def check_target(target: str) -> None:
-    """See that pilots can be jobs of a target that is named on this machine.
+    """Raise if pilots cannot be jobs of this target, which is named on this machine.
 
     Raises:
-        ConfigError: they cannot.
+        ConfigError: the target runs jobs in pilots itself, or is on a remote host.
         PluginError: there is no such target.
     """
     if target.lower() == HERE:

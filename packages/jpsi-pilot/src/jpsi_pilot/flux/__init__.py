@@ -1,9 +1,7 @@
-"""The engine `flux`.
+"""The engine `flux`: each pilot is a Flux instance.
 
-Each pilot is a Flux instance.
-
-Its `engine` in the agent talks to the `node` beside the first broker of the `instance`, which submits each
-`task` as one of its `jobs`.
+The `engine` in the agent talks to the `node` process beside the first broker of the `instance`, which submits
+each `task` as one of its `jobs`.
 """
 
 from .engine import FluxEngine

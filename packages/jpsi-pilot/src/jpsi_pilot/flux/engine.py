@@ -1,4 +1,4 @@
-"""The engine `flux`: each pilot is a Flux instance; the process beside its first broker submits into it."""
+"""The agent's side of the engine `flux`: sends tasks to the first node of each pilot's Flux instance."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ..protocol import End, Equipment, Place, PlaceLost, Settings, Task, pilot_o
 
 log = logging.getLogger(__name__)
 
-#: The file in a pilot's folder that tells where the agent listens.
+#: The file in a pilot's directory that holds the address where the agent listens.
 ADDRESS = "address"
 _FOLDER = Path("flux")
 _CLOSING = 5.0
-# The launcher of Slurm lets brokers find each other by what Flux speaks, whatever the site's default is.
+# By this Slurm's launcher lets brokers find each other by PMI-2, which Flux speaks, whatever the site's
+# default is.
 _BROKERS_MEET = {"SLURM_MPI_TYPE": "pmi2"}
 
 
@@ -27,23 +28,23 @@ class _Node:
     """A node that has reported."""
 
     place: Place
-    #: Its number in its instance; 0 is where that is submitted to.
+    #: The rank of its broker in the instance; rank 0 takes the tasks.
     rank: int
     wire: Wire
-    #: Whether Flux has lost it, which its own connection may take a while to show.
+    #: True if Flux has lost it, which its own connection may show only later.
     is_lost: bool = False
 
 
 @attrs.define(slots=True, eq=False)
 class _Run:
-    """A run whose end has not been told."""
+    """A run whose end has not been reported."""
 
     places: tuple[str, ...]
     ended: asyncio.Future[End]
 
 
 class FluxEngine:
-    """See `jpsi_pilot.protocol.engine.PilotEngine`."""
+    """The engine `flux`; see `jpsi_pilot.protocol.engine.PilotEngine`."""
 
     name = "flux"
     spans_nodes = True
@@ -77,7 +78,7 @@ class FluxEngine:
         return Equipment(module=["jpsi_pilot.flux.node", *map(str, shape)], environment=_BROKERS_MEET)
 
     def places(self) -> Mapping[str, Place]:
-        """See `PilotEngine`; a node alone, without the one that is submitted to, is none."""
+        """Return the places of pilots whose node of rank 0, which takes the tasks, is connected."""
         whole = {node.place.pilot for node in self._nodes.values() if node.rank == 0}
         return {
             name: node.place
@@ -115,7 +116,7 @@ class FluxEngine:
         for connection in self._connections:
             connection.cancel()
         if self._connections:
-            # a node that does not answer any more keeps nobody
+            # do not wait for a node that does not answer any more
             await asyncio.wait(self._connections, timeout=_CLOSING)
 
     def _head(self, place: str) -> _Node:
@@ -124,7 +125,7 @@ class FluxEngine:
                 return node
         raise PlaceLost(place)
 
-    # What nodes say.
+    # Messages from nodes.
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.get_running_loop().create_task(self._connected(Wire(reader, writer)))
@@ -154,7 +155,7 @@ class FluxEngine:
         return node
 
     def _gone(self, node: _Node) -> None:
-        """A node is gone; what ran there is lost if nobody is left to tell of it."""
+        """Remove a node; if it was the first of its instance, all runs of the pilot are lost."""
         if self._nodes.get(node.place.name) is node:
             del self._nodes[node.place.name]
         if node.rank == 0:

@@ -1,4 +1,4 @@
-"""A node's part of a Flux instance: its broker, which finds those of the other nodes by the launcher."""
+"""A node's part of a Flux instance: its broker, which finds those of the other nodes through the launcher."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ import attrs
 _SOCKET = "flux"
 # flux-uptime(1): 09:30:51 run 29s,  owner tester,  depth 0,  size 1
 _UPTIME = re.compile(r"\S+ +run .*\bsize ([0-9]+)$")
-# A command looks for a broker for half a second by itself.
+# A flux command itself looks for a broker for half a second.
 _PAUSE = 0.1
-# RFC 23 has no duration of nothing that means so.
+# RFC 23: a duration of 0 does not mean "at once".
 _SHORTEST = 0.1
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Shape:
-    """What an instance has."""
+    """The nodes, cores and GPUs of an instance."""
 
     nodes: int
     cores: int
     gpus: int
-    #: How long a job has to end when it is told to, in seconds.
+    #: The time between SIGTERM and SIGKILL for a job, in seconds.
     kill_delay: float
 
     @property
     def resources(self) -> dict[str, Any]:
-        """RFC 20: what each broker has, as was asked for, and not as Flux would find it there."""
+        """The resources of each broker, by RFC 20: those asked for, not those that Flux detects."""
         numbers = {"core": self.cores, "gpu": self.gpus}
         children = {name: _first(count) for name, count in numbers.items() if count}
         nodes = [{"rank": _first(self.nodes), "children": children}]
         return {"version": 1, "execution": {"R_lite": nodes, "starttime": 0, "expiration": 0}}
 
     def configuration(self, resources: Path) -> str:
-        """flux-config(5): the configuration of a broker, in TOML, whose basic strings are those of JSON."""
+        """Return the broker's configuration, flux-config(5), in TOML; its basic strings are those of JSON."""
         return (
             f"[resource]\npath = {json.dumps(str(resources))}\nnoverify = true\n"
             f'[exec]\nkill-timeout = "{max(self.kill_delay, _SHORTEST)}s"\n'
@@ -49,7 +49,7 @@ class Shape:
 
 
 def _first(count: int) -> str:
-    """RFC 22: the first numbers, from 0 on."""
+    """Return the first `count` numbers, from 0 on, in the form of RFC 22."""
     return "0" if count == 1 else f"0-{count - 1}"
 
 
@@ -62,7 +62,7 @@ class Up:
 
     @classmethod
     def told(cls, uptime: str, rank: str) -> Self | None:
-        """What `flux uptime` and `flux getattr rank` print of it; None if it is not up."""
+        """Parse the output of `flux uptime` and `flux getattr rank`; None if the instance is not up."""
         match = _UPTIME.match(uptime.strip())
         if match is None or not rank.strip().isdecimal():
             return None
@@ -71,10 +71,10 @@ class Up:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Instance:
-    """The broker on this node; the instance ends with its first one."""
+    """The broker on this node; the instance ends with its first broker."""
 
     _broker: Process
-    #: Where it is submitted to, as in FLUX_URI.
+    #: The address for submissions, as in FLUX_URI.
     uri: str
 
     @classmethod
@@ -82,7 +82,7 @@ class Instance:
         """Start the broker.
 
         Args:
-            shape: what the whole instance has.
+            shape: the resources of the whole instance.
             scratch: a private directory on this node.
 
         Raises:
@@ -92,10 +92,10 @@ class Instance:
         resources.write_text(json.dumps(shape.resources), encoding="utf-8")
         configuration.write_text(shape.configuration(resources), encoding="utf-8")
         uri = f"local://{scratch / _SOCKET}"
-        # It has no program of its own: it goes on until it is told to end.
+        # The instance has no initial program: it runs until `end`.
         options = f"-Slocal-uri={uri},-Sbroker.rc2_none=1,--config-path={configuration}"
-        # The session has all that Flux starts here. Open files stay as the launcher gave them, as one may be
-        # what brokers find each other by.
+        # The session holds all that Flux starts on this node. Open files stay as the launcher passed them, as
+        # brokers may find each other by one of them.
         broker = await create_subprocess_exec(
             "flux", "start", f"-o,{options}", stdin=DEVNULL, start_new_session=True, close_fds=False
         )
@@ -103,20 +103,20 @@ class Instance:
 
     @property
     def pid(self) -> int:
-        """The broker's process, which leads the session of all that Flux starts here."""
+        """The broker's process, which leads the session of all that Flux starts on this node."""
         return self._broker.pid
 
     async def up(self) -> Up:
-        """Wait until jobs can be submitted to it; for ever if it does not come to that."""
+        """Wait until the instance takes jobs; for ever if it never does."""
         while True:
             found = Up.told(await self._asked("uptime"), await self._asked("getattr", "rank"))
             if found is not None:
                 return found
-            # nobody announces it
+            # Flux sends no event when an instance comes up
             await asyncio.sleep(_PAUSE)
 
     async def _asked(self, *words: str) -> str:
-        """What a command prints."""
+        """Return the output of a flux command."""
         environment = {**os.environ, "FLUX_URI": self.uri}
         asked = await create_subprocess_exec(
             "flux", *words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment
@@ -130,10 +130,13 @@ class Instance:
         return said.decode(errors="replace")
 
     async def ended(self) -> int:
-        """Wait for its end; the exit code."""
+        """Wait for the end of the broker; return its exit code."""
         return await self._broker.wait()
 
     def end(self) -> None:
-        """Have it end, and all of the instance with the first broker: what still runs is told to end."""
+        """Send SIGTERM to the broker.
+
+        If it is the first one, the whole instance ends, and Flux tells the jobs that still run to end.
+        """
         with contextlib.suppress(ProcessLookupError):
             self._broker.terminate()

@@ -1,4 +1,4 @@
-"""Tasks as jobs of the Flux instance of a pilot, which the executor `flux` submits and follows."""
+"""Runs tasks as jobs of a pilot's Flux instance, through the executor `flux`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .task import end_of, environment_script, task_spec
 log = logging.getLogger(__name__)
 
 _FOLDER = "flux"
-# The instance has nobody else to serve.
+# Short polls are fine, as the instance has no other users.
 _SHORTEST, _LONGEST = timedelta(seconds=0.5), timedelta(seconds=5)
 _PATH = b"PATH"
-# How often it is looked for what the next agent asks.
+# The interval, in seconds, at which it checks for stop requests of the next agent.
 _LOOKING = 0.5
-# How many seconds after Flux did not cancel what it was told to it is told again.
+# The seconds after which it retries a cancel that Flux did not carry out.
 _AGAIN = 5.0
 
 
 @attrs.define(slots=True, eq=False)
 class _Run:
-    """A task whose end was not told."""
+    """A task whose end has not been reported."""
 
     task: Task
     job: Job
@@ -43,18 +43,18 @@ class _Run:
 
 
 class FluxJobs:
-    """Submits tasks, many with one request where many have come, and tells how they end.
+    """Submits tasks, many in one request where many have come, and reports their ends.
 
-    All methods are called in one event loop. The environment of this process says where the instance is.
+    All methods are called in one event loop. The environment of this process has the instance's address.
     """
 
     def __init__(self, folder: Path, place: str, tell: Callable[[Task, End | None], None]) -> None:
-        """Begin with nothing.
+        """Begin without tasks.
 
         Args:
-            folder: that of the pilot.
-            place: the name of a place of it.
-            tell: called with each task and its end, or None if Flux has lost a node of it.
+            folder: the pilot's directory.
+            place: the name of one of its places.
+            tell: called with each task and its end, or None if Flux has lost one of its nodes.
         """
         self._folder = folder
         self._log = NodeLog(log_of(folder, carrier_of(place)))
@@ -78,9 +78,9 @@ class FluxJobs:
         """Run a task.
 
         Args:
-            task: what is to be run.
-            place: the first of its places, whose log is told when it begins.
-            ranks: the numbers of their brokers.
+            task: the task.
+            place: the first of its places, whose log records the beginning of the run.
+            ranks: the ranks of its brokers.
         """
         try:
             environment = self._environment(task, several=len(ranks) > 1)
@@ -95,14 +95,14 @@ class FluxJobs:
         self._request()
 
     def stop(self, native_id: str) -> None:
-        """Have a task end, also one that has not begun."""
+        """End a task, also one that has not begun."""
         run = self._runs.get(native_id)
         if run is not None and not run.is_stopped:
             run.is_stopped = True
             self._leave([run])
 
     async def drained(self) -> None:
-        """Wait until no task is left, and have those end that the next agent asks to be ended."""
+        """Wait until no task is left; meanwhile end the tasks that the next agent requests to stop."""
         while not self._empty.is_set():
             for native_id in requested_stops(self._folder):
                 self.stop(native_id)
@@ -110,7 +110,7 @@ class FluxJobs:
                 await asyncio.wait_for(self._empty.wait(), _LOOKING)
 
     def close(self) -> None:
-        """Tell nothing any more: what ends from now on ends with the pilot."""
+        """Report nothing any more: tasks that end from now on end with the pilot."""
         self._is_closed = True
 
     def _request(self) -> None:
@@ -118,7 +118,7 @@ class FluxJobs:
             self._requests = self._loop.create_task(self._make_requests())
 
     async def _make_requests(self) -> None:
-        """Submit and cancel what there is; what comes meanwhile is for the next request."""
+        """Submit and cancel all that is queued; what is queued meanwhile goes into the next request."""
         while self._incoming or self._leaving:
             incoming, self._incoming = self._incoming, []
             for run in [it for it in incoming if it.is_stopped]:
@@ -157,7 +157,7 @@ class FluxJobs:
         self._request()
 
     def _changed(self, job: Job, status: JobStatus) -> None:
-        """In any thread."""
+        """Handle a job's status; jpsi calls it in any thread."""
         if status.final:
             self._loop.call_soon_threadsafe(self._followed, job, status)
 
@@ -181,17 +181,17 @@ class FluxJobs:
             if end is not None:
                 self._log.ended(task.native_id, task.restarts, end)
         except OSError as e:
-            # the agent is told all the same; only one that comes later would have read it
+            # the agent gets the end all the same; only a later agent would have read the log
             log.warning("the end of %s could not be written down: %s", task.native_id, e)
 
     def _environment(self, task: Task, *, several: bool) -> Path:
-        """A file with what runs a task in its environment; written once for all that have the same."""
+        """Return a script that runs a task in its environment; all tasks with the same one share it."""
         name = f"{Path(task.environment).name}{'.several' if several else ''}"
         path = self._folder / _FOLDER / name
         if not path.exists():
             variables = dict(environment_of(self._folder.parent.parent / task.environment))
             if several:
-                # its launcher is found where the pilot has found Flux, unless the job knows another
+                # its launcher is found where the pilot has found Flux, unless the job's PATH has another
                 own = os.fsencode(os.path.dirname(shutil.which("flux") or ""))  # noqa: PTH120  text
                 variables[_PATH] = b":".join(filter(None, [variables.get(_PATH, b""), own]))
             write_private(path, environment_script(variables))

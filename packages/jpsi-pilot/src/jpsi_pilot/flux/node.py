@@ -1,9 +1,9 @@
-"""A node of a pilot whose engine is Flux: a broker, and a connection to the agent.
+"""A node of a pilot whose engine is Flux: runs a broker, and keeps a connection to the agent.
 
 python -m jpsi_pilot.flux.node NODES GPUS KILL_DELAY PILOT_FOLDER CORES PLACE
 
-The node of the first broker takes the tasks of all. The instance goes when the agent does, once nothing runs
-in it any more, and when the pilot is told to.
+The node of the first broker takes the tasks of all nodes. The instance ends when the agent is gone and no job
+runs in it any more, and when the pilot is cancelled.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from .engine import ADDRESS
 from .instance import Instance, Shape
 from .jobs import FluxJobs
 
-# The name by which the node's log has the broker.
+# The name of the broker in the node's log.
 _BROKER = "flux"
-# How long the instance has to end its jobs when the pilot is told to end; the node supervisor waits
-# a second longer.
+# The time that the instance has to end its jobs when the pilot is cancelled, in seconds; the node supervisor
+# waits a second longer.
 _ENDING = 2.0
 _FIRST = 0
 
 
 class _UnfitError(Exception):
-    """The instance is not what the pilot was to be."""
+    """The instance is not the one that the pilot needs."""
 
 
 async def serve(shape: Shape, folder: Path, place: str) -> str:
-    """Be a node until the instance has ended; returns what went wrong, which is nothing if it was told to."""
+    """Be a node until the instance has ended; return the problem, or nothing if the pilot was cancelled."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, told.set)
-    # a thread that nobody waits for at the end
+    # a daemon thread: the process does not wait for it at its end
     threading.Thread(
         target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(told.set),), daemon=True
     ).start()
@@ -51,7 +51,7 @@ async def serve(shape: Shape, folder: Path, place: str) -> str:
     log = NodeLog(log_of(folder, place))
     with tempfile.TemporaryDirectory(prefix="jpsi-flux-") as scratch:
         instance = await Instance.start(shape, Path(scratch))
-        # what a broker leaves that is killed is ended by the node supervisor, which knows of it by this
+        # the node supervisor reads this, and ends what a killed broker leaves behind
         log.begun(_BROKER, 0, instance.pid)
         over = asyncio.ensure_future(instance.ended())
         part = asyncio.ensure_future(_take_part(instance, shape, folder, place))
@@ -71,7 +71,7 @@ def _problem(over: asyncio.Future[int], part: asyncio.Future[None]) -> str:
 
 
 async def _take_part(instance: Instance, shape: Shape, folder: Path, place: str) -> None:
-    """Report to the agent; returns when that is gone and nothing runs any more.
+    """Report to the agent; return when the agent is gone and nothing runs any more.
 
     Raises:
         OSError: the agent cannot be reached.
@@ -92,7 +92,7 @@ async def _take_part(instance: Instance, shape: Shape, folder: Path, place: str)
     wire.say(place=place, rank=up.rank)
     async for _ in wire.heard():
         pass
-    # what runs here is ended with the first broker
+    # the first broker ends what runs on this node
     await instance.ended()
 
 
@@ -126,7 +126,7 @@ async def _be_a_node(shape: Shape, folder: Path, place: str) -> None:
     if problem:
         sys.stderr.write(f"{problem}\n")
         sys.stderr.flush()
-    # a command of Flux's that does not answer keeps nobody
+    # do not wait for a flux command that does not answer
     os._exit(int(bool(problem)))
 
 

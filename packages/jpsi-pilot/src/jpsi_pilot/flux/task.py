@@ -1,4 +1,4 @@
-"""A task as a job of a Flux instance: the same script, with the environment of its own submission alone."""
+"""Renders a task as a job of a Flux instance: the same script, with only its submission's environment."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jpsi.plugin import word
 from ..protocol import End, Task
 
 _NOTHING = Path("/dev/null")
-# The node's log is told before anything else. Nothing that Flux and the pilot have set reaches the task, but
-# where one of several nodes finds its own instance, and which GPUs it was given.
+# The node's log records the beginning first. No variable that Flux or the pilot has set reaches the task,
+# except for those by which a task on several nodes finds its own instance, or a task finds its GPUs.
 _BEGIN = """\
 printf 'beginning %s %s\\n' "$1" "$2" >>"$3" || exit 125
 umask "$4"
@@ -27,13 +27,13 @@ _DEVICES = 'CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES-}"'
 
 
 def task_spec(task: Task, ranks: Sequence[int], log: Path, environment: Path) -> JobSpec:
-    """What a task is as a job.
+    """Return the job spec of a task.
 
     Args:
-        task: what is to be run.
-        ranks: the numbers of the brokers on whose nodes it runs.
+        task: the task.
+        ranks: the ranks of the brokers on whose nodes it runs.
         log: the log of the first of these nodes.
-        environment: a file that `environment_script` is in.
+        environment: a file that holds an `environment_script`.
     """
     several = len(ranks) > 1
     given = _INSTANCE if several else "" if task.gpus is None else _DEVICES
@@ -49,7 +49,7 @@ def task_spec(task: Task, ranks: Sequence[int], log: Path, environment: Path) ->
         directory=Path("/"),
         stdout_path=_NOTHING,
         stderr_path=_NOTHING,
-        # of several nodes, the job's own launcher reaches the others
+        # on several nodes, the job's own launcher reaches the others
         launcher="single",
         resources=ResourceSpecV1(
             node_count=len(ranks) if several else None,
@@ -64,14 +64,20 @@ def task_spec(task: Task, ranks: Sequence[int], log: Path, environment: Path) ->
 
 
 def _options(ranks: Sequence[int], *, several: bool) -> Mapping[str, str]:
-    """The agent has chosen the nodes, and does not choose cores: others may have some of the same node."""
+    """Return Flux options that fix the nodes, which the agent chose, and leave cores unbound.
+
+    Flux must not bind cores: other jobs may use some of the same node.
+    """
     options = {"flux.requires": f"rank:{','.join(map(str, ranks))}", "flux.setopt": "cpu-affinity=off"}
-    # the cores of a pilot are as many as were asked for, whatever the instance of the job finds
+    # a pilot has as many cores as it asked for, whatever the job's own instance detects
     return {**options, "flux.conf": "resource.noverify=true"} if several else options
 
 
 def environment_script(variables: Mapping[bytes, bytes]) -> bytes:
-    """A script that runs its arguments with these variables, and those that stand before the command."""
+    """Return a script that runs its arguments with these variables alone.
+
+    Assignments that stand before the command are added to them.
+    """
     words = [_quoted(name + b"=" + value) for name, value in variables.items()]
     return b" ".join([b"exec /usr/bin/env -i", *words, b'"$@"\n'])
 
@@ -81,7 +87,7 @@ def _quoted(text: bytes) -> bytes:
 
 
 def end_of(status: JobStatus) -> End | None:
-    """How a task ended, by the final status of its job; None if Flux has lost a node of it."""
+    """Return how a task ended, by the final status of its job; None if Flux has lost one of its nodes."""
     if status.reason is Reason.NODE_FAIL:
         return None
     if status.state is JobState.CANCELED:

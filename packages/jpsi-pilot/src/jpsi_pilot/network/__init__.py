@@ -1,6 +1,6 @@
 """Connections between the agent and the nodes of its pilots.
 
-By which address the nodes reach this machine, the certificates by which both know each other, and lines of
+The address by which nodes reach this machine, the certificates by which both sides authenticate, and lines of
 JSON over TLS.
 """
 

@@ -1,4 +1,4 @@
-"""By which address the nodes of pilots reach this machine."""
+"""Finds the address by which the nodes of pilots reach this machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ _SIOCGIFADDR = 0x8915
 _NAME_LENGTH = 15
 _IFREQ = "256s"
 _ADDRESS = slice(20, 24)
-# A network that nobody has (RFC 5737): nothing is sent there, but the way to it is the one to elsewhere.
+# A network reserved for documentation (RFC 5737): no packet is sent, but its route is the one to other
+# networks.
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
 def address_of(interface: str | None) -> str:
-    """The IPv4 address of a network interface; without a name, of the one that leads to other machines.
+    """Return the IPv4 address of a network interface; without a name, of the one towards other networks.
 
     Raises:
         OSError: there is no such interface, or it has no address.

@@ -1,7 +1,7 @@
-"""Keys and certificates by which the agent and its pilots know each other, and nobody else gets in.
+"""Keys and certificates by which the agent and its pilots authenticate each other.
 
-Each agent is an authority of its own, whose key never leaves its memory. Each pilot has a key and a
-certificate of its own, which are good for nothing once that agent is gone.
+Each agent is its own certificate authority, whose key never leaves its memory. Each pilot has a key and a
+certificate of its own, which are useless once that agent is gone.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 _AUTHORITY, _CERTIFICATE, _KEY = "authority.pem", "certificate.pem", "key.pem"
-# Clocks of nodes differ.
+# The clocks of nodes differ.
 _SLACK = timedelta(hours=1)
 # A pilot may wait in a queue for long.
 _LIFETIME = timedelta(days=365)
 
 
 class Authority:
-    """What signs certificates."""
+    """A certificate authority."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -41,7 +41,7 @@ class Authority:
         )
 
     def write(self, folder: Path, name: str) -> None:
-        """Put a new key and certificate for `name` into a private folder, with those of this authority."""
+        """Write a new key and certificate for `name` into a private directory, with this authority's own."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = _builder(subject, self._name, key).sign(self._key, hashes.SHA256())
@@ -54,7 +54,7 @@ class Authority:
 
 
 def security(folder: Path) -> Security:
-    """What dask is told so that it uses what is in a folder, and talks to nobody who has no such thing."""
+    """Return dask's settings for the certificates in a directory; dask then accepts only such peers."""
     from distributed.security import Security  # noqa: PLC0415  brings all of dask
 
     options: dict[str, Any] = {"tls_ca_file": str(folder / _AUTHORITY), "require_encryption": True}
@@ -65,18 +65,18 @@ def security(folder: Path) -> Security:
 
 
 def listening(folder: Path) -> ssl.SSLContext:
-    """How a server uses what is in a folder, and listens to nobody who has no such thing."""
+    """Return a server's TLS context for the certificates in a directory; it accepts only such peers."""
     return _context(ssl.PROTOCOL_TLS_SERVER, folder)
 
 
 def calling(folder: Path) -> ssl.SSLContext:
-    """The same for whoever connects to such a server."""
+    """Return the TLS context of a client of such a server."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, folder)
 
 
 def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
-    # whom the authority knows is told by certificates, not by names of machines
+    # the certificate proves that the authority knows a peer; hostnames prove nothing
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -1,4 +1,4 @@
-"""How an agent and the nodes of its pilots talk where nothing else does it: lines of JSON, by TLS."""
+"""The protocol between the agent and nodes, for engines that bring none: lines of JSON over TLS."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-#: What is said: JSON.
+#: A message, in JSON.
 Message = Mapping[str, Any]
 
-#: How long a line may be; scripts and environments of jobs stand in files.
+#: The longest line, in bytes; scripts and environments of jobs are in files.
 LONGEST = 1 << 24
-# A machine that has crashed says nothing: its silence is noticed after so many seconds, by the socket.
+# A crashed machine sends nothing: the socket notices its silence after so many seconds.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4))
 
 
 class Wire:
-    """One end of a connection."""
+    """A connection, as one of its ends sees it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -38,18 +38,18 @@ class Wire:
         return str(next(value for part in subject for key, value in part if key == "commonName"))
 
     def say(self, **message: Any) -> None:  # noqa: ANN401  JSON
-        """Say something; it is lost if the other end is."""
+        """Send a message; it is lost if the other end is gone."""
         if not self._writer.is_closing():
             self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     async def heard(self) -> AsyncIterator[Message]:
-        """What the other end says, until it is gone; half of a line is nothing."""
+        """Yield the messages of the other end until it is gone; skip an incomplete line."""
         with contextlib.suppress(OSError, ValueError):
             while (line := await self._reader.readline()).endswith(b"\n"):
                 yield json.loads(line)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

@@ -1,7 +1,7 @@
-"""What happens on a node of a pilot, whatever its engine is.
+"""The processes of a pilot on a node, whatever its engine is.
 
 The `node_supervisor` starts the worker of the engine and ends its `orphans`. The worker runs jobs (`runs`),
-each a session with devices of its own, and writes into the `node_log` what has begun and ended.
+each a session with devices of its own, and records in the `node_log` which runs have begun and ended.
 """
 
 from .command_line import python_command

@@ -13,5 +13,5 @@ _RUN = (
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """The command line that runs a module of this package, as `python -m` does."""
+    """Return the command line that runs a module of this package, as `python -m` does."""
     return [sys.executable, "-c", _RUN, str(Path(__file__).parents[2]), module, *arguments]

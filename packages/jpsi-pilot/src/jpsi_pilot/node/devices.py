@@ -1,4 +1,4 @@
-"""Which GPUs of a node each run has, so that no two have the same."""
+"""Assigns the GPUs of a node to runs, so that no two runs have the same."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"
 
 
 class NoDeviceError(Exception):
-    """A node has fewer GPUs than it should."""
+    """A node has fewer free GPUs than a run needs."""
 
 
 class Devices:
-    """The GPUs of a node; whoever calls the methods holds a lock."""
+    """The GPUs of a node; the caller of its methods holds a lock."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Take those that the pilot may use, as its batch system says by variables; else they are counted.
+        """Read from variables which GPUs the pilot may use; without them, only count GPUs.
 
         Args:
-            environment: that of the pilot.
+            environment: the environment of the pilot.
         """
         self._names = {
             name: [it.strip() for it in environment[name].split(",") if it.strip()]
@@ -29,10 +29,10 @@ class Devices:
         self._taken: set[int] = set()
 
     def take(self, count: int) -> tuple[int, ...]:
-        """The places of so many that nobody has; they are to be given back.
+        """Reserve so many free GPUs, and return their positions; the caller gives them back.
 
         Raises:
-            NoDeviceError: there are not as many.
+            NoDeviceError: not enough of them are free.
         """
         there = min(map(len, self._names.values()), default=len(self._taken) + count)
         free = [it for it in range(there) if it not in self._taken]
@@ -43,11 +43,11 @@ class Devices:
         return tuple(free[:count])
 
     def give_back(self, places: Sequence[int]) -> None:
-        """Nobody has these any more."""
+        """Free these GPUs."""
         self._taken.difference_update(places)
 
     def variables(self, places: Sequence[int]) -> Mapping[str, str]:
-        """What tells a run that these are its own, and that no others are.
+        """Return the variables that show a run its own GPUs and no others.
 
         >>> Devices({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}).variables([1])
         {'CUDA_VISIBLE_DEVICES': 'GPU-b'}

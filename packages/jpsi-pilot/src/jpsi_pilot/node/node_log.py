@@ -1,4 +1,4 @@
-"""What a node writes into its pilot's folder: which runs began and ended there, and that all is over."""
+"""The log that a node writes into its pilot's directory: its runs' begins and ends, and its own end."""
 
 from __future__ import annotations
 
@@ -14,49 +14,50 @@ _FOLDER = "nodes"
 
 
 def log_of(folder: Path, place: str) -> Path:
-    """The file of a place."""
+    """Return the log file of a place."""
     return folder / _FOLDER / place.partition("/")[2]
 
 
 def carrier_of(place: str) -> str:
-    """The name of the log, beside those of places, of an engine that carries the runs of all nodes itself.
+    """Return the log name of an engine that itself runs the tasks of all nodes.
 
-    It tells how runs ended; machines do not write into each other's files.
+    The log lies beside those of places. It records how runs ended, as machines do not write into each other's
+    files.
     """
     return f"{pilot_of(place)}/carrier"
 
 
 @attrs.frozen(slots=True)
 class NodeLog:
-    """The file of one place; each line is written at once, by the node supervisor or its worker."""
+    """The log of one place; the node supervisor or its worker writes each line at once."""
 
     path: Path
 
     @property
     def folder(self) -> Path:
-        """The pilot's."""
+        """The pilot's directory."""
         return self.path.parent.parent
 
     def beginning(self, native_id: str, restarts: int) -> None:
-        """A run is about to begin."""
+        """Record that a run is about to begin."""
         self._write(f"beginning {native_id} {restarts}")
 
     def worker(self, pid: int) -> None:
-        """This process will start runs."""
+        """Record the process that will start runs."""
         self._write(f"worker {process(pid)}")
 
     def begun(self, native_id: str, restarts: int, pid: int) -> None:
-        """A run has begun, with this process as the leader of its session."""
+        """Record that a run has begun, with this process as the leader of its session."""
         self._write(f"begun {native_id} {restarts} {process(pid)}")
 
     def ended(self, native_id: str, restarts: int, end: End) -> None:
-        """A run has ended."""
+        """Record the end of a run."""
         self._write(
             f"ended {native_id} {restarts} {'-' if end.code is None else end.code} {end.why}".rstrip()
         )
 
     def over(self) -> None:
-        """Nothing runs here any more, or ever will."""
+        """Record that nothing runs on this node any more, or ever will."""
         self._write("over")
 
     def _write(self, line: str) -> None:
@@ -70,24 +71,24 @@ class NodeLog:
 
 @attrs.define(slots=True)
 class NodeStory:
-    """What such a file tells."""
+    """The content of a node's log."""
 
     #: The runs that have begun, or may have, by native id and number of restarts.
     begun: set[tuple[str, int]] = attrs.field(factory=set)
     #: The process that starts them; empty if there was none yet.
     worker: str = ""
-    #: The leaders of the sessions of those that have not ended.
+    #: The session leaders of the runs that have not ended.
     sessions: dict[tuple[str, int], str] = attrs.field(factory=dict)
-    #: How runs ended.
+    #: The ends of runs.
     ends: dict[tuple[str, int], End] = attrs.field(factory=dict)
     over: bool = False
 
 
 def story(path: Path) -> NodeStory:
-    """What a file tells; one that is not there tells nothing.
+    """Return the content of a log; a missing file counts as an empty one.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     try:
         text = path.read_text(encoding="ascii", errors="replace")

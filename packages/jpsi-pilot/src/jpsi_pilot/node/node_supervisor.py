@@ -1,4 +1,4 @@
-"""What a pilot runs on each of its nodes: it starts the engine's worker, and no job outlives that.
+"""The supervisor on each node of a pilot: starts the engine's worker, and ends jobs that outlive it.
 
 python -m jpsi_pilot.node.node_supervisor PILOT_FOLDER CORES MODULE ARGUMENT...
 """
@@ -20,16 +20,16 @@ from .node_log import NodeLog, log_of
 from .orphans import end_orphans
 from .runs import PILOT_DELAY
 
-# The worker has that long to end its jobs, and then to go.
+# The time that the worker has to end its jobs and itself, in seconds.
 _PATIENCE = PILOT_DELAY + 1.5
 
 
 class _ToldError(Exception):
-    """The pilot is being ended."""
+    """The batch system ends the pilot."""
 
 
 def main(arguments: list[str]) -> int:
-    """Watch over a worker until it has ended, or the pilot is told to."""
+    """Supervise a worker until it has ended, or a signal ends the pilot."""
     folder, cores, module, *rest = arguments
     pilot = Path(folder).name
     place = f"{pilot}/{socket.gethostname()}.{os.getpid()}"
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     code = 1
     with (
         subprocess.Popen(  # noqa: S603  a program of our own
-            # open files are passed on, as a launcher may have given one by which nodes find each other
+            # the worker inherits open files, as a launcher may have passed one by which nodes find each other
             python_command(module, *rest, folder, cores, place),
             stdin=subprocess.PIPE,
             close_fds=False,
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:
-    """Have a worker end its jobs and go; it goes when its input ends."""
+    """Close the worker's input, upon which it ends its jobs and itself; kill it if that takes too long."""
     assert worker.stdin is not None  # noqa: S101  it is a pipe
     with contextlib.suppress(OSError):
         worker.stdin.close()

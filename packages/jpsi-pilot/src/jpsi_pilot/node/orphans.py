@@ -1,4 +1,4 @@
-"""Ends what a node of a pilot has left running, as its log tells it."""
+"""Ends the processes that a node of a pilot has left running, as its log names them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .sessions import end_session
 
 
 def is_here(place: str) -> bool:
-    """Whether a place is on this machine."""
+    """Return True if a place is on this machine."""
     return place.partition("/")[2].rpartition(".")[0] == socket.gethostname()
 
 
 def end_orphans(path: Path) -> None:
-    """End the worker and the runs that have not ended, and write down that all is over.
+    """End the worker and the runs that have not ended, and record in the log that the node is done.
 
     Args:
         path: the log of a place that is on this machine.
     """
     told = story(path)
-    # first the one that could start others
+    # first the worker, as it could start others
     if told.worker and process(_pid(told.worker)) == told.worker:
         with contextlib.suppress(ProcessLookupError):
             os.kill(_pid(told.worker), signal.SIGKILL)
@@ -36,9 +36,10 @@ def end_orphans(path: Path) -> None:
 
 
 def _is_anothers(leader: str) -> bool:
-    """Whether the pid of the leader of a session is that of another process now.
+    """Return True if the pid of a session's leader is that of another process now.
 
-    A leader that is gone may have left others; as long as it has, nobody else gets its pid.
+    A leader that is gone may have left other processes of its session; while they live, no process gets its
+    pid.
     """
     now = process(_pid(leader))
     return now != leader and not now.endswith(".")

@@ -1,4 +1,4 @@
-"""Waits for the end of a process of one's own, for some time at most."""
+"""Waits for the end of a child process, with a timeout."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import select
 import subprocess
 import time
 
-# poll(2) takes no longer time, in milliseconds.
+# The longest timeout of poll(2), in milliseconds.
 _LONGEST = 2.0**31 - 1
 
 
 def ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether a process has ended when the time is up; returns as soon as it has.
+    """Return True as soon as a process has ended, or False after so many seconds.
 
-    `Popen.wait` with a time limit looks ever more rarely instead: it hears of an end by half as late as the
-    process has run.
+    `Popen.wait` with a timeout polls ever more rarely instead: it notices an end late by up to half the time
+    that the process has run.
     """
     try:
         ended = os.pidfd_open(process.pid)

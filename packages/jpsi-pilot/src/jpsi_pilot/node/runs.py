@@ -1,4 +1,4 @@
-"""Runs jobs on a node of a pilot: each is a session, ended when its time is up or when it is told to."""
+"""Runs jobs on a node of a pilot: each is a session, ended when its time is up or when it is cancelled."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from .stop_requests import requested_stops
 
 log = logging.getLogger(__name__)
 
-#: How long jobs have to end when the pilot does: whoever ends that waits for a few seconds only.
+#: The time that jobs have to end with the pilot, in seconds: a batch system waits for a few seconds only.
 PILOT_DELAY = 1.5
 _SIGNAL_BASE = 128
-# What a batch system sends to whatever a pilot has started, in any order. A run may end of it first: it is
-# waited for so many seconds that the pilot hears of it as well.
+# The exit codes after signals that a batch system sends to all processes of a pilot, in any order. A run may
+# end of one before the pilot gets it: the node then waits so many seconds for the pilot's own.
 _TOLD = frozenset(_SIGNAL_BASE + it for it in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
 _DOUBT = 3.0
-# How often it is looked for what the next agent asks, in seconds.
+# The interval, in seconds, at which the node checks for stop requests of the next agent.
 _LOOKING = 0.5
 
 
 @attrs.define(slots=True)
 class _Run:
-    """A run that goes on."""
+    """A run that has not ended."""
 
     task: Task
     process: subprocess.Popen[bytes]
-    #: The places of its GPUs.
+    #: The positions of its GPUs.
     devices: Sequence[int]
-    #: Why it is being ended; empty while it is not.
+    #: The reason why it is being ended; empty while it is not.
     why: str = ""
-    #: Ends it.
+    #: The thread that ends it.
     ender: threading.Thread | None = None
 
 
@@ -73,7 +73,7 @@ class Runs:
         try:
             end = self._watched(begun)
         except Exception as e:
-            # out of threads, or of memory: nothing may run that nobody watches
+            # out of threads, or of memory: no process may run that no thread watches
             log.exception("the run of %s cannot be watched", task.native_id)
             end_session(begun.process.pid, 0)
             begun.process.wait()
@@ -81,20 +81,20 @@ class Runs:
         try:
             self._log.ended(task.native_id, task.restarts, end)
         except OSError as e:
-            # the agent is told all the same; only one that comes later would have read it
+            # the agent gets the end all the same; only a later agent would have read the log
             log.warning("the end of %s could not be written down: %s", task.native_id, e)
         self._forget(begun)
         return end
 
     def _watched(self, run: _Run) -> End:
-        """Watch over a run to its end, and over that of whatever it has started."""
+        """Wait for the end of a run, and end the processes that it leaves behind."""
         if not ends_within(run.process, run.task.seconds):
             self._end(run, "timeout", run.task.kill_delay)
         code = run.process.wait()
         if run.ender is not None:
             run.ender.join()
         elif has_members(run.process.pid):
-            # what the job has left behind has no place any more
+            # processes that the job has left behind have no resources any more
             end_session(run.process.pid, run.task.kill_delay)
         code = code if code >= 0 else _SIGNAL_BASE - code
         if code in _TOLD:
@@ -103,7 +103,7 @@ class Runs:
         return End(code=code, why=run.why)
 
     def stop(self, native_id: str) -> None:
-        """Have the run of a job end, also one that has not begun; returns at once."""
+        """End the run of a job, also one that has not begun; return at once."""
         with self._lock:
             run = self._runs.get(native_id)
             if run is None:
@@ -112,14 +112,14 @@ class Runs:
             self._end(run, "cancel", run.task.kill_delay)
 
     def hold(self, native_id: str, gpus: int | None) -> Mapping[str, str]:
-        """Keep GPUs for a job whose script runs on another node; return the variables that name them.
+        """Reserve GPUs for a job whose script runs on another node; return the variables that name them.
 
         Args:
             native_id: the job.
-            gpus: how many; None where the pilot has none to share out.
+            gpus: how many; None if the pilot has none to assign.
 
         Raises:
-            NoDeviceError: there are not as many.
+            NoDeviceError: not enough of them are free.
         """
         if gpus is None:
             return {}
@@ -129,10 +129,10 @@ class Runs:
             return self._devices.variables(held)
 
     def release(self, native_id: str) -> None:
-        """Give back what was kept for a job that is over, and end what it has left on this node.
+        """Free the GPUs of a job that is over, and end the processes that it has left on this node.
 
-        It has left something where its launcher was killed. What it has submitted as another job of Slurm
-        has its variable, too, and goes on.
+        It leaves processes if its launcher was killed. Processes that it has submitted as another job of
+        Slurm carry its variable too, and go on.
         """
         if ALLOCATION in os.environ:
             end_marked({JOB_VARIABLE: native_id, ALLOCATION: os.environ[ALLOCATION]})
@@ -140,7 +140,7 @@ class Runs:
             self._devices.give_back(self._held.pop(native_id, ()))
 
     def close(self) -> None:
-        """Whatever ends from now on ends because of the pilot, and nothing begins."""
+        """Begin no more runs, and let all that end from now on end because of the pilot."""
         with self._lock:
             self._is_closed = True
             for run in self._runs.values():
@@ -148,7 +148,7 @@ class Runs:
             self._lock.notify_all()
 
     def end_all(self) -> None:
-        """Close, and end all runs; returns when the last has ended."""
+        """Close, and end all runs; return when the last has ended."""
         self.close()
         with self._lock:
             runs = list(self._runs.values())
@@ -157,7 +157,7 @@ class Runs:
         self.drain()
 
     def drain(self) -> None:
-        """Wait for the end of all runs, and end those that the next agent asks to be ended."""
+        """Wait for the end of all runs; meanwhile end those that the next agent requests to stop."""
         while not self._are_over():
             for native_id in requested_stops(self._log.folder):
                 with self._lock:
@@ -166,7 +166,7 @@ class Runs:
                     self.stop(native_id)
 
     def _are_over(self) -> bool:
-        """Whether there is no run any more; known at once when there is none, and after a while else."""
+        """Return True as soon as there is no run, or False after a short while."""
         with self._lock:
             return self._lock.wait_for(lambda: not self._runs, _LOOKING)
 
@@ -187,12 +187,12 @@ class Runs:
             return run
 
     def _start(self, task: Task, devices: Sequence[int]) -> subprocess.Popen[bytes]:
-        """Start the session of a run, and write that down; nothing of it is left if that cannot be done."""
+        """Start the session of a run, and record it in the log; end it again if the log cannot be written."""
         given = {} if task.gpus is None else self._devices.variables(devices)
         variables = {os.fsencode(name): os.fsencode(it) for name, it in {**task.variables, **given}.items()}
         environment = environment_of(self._folder / task.environment)
         self._log.beginning(task.native_id, task.restarts)
-        process = subprocess.Popen(  # noqa: S603  that is what the user wants
+        process = subprocess.Popen(  # noqa: S603  the user's own script
             ["/bin/sh", "-c", task.script],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -205,7 +205,7 @@ class Runs:
         try:
             self._log.begun(task.native_id, task.restarts, process.pid)
         except OSError:
-            # whoever ends what a lost worker has left would not know of it
+            # the supervisor, which ends the runs of a lost worker, would not know of it
             end_session(process.pid, 0)
             process.wait()
             raise
@@ -218,7 +218,7 @@ class Runs:
             self._lock.notify_all()
 
     def _end(self, run: _Run, why: str, delay: float) -> None:
-        """Have a run end, for this reason if there is none yet."""
+        """End a run for this reason, unless it has another reason already."""
         with self._lock:
             run.why = run.why or why
             if run.ender is not None or run.process.returncode is not None:
@@ -232,6 +232,6 @@ class Runs:
 
 @functools.lru_cache(maxsize=32)
 def environment_of(path: Path) -> Mapping[bytes, bytes]:
-    """The variables that the agent has put there; JSON knows no bytes, so they are said in Latin-1."""
+    """Return the variables that the agent has stored; as JSON has no bytes, they are encoded in Latin-1."""
     said: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
     return {name.encode("latin-1"): value.encode("latin-1") for name, value in said.items()}

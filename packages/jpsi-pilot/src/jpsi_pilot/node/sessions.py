@@ -1,4 +1,4 @@
-"""Ends all processes of a session: those that a job has started, whatever became of the one that leads it."""
+"""Ends all processes of a session: those that a job has started, even if the session's leader is gone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 log = logging.getLogger(__name__)
 
 _TICK = 0.02
-# How long a process may take to end that was killed, in seconds: a node's worker does nothing else meanwhile.
+# The time that a killed process may take to end, in seconds: the node's worker does nothing else meanwhile.
 _PATIENCE = 1.0
 
 
@@ -26,7 +26,7 @@ class Member(NamedTuple):
 
 
 def members(session: int) -> list[Member]:
-    """The processes of a session that have not ended; without /proc, those of its leader's group."""
+    """Return the processes of a session that have not ended; without /proc, its leader's process group."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  numbers, not paths
     except OSError:
@@ -38,7 +38,10 @@ def members(session: int) -> list[Member]:
 
 
 def has_members(session: int) -> bool:
-    """Whether there may be processes of a session; it costs nothing, and overlooks groups of their own."""
+    """Return True if the session's leading process group has members.
+
+    It is cheap, and misses processes in other groups of the session.
+    """
     return _group_is_there(session)
 
 
@@ -49,10 +52,10 @@ def end_session(
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> None:
-    """End a session: TERM, and KILL after the delay; returns when it is empty.
+    """End a session: send TERM, and KILL after the delay; return when it is empty.
 
-    The leader is told first, so that it knows of the signal before it sees a child end. Its children hear of
-    it from the leader, which is jpsi's runner.
+    The leader, which is jpsi's runner, gets the signal first, so that it knows of the signal before it sees a
+    child end. It passes the signal on to its children.
     """
     _send(session, signal.SIGTERM)
     for pid, parent in members(session):
@@ -75,12 +78,12 @@ def end_marked(
 ) -> None:
     """Kill all processes that were started with all of these variables; none without /proc.
 
-    Each is killed once. Those that it has started meanwhile are killed as well. A process that has not ended
-    after a second, such as one that waits for a file server, or that belongs to another user, is left, and a
-    warning names it.
+    Each is killed once, and so are those that it has started meanwhile. A process that has not ended after a
+    second, such as one that waits for a file server, or that belongs to another user, is left, and a warning
+    names it.
 
     Raises:
-        ValueError: there are no variables, which all processes were started with.
+        ValueError: there are no variables; every process would match.
     """
     if not variables:
         msg = "no variables tell which processes are to be killed"
@@ -105,17 +108,17 @@ def end_marked(
 
 
 class _Process(NamedTuple):
-    """A process, which no other is: a pid may be given to another, but not one that started as early."""
+    """A process, identified by pid and start time, as a pid may be reused."""
 
     pid: int
     start: int
 
 
 def _marked(proc: Path, marks: Collection[bytes]) -> set[_Process]:
-    """Return the processes in whose environment all of these stand."""
+    """Return the processes whose environment has all of these variables."""
     found = set()
     for path in proc.glob("[0-9]*"):
-        # first when it was started: what has its pid later is not the one that is killed
+        # read the start time first: a process that gets the pid later is not the one to kill
         start = _start(proc, int(path.name))
         # of another user, or gone
         with contextlib.suppress(OSError):
@@ -179,13 +182,13 @@ def _group_is_there(group: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # macOS says that of one that has ended and was not waited for
+        # macOS reports this for a process that has ended and was not waited for
         return False
     return True
 
 
 def _look(pid: int) -> tuple[int, int, int] | None:
-    """The pid, parent and session of a process that lives; None if there is no such."""
+    """Return the pid, parent and session of a live process; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  a third of the time, for every process
             state, parent, _, session, *_ = file.read().rpartition(b")")[2].split()

@@ -1,4 +1,4 @@
-"""Files by which an agent has a run end at a place that reports to an earlier agent, and not to it."""
+"""Files by which an agent ends a run at a place that reports to an earlier agent."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _FOLDER = "stops"
 
 
 def request_stop(folder: Path, native_id: str) -> None:
-    """Ask for the end of a run.
+    """Request the end of a run.
 
     Args:
-        folder: that of its pilot.
-        native_id: that of its job.
+        folder: the directory of its pilot.
+        native_id: the native id of its job.
 
     Raises:
-        OSError: it cannot be asked for; the folder of a pilot that is over is gone.
+        OSError: the request cannot be written; the directory of a pilot that is over is gone.
     """
     stops = folder / _FOLDER
     stops.mkdir(mode=0o700, exist_ok=True)
@@ -23,7 +23,7 @@ def request_stop(folder: Path, native_id: str) -> None:
 
 
 def requested_stops(folder: Path) -> list[str]:
-    """The native ids of jobs whose end is asked for in a pilot's folder."""
+    """Return the native ids of the jobs that another agent requests to stop in a pilot's directory."""
     try:
         return [it.name for it in (folder / _FOLDER).iterdir()]
     except OSError:

@@ -1,6 +1,6 @@
-"""What client, agent, engines and nodes say to each other, and what an engine promises.
+"""The messages between client, agent, engines and nodes, and the interface of an engine.
 
-Authors of engines use `PilotEngine` and what its methods take and return.
+Authors of engines use `PilotEngine` and the types of its methods.
 """
 
 from .engine import EngineMaker, Equipment, PilotEngine

@@ -1,4 +1,4 @@
-"""What an engine promises to the agent: the protocol, and what its methods take and return."""
+"""The interface of an engine to the agent, and the types of its methods."""
 
 from __future__ import annotations
 
@@ -14,86 +14,86 @@ from .values import End, Settings, Task
 
 @attrs.frozen(slots=True, kw_only=True)
 class Equipment:
-    """What a pilot runs on each of its nodes."""
+    """The process that a pilot runs on each of its nodes."""
 
-    #: A module, with arguments, that is run as `python -m` would, with the pilot's folder, the number of
-    #: cores of a node, and the name of the place as further arguments. It ends when its standard input does,
-    #: by which the node supervisor holds it, and when there is nobody any more whom it could report to and
-    #: the last of its jobs has ended. Before each job it writes into the node's log, and after it how that
-    #: has ended: there, or, where another machine does that, into `carrier_of` the place.
+    #: A module with arguments, run as `python -m` would; the pilot's directory, the number of cores of a
+    #: node, and the name of the place follow as further arguments. It ends when its standard input ends, by
+    #: which the node supervisor controls it, and when it has no agent to report to any more and the last of
+    #: its jobs has ended. It records each job's beginning in the node's log before it starts the job, and its
+    #: end afterwards: there, or, if another machine does that, in `carrier_of` the place.
     module: Sequence[str]
-    #: What the launcher that starts the pilot on its nodes is to have in its environment.
+    #: The environment of the launcher that starts the pilot on its nodes.
     environment: Mapping[str, str] = attrs.field(factory=dict)
 
 
 class PilotEngine(Protocol):
-    """Carries tasks to places; all methods are called in the agent's event loop.
+    """Runs tasks at places; all methods are called in the agent's event loop.
 
-    An engine is made by calling what its entry point names with a function to call whenever a place has come
-    or gone, and the settings of the first pilot. What it opens to the network demands proof of who connects.
-    It never runs by itself again what was lost, nor chooses another place: the agent does.
+    The agent makes an engine by a call of what its entry point names, with a function that the engine calls
+    whenever a place has come or gone, and the settings of the first pilot. Every port that it opens to the
+    network must authenticate its peers. The agent, not the engine, retries lost tasks and chooses places.
     """
 
     @property
     def name(self) -> str:
-        """How it is called, for messages."""
+        """The engine's name, for messages."""
 
     @property
     def spans_nodes(self) -> bool:
-        """Whether a job can have several places of a pilot; one that needs them is refused if not.
+        """True if a job can have several places of a pilot; if not, a job that needs them is refused.
 
         Such a job's script runs on the first of them, in whatever order, and finds their nodes in that order,
         separated by blanks, in `JPSI_PILOT_NODES`. There must be a launcher that starts its processes. Where
-        the engine shares out GPUs by itself, `JPSI_PILOT_DEVICES` has those of the job, a line
-        `NODE NAME=VALUE` for each variable on each node.
+        the engine itself assigns GPUs, `JPSI_PILOT_DEVICES` has those of the job, a line `NODE NAME=VALUE`
+        for each variable on each node.
         """
 
     async def start(self) -> None:
-        """Make ready for pilots.
+        """Prepare for pilots, such as by opening a port.
 
         Raises:
-            OSError: it cannot be done here.
+            OSError: the engine cannot be started on this machine.
         """
 
     @property
     def needs_launcher(self) -> bool:
-        """Whether a job of several places has to name the launcher that starts its processes.
+        """True if a job of several places has to name the launcher that starts its processes.
 
-        Otherwise that is `flux`, and the engine sees to it that it works.
+        Otherwise that is `flux`, and the engine makes sure that it works.
         """
 
     def equip(self, folder: Path, settings: Settings) -> Equipment:
-        """Put into a pilot's private folder what its nodes need, and return what they run."""
+        """Write the files that its nodes need into a pilot's private directory, and return their process."""
 
     def places(self) -> Mapping[str, Place]:
-        """The places that have reported and are not gone, by name."""
+        """Return the places that have reported and are not gone, by name."""
 
     async def run(self, places: Sequence[str], task: Task) -> End:
-        """Run a task there, once, until its end.
+        """Run a task at these places, once, and return its end.
 
         Args:
             places: the place; several, of one pilot, only for an engine that spans nodes.
-            task: what is run, on as many cores and GPUs of each place as it says.
+            task: the task, with its number of cores and GPUs of each place.
 
         Raises:
-            PlaceLost: nobody knows how it ended, or whether it has. A place that was lost is no more among
-                `places`, and the job is judged by its log, or by the end of the pilot.
+            PlaceLost: the engine lost contact, and cannot say how or if the run ended. The lost place is no
+                longer among `places`, and the agent judges the job by its log, or by the end of the pilot.
         """
 
     async def stop(self, place: str, native_id: str) -> None:
-        """Have the run of a job end, with the reason `cancel`; `run` tells when it has.
+        """End the run of a job, with the reason `cancel`; `run` returns when it has ended.
 
         Args:
-            place: a place that it was given.
+            place: a place of the run.
             native_id: the job.
 
         Raises:
-            PlaceLost: it could not be told.
+            PlaceLost: the engine has no contact with the place.
         """
 
     async def close(self) -> None:
-        """Leave the places to themselves."""
+        """Disconnect from the places; their jobs run on."""
 
 
-#: What an entry point names.
+#: The type of an entry point of the group `jpsi.pilot_engines`.
 EngineMaker = Callable[[Callable[[], None], Settings], PilotEngine]

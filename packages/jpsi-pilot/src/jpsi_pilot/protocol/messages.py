@@ -1,4 +1,4 @@
-"""What is said over the agent's socket, as its own side reads and writes it; `client.py` is the other."""
+"""The agent's side of the protocol on its socket; `client.py` is the other side."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import attrs
 
 from ..client import NOT_SENT, REFUSED
 
-# What the client ends with where an answer has such a word, which says why.
+# The client's exit codes for answers with such a key, whose value says why.
 _CODES = {"unable": NOT_SENT, "refused": REFUSED}
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Request:
-    """What a client wants."""
+    """A client's request."""
 
     what: str
     values: Mapping[str, Any]  # Any: as JSON has it
-    #: Of the process that asks; in what JSON can say, each byte is a character.
+    #: The umask and environment of client.py's process; each byte is a character there, as JSON has no bytes.
     umask: int
     environment: Mapping[str, str]
-    #: The process that had it asked.
+    #: The process that started client.py, and that the jobs belong to.
     client: str
 
 
 def read_request(text: bytes) -> Request | None:
-    r"""The request in what was received; None for half of one.
+    r"""Parse a request; None if it is incomplete.
 
     >>> request = read_request(b"22\x0017.4\x00A=1\x00" b'{"do": "find", "tags": []}\n')
     >>> request.what, request.values, request.umask, request.client, request.environment
@@ -50,7 +50,7 @@ def read_request(text: bytes) -> Request | None:
 
 
 def render_answer(values: Mapping[str, Any]) -> bytes:  # as above
-    r"""What is answered: a line with what the client ends with, and what it prints.
+    r"""Render an answer: a line with the client's exit code, and the line that it prints.
 
     >>> render_answer({"id": "a-1"}), render_answer({"refused": "no"})
     (b'0\n{"id":"a-1"}\n', b'4\nno\n')

@@ -1,4 +1,4 @@
-"""The nodes of pilots as places for jobs, and how places are named."""
+"""The nodes of pilots as places for jobs, and the names of places."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import attrs
 
 
 class PlaceLost(Exception):
-    """A place is gone, and nobody knows what has become of the run that was there."""
+    """A place is gone, and the outcome of its run is unknown."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Place:
-    """A node of a pilot that has reported and can be given jobs."""
+    """A node of a pilot that has reported and takes jobs."""
 
-    #: `PILOT/NODE.PID`; the node's log in the pilot's folder is called like its second part.
+    #: `PILOT/NODE.PID`; the file name of the node's log in the pilot's directory is the second part.
     name: str
 
     @property
@@ -28,10 +28,10 @@ class Place:
 
 
 def pilot_of(place: str) -> str:
-    """The name of the pilot that a place belongs to."""
+    """Return the name of the pilot that a place belongs to."""
     return place.partition("/")[0]
 
 
 def node_of(place: str) -> str:
-    """The name of the node that a place is."""
+    """Return the name of a place's node."""
     return place.partition("/")[2].rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Files that only the user reads."""
+"""Files that only the user can read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PRIVATE = 0o600
 
 
 def private(path: str, flags: int) -> int:
-    """Opens a file for `open`, whatever the umask is."""
+    """Open a file, as an opener for `open`, with access for the user alone."""
     return os.open(path, flags, PRIVATE)
 
 
@@ -17,9 +17,9 @@ def write_private(path: Path, content: bytes, *, synced: bool = False) -> None:
     """Write a file whole or not at all.
 
     Args:
-        path: where it is.
-        content: what is in it.
-        synced: whether it is on the disk when this returns.
+        path: the file's path.
+        content: its content.
+        synced: whether the content is on the disk when this returns.
     """
     fresh = path.with_name(f"{path.name}.new")
     with open(fresh, "wb", opener=private) as file:

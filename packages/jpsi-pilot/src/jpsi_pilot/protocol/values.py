@@ -1,4 +1,4 @@
-"""What is said of jobs and pilots: values that travel as JSON between client, agent and nodes."""
+"""The values about jobs and pilots that travel as JSON between client, agent and nodes."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from typing import Any, Self
 
 import attrs
 
-#: The variable that has the native id of a job, in it.
+#: The variable that holds a job's native id, in the job's environment.
 JOB_VARIABLE = "JPSI_PILOT_JOB"
-#: The variable that has the id of Slurm's job that a pilot is in, where it is in one.
+#: The variable that holds the id of the Slurm job that a pilot runs in, if it runs in one.
 ALLOCATION = "SLURM_JOB_ID"
 
 
 class _Plain:
-    """Values that JSON can say."""
+    """A value that JSON can represent."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self:  # Any: as JSON has it
-        """The values in what `plain` returned."""
+        """Return the value that `plain` converted."""
         return cls(**raw)
 
     def plain(self) -> dict[str, Any]:  # as above
-        """The values by their names."""
+        """Return the fields by their names."""
         return attrs.asdict(self)  # type: ignore[arg-type]  # all that inherit this are attrs classes
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Need(_Plain):
-    """What a job takes: of each of its nodes, and for how long."""
+    """The resources that a job takes on each of its nodes, and its time limit."""
 
     nodes: int = 1
     cores: int = 1
     gpus: int = 0
     #: In bytes.
     memory: int = 0
-    #: How long it may run.
+    #: The longest time that it may run, in seconds.
     seconds: int
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Settings(_Plain):
-    """What pilots of one kind are; times are in seconds."""
+    """The settings of one kind of pilots; times are in seconds."""
 
     target: str
     #: None leaves it to the agent.
@@ -81,51 +81,51 @@ def _key(settings: Settings) -> str:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Task(_Plain):
-    """One run of a job, as a node gets it."""
+    """A run of a job, as the agent sends it to a node."""
 
     #: The job's native id.
     native_id: str
-    #: How often it has been put back before.
+    #: The number of times that the job was requeued before.
     restarts: int
-    #: The script, which a shell reads.
+    #: The script, which a shell runs.
     script: str
-    #: The name of the file, in the agent's folder, that holds its environment.
+    #: The name of the file, in the agent's directory, that holds its environment.
     environment: str
     #: Its umask.
     umask: int
-    #: Variables that are set besides.
+    #: Variables that are added to the environment.
     variables: Mapping[str, str]
-    #: How many cores it has of each of its nodes; the agent counts them.
+    #: The number of cores it has of each of its nodes; the agent counts them.
     cores: int = 1
-    #: How many GPUs it has of each; None where the pilot has none to share out.
+    #: The number of GPUs it has of each; None if the pilot has none to assign.
     gpus: int | None = None
-    #: How long it may run, and how long it has to end when it is told to.
+    #: Its time limit, and the time that it has to end after SIGTERM, in seconds.
     seconds: int
     kill_delay: float
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class End(_Plain):
-    """How a run ended."""
+    """The end of a run."""
 
     #: The exit code of its script; 128 + n after signal n. None if it never began.
     code: int | None
-    #: Why it was ended: `cancel`, `timeout`, `pilot`; `unable` if it could not begin; `lost` if it is known
-    #: only that it runs no more; empty if it ended by itself.
+    #: Why it was ended: `cancel`, `timeout`, `pilot`; `unable` if it could not begin; `lost` if it no longer
+    #: runs and nothing else is known; empty if it ended by itself.
     why: str = ""
-    #: What is told of that.
+    #: An explanation for the user.
     message: str = ""
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Share(_Plain):
-    """What a node keeps for a job that has several nodes."""
+    """The GPUs that a node reserves for a job that has several nodes."""
 
-    #: How a launcher calls the node.
+    #: The name by which a launcher knows the node.
     node: str = ""
-    #: The variables that name its GPUs there; empty where the pilot has none to share out.
+    #: The variables that name its GPUs there; empty if the pilot has none to assign.
     variables: Mapping[str, str] = attrs.field(factory=dict)
-    #: The variables by which a launcher finds the allocation that the pilot has; none that it knows of.
+    #: The variables by which a launcher finds the pilot's allocation; empty if there are none.
     allocation: Mapping[str, str] = attrs.field(factory=dict)
-    #: Why it keeps nothing; empty if it does.
+    #: Why it reserves nothing; empty if it does.
     problem: str = ""

@@ -1,1 +1,1 @@
-"""`jpsi request`: every use case as a command."""
+"""`jpsi request`: one command for each use case."""

@@ -1,4 +1,4 @@
-"""What the commands do; each returns the exit code."""
+"""The actions of the commands on the records; each returns the exit code."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .in_job import NOT_COMPLETE, TIMED_OUT
 
 NOTHING_FOUND = 1
 NO_EXIT_CODE = 125
-# As of `jpsi run`.
+# The same as that of `jpsi run`.
 CANCELLED = 130
-# How often who may not dispatch looks whether the dispatcher is done.
+# The interval at which a command that does not dispatch checks the state of requests.
 _LOOK_SECONDS = 1.0
-# What ends a dispatcher as Ctrl-C does.
+# The signals that end a dispatcher in the same way as Ctrl-C.
 _END = (signal.SIGTERM, signal.SIGHUP)
 
 
 def preview(records: Records, wish: Wish, *, is_strict: bool, as_json: bool) -> int:
-    """Tell what would come of a request."""
+    """Print how a request would be satisfied."""
     found = records.preview(wish)
     if is_strict and found.warnings:
         raise InvalidRequestError.of(found.warnings)
@@ -42,7 +42,7 @@ def preview(records: Records, wish: Wish, *, is_strict: bool, as_json: bool) -> 
 
 
 def find(records: Records, wish: Wish, *, as_json: bool) -> int:
-    """Tell which execution satisfies a request already."""
+    """Print which recorded execution satisfies a request."""
     found = records.preview(attrs.evolve(wish, reuse=Reuse.ONLY))
     _show(formatting.plan_json(found) if as_json else formatting.plan(found))
     return 0 if found.hit is not None else NOTHING_FOUND
@@ -58,14 +58,14 @@ def submit(  # noqa: PLR0913  options
     is_strict: bool,
     as_json: bool,
 ) -> int:
-    """Make a request and commit it."""
+    """Create a request and commit it."""
     _check_executor(records, wish)
     _warn(records, wish, is_strict=is_strict)
     return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
 
 
 def _check_executor(records: Records, wish: Wish) -> None:
-    """Refuse an executor that is not there; of that of another user's dispatcher nothing is known here."""
+    """Raise if the executor does not exist; that of another user's dispatcher cannot be checked."""
     if records.may_dispatch and wish.placement.executor is not None:
         try:
             JobExecutor(wish.placement.executor).close()
@@ -75,9 +75,9 @@ def _check_executor(records: Records, wish: Wish) -> None:
 
 
 def _warn(records: Records, wish: Wish, *, is_strict: bool = False) -> None:
-    """Tell what a new execution may lack here, or refuse it."""
+    """Print warnings about a new execution on this machine, or raise if the request is strict."""
     found = records.warnings(wish)
-    # what waits for others will run, as far as anybody knows
+    # A request with predecessors cannot be previewed yet, so a new execution is assumed.
     if found and not wish.predecessors and not records.preview(wish).runs:
         return
     if is_strict and found:
@@ -87,7 +87,7 @@ def _warn(records: Records, wish: Wish, *, is_strict: bool = False) -> None:
 
 
 def draft(records: Records, wish: Wish, more: About, *, as_json: bool) -> int:
-    """Make a request that causes nothing until it is committed."""
+    """Create a draft, for which nothing runs until it is committed."""
     return _told(records, records.draft(wish, more), as_json=as_json)
 
 
@@ -101,7 +101,7 @@ def update(  # noqa: PLR0913  options
     expires_at: datetime | None,
     as_json: bool,
 ) -> int:
-    """Change what a draft says."""
+    """Change a draft."""
     found = records.request(request)
     more = About(
         name=found.name if name is None else name,
@@ -114,13 +114,13 @@ def update(  # noqa: PLR0913  options
 
 
 def satisfy(records: Records, request: str, *, as_json: bool) -> int:
-    """Find an execution for a draft, or create one."""
+    """Assign a matching execution to a draft, or create one."""
     _warn(records, records.request(request).wish)
     return _told(records, records.satisfy(request), as_json=as_json)
 
 
 def reset(records: Records, request: str, *, as_json: bool) -> int:
-    """Let a draft have no execution again."""
+    """Detach the execution of a draft."""
     return _told(records, records.reset(request), as_json=as_json)
 
 
@@ -134,7 +134,7 @@ def commit(records: Records, request: str, *, priority: float, as_json: bool) ->
 
 
 def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict: bool = False) -> int:
-    """Make a request, see to it that it is satisfied, show the output, and return the exit code."""
+    """Create a request, dispatch or wait until it ends, print the logs, and return the exit code."""
     _check_executor(records, wish)
     _warn(records, wish, is_strict=is_strict)
     request = records.submit(wish, more, priority=priority)
@@ -144,7 +144,7 @@ def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict
         is_wanted = found.state is RequestState.COMMITTED and (found.priority or 0) > 0
         if is_wanted or found.execution is None:
             return not is_wanted
-        # what nobody wants any more is to be cancelled first
+        # After a cancellation, the dispatcher goes on until it has cancelled the job.
         execution = records.execution(found.execution)
         return execution.state.ended or execution.state is ExecutionState.QUEUED or execution.priority > 0
 
@@ -170,13 +170,13 @@ def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict
     _show_log(records, execution)
     if execution.exit_code is None:
         return NO_EXIT_CODE
-    # a job that has reported a failure has failed, whatever it has returned
+    # A reported failure counts as a failure even if the job's exit code is 0.
     has_only_said_so = execution.exit_code == 0 and request.outcome == "failed"
     return NOT_COMPLETE if has_only_said_so else execution.exit_code
 
 
 def wait(records: Records, requests: Sequence[str], *, timeout: float | None) -> int:
-    """Wait for requests to end, which a dispatcher sees to."""
+    """Wait until requests have ended. This runs nothing: a dispatcher must run in another process."""
     wanted = [records.request(it).id for it in requests]
     end = None if timeout is None else monotonic() + timeout
     while any(records.request(it).state is not RequestState.FINAL for it in wanted):
@@ -202,7 +202,7 @@ def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], boo
 
     if not is_over():
         with _dispatching(records) as dispatcher:
-            # what a dispatcher that is gone has left is taken first
+            # The first round takes over executions that other dispatchers have left.
             dispatcher.step()
             dispatcher.run(is_over=is_over_or_waits)
 
@@ -219,7 +219,7 @@ def _tell_who_has_it(records: Records, dispatcher: Dispatcher, request_id: str) 
 
 @contextlib.contextmanager
 def _dispatching(records: Records) -> Iterator[Dispatcher]:
-    """A dispatcher that leaves nothing behind, also if it is told to end by a signal."""
+    """Yield a dispatcher that is closed at the end, even after SIGTERM or SIGHUP."""
     before = {it: signal.getsignal(it) for it in _END}
     dispatcher = Dispatcher(records)
     try:
@@ -244,13 +244,13 @@ def _show_log(records: Records, execution: Execution) -> None:
 def attach(  # noqa: PLR0913  options
     records: Records, wish: Wish, execution: str, more: About, *, priority: float, as_json: bool
 ) -> int:
-    """Make a request that is satisfied by an execution of choice."""
+    """Create a request for the named execution and commit it."""
     request = records.submit(wish, more, priority=priority, execution=execution)
     return _told(records, request, as_json=as_json)
 
 
 def rerun(records: Records, execution: str, *, priority: float, as_json: bool) -> int:
-    """Compute again what an execution has computed."""
+    """Submit a new run of what an execution has computed."""
     return _told(records, records.rerun(execution, priority=priority), as_json=as_json)
 
 
@@ -260,7 +260,7 @@ def set_priority(records: Records, request: str, priority: float, *, as_json: bo
 
 
 def cancel(records: Records, request: str, *, as_json: bool) -> int:
-    """Cancel a request, unless it is over."""
+    """Cancel a request, unless it has ended."""
     was_over = records.request(request).state is RequestState.FINAL
     found = records.cancel(request)
     execution = None if found.execution is None else records.execution(found.execution)
@@ -274,14 +274,14 @@ def cancel(records: Records, request: str, *, as_json: bool) -> int:
 
 
 def invalidate(records: Records, execution: str, why: str) -> int:
-    """Let an execution satisfy nobody any more."""
+    """Exclude an execution from reuse by any further request."""
     found = records.invalidate(execution, why)
     click.echo(f"execution {found.id} satisfies nobody any more")
     return 0
 
 
 def put(records: Records, path: str, name: str | None) -> int:
-    """Keep a file or directory as a collection."""
+    """Store a file or directory as a collection."""
     captured = records.put(path, name)
     for it in captured.left_out:
         click.echo(f"jpsi: warning: left out: {formatting.printable(it)}", err=True)
@@ -290,7 +290,7 @@ def put(records: Records, path: str, name: str | None) -> int:
 
 
 def get(records: Records, digest: str, target: str) -> int:
-    """Write a collection into a directory."""
+    """Write a collection to a directory."""
     records.blobs.lay_out(digest, Path(target), is_writable=True)
     return 0
 
@@ -308,7 +308,7 @@ def ls(records: Records, *, is_all: bool, state: str | None, as_json: bool) -> i
 
 
 def show(records: Records, subject: str, *, as_json: bool) -> int:
-    """Tell everything about a request or an execution."""
+    """Print everything about a request or an execution."""
     try:
         request: Request | None = records.request(subject)
     except AmbiguousError:
@@ -330,14 +330,14 @@ def show(records: Records, subject: str, *, as_json: bool) -> int:
 
 
 def explain(records: Records, request: str) -> int:
-    """Tell why a request has the execution that it has."""
+    """Print why a request has its execution."""
     found = records.request(request)
     _show(formatting.explanation(found, records.events(request=found.id), records.passed_over(found.id)))
     return 0
 
 
 def usage(records: Records, execution: str | None, user: str | None, *, as_json: bool) -> int:
-    """List the intervals of accounting."""
+    """List accounting intervals."""
     wanted = None if execution is None else records.execution(execution).id
     found = records.usage(execution=wanted, user=user)
     _show(formatting.as_json(found) if as_json else formatting.usage(found))
@@ -345,13 +345,13 @@ def usage(records: Records, execution: str | None, user: str | None, *, as_json:
 
 
 def progress(records: Records, execution: str, value: float | None, report: Report) -> int:
-    """Say how much of the work of an execution is done, or that it succeeds or fails."""
+    """Record the progress of an execution, or a report of success or failure."""
     records.set_progress(execution, value, report)
     return 0
 
 
 def restore(records: Records) -> int:
-    """Put into the records what only the copies beside the files of jobs still have."""
+    """Restore records from the copies beside the files of jobs."""
     found = reindex(records)
     for it in found.unreadable:
         click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
@@ -361,14 +361,14 @@ def restore(records: Records) -> int:
 
 
 def dispatch(records: Records, *, until_idle: bool) -> int:
-    """See to the executions that somebody wants."""
+    """Run requested executions."""
     with _dispatching(records) as dispatcher:
         dispatcher.run(until_idle=until_idle)
     return 0
 
 
 def serve(records: Records, *, port: int) -> int:
-    """Show the records as pages, until it is interrupted."""
+    """Serve the records as web pages until interrupted."""
     from ..web import Server  # noqa: PLC0415  the other commands need no server
 
     with Server(records, port) as server:

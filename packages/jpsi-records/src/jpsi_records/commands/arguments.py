@@ -1,4 +1,4 @@
-"""Where the records of a command line are, and what a file says that it names."""
+"""Command-line arguments: opening of the records or inbox, and parsing of request files and options."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ USAGE, FAILED = 2, 125
 
 
 def opened(directory: str | None, database: str | None) -> Records:
-    """The records that the options name; those of the user if they name none."""
+    """Open the records that the options name; by default, those in the user's state directory."""
     refuse_in_job()
-    from ..records import Records  # noqa: PLC0415  a job can do without
+    from ..records import Records  # noqa: PLC0415  a job does not need it
 
     if directory is None:
-        from platformdirs import user_state_path  # noqa: PLC0415  rarely asked
+        from platformdirs import user_state_path  # noqa: PLC0415  rarely needed
 
         return Records(user_state_path("jpsi") / "records", url=database)
     return Records(directory, url=database)
 
 
 def inbox(directory: str | None, database: str | None) -> Inbox:
-    """What a job has in place of records, which no option names.
+    """Open the inbox of this job, which no option may name.
 
     Raises:
-        StateError: one does.
+        StateError: an option names records.
     """
     if directory is not None or database is not None:
         msg = "a job makes requests of the records that it belongs to: leave out --records and --database"
@@ -48,7 +48,7 @@ def inbox(directory: str | None, database: str | None) -> Inbox:
 
 
 def fenced(command: Callable[[], int]) -> int:
-    """Do what a command does; every failure that is known is told in a sentence."""
+    """Run a command and return its exit code; print known errors as one sentence."""
     try:
         return command()
     except (InvalidRequestError, NotFoundError) as e:
@@ -60,10 +60,10 @@ def fenced(command: Callable[[], int]) -> int:
 
 
 def read_file(file: str) -> Wish:
-    """The wish in a file of YAML or JSON; `-` is standard input.
+    """Return the request spec in a YAML or JSON file; `-` is standard input.
 
     Raises:
-        InvalidRequestError: it cannot be read, or holds no request.
+        InvalidRequestError: the file cannot be read, or is no valid request.
     """
     import yaml  # noqa: PLC0415  slow to import
 
@@ -79,20 +79,20 @@ def read_file(file: str) -> Wish:
 def about(
     *, name: str, labels: Iterable[str], expires: str | None, parent: str | None, now: datetime | None = None
 ) -> About:
-    """What the options say of a request.
+    """Return the name, labels, expiry time and parent that the options give.
 
     Raises:
-        InvalidRequestError: one of them cannot be understood.
+        InvalidRequestError: an option is invalid.
     """
     expires_at = moment(expires, now or datetime.now(UTC))
     return About(name=name, labels=read_labels(labels), expires_at=expires_at, parent=parent)
 
 
 def read_labels(labels: Iterable[str]) -> dict[str, str]:
-    """The labels of options.
+    """Return the labels that the options give.
 
     Raises:
-        InvalidRequestError: one of them is none.
+        InvalidRequestError: an option is not of the form NAME=VALUE.
     """
     told = dict(it.partition("=")[::2] for it in labels)
     if not all(told):
@@ -102,7 +102,7 @@ def read_labels(labels: Iterable[str]) -> dict[str, str]:
 
 
 def moment(text: str | None, now: datetime) -> datetime | None:
-    """A time, such as 2030-01-01T00:00, or a duration from now on, such as 2h."""
+    """Return the time in a text: a time, such as 2030-01-01T00:00, or a duration from now, such as 2h."""
     if text is None:
         return None
     try:

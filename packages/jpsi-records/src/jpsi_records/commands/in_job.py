@@ -1,4 +1,4 @@
-"""What the commands do in the job of an execution, which opens no records; each returns the exit code."""
+"""The commands inside the job of an execution, which opens no records; each returns the exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..inbox import Inbox, Report
 from ..model import About, Wish
 
 NOT_COMPLETE = 1
-# As of `jpsi run`.
+# The same as that of `jpsi run`.
 TIMED_OUT = 124
 
 
@@ -26,7 +26,7 @@ def submit(  # noqa: PLR0913  options
     is_strict: bool,
     as_json: bool,
 ) -> int:
-    """Make a request, which is taken in a moment later."""
+    """Write a request to the inbox; the dispatcher takes it in later."""
     if is_strict:
         msg = "in a job nothing is known of where its requests will run: leave out --strict"
         raise StateError(msg)
@@ -40,7 +40,7 @@ def submit(  # noqa: PLR0913  options
 
 
 def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int:
-    """Wait for requests of this job to end."""
+    """Wait until requests of this job have ended."""
     found = inbox.wait(*requests, timeout=timeout)
     if found is None:
         return TIMED_OUT
@@ -50,7 +50,7 @@ def wait(inbox: Inbox, requests: Sequence[str], *, timeout: float | None) -> int
 
 
 def progress(inbox: Inbox, execution: str, value: float | None, report: Report) -> int:
-    """Say how much of the work is done, or that it succeeds or fails."""
+    """Report progress, success or failure of this job."""
     if not execution or not inbox.execution.startswith(execution):
         msg = f"a job tells the progress of its own execution, {inbox.execution}, and not of {execution}"
         raise StateError(msg)

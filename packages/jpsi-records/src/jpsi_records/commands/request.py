@@ -1,4 +1,4 @@
-"""The commands of `jpsi request`: how each is called, and what its help says."""
+"""The commands of `jpsi request`: their arguments, options and help texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ABOUT = (
 )
 
 
-def _command(  # noqa: PLR0913  what a command consists of
+def _command(  # noqa: PLR0913  the parts of a command
     name: str,
     do: Callable[..., int],
     short: str,
@@ -59,7 +59,7 @@ def _command(  # noqa: PLR0913  what a command consists of
 ) -> click.Command:
     @functools.wraps(do)
     def callback(directory: str | None, database: str | None, **given: Any) -> int:  # noqa: ANN401  click's
-        from ..inbox import is_in_job  # noqa: PLC0415  help is told without waiting for it
+        from ..inbox import is_in_job  # noqa: PLC0415  --help does not need this import
         from .arguments import fenced, inbox, opened  # noqa: PLC0415  as above
 
         def command() -> int:
@@ -82,7 +82,7 @@ def _command(  # noqa: PLR0913  what a command consists of
 
 
 def _actions_for(door: Any) -> Any:  # noqa: ANN401  modules
-    """Where it stands what the commands do with records, or with the inbox of a job."""
+    """Return the module of the actions on records, or that of the actions on a job's inbox."""
     from ..inbox import Inbox  # noqa: PLC0415  as above
 
     if isinstance(door, Inbox):
@@ -95,7 +95,7 @@ def _actions_for(door: Any) -> Any:  # noqa: ANN401  modules
 
 
 def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  click's
-    """A function of `actions` that takes what is in a file."""
+    """Return a callback that reads a request file and calls the named action."""
 
     def do(door: Any, file: str, **options: Any) -> int:  # noqa: ANN401  as above
         from .arguments import about, read_file  # noqa: PLC0415
@@ -132,7 +132,7 @@ def _update(  # noqa: PLR0913  options
 
 
 def _plainly(name: str) -> Callable[..., int]:
-    """A function of `actions`."""
+    """Return a callback that calls the named action."""
 
     def do(door: Any, **options: Any) -> int:  # noqa: ANN401  click's
         code: int = getattr(_actions_for(door), name)(door, **options)

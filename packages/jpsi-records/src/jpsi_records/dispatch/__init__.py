@@ -1,6 +1,6 @@
-"""The dispatcher, which runs what is wanted.
+"""The dispatcher, which runs requested executions.
 
-It takes leases on executions, runs each as one J/PSI job at a time, and takes in what
+It leases executions, runs each as one J/PSI job at a time, and takes in the requests that
 jobs leave in their inboxes.
 """
 

@@ -1,4 +1,4 @@
-"""Runs executions that somebody wants: each as one J/PSI job at a time, and never one job twice."""
+"""The dispatcher: runs requested executions, each as one J/PSI job at a time, and submits no job twice."""
 
 from __future__ import annotations
 
@@ -45,41 +45,41 @@ from .leases import Leases
 
 log = logging.getLogger(__name__)
 
-# How long a dispatcher that says nothing keeps what it has taken.
+# The default duration of a lease.
 _LEASE = timedelta(seconds=60)
-# How long it waits for news before it looks whether there is anything new to do.
+# The longest wait for a change of a job's status between two rounds.
 _ROUND_SECONDS = 2.0
 # A number and a sentence are shorter than that.
 _MOST_PROGRESS_BYTES = 4096
-# How long the status with which a job began may take to arrive after the one with which it has ended.
+# The longest wait for the ACTIVE status of a job that has ended: it may arrive late.
 _BEGIN_SECONDS = 10.0
 
 
 @attrs.define(slots=True)
 class _Held:
-    """An execution that this dispatcher sees to."""
+    """An execution that this dispatcher holds, with its current attempt and job."""
 
     execution: Execution
     attempt: Attempt
     job: Job
     is_told_to_end: bool = False
-    #: What its file of progress has said last.
+    #: The progress and the report that the job's progress file contained last.
     said: tuple[float | None, Report] = (None, NO_REPORT)
 
 
 class Dispatcher:
-    """Sees to executions until it is closed, or killed: then another one takes over what it had.
+    """A loop that runs executions until it is closed or killed; then another dispatcher takes over its jobs.
 
-    Each execution that it takes is leased to it for a while. What it is about to do is written down before it
-    does it, so that whoever comes next finds the job, by its id, whatever became of this process.
+    The dispatcher leases each execution it takes. It records every attempt with the job's id before it
+    submits the job, so that the next dispatcher finds the job even if this process is killed.
 
     Args:
-        records: what it works for.
-        executors: opens an executor by its name, or that of a target; None is the configured one.
-        lease: for how long it takes executions, each time it says that it is still there.
+        records: the records whose executions it runs.
+        executors: opens an executor by the name of an executor or target; None is the configured one.
+        lease: the duration of a lease from each renewal.
 
     Raises:
-        StateError: whoever opened the records may not write executions.
+        StateError: the user of the records may not write executions.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Dispatcher:
         self._news = threading.Event()
 
     def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
-        """See to executions, round after round.
+        """Run rounds until stopped.
 
         Args:
-            until_idle: return once nothing waits that could run, and nothing runs.
-            is_over: asked after each round; True ends it, and leaves jobs to whoever comes next.
+            until_idle: return once no execution can run and none is running.
+            is_over: called after each round; True stops the loop and leaves jobs to the next dispatcher.
         """
         while not is_over():
             self._news.clear()
@@ -115,7 +115,7 @@ class Dispatcher:
             self._news.wait(_ROUND_SECONDS)
 
     def step(self) -> bool:
-        """One round; returns whether there is nothing to do any more."""
+        """Do one round; return True if there was nothing to do."""
         records = self._records
         with records.database.writing() as connection:
             ledger.catch_up(connection, records.now())
@@ -125,13 +125,13 @@ class Dispatcher:
         due = self._leases.due()
         for execution in due:
             self._take(execution)
-            # each takes a while, and there may be many
+            # Each submission takes a while, and there may be many.
             self._renew()
         was_idle = not due and not self._held
         self._tell_to_end()
         for held in list(self._held.values()):
             self._follow(held)
-        # What has ended just now may be what others have waited for.
+        # An execution that has ended in this round may be one that other requests wait for: not idle yet.
         return was_idle
 
     def _renew(self) -> None:
@@ -139,12 +139,12 @@ class Dispatcher:
             self._let_go(execution_id)
 
     def _let_go(self, execution_id: str) -> None:
-        """Somebody else sees to an execution, since this dispatcher was asleep for longer than its lease."""
+        """Drop an execution that another dispatcher took over after this one had let its lease expire."""
         log.warning("execution %s: another dispatcher has taken it over", execution_id)
         del self._held[execution_id]
 
     def _take(self, execution: Execution) -> None:
-        """Take an execution that nobody sees to, and see to it that there is a job."""
+        """Lease an execution, then resume its attempt or begin one."""
         if self._leases.take(execution):
             self._see_to(self._records.execution(execution.id), self._records.attempts(execution.id))
 
@@ -161,7 +161,7 @@ class Dispatcher:
             self._give_back(execution, End(state, None, "submit"), str(e))
 
     def _begin(self, execution: Execution, number: int) -> None:
-        """Submit a job; its id is in the records before anybody else hears of it."""
+        """Begin an attempt: record the job's id first, then stage in its files and submit it."""
         executor = self._executor(execution.placement.get("executor"))
         job = Job()
         now = self._records.now()
@@ -185,10 +185,10 @@ class Dispatcher:
         self._submit(executor, execution, attempt, job)
 
     def _without_gpus(self, execution: Execution) -> Execution:
-        """What an execution is on this machine, whose GPUs are given to nobody in particular.
+        """Return the execution without GPUs: the local executor allocates none to a job.
 
         Raises:
-            InvalidJobException: somebody has asked for some.
+            InvalidJobException: a request requires GPUs.
         """
         if "gpus" not in execution.recorded:
             return execution
@@ -212,7 +212,7 @@ class Dispatcher:
         self._change_attempt(attempt, native_id=job.native_id, state=JobState.QUEUED.value)
 
     def _resume(self, execution: Execution, attempt: Attempt) -> bool:
-        """Go on with the attempt of a dispatcher that is gone; False if another attempt must be made."""
+        """Continue the attempt of a previous dispatcher; return False if another attempt is needed."""
         executor = self._executor(attempt.executor)
         found = executor.recall([attempt.job])
         if found and found[0].status.state is JobState.NEW:
@@ -221,13 +221,13 @@ class Dispatcher:
         if found:
             self._hold(execution, attempt, found[0])
             return True
-        # Nothing of it is on disk. If somebody is about to submit it all the same, it is not to run.
+        # The executor has no record of the job. A delayed submission of it must not run.
         state = "NEVER" if revoke(self._files(attempt)) else "LOST"
         self._change_attempt(attempt, state=state, ended_at=self._records.now())
         return False
 
     def _follow(self, held: _Held) -> None:
-        """Write down what has become of a job."""
+        """Record the current status of a job."""
         status = held.job.status
         if status.final:
             self._end(held, status)
@@ -255,7 +255,7 @@ class Dispatcher:
         said, held.said = held.said, (progress, report)
         if held.said == said:
             return
-        # What the file has said before may have been changed by somebody else since.
+        # A user may have changed the report since; record only what is new in the file.
         report = NO_REPORT if report == said[1] else report
         records, execution_id = self._records, held.execution.id
         with records.database.writing() as connection:
@@ -272,10 +272,10 @@ class Dispatcher:
             held.execution = executions.get(connection, execution_id)
 
     def _watch_capacities(self, held: _Held) -> str | None:
-        """Cancel a job that has written more into a temporary directory than fits; returns what, if so."""
+        """Cancel a job that exceeds the capacity of a temporary directory; return which, as a sentence."""
         found = excess(held.execution.capacities, self._files(held.attempt).place)
         if found is not None and held.execution.reason != TMP_CAPACITY:
-            # Whoever sees to it next knows why it is cancelled.
+            # The reason is recorded first, so that a dispatcher that takes over knows it.
             held.execution = attrs.evolve(held.execution, reason=TMP_CAPACITY)
             with self._records.database.writing() as connection:
                 values = {"reason": TMP_CAPACITY, "is_shared": 0}
@@ -292,7 +292,7 @@ class Dispatcher:
         tell_ends(self._records, held.execution.id, inbox)
 
     def _end(self, held: _Held, status: JobStatus) -> None:
-        """Keep what the job has left, and write down how it ended: both, or neither."""
+        """Store the job's outputs, then record its end; if storing fails, the next round retries."""
         self._take_in(held)
         self._note_progress(held)
         files = self._files(held.attempt)
@@ -314,7 +314,7 @@ class Dispatcher:
         elif end.state is ExecutionState.CANCELLED and status.message:
             kept["status"] = {"error": status.message}
         if not self._write_end(held, end, status, kept):
-            # whoever has it is about to keep what is there
+            # The dispatcher that holds the execution now stores the outputs.
             self._let_go(held.execution.id)
             return
         del self._held[held.execution.id]
@@ -322,7 +322,7 @@ class Dispatcher:
         remove_root(files.root)
 
     def _write_end(self, held: _Held, end: End, status: JobStatus, kept: dict[str, Any]) -> bool:
-        """Write down how an execution has ended; False if somebody else sees to it."""
+        """Record the end of an execution; return False if another dispatcher holds it."""
         records, execution, attempt = self._records, held.execution, held.attempt
         started = _started(held.job)
         now = records.now()
@@ -331,7 +331,7 @@ class Dispatcher:
             if found.holder != self._leases.holder:
                 return False
             if found.state is not ExecutionState.RUNNING and started is not None:
-                # It ran, and has ended before anybody has looked.
+                # It ran and ended between two rounds.
                 moment = min(now, max(started, events.last_time(connection, execution.id) or started))
                 ledger.move(connection, execution.id, moment, ExecutionState.RUNNING, started_at=started)
             executions.change_attempt(
@@ -350,19 +350,19 @@ class Dispatcher:
                 "lease_until": None,
             }
             if end.state is ExecutionState.QUEUED:
-                # another attempt at the same: that the last one failed is in its own record
+                # A retry: the failure of this attempt is in the attempt's own record.
                 values["reason"] = None
             else:
                 values |= {"finished_at": status.time, **kept}
                 if end.state is ExecutionState.COMPLETE:
-                    # with what was reported of it up to now
+                    # Keep what the job has reported so far.
                     values["status"] = {**found.status, **kept["status"]}
                 if end.exit_code == 0:
                     values["progress"] = 1.0
             return ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
 
     def _give_back(self, execution: Execution, end: End, why: str) -> None:
-        """An attempt came to nothing before there was a job."""
+        """Record that an attempt failed before a job was submitted, and release the execution."""
         log.warning("execution %s: %s", execution.id, why)
         now = self._records.now()
         with self._records.database.writing() as connection:
@@ -376,7 +376,7 @@ class Dispatcher:
             ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
 
     def _tell_to_end(self) -> None:
-        """Cancel the jobs that nobody wants any more."""
+        """Cancel the jobs of executions that no request needs any more."""
         with self._records.database.reading() as connection:
             unwanted = [self._held[it.id] for it in ledger.unwanted(connection) if it.id in self._held]
         for held in unwanted:
@@ -408,7 +408,7 @@ class Dispatcher:
         return AttemptFiles(self._records.attempt_directory(attempt))
 
     def close(self) -> None:
-        """Submit nothing more; jobs go on, and are found at once by whoever comes next."""
+        """Close all executors and release all leases; jobs continue, for the next dispatcher to take over."""
         try:
             for executor in self._executors.values():
                 executor.close()
@@ -417,12 +417,12 @@ class Dispatcher:
             self._leases.give_back()
 
     def waits_for(self, execution_id: str) -> str | None:
-        """The other dispatcher that sees to an execution, as `process 12 on node1`; None if none does."""
+        """Return another dispatcher that holds an execution, as `process 12 on node1`; None if none does."""
         return self._leases.other(self._records.execution(execution_id))
 
 
 def _started(job: Job) -> datetime | None:
-    """When a job that has ended began to run; None if it never ran."""
+    """Return the time at which an ended job began to run; None if it never ran."""
     try:
         status = job.wait(_BEGIN_SECONDS, JobState.ACTIVE)
     except UnreachableStateException:

@@ -1,4 +1,4 @@
-"""Takes in the requests that a job has left in its inbox: each once, whenever whoever does so is killed."""
+"""The intake of requests that a job has left in its inbox: each is recorded once, even after a crash."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ..store import EVENT, REQUEST, events, executions, requests
 
 log = logging.getLogger(__name__)
 
-#: Where in an inbox files are kept that hold no request.
+#: The subdirectory of an inbox for files that contain no valid request.
 REFUSED = "refused"
-# What is said of a pipe or a directory, of a link, of a socket, and of what may not be read. Anything else
-# that keeps a file from being read passes.
+# The errors of opening a pipe or a directory, a link, a socket, and a file without read permission.
+# All other errors of reading a file are temporary.
 _NO_FILE = {errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.EACCES}
-# More than any request that a person or a program would write; what is larger is not read.
+# Far above the size of any real request; larger files are refused.
 _MOST_BYTES = 1 << 24
 
 
 def take_in(records: Reading, execution: str, inbox: Path) -> None:
-    """Commit the requests that the job of an execution has left, and keep aside what is none.
+    """Commit the requests in a job's inbox, and move invalid files aside.
 
-    A file is removed once its request is in the records; one that is there then was taken in already. What
-    they need is seen to as for any request that has no execution yet.
+    A file is removed once its request is in the records; a request that is there already was taken in before
+    a crash. The dispatcher assigns executions to them as to any committed request without one.
 
     Raises:
         StoreError: the records cannot be written.
@@ -44,7 +44,7 @@ def take_in(records: Reading, execution: str, inbox: Path) -> None:
         except (InvalidRequestError, NotFoundError, StateError) as e:
             _refuse(records, execution, path, str(e))
         except FileNotFoundError:
-            # another dispatcher has taken it in
+            # Another dispatcher has taken it in.
             continue
         except OSError as e:
             if e.errno in _NO_FILE:
@@ -56,7 +56,7 @@ def take_in(records: Reading, execution: str, inbox: Path) -> None:
 
 
 def tell_ends(records: Reading, execution: str, inbox: Path) -> None:
-    """Leave in the inbox of a job how its requests have ended, each once.
+    """Write the results of ended child requests into the inbox of their parent's job, each once.
 
     Raises:
         StoreError: the records cannot be read.
@@ -79,7 +79,7 @@ def tell_ends(records: Reading, execution: str, inbox: Path) -> None:
 def _leave(inbox: Path, result: RequestResult) -> None:
     path = result_path(inbox, result.request)
     try:
-        # What the job has put in its place leads elsewhere.
+        # The job may have put a link in its place, which could lead out of the inbox.
         if path.parent.is_symlink() or path.exists():
             return
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -89,11 +89,11 @@ def _leave(inbox: Path, result: RequestResult) -> None:
 
 
 def _left(inbox: Path) -> list[Path]:
-    """What is in an inbox, in the order in which it was asked for, without what is being written."""
+    """Return the files in an inbox, the oldest request first, without files that are still being written."""
     try:
         found = sorted(inbox.iterdir())
     except OSError:
-        # Jobs of an older version have none.
+        # Jobs of an older version have no inbox.
         return []
     return [it for it in found if not it.name.startswith(".") and it.name not in {REFUSED, ENDED}]
 
@@ -158,7 +158,7 @@ def _is_there(connection: Connection, asked: Asked) -> bool:
 
 
 def _owner(connection: Connection, execution: str) -> str:
-    """Whose the requests of a job are: those of who has asked for it first, of those who still want it."""
+    """Return the owner for a job's requests: that of the execution's first request, committed ones first."""
     interested = requests.some(connection, REQUEST.c.execution == execution)
     if not interested:
         msg = f"nobody has asked for execution {execution}"
@@ -167,7 +167,7 @@ def _owner(connection: Connection, execution: str) -> str:
 
 
 def _refuse(records: Reading, execution: str, path: Path, why: str) -> None:
-    """Tell once that a file is refused, and then keep it aside."""
+    """Record once that a file is refused, write a result for the job, and move the file aside."""
     told = {"file": path.name, "why": why}
     with records.database.writing() as connection:
         known = events.some(connection, EVENT.c.execution == execution, EVENT.c.kind == "refused")

@@ -1,4 +1,4 @@
-"""The executions that a dispatcher has taken: its own for a while, unless it says again that it is there."""
+"""Leases on executions: a dispatcher holds an execution until its lease expires, and renews it in time."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from ..store import (
 )
 
 _HELD = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
-# A job may be on its way to a batch system, by a program that outlives its dispatcher for a moment. Whoever
-# looked for that job at once would not find it, and submit it again.
+# A child process may be submitting the job, and outlive its dispatcher for a moment. Another dispatcher
+# that looked for the job at once would not find it, and submit it a second time.
 _IS_SUBMITTING = exists().where(
     ATTEMPT.c.execution == EXECUTION.c.id, ATTEMPT.c.ended_at.is_(None), ATTEMPT.c.native_id.is_(None)
 )
 
 
 class Leases:
-    """What one dispatcher takes, and keeps.
+    """The leases of one dispatcher.
 
     Args:
-        records: where that is written down.
-        lease: for how long it takes executions, each time it says that it is still there.
+        records: the records in which the leases are stored.
+        lease: the duration of a lease from each renewal.
     """
 
     def __init__(self, records: Reading, lease: timedelta) -> None:
         self._records = records
         self._lease = lease
         self._renewed: datetime | None = None
-        #: What stands for the dispatcher in the records.
+        #: The name of this dispatcher's process in the records.
         self.holder = name_of_this_process()
 
     @property
     def are_mine(self) -> ColumnElement[bool]:
-        """The condition under which an execution is still this dispatcher's."""
+        """The SQL condition that this dispatcher still holds an execution."""
         return EXECUTION.c.holder == self.holder
 
     def due(self) -> list[Execution]:
-        """The executions that wait for a dispatcher, or whose dispatcher is late, or gone."""
+        """Return queued executions, and those whose dispatcher has let its lease expire or has ended."""
         now = self._records.now()
         left = _HELD & (EXECUTION.c.lease_until > now) & ~self.are_mine & ~_IS_SUBMITTING
         with self._records.database.reading() as connection:
@@ -58,7 +58,7 @@ class Leases:
         return due + [it for it in held if _is_gone(it.holder)]
 
     def take(self, execution: Execution) -> bool:
-        """Take an execution that nobody sees to; False if somebody else has taken it meanwhile."""
+        """Take the lease of an execution; return False if another dispatcher has taken it first."""
         now = self._records.now()
         mine = {"holder": self.holder, "lease_until": now + self._lease}
         with self._records.database.writing() as connection:
@@ -67,12 +67,12 @@ class Leases:
                 return ledger.move(connection, execution.id, now, ExecutionState.CLAIMED, is_still, **mine)
             is_free = EXECUTION.c.lease_until <= now
             if _is_gone(execution.holder):
-                # one that is gone does not come back, so that it is enough that nobody has followed it yet
+                # A dispatcher that has ended cannot renew; the execution is free unless another has taken it.
                 is_free |= (EXECUTION.c.holder == execution.holder) & ~_IS_SUBMITTING
             return executions.change(connection, execution.id, now, _HELD & is_free, **mine)
 
     def renew(self, held: Collection[str]) -> list[str]:
-        """Keep what was taken, once in a while; returns what somebody else has taken over."""
+        """Renew all leases after a quarter of their duration; return the executions that were taken over."""
         now = self._records.now()
         if not held or (self._renewed is not None and now < self._renewed + self._lease / 4):
             return []
@@ -86,14 +86,14 @@ class Leases:
             ]
 
     def give_back(self) -> None:
-        """Let whoever comes next go on at once with everything that was taken."""
+        """Release all leases, so that the next dispatcher can continue at once."""
         now = self._records.now()
         with self._records.database.writing() as connection:
             for it in executions.some(connection, _HELD, self.are_mine, ~_IS_SUBMITTING):
                 executions.change(connection, it.id, now, self.are_mine, holder=None, lease_until=now)
 
     def other(self, execution: Execution) -> str | None:
-        """Whose an execution is that another dispatcher sees to, for users; None if none does."""
+        """Return a description of another dispatcher that holds an execution; None if there is none."""
         if execution.holder in {None, self.holder} or (execution.lease_until or self._records.now()) <= (
             self._records.now()
         ):
@@ -102,6 +102,6 @@ class Leases:
 
 
 def _is_gone(holder: str | None) -> bool:
-    """Whether a dispatcher of this very machine is no more."""
-    # machines that were cloned while they ran have the same boot
+    """Return True if a dispatcher's process on this machine has ended."""
+    # Machines cloned while they ran share a boot id, so the host name must match, too.
     return holder is not None and holder.split()[0] == socket.gethostname() and process_has_ended(holder)

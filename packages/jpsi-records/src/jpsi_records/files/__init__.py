@@ -1,7 +1,7 @@
-"""The files that records are about, and how they are written.
+"""The files that records refer to, and the ways to write them.
 
-Blobs by the digest of their content, manifests of directories, clones of Git repositories, files that appear
-whole, and the permissions of other users. No module here knows executions or the database.
+Blobs under the digest of their content, manifests of directories, clones of git repositories, atomically
+written files, and the permissions of other users. No module of this package knows executions or the database.
 """
 
 from .atomic_files import make_way, open_untrusted, write_whole

@@ -1,4 +1,4 @@
-"""Files between processes that know nothing of each other: they appear whole, and nothing else is read."""
+"""Files exchanged between processes: atomic writes, and safe reads of files that a job controls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Let a private file appear with a text: all of it, and for good, or nothing.
+    """Write a private file atomically and durably: after a crash it has all of the text, or does not exist.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: the file cannot be written; no part of it is left.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -32,20 +32,20 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def make_way(directory: Path) -> None:
-    """Make a directory in which others find what they know the name of, and list nothing.
+    """Create a directory that others may enter but not list, so that they need to know a file's name.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the directory cannot be created.
     """
     if not directory.is_dir():
         directory.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         directory.mkdir(mode=0o711, exist_ok=True)
-        # whatever the umask
+        # mkdir applies the umask; chmod does not.
         directory.chmod(0o711)
 
 
 def keep_names(directory: Path) -> None:
-    """See to it that the names in a directory outlast a crash of the machine."""
+    """Flush a directory to disk, so that the names in it survive a crash of the machine."""
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(number)
@@ -55,10 +55,10 @@ def keep_names(directory: Path) -> None:
 
 @contextmanager
 def open_untrusted(path: Path) -> Iterator[BinaryIO]:
-    """A file for reading that a job has left, who decides what lies there.
+    """Open a file for reading whose path a job controls.
 
     Raises:
-        OSError: it cannot be read, is a link to another file, or no file, such as a pipe that says nothing.
+        OSError: it cannot be read, is a link, or is no regular file, such as a pipe that would block.
     """
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(number).st_mode):

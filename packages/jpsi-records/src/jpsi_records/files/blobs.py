@@ -1,4 +1,4 @@
-"""Files by the digest of their content: written once, never changed, and checked before they are trusted."""
+"""The blob store: files under the digest of their content, written once, never changed, and verified."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CHUNK = 1 << 20
 
 @attrs.frozen(slots=True)
 class Captured:
-    """What was taken of a directory."""
+    """The result of storing a directory."""
 
     digest: str
-    #: What was left out, a sentence each.
+    #: What was left out, one sentence for each file.
     left_out: tuple[str, ...] = ()
 
 
@@ -37,19 +37,19 @@ def _may_be_read(path: Path) -> bool:
 
 
 class Blobs:
-    """The files below a directory that belongs to the records."""
+    """The blob store in one directory of the records."""
 
     def __init__(self, root: Path, make: Callable[[], None] = lambda: None) -> None:
         self._root = root
         self._make = make
 
     def path(self, digest: str) -> Path:
-        """Where the file with a digest is, or would be."""
+        """Return the path for a digest, whether or not the file exists."""
         letters = digest.removeprefix("sha256:")
         return self._root / letters[:2] / letters[2:]
 
     def add_bytes(self, content: bytes) -> str:
-        """Keep content; returns its digest."""
+        """Store content and return its digest."""
         digest = digest_of(content)
         if not self._has(digest, len(content)):
             with self._being_written(digest) as target:
@@ -57,7 +57,7 @@ class Blobs:
         return digest
 
     def add_file(self, source: Path) -> Entry:
-        """Keep the content of a file."""
+        """Store the content of a file."""
         digest, size = _digest_and_size(source)
         if not self._has(digest, size):
             with self._being_written(digest) as target:
@@ -68,9 +68,9 @@ class Blobs:
         return Entry(digest, size, bool(source.stat().st_mode & stat.S_IXUSR))
 
     def add_tree(self, source: Path, globs: Collection[str] = ()) -> Captured:
-        """Keep a file or a directory as a collection, or what patterns choose of it.
+        """Store a file or a directory as a collection; patterns, if given, select the files.
 
-        A link that leads elsewhere is left out, and so is what is neither file, directory nor link.
+        Links that lead out of the directory or nowhere are left out, and so are special files.
         """
         manifest: dict[str, Entry] = {}
         left_out = []
@@ -90,14 +90,14 @@ class Blobs:
         return Captured(self.add_manifest(manifest), tuple(left_out))
 
     def add_manifest(self, manifest: Manifest) -> str:
-        """Keep a manifest; returns the digest of the collection."""
+        """Store a manifest and return the digest of its collection."""
         return self.add_bytes(write_manifest(manifest).encode())
 
     def manifest(self, digest: str) -> Manifest:
-        """The manifest of a collection.
+        """Return the manifest of a collection.
 
         Raises:
-            StoreError: it is not there, or cannot be read.
+            StoreError: the manifest is missing, unreadable or damaged.
         """
         try:
             content = self.path(digest).read_bytes()
@@ -110,7 +110,7 @@ class Blobs:
         return read_manifest(content.decode())
 
     def lay_out(self, digest: str, target: Path, *, is_writable: bool) -> None:
-        """Make a directory with what is in a collection; changes there do not change the collection."""
+        """Copy a collection into a directory; changes there do not change the collection."""
         target.mkdir(parents=True, exist_ok=True)
         for at, entry in self.manifest(digest).items():
             path = target / at
@@ -126,7 +126,7 @@ class Blobs:
     def lay_file(
         self, digest: str, target: Path, *, is_executable: bool = False, is_writable: bool = False
     ) -> None:
-        """Make a file with the content of a digest."""
+        """Copy a blob to a path."""
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             shutil.copyfile(self.path(digest), target)
@@ -138,9 +138,9 @@ class Blobs:
     def trouble(
         self, digest: str, *, is_thorough: bool = False, may_read: Callable[[Path], bool] = _may_be_read
     ) -> str | None:
-        """Why a collection cannot be used by whoever may read these files; None if it can.
+        """Return why a collection cannot be used by a user with the given access; None if it can.
 
-        Sizes are looked at; contents only if it is to be thorough, as they take time.
+        Sizes are always checked; digests only if `is_thorough`, as reading all content takes time.
         """
         try:
             manifest = self.manifest(digest)
@@ -166,18 +166,18 @@ class Blobs:
         return None
 
     def _has(self, digest: str, size: int) -> bool:
-        # One that was cut short, as by a full disk on a file system that lies, is written again.
+        # A truncated file, as after a full disk, is written again.
         path = self.path(digest)
         return path.exists() and path.stat().st_size == size
 
     @contextlib.contextmanager
     def _being_written(self, digest: str) -> Iterator[Path]:
-        """A file that appears whole under its name, or not at all."""
+        """Yield a temporary path; on success, rename it to the final name, so that no reader sees a part."""
         path = self.path(digest)
         beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
         self._make()
         try:
-            # who may enter these reads what he knows the digest of
+            # Users who may enter these directories can read a file if they know its digest.
             for folder in (self._root, path.parent):
                 make_way(folder)
             yield beside
@@ -187,7 +187,7 @@ class Blobs:
             msg = f"{path} cannot be written: {e.strerror}"
             raise StoreError(msg, e) from e
         finally:
-            # it is there only if that failed, and whoever cannot look cannot have made it
+            # After success it is gone; where it cannot be looked up, it cannot have been created either.
             with contextlib.suppress(OSError):
                 beside.unlink()
 
@@ -220,7 +220,7 @@ def _files(source: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _matches(path: str, glob: str) -> bool:
-    """Whether a relative path matches a pattern, in which `**` is any number of directories.
+    """Return True if a relative path matches a pattern, in which `**` is any number of directories.
 
     >>> _matches("a/b.txt", "*.txt"), _matches("a/b.txt", "**/*.txt"), _matches("b.txt", "**/*.txt")
     (False, True, True)
@@ -237,7 +237,7 @@ def _parts_match(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
 
 
 def _inner_link(path: Path, root: Path) -> str | None:
-    """Where a link leads, if that is inside a directory and there."""
+    """Return the target of a link if it exists and lies inside the directory, else None."""
     target = path.readlink()
     if target.is_absolute() or not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""What is in a directory, as one text: the same for the same content, whenever and wherever it was made."""
+"""Manifests: the content of a directory as one text, equal for equal content at any time and place."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ..model import canonical
 
 @attrs.frozen(slots=True)
 class Entry:
-    """One file, or one symbolic link."""
+    """A file or a symbolic link in a manifest."""
 
     #: The digest of the content; empty for a link.
     digest: str
     size: int
     is_executable: bool = False
-    #: Where the link leads, which is inside the directory; None for a file.
+    #: The target of the link, inside the directory; None for a file.
     link: str | None = None
 
 
-#: By path relative to the directory. Directories are there where something is in them.
+#: Entries by path relative to the directory. Empty directories are left out.
 Manifest = Mapping[str, Entry]
 
 EMPTY: Manifest = {}
 
 
 def digest_of(content: bytes) -> str:
-    """The digest of content."""
+    """Return the digest of content."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def write_manifest(manifest: Manifest) -> str:
-    """The text of a manifest, whose digest is that of the collection."""
+    """Return the text of a manifest; its digest is that of the collection."""
     entries = {
         path: {"link": it.link}
         if it.link is not None
@@ -46,7 +46,7 @@ def write_manifest(manifest: Manifest) -> str:
 
 
 def read_manifest(text: str) -> Manifest:
-    """The manifest of a text.
+    """Return the manifest in a text.
 
     >>> read_manifest(write_manifest({"a": Entry("sha256:0", 3, True)}))
     {'a': Entry(digest='sha256:0', size=3, is_executable=True, link=None)}
@@ -58,12 +58,12 @@ def read_manifest(text: str) -> Manifest:
 
 
 def collection_digest(manifest: Manifest) -> str:
-    """The digest of the collection with this manifest."""
+    """Return the digest of the collection with this manifest."""
     return digest_of(write_manifest(manifest).encode())
 
 
 def subdirectory(manifest: Manifest, path: str) -> Manifest | None:
-    """The directory at a place of a collection; None if there is none.
+    """Return the manifest of a subdirectory; None if it does not exist.
 
     >>> sorted(subdirectory({"a/b": Entry("", 0), "c": Entry("", 0)}, "/a"))
     ['b']

@@ -1,4 +1,4 @@
-"""Whether a user of this machine may read a file, by what its modes say."""
+"""The check whether a user of this machine may read a file, from the modes of file and directories."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import attrs
 
 @attrs.frozen(slots=True)
 class Reader:
-    """A user, and the groups that he is in."""
+    """A user with the user's groups."""
 
     uid: int
     groups: frozenset[int]
-    # many files are in few directories
+    # A cache: many files are in few directories.
     _entered: dict[Path, bool] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """The user with a name; None if this machine knows none."""
+        """Return the user with a name; None if this machine has none."""
         try:
             user = pwd.getpwnam(name)
         except KeyError:
@@ -30,7 +30,7 @@ class Reader:
         return cls(user.pw_uid, frozenset(os.getgrouplist(name, user.pw_gid)))
 
     def may_read(self, path: Path) -> bool:
-        """Whether he may read a file, and enter the directories where it is."""
+        """Return True if the user may read a file and enter all directories above it."""
         return self._may_enter(path.parent) and self._is_allowed(path, stat.S_IRUSR)
 
     def _may_enter(self, directory: Path) -> bool:
@@ -49,7 +49,7 @@ class Reader:
 
 
 def is_allowed(mode: int, uid: int, gid: int, reader: Reader, of_owner: int) -> bool:
-    """Whether a mode allows somebody what it may allow its owner by this bit.
+    """Return True if a mode grants a user the permission that `of_owner` denotes for the owner.
 
     >>> is_allowed(0o640, 1, 10, Reader(2, frozenset([10])), stat.S_IRUSR)
     True

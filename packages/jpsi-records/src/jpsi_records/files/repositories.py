@@ -1,4 +1,4 @@
-"""Trees of git repositories, each of which is fetched into a copy of the records' own, so that they stay."""
+"""Trees of git repositories; each repository is fetched into a permanent copy in the records' directory."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from ..errors import StoreError
 from ..model import GitTree, absolute_url, revision_words
 
 _ENVIRONMENT = {
-    # What surrounds us must not decide which repository is asked, nor may git ask anybody anything.
+    # The user's environment must not select another repository, and git must not prompt.
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_CONFIG_NOSYSTEM": "1",
-    # A repository may hold replacements, which would exchange what a hash stands for.
+    # Replacement objects in a repository would change the content of a hash.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
-# The content of a tree is that of its hash, whatever the user's configuration makes of files.
+# The user's configuration must not change the content of files.
 _AS_IT_IS = ("-c", "core.autocrlf=false", "-c", f"core.attributesFile={os.devnull}")
 _PATIENCE = 600
 _HASH = re.compile(r"[0-9a-f]{40,64}")
-# What HEAD is where the other repository has none: a reference that is never made.
+# The target of HEAD if the remote repository has none: a reference that never exists.
 _NO_HEAD = "refs/jpsi/none"
 
 
 class Repositories:
-    """The copies of all repositories that were ever fetched, below one directory."""
+    """The copies of all repositories that were ever fetched, in one directory."""
 
     def __init__(self, root: Path, make: Callable[[], None] = lambda: None) -> None:
         self._root = root
         self._make = make
 
     def resolve(self, mount: GitTree) -> list[GitTree]:
-        """The trees, or files, that a mount may stand for, the newest first, each once.
+        """Return the trees or files that a mount may refer to, the newest first, without duplicates.
 
         Raises:
-            StoreError: the repository cannot be read, or has nothing like that.
+            StoreError: the repository cannot be read, or lacks the commit or path.
         """
         if mount.is_pinned:
             return [mount]
@@ -54,7 +54,7 @@ class Repositories:
         return [GitTree(**{kind: name}) for kind, name in found]
 
     def lay_out(self, mount: GitTree, target: Path) -> None:
-        """Make a directory with a tree, or a file with a blob."""
+        """Write a tree to a directory, or a blob to a file."""
         target.parent.mkdir(parents=True, exist_ok=True)
         wanted = mount.blob or mount.tree or ""
         copy = self._copy_with(wanted)
@@ -65,7 +65,7 @@ class Repositories:
         _run(["tar", "-xf", "-", "-C", str(target)], copy.git(*_AS_IT_IS, "archive", "--format=tar", wanted))
 
     def _copy_with(self, wanted: str) -> _Copy:
-        """The copy that has a tree or a blob."""
+        """Return the copy that contains a tree or a blob."""
         # Versions before 0.2 fetched all repositories into one.
         places = [*sorted(self._root.glob("of/*")), *([self._root] if (self._root / "HEAD").exists() else ())]
         for copy in map(_Copy, places):
@@ -77,10 +77,10 @@ class Repositories:
 
     @contextlib.contextmanager
     def _fetched(self, url: str) -> Iterator[_Copy]:
-        """The copy of a repository as that is now; nobody else changes it meanwhile."""
-        # `git fetch` finds a path from where it runs.
+        """Fetch a repository and yield its copy, locked against other processes."""
+        # `git fetch` would resolve a relative path in its own working directory.
         place = absolute_url(url)
-        # Whatever two URLs have in common, they have no reference and no object in common.
+        # One copy for each URL: they share neither references nor objects.
         name = hashlib.sha256(place.encode()).hexdigest()
         folder = self._root / "of" / name
         self._make()
@@ -91,7 +91,7 @@ class Repositories:
             msg = f"{url} cannot be fetched into {self._root}: {e.strerror}"
             raise StoreError(msg, e) from e
         with lock:
-            # Where the file system has no locks git's own see to it that one of two fails, and says so.
+            # Where the file system has no locks, git's own lock files make one of two fetches fail.
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
             copy = _Copy(folder)
@@ -100,24 +100,24 @@ class Repositories:
 
 
 class _Copy:
-    """The copy of one repository: what names mean there, they mean here."""
+    """The copy of one repository, with the same references."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def fetch(self, place: str) -> None:
-        """Have what a repository has now, and none of the names that it has no more.
+        """Fetch all references of the remote repository, and remove those that it no longer has.
 
-        Objects stay: what is reachable no more may still be what an execution had.
+        Objects are kept: an earlier execution may have used one that is no longer reachable.
         """
-        # Where it was made before this changes nothing, and finishes what was killed.
+        # For an existing copy this changes nothing, or completes an interrupted init.
         self.git("init", "--bare", "--quiet", "--template=")
         told = self.git("ls-remote", "--symref", "--", place, "HEAD").decode(errors="replace")
         head = _head(told)
         wanted = ["+refs/*:refs/*", *(["HEAD"] if head is not None else ())]
         options = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
         self.git(*options, "fetch", "--quiet", "--no-tags", "--prune", "--", place, *wanted)
-        # which that has written, and which means nothing there
+        # `git fetch` has written it; in this copy it has no use.
         (self._directory / "FETCH_HEAD").unlink(missing_ok=True)
         if head is not None and _HASH.fullmatch(head):
             self.git("update-ref", "--no-deref", "HEAD", head)
@@ -125,7 +125,7 @@ class _Copy:
             self.git("symbolic-ref", "HEAD", head or _NO_HEAD)
 
     def commits(self, mount: GitTree) -> list[str]:
-        """The commits that a mount may stand for, the newest first.
+        """Return the commits that a mount may refer to, the newest first.
 
         Raises:
             StoreError: there are none.
@@ -153,23 +153,23 @@ class _Copy:
         raise StoreError(msg)
 
     def at(self, commits: list[str], path: str) -> list[tuple[str, str]]:
-        """The trees and blobs, each once, that are at a path of commits, with their hashes."""
+        """Return the types and hashes of the trees and blobs at a path of commits, without duplicates."""
         asked = "".join(f"{commit}:{path}\n" for commit in commits)
         told = self.git("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=asked.encode())
         answers = (line.split(" ") for line in told.decode().splitlines())
         return list(dict.fromkeys((it[0], it[1]) for it in answers if it[0] in {"tree", "blob"}))
 
     def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Run git on this copy; returns what it writes.
+        """Run git on this copy and return its standard output.
 
         Raises:
-            StoreError: it fails.
+            StoreError: git fails.
         """
         return _run(["git", f"--git-dir={self._directory}", *arguments], stdin)
 
 
 def _head(told: str) -> str | None:
-    r"""Return what HEAD of another repository is: a reference, or a commit; None if there is none.
+    r"""Return the HEAD of a remote repository: a reference or a commit; None if there is none.
 
     >>> _head("ref: refs/heads/main\tHEAD\n" + "1" * 40 + "\tHEAD\n"), _head("")
     ('refs/heads/main', None)

@@ -1,7 +1,7 @@
-"""The inbox of a job, by which it makes requests without opening the records.
+"""The inbox of a job, through which it makes requests without opening the records.
 
-The job of an execution submits requests, reports its progress and learns how its requests have ended, by
-files alone. A job imports this room: nothing here, or below, loads the database.
+The job of an execution submits requests, reports its progress and reads the results of its requests, all
+through files. Jobs import this package: no module of it, or imported by it, loads the database.
 """
 
 from .inbox import (

@@ -1,6 +1,6 @@
-"""What a job of an execution asks for: files, which whoever sees to the job takes in.
+"""The inbox of a job: a directory in which the job leaves requests as files for the dispatcher.
 
-No job opens the records: it runs where their database may be out of reach, or not safe to use.
+A job opens no records: their database may be unreachable or unsafe to use on its host.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from ..model import (
 from .reports import NO_REPORT, Report, read_progress, write_progress
 from .results import RequestResult, read_result, result_path
 
-#: The variables by which a job knows to which execution it belongs, the file in which it may say how far it
-#: is, and the directory into which it puts requests.
+#: The variables that give a job its execution's id, the path of its progress file, and the path of its
+#: inbox.
 EXECUTION, PROGRESS, INBOX = "JPSI_EXECUTION", "JPSI_PROGRESS", "JPSI_INBOX"
 
 _VERSION = 1
-# How often a job looks whether its requests have ended.
+# The interval at which a job checks for results of its requests.
 _LOOK_SECONDS = 1.0
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _NAME = re.compile(rf"({_ID.pattern})\.json")
 
 
 def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process belongs to the job of an execution."""
+    """Return True if this process belongs to the job of an execution."""
     return EXECUTION in environment
 
 
 def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
-    """Raise `StateError` in the job of an execution."""
+    """Raise `StateError` if this process belongs to the job of an execution."""
     if is_in_job(environment):
         msg = (
             f"the job of an execution ({EXECUTION} is set) opens no records; make requests "
@@ -60,7 +60,7 @@ def refuse_in_job(environment: Mapping[str, str] = os.environ) -> None:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Asked:
-    """A request that a job has made."""
+    """A request that a job has written to its inbox."""
 
     id: str
     wish: Wish
@@ -69,33 +69,33 @@ class Asked:
 
 
 class Inbox:
-    """Where the job of an execution makes requests, and says how far it is, without opening the records.
+    """The interface of a job to its dispatcher: it submits requests and reports progress.
 
-    Its requests are children of the execution: as urgent, and cancelled when it ends.
+    Its requests are children of the execution: they inherit its priority and are cancelled when it ends.
 
     Args:
-        environment: the variables of the job.
+        environment: the environment variables of the job.
 
     Raises:
-        StateError: this is no job of an execution.
+        StateError: this process does not belong to the job of an execution.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         if not is_in_job(environment):
             msg = f"this is no job of an execution: {EXECUTION} is not set; open Records instead"
             raise StateError(msg)
-        #: The execution that the job belongs to.
+        #: The id of the execution that the job belongs to.
         self.execution = environment[EXECUTION]
         self._directory = environment.get(INBOX)
         self._progress = environment.get(PROGRESS)
 
     def submit(self, wish: Wish, more: About = NOTHING_MORE, *, priority: float = 1) -> str:
-        """Make a request, which is taken in a moment later; returns its id.
+        """Write a request to the inbox and return its id; the dispatcher takes it in later.
 
         Raises:
-            InvalidRequestError: it can never be satisfied as it stands.
-            StateError: it is to be the child of another execution.
-            StoreError: it cannot be written down; there is no request then.
+            InvalidRequestError: the request spec is invalid.
+            StateError: `more` names another execution as parent, or the job has no inbox.
+            StoreError: the file cannot be written; then there is no request.
         """
         wish = with_absolute_urls(wish)
         check_wish(wish)
@@ -123,18 +123,18 @@ class Inbox:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> list[RequestResult] | None:
-        """Wait for requests of this job to end; returns how they did, or None if time ran out.
+        """Wait until requests of this job have ended; return their results, or None after the timeout.
 
         Args:
-            request_ids: what `submit` has returned.
-            timeout: seconds; None waits for ever.
-            sleep: waits.
-            clock: tells seconds.
+            request_ids: ids that `submit` has returned.
+            timeout: seconds; None waits without limit.
+            sleep: sleeps for the given seconds between checks.
+            clock: returns the time in seconds.
 
         Raises:
-            InvalidRequestError: that is no id.
+            InvalidRequestError: an id is not the full id of a request.
             StateError: the job has no inbox.
-            StoreError: what the dispatcher has left cannot be read.
+            StoreError: a result of the dispatcher cannot be read.
         """
         if self._directory is None:
             msg = f"this job can wait for no requests: {INBOX} is not set"
@@ -154,11 +154,11 @@ class Inbox:
             sleep(_LOOK_SECONDS)
 
     def set_progress(self, progress: float | None = None, report: Report = NO_REPORT) -> None:
-        """Say how much of the work is done, from 0 to 1, or that the job succeeds or fails.
+        """Report progress, from 0 to 1, or success or failure of the job.
 
         Raises:
-            StateError: the job has no file for that.
-            StoreError: it cannot be written.
+            StateError: the job has no progress file.
+            StoreError: the file cannot be written.
         """
         if progress is not None:
             check_progress(progress)
@@ -166,7 +166,7 @@ class Inbox:
             msg = f"this job cannot say how far it is: {PROGRESS} is not set"
             raise StateError(msg)
         try:
-            # In place: in a container it is this file that is seen outside, and no other of its name.
+            # Written in place: a container mounts this very file, and would not see one that replaces it.
             path = Path(self._progress)
             before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
             said, reported = read_progress(before)
@@ -180,7 +180,7 @@ class Inbox:
 
 
 def _overwrite(path: Path, content: bytes) -> None:
-    """Have a file hold this; killed in between, it holds this and the end of what it held before."""
+    """Replace the content of a file in place; after a crash, the end of the old content may remain."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.pwrite(file, content, 0)
@@ -190,14 +190,14 @@ def _overwrite(path: Path, content: bytes) -> None:
 
 
 def check_progress(progress: float) -> None:
-    """Raise `ValueError` unless a number can be that of a progress."""
+    """Raise `ValueError` unless a number is from 0 to 1."""
     if not 0 <= progress <= 1:
         msg = f"progress is a number from 0 to 1, not {progress}"
         raise ValueError(msg)
 
 
 def write_request(asked: Asked) -> str:
-    """What the file of a request holds."""
+    """Return the content of the file for a request."""
     document = {
         "v": _VERSION,
         "wish": write_wish(asked.wish),
@@ -208,10 +208,10 @@ def write_request(asked: Asked) -> str:
 
 
 def read_request(name: str, content: bytes) -> Asked:
-    """The request that a file of an inbox holds.
+    """Return the request in a file of an inbox.
 
     Raises:
-        InvalidRequestError: it holds none, or not all of one.
+        InvalidRequestError: the file is no complete and valid request.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -219,7 +219,7 @@ def read_request(name: str, content: bytes) -> Asked:
         raise InvalidRequestError(msg)
     try:
         document = json.loads(content)
-        # what no text can hold, JSON may
+        # JSON may hold text that cannot be encoded, such as lone surrogates.
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as e:
         msg = f"it is not whole, or no JSON: {e}"

@@ -1,4 +1,4 @@
-"""What a job says of itself while it runs: how much of its work is done, and whether it succeeds."""
+"""The reports of a running job: its progress, and its success or failure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _SUCCESS, _FAILURE = "success", "failure"
 
 @attrs.frozen(slots=True)
 class Report:
-    """Success or failure, as a job has reported it; None is nothing."""
+    """A job's report of success or failure; `is_success` is None without a report."""
 
     is_success: bool | None = None
-    #: Why it fails.
+    #: The reason of a failure.
     message: str = ""
 
     @property
     def word(self) -> str:
-        """What the records call it."""
+        """The word for it in the records and in the progress file."""
         return "" if self.is_success is None else _SUCCESS if self.is_success else _FAILURE
 
     def added_to(self, status: Mapping[str, str]) -> dict[str, str]:
-        """Return what is recorded of an execution whose status was another.
+        """Return the status of an execution with this report added.
 
         >>> Report(is_success=False, message="no input").added_to({"activity": "x"})
         {'activity': 'x', 'reported': 'failure', 'error': 'no input'}
@@ -39,7 +39,7 @@ NO_REPORT = Report()
 
 
 def write_progress(progress: float | None, report: Report) -> str:
-    r"""Return what the file of a job's progress holds.
+    r"""Return the content of a job's progress file.
 
     >>> write_progress(0.5, Report(is_success=False, message="no\ninput"))
     '0.5\nfailure no input\n'
@@ -51,7 +51,7 @@ def write_progress(progress: float | None, report: Report) -> str:
 
 
 def read_progress(text: str) -> tuple[float | None, Report]:
-    r"""Return what a file of progress says; of each the last line that can be understood.
+    r"""Return the progress and the report in a progress file: the last valid line of each.
 
     >>> read_progress("0.25\n0.5\nfailure no input\n")
     (0.5, Report(is_success=False, message='no input'))

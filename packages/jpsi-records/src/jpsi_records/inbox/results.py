@@ -1,4 +1,4 @@
-"""How requests of a job have ended, as files that the dispatcher leaves for that job."""
+"""The results of a job's requests, as files that the dispatcher writes for the job."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ import attrs
 
 from ..errors import StoreError
 
-#: Where in the inbox of a job these files are.
+#: The subdirectory of an inbox that holds these files.
 ENDED = "ended"
 _VERSION = 1
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class RequestResult:
-    """How a request has ended."""
+    """The result of a request."""
 
     request: str
-    #: As that of the request: `complete`, `failed`, `cancelled`, ...; `refused` if it never was one.
+    #: The outcome of the request: `complete`, `failed`, `cancelled`, ...; `refused` if it was invalid.
     outcome: str
     exit_code: int | None = None
-    #: The digest of its output, which a request can mount.
+    #: The digest of its output, which another request can mount.
     output: str | None = None
-    #: Why it was refused.
+    #: The reason why it was refused.
     why: str = ""
 
 
 def result_path(inbox: Path, request_id: str) -> Path:
-    """Return where the result of a request is, or will be."""
+    """Return the path for the result of a request."""
     return inbox / ENDED / f"{request_id}.json"
 
 
 def write_result(result: RequestResult) -> str:
-    """Return what the file of a result holds."""
+    """Return the content of the file for a result."""
     return json.dumps({"v": _VERSION, **attrs.asdict(result)})
 
 
 def read_result(path: Path) -> RequestResult | None:
-    """Return the result in a file; None if it is not there yet.
+    """Return the result in a file; None if the file does not exist yet.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: the file cannot be read.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

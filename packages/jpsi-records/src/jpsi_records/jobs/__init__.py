@@ -1,7 +1,7 @@
 """The job of one attempt at an execution.
 
-Its inputs materialized below a root, its J/PSI spec, the container that it runs in, the capacity of its
-temporary directories, and what its end means for the execution.
+Staging of its inputs below a root, its J/PSI spec, the container that it runs in, the capacity of its
+temporary directories, and the meaning of its end for the execution.
 """
 
 from .attempt_job import AttemptFiles, job_spec

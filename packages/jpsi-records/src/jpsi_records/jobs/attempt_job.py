@@ -1,4 +1,4 @@
-"""The job of an attempt: what is laid out for it, and its J/PSI spec."""
+"""The job of an attempt: its files, its begin script and its J/PSI spec."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..model import STDIN, STDOUT, Execution, Placement, Purity, can_write, read
 from ..reuse import recalled
 from .containers import INBOX_PLACE, PROGRESS_PLACE, Bind, Container, engine_problem, started, variables
 
-#: The variable that tells a job where its mounts are.
+#: The variable that gives a job the root of its mounts.
 ROOT = "JPSI_ROOT"
 
-# What is in the claim of an attempt: whoever makes that file first decides whether the job runs.
+# The content of the claim file: of job and dispatcher, the first to create it decides if the job runs.
 CLAIMED, REVOKED = "job\n", "revoked\n"
 
 
 class AttemptFiles:
-    """Where the files of an attempt are."""
+    """The paths of an attempt's files."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -39,14 +39,14 @@ class AttemptFiles:
         self.inbox = directory / "inbox"
 
     def place(self, path: str) -> Path:
-        """Where a place below the root is."""
+        """Return the path of a place below the root."""
         return self.root / path.lstrip("/")
 
 
 def begin_script(files: AttemptFiles) -> str:
-    """What the job does before anything else: it sees whether it still is to run.
+    """Return the script that a job runs first: it claims the attempt, or ends if that was revoked.
 
-    A job that the batch system runs again finds its own claim.
+    A requeued job finds its own claim and continues.
     """
     claim = line(str(files.claim))
     return (
@@ -57,15 +57,15 @@ def begin_script(files: AttemptFiles) -> str:
 
 
 def job_spec(execution: Execution, files: AttemptFiles, engine: str | None = None) -> JobSpec:
-    """What the job of an attempt is submitted with.
+    """Return the spec to submit the job of an attempt with.
 
     Args:
-        execution: what is to be computed.
-        files: where it was laid out.
-        engine: what starts containers; asked for where there is an image.
+        execution: the execution.
+        files: the paths of the attempt's files.
+        engine: the program that starts containers; needed with a container image.
 
     Raises:
-        StoreError: it takes a container, and nothing starts one.
+        StoreError: the execution needs a container, and no engine can start it.
     """
     members = recalled(execution.preimage)
     placement = Placement(**execution.placement)
@@ -95,7 +95,7 @@ def job_spec(execution: Execution, files: AttemptFiles, engine: str | None = Non
 
 
 def _here(execution: Execution, members: Mapping[str, Any], files: AttemptFiles) -> dict[str, Any]:
-    """What the job is where its mounts lie below a root of its own."""
+    """Return the parts of the spec for a job without a container, whose mounts lie below its own root."""
     program, *arguments = members["command"]
     return {
         "executable": _ROOT_REFERENCE.sub(lambda _: str(files.root), program),
@@ -115,7 +115,7 @@ def _here(execution: Execution, members: Mapping[str, Any], files: AttemptFiles)
 def _contained(
     execution: Execution, members: Mapping[str, Any], files: AttemptFiles, engine: str | None
 ) -> dict[str, Any]:
-    """What the job is where its mounts are in a container, at their true places."""
+    """Return the parts of the spec for a job in a container, whose mounts lie at their own paths."""
     wrong = engine_problem(engine, says_cwd=members["cwd"] is not None)
     if engine is None or wrong is not None:
         raise StoreError(wrong or "")
@@ -146,14 +146,14 @@ def _contained(
     program, *arguments = started(engine, container)
     return {
         "executable": program,
-        # What it means is settled: nothing of where the container is started is put into it.
+        # Escaped: J/PSI must not expand variables of the host in the command of the container.
         "arguments": [escape(it) for it in arguments],
         "directory": files.root,
         "environment": {name: escape(it) for name, it in variables(engine, container).items()},
     }
 
 
-# A job's arguments may refer to its variables; its program, and the variables themselves, may not.
+# J/PSI expands variables in a job's arguments only; here they are expanded in program and environment.
 _ROOT_REFERENCE = re.compile(rf"(?<!\$)\$\{{{ROOT}\}}")
 
 
@@ -161,7 +161,7 @@ _ESCAPED = re.compile(r"\$(\$\{[A-Za-z_]\w*\})")
 
 
 def _true(value: str) -> str:
-    """A text as it is meant in a container, whose root is the root.
+    """Return a text with `${JPSI_ROOT}` resolved for a container, whose root is `/`.
 
     >>> _true("${JPSI_ROOT}/words $${HOME}")
     '/words ${HOME}'
@@ -176,7 +176,7 @@ def _rooted(value: str | None, files: AttemptFiles) -> str | None:
 def _resources(
     recorded: Mapping[str, Any], members: Mapping[str, Any], placement: Placement
 ) -> ResourceSpecV1 | None:
-    # Where the number does not matter, one is what was asked for if nothing else was recorded.
+    # If the topology is `any`, a job gets one process; its cores are those recorded, else one.
     is_open = members["processes"] == "any"
     processes = 1 if is_open else members["processes"]
     threads = recorded.get("vcpus", 1) if is_open else members["threads"]

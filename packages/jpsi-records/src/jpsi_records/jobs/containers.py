@@ -1,4 +1,4 @@
-"""How a job runs in a container: the command lines of the programs that start one."""
+"""The command lines of the programs that run a job in a container."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-#: Where a job in a container finds its file for progress, and its directory for requests.
+#: The paths of a job's progress file and inbox in a container.
 PROGRESS_PLACE, INBOX_PLACE = "/.jpsi/progress", "/.jpsi/inbox"
 
 
 @attrs.frozen(slots=True)
 class Bind:
-    """A directory or file of this machine, and where the container has it."""
+    """A directory or file of the host and its path in the container."""
 
     source: str
     target: str
@@ -25,33 +25,33 @@ class Bind:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Container:
-    """What is to run in a container."""
+    """A command to run in a container."""
 
-    #: Name and digest.
+    #: The image, by name and digest.
     image: str
-    #: The program and its arguments; empty for what the image says.
+    #: The program and its arguments; empty means the command of the image.
     command: Sequence[str] = ()
-    #: None for what the image says.
+    #: The working directory; None means that of the image.
     cwd: str | None = None
     environment: Mapping[str, str] = attrs.field(factory=dict)
     binds: Sequence[Bind] = ()
     reads_stdin: bool = False
-    #: Whose files the job writes.
+    #: The user and group that own the files that the job writes.
     uid: int = 0
     gid: int = 0
 
 
 def find_engine(which: Callable[[str], object] = shutil.which) -> str | None:
-    """The program of this machine that starts containers; None if there is none."""
+    """Return the name of the first container engine on this machine; None if there is none."""
     return next((name for name in ENGINES if which(name)), None)
 
 
 def engine_problem(engine: str | None, *, says_cwd: bool) -> str | None:
-    """Why a container cannot be started here; None if it can.
+    """Return why a container cannot be started on this machine; None if it can.
 
     Args:
-        engine: what `find_engine` has found.
-        says_cwd: whether the working directory is given, and not that of the image.
+        engine: the result of `find_engine`.
+        says_cwd: True if the request has a working directory of its own.
     """
     if engine is None:
         return f"container_image: there is none of {', '.join(ENGINES)} here"
@@ -61,14 +61,14 @@ def engine_problem(engine: str | None, *, says_cwd: bool) -> str | None:
 
 
 def started(engine: str, container: Container) -> list[str]:
-    """The command line that runs a container and exits as what runs in it does."""
+    """Return the command line that runs a container and passes on its exit code."""
     return ENGINES[engine](container)
 
 
 def variables(engine: str, container: Container) -> dict[str, str]:
-    """The variables that the command line itself needs.
+    """Return the environment variables that the command line itself needs.
 
-    To apptainer the container's are told so: it would take a comma in an option for the end of a value.
+    For apptainer they carry the container's environment: an option would split a value at a comma.
     """
     if engine != "apptainer":
         return {}
@@ -93,7 +93,7 @@ def _podman(container: Container) -> list[str]:
     return [
         *("podman", "run", "--rm", "--init", "--userns=keep-id"),
         *_common(container),
-        # As JSON: a text that begins with a bracket would be read as that.
+        # As JSON: plain text that begins with a bracket would be parsed as JSON.
         *(("--entrypoint", json.dumps(list(program))) if program else ()),
         container.image,
         *arguments,
@@ -113,7 +113,7 @@ def _docker(container: Container) -> list[str]:
 
 
 def _common(container: Container) -> list[str]:
-    """What podman and docker call the same."""
+    """Return the options that podman and docker share."""
     return [
         *(("--interactive",) if container.reads_stdin else ()),
         *(() if container.cwd is None else ("--workdir", container.cwd)),
@@ -127,7 +127,7 @@ def _mounts(binds: Sequence[Bind]) -> list[str]:
 
 
 def _mount(bind: Bind) -> str:
-    r"""A mount as all three read it: one line of CSV.
+    r"""Return the argument for a mount in the common syntax of all engines: one line of CSV.
 
     >>> _mount(Bind("/a,b", "/in"))
     'type=bind,"source=/a,b",target=/in,readonly'
@@ -138,7 +138,7 @@ def _mount(bind: Bind) -> str:
     return line.getvalue()
 
 
-#: By name; of several that are there the first is taken, which needs no service that is root.
+#: The engines by name, in order of preference: those that need no root service come first.
 ENGINES: Mapping[str, Callable[[Container], list[str]]] = {
     "apptainer": _apptainer,
     "podman": _podman,

@@ -1,4 +1,4 @@
-"""What the end of a job means for the execution that it is an attempt at."""
+"""The outcome of a job: what its final status means for the execution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jpsi import JobState, JobStatus, Reason
 
 from ..model import ExecutionState
 
-#: Why a job ended that says nothing of the computation, so that another may be tried.
+#: The reasons that do not come from the computation; after one of these, the job is retried.
 INFRASTRUCTURE = frozenset(
     {
         Reason.LAUNCH,
@@ -24,16 +24,16 @@ _RESULTS = frozenset({None, Reason.EXIT_CODE, Reason.SIGNAL})
 
 @attrs.frozen(slots=True)
 class End:
-    """How an attempt ended."""
+    """The end of an attempt."""
 
-    #: COMPLETE or CANCELLED; QUEUED if another attempt is to be made.
+    #: COMPLETE or CANCELLED; QUEUED if the job is retried.
     state: ExecutionState
     exit_code: int | None
     reason: str | None
 
 
 def end_of(status: JobStatus, *, attempts_left: int) -> End:
-    """What a final status means.
+    """Return the end of an attempt for a job's final status.
 
     >>> end_of(JobStatus(JobState.COMPLETED, exit_code=0), attempts_left=2).state.value
     'complete'

@@ -1,4 +1,4 @@
-"""Lays out what a job is to find, below a root of its own, and takes away what it has left."""
+"""Staging for one attempt: inputs are written below the job's root, and outputs are stored afterwards."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from .attempt_job import REVOKED, AttemptFiles, begin_script
 
 @attrs.frozen(slots=True)
 class Left:
-    """What a job has left."""
+    """The stored outputs of a job."""
 
-    #: The collection of what is kept of it; None if nothing was to be kept.
+    #: The digest of the output collection; None if the request has no output.
     output: str | None
-    #: The collection of its standard output and error.
+    #: The digest of the collection of standard output and error.
     log: str
-    #: What of it could not be kept, a sentence each.
+    #: The outputs that could not be stored, one sentence each.
     problems: tuple[str, ...]
 
 
 class Laying:
-    """Knows where mounts come from, and where outputs go."""
+    """The staging of inputs and outputs between an attempt's files and the records."""
 
     def __init__(self, blobs: Blobs, repositories: Repositories) -> None:
         self._blobs = blobs
         self._repositories = repositories
 
     def lay_out(self, execution: Execution, files: AttemptFiles) -> None:
-        """Make everything that the job of an attempt is to find.
+        """Stage in: create all files and directories for the job of an attempt.
 
         Raises:
-            StoreError: something is not there any more, or cannot be written.
+            StoreError: an input is missing, or a file cannot be written.
         """
         members = recalled(execution.preimage)
         try:
@@ -70,12 +70,12 @@ class Laying:
                 path.mkdir(parents=True, exist_ok=True)
 
     def _make_places(self, members: Mapping[str, Any], files: AttemptFiles) -> None:
-        """The directories that must be there before the job runs, where they can be made."""
+        """Create the working directory and the parent directory of standard output, where possible."""
         places = []
         if members["container_image"] is None:
             places.append(files.place(members["cwd"]))
         else:
-            # A container sees a file that is there.
+            # A container can only mount a file that exists.
             files.progress.touch()
         stdout = members["mounts"].get(STDOUT)
         if stdout is not None:
@@ -84,10 +84,10 @@ class Laying:
             place.mkdir(parents=True, exist_ok=True)
 
     def capture(self, execution: Execution, files: AttemptFiles) -> Left:
-        """Keep what a job has left.
+        """Stage out: store the output and the logs of a job.
 
         Raises:
-            StoreError: something cannot be read or written.
+            StoreError: a file cannot be read or written.
         """
         members = recalled(execution.preimage)
         try:
@@ -106,7 +106,7 @@ class Laying:
 
 
 def revoke(files: AttemptFiles) -> bool:
-    """See to it that the job of an attempt never runs; False if it does, or has."""
+    """Prevent the job of an attempt from running; return False if the job has claimed the attempt."""
     files.directory.mkdir(parents=True, exist_ok=True)
     try:
         with files.claim.open("x") as claim:
@@ -117,7 +117,7 @@ def revoke(files: AttemptFiles) -> bool:
 
 
 def remove_root(root: Path) -> None:
-    """Remove what was laid out, read-only directories included."""
+    """Remove the root of a job, including read-only directories."""
     if not root.exists():
         return
     for folder in (root, *(it for it in root.rglob("*") if it.is_dir() and not it.is_symlink())):

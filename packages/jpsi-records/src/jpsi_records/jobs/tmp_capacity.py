@@ -1,4 +1,4 @@
-"""Temporary directories of a capacity: whether so much fits in, and whether a job has written more."""
+"""The capacity of temporary directories: checks of the free space, and of what a job has written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-#: Why an execution was cancelled whose job has written more into a temporary directory than fits.
+#: The reason of an execution that was cancelled because its job exceeded a capacity.
 TMP_CAPACITY = "tmp_capacity"
 
 
 def free_bytes(directory: Path) -> int:
-    """Return how many bytes are free where a directory is, or will be."""
+    """Return the free bytes in the file system of a directory, which need not exist yet."""
     there = next(it for it in (directory, *directory.parents) if it.exists())
     return shutil.disk_usage(there).free
 
@@ -21,12 +21,12 @@ def free_bytes(directory: Path) -> int:
 def shortages(
     capacities: Mapping[str, int], directory: Path, free: Callable[[Path], int] = free_bytes
 ) -> Iterator[str]:
-    """Yield why so much does not fit, a sentence for all temporary directories.
+    """Yield a sentence if the capacities of all temporary directories together exceed the free space.
 
     Args:
-        capacities: the bytes that must fit, by target.
-        directory: where they will be.
-        free: tells how many bytes are free there.
+        capacities: the capacities in bytes, by target.
+        directory: the directory that will hold them.
+        free: returns the free bytes in a directory.
     """
     wanted, there = sum(capacities.values()), free(directory) if capacities else 0
     if wanted > there:
@@ -35,11 +35,11 @@ def shortages(
 
 
 def excess(capacities: Mapping[str, int], place: Callable[[str], Path]) -> str | None:
-    """Return what a job has written too much of, as a sentence; None if everything fits.
+    """Return a sentence about the first directory that exceeds its capacity; None if there is none.
 
     Args:
-        capacities: the bytes that fit, by target.
-        place: where a target is.
+        capacities: the capacities in bytes, by target.
+        place: returns the path of a target.
     """
     for target, capacity in sorted(capacities.items()):
         used = tree_size(place(target))
@@ -49,7 +49,7 @@ def excess(capacities: Mapping[str, int], place: Callable[[str], Path]) -> str |
 
 
 def tree_size(root: Path) -> int:
-    """Return the bytes of all files in a directory, each file once; what goes meanwhile does not count."""
+    """Return the bytes of all files below a directory, hard links once; vanished files are skipped."""
     seen: set[tuple[int, int]] = set()
     size = 0
     for folder, _, names in os.walk(root):

@@ -1,9 +1,8 @@
 """Requests and records as values.
 
-What is asked for, and what is recorded of it.
-
-A request's `Wish` with its computation, mounts, constraints, filters and placement; `Request`, `Execution`,
-`Attempt`, `Event`; ids, priorities and canonical JSON. No module here reads a file or knows the database.
+A request's spec (`Wish`) with its computation, mounts, constraints, filters and placement; `Request`,
+`Execution`, `Attempt`, `Event`; ids, priorities and canonical JSON. No module of this package reads a file or
+knows the database.
 """
 
 from .canonical_json import canonical

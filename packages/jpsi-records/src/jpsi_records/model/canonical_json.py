@@ -1,4 +1,4 @@
-"""One text for each JSON value, whatever the order of its keys and the spelling of its numbers (RFC 8785)."""
+"""Canonical JSON: one text for each value, for any order of keys and spelling of numbers (RFC 8785)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# As in ECMAScript's Number::toString, to which the RFC refers.
+# From ECMAScript's Number::toString, to which the RFC refers.
 _SHORTEST_PLAIN, _LONGEST_PLAIN = -6, 21
 
 
 def canonical(value: Any) -> str:  # noqa: ANN401  any JSON value
-    """The canonical text of a JSON value.
+    """Return the canonical text of a JSON value.
 
     >>> canonical({"b": [1.0, None], "a": "é"})
     '{"a":"é","b":[1,null]}'
@@ -38,7 +38,7 @@ def _mapping(value: Mapping[Any, Any]) -> str:
     for key in value:
         if not isinstance(key, str):
             msg = f"the key {key!r} is not text"
-            raise ValueError(msg)  # noqa: TRY004  a value that JSON cannot say, as the others here
+            raise ValueError(msg)  # noqa: TRY004  ValueError for all values without JSON
     ordered = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
     return "{" + ",".join(f"{_text(key)}:{canonical(value[key])}" for key in ordered) + "}"
 
@@ -70,7 +70,7 @@ def _is_double(value: int) -> bool:
 
 
 def _shortest(value: float) -> str:
-    """A double as ECMAScript writes it; Python finds the same digits, and puts them down otherwise."""
+    """Return a double as ECMAScript writes it; Python finds the same digits and formats them differently."""
     if value == 0:
         return "0"
     sign = "-" if value < 0 else ""
@@ -83,7 +83,7 @@ def _shortest(value: float) -> str:
 
 
 def _placed(digits: str, point: int) -> str:
-    """Digits, with the decimal point behind `point` of them."""
+    """Return digits with the decimal point after the first `point` of them."""
     if len(digits) <= point <= _LONGEST_PLAIN:
         return digits.ljust(point, "0")
     if 0 < point <= _LONGEST_PLAIN:

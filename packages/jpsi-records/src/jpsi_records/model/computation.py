@@ -1,4 +1,4 @@
-"""What is to be computed: everything that a result depends on, as the request says it."""
+"""The computation of a request: everything that its result depends on, as the user wrote it."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from .paths import is_inside, place, working_place
 
 
 class Purity(enum.Enum):
-    """How much of what a result depends on is declared."""
+    """The degree to which a computation declares its dependencies."""
 
-    #: Everything: the job sees nothing of the environment of the place where it runs.
+    #: All dependencies are declared: the job inherits no environment variables.
     STRICT = "strict"
-    #: What is declared is what counts; the job sees the place's environment as well.
+    #: Only declared dependencies count for reuse, but the job inherits the environment as well.
     DECLARED = "declared"
-    #: Too little for a result to be used again.
+    #: Too few are declared for the result to be reused.
     OFF = "off"
 
 
 class Topology(enum.Enum):
-    """Whether the number of processes and threads is part of what is computed."""
+    """The role of the numbers of processes and threads in a computation's identity."""
 
     EXACT = "exact"
-    #: The result is the same with any number.
+    #: The numbers do not change the result.
     ANY = "any"
 
 
 STDIN, STDOUT = "stdin", "stdout"
 
-#: An image that nobody can exchange: its name, and the digest of its manifest.
+#: An immutable image reference: the name, and the digest of the manifest.
 IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@(sha256:[0-9a-f]{64})")
 
 
-def _command_words(words: Any) -> Any:  # noqa: ANN401  what is wrong is found by `problems`
+def _command_words(words: Any) -> Any:  # noqa: ANN401  any JSON value; `problems` checks it
     return tuple(words) if isinstance(words, list) else words
 
 
@@ -78,30 +78,30 @@ def _globs(globs: Any) -> Any:  # noqa: ANN401  as above
 
 @attrs.frozen(slots=True, kw_only=True)
 class Computation:
-    """A command and all that it is given. Paths are those below the root of the job.
+    """A command and all its inputs. Paths are relative to the root of the job.
 
-    In the command and in the environment, `${JPSI_ROOT}` is that root; in a container paths are true. Two of
-    them are equal if they mean the same, but for what floats in the mounts, such as the name of a branch.
+    In the command and in the environment, `${JPSI_ROOT}` is that root; in a container, paths are absolute.
+    Two computations are equal if they mean the same, except for unresolved names such as that of a branch.
     """
 
-    #: The program, and what it finds in argv[1], argv[2], ...; with an image, empty is what the image says.
+    #: The program and its arguments; empty, with an image, means the command of the image.
     command: tuple[str, ...] = attrs.field(default=(), converter=_command_words)
-    #: The image of the container that it runs in, by name and digest; None is no container.
+    #: The container image by name and digest; None runs without a container.
     container_image: str | None = None
-    #: Variables to set; None unsets one.
+    #: Variables to set; None unsets a variable.
     environment: Mapping[str, str | None] = attrs.field(factory=dict)
-    #: The working directory, absolute or relative to the root; None, with an image, is what the image says.
+    #: The working directory, absolute or relative to the root; None, with an image, is that of the image.
     cwd: str | None = attrs.field(
         default=attrs.Factory(lambda self: "/" if self.container_image is None else None, takes_self=True),
         converter=_working_place,
     )
-    #: What is where: absolute paths, `stdin` and `stdout`.
+    #: The mounts by target: an absolute path, `stdin` or `stdout`.
     mounts: Mapping[str, Mount] = attrs.field(factory=dict, converter=_targets)
-    #: The file or directory that is kept when the job has ended: a mount, or inside one.
+    #: The output: a file or directory that is stored after the job; a mount, or a path inside one.
     output_path: str | None = attrs.field(default=None, converter=_output_place)
-    #: What is kept of it, as patterns of `pathlib`; none are everything.
+    #: `pathlib` patterns that select files of the output; none selects all.
     output_globs: tuple[str, ...] = attrs.field(default=(), converter=_globs)
-    #: How many processes run, and how many cores each has.
+    #: The number of processes, and of cores for each process.
     processes: int = 1
     threads: int = 1
     topology: Topology = Topology.EXACT
@@ -109,17 +109,17 @@ class Computation:
 
     @property
     def image_digest(self) -> str | None:
-        """What identifies the image, whatever it is called; None if there is none."""
+        """The digest of the image, which identifies it under any name; None without an image."""
         return None if self.container_image is None else digest_of_image(self.container_image)
 
     @property
     def vcpus(self) -> int:
-        """The cores of all processes together."""
+        """The number of cores of all processes."""
         return self.processes * self.threads
 
 
 def problems(computation: Computation) -> list[str]:
-    """Everything that is wrong with a computation by itself."""
+    """Return every problem of a computation that can be found without the records."""
     found = [*_command(computation), *_environment(computation.environment), *_image(computation)]
     if not _is_place(computation.cwd) and not (computation.cwd is None and computation.container_image):
         found.append(f"cwd: {computation.cwd!r} is no place below the root")
@@ -161,7 +161,7 @@ def _environment(environment: Any) -> Iterator[str]:  # noqa: ANN401  not yet ch
 
 
 def digest_of_image(image: str) -> str:
-    """What identifies an image.
+    """Return the digest in an image reference.
 
     >>> digest_of_image("debian@sha256:" + "0" * 64)[:10]
     'sha256:000'
@@ -170,7 +170,7 @@ def digest_of_image(image: str) -> str:
 
 
 def image_problem(image: object) -> str | None:
-    """What is wrong with the text of an image; None if nothing is."""
+    """Return why an image reference is invalid; None if it is valid."""
     if isinstance(image, str) and IMAGE.fullmatch(image):
         return None
     told = "container_image is NAME@sha256: and the digest of the image, as what a tag stands for changes"
@@ -219,12 +219,12 @@ def _nesting(computation: Computation) -> Iterator[str]:
 
 
 def can_write(mount: Mount) -> bool:
-    """Whether the job may write to a mount."""
+    """Return True if the job may write to a mount."""
     return isinstance(mount, Tmp) or (isinstance(mount, Collection) and mount.writable is not False)
 
 
 def can_be_written(computation: Computation, path: str) -> bool:
-    """Whether a place lies in a mount that the job may write to."""
+    """Return True if a path lies in a mount to which the job may write."""
     return any(is_inside(path, target) and can_write(it) for target, it in _placed(computation).items())
 
 
@@ -249,7 +249,7 @@ def _output(computation: Computation) -> Iterator[str]:
 def _true_paths(computation: Computation) -> Iterator[str]:
     if computation.container_image is not None:
         return
-    # The root of the job is not that of the file system.
+    # Without a container, the root of the job is not the root of the file system.
     words = [("command", it) for it in computation.command]
     words += [(f"environment: {name}", it) for name, it in computation.environment.items() if it is not None]
     for where, word in words:

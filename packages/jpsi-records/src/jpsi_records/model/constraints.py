@@ -1,4 +1,4 @@
-"""Runtime constraints: what must be there, must not be there, or lies in a range, where a job runs."""
+"""Runtime constraints: resources that an execution must have, must not have, or have within a range."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: What can be asked for, since it is written down of each execution.
+#: The resources that can be constrained, as they are recorded with each execution.
 KNOWN = {
     "vcpus": "the cores of all processes together",
     "ram": "the bytes of memory that the job was given",
@@ -16,7 +16,7 @@ _ENDS = 2
 
 
 def problems(constraints: Mapping[str, Any]) -> Iterator[str]:
-    """Everything that is wrong with constraints, and each that nobody could check."""
+    """Yield every problem of constraints, including resources that executions do not record."""
     for name, wanted in constraints.items():
         if name not in KNOWN:
             yield f"runtime_constraints: {name!r} is not recorded of executions; what is: {', '.join(KNOWN)}"
@@ -29,7 +29,7 @@ def _holds_text(wanted: Any) -> bool:  # noqa: ANN401  as below
     return any(isinstance(it, str) for it in (wanted if isinstance(wanted, list | tuple) else [wanted]))
 
 
-def _is_value(wanted: Any) -> bool:  # noqa: ANN401  whatever a document says
+def _is_value(wanted: Any) -> bool:  # noqa: ANN401  any JSON value
     return isinstance(wanted, bool) or _is_number(wanted)
 
 
@@ -47,7 +47,7 @@ def _is_range(wanted: Any) -> bool:  # noqa: ANN401  as above
 
 
 def unmet_constraints(constraints: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
-    """The constraints that an execution with these records does not meet, each with what is recorded.
+    """Yield the constraints that the recorded resources of an execution do not meet, as sentences.
 
     >>> list(unmet_constraints({"vcpus": [2, None], "ram": True}, {"vcpus": 1, "ram": 10**9}))
     ['vcpus is 1, not [2, None]']
@@ -60,7 +60,7 @@ def unmet_constraints(constraints: Mapping[str, Any], recorded: Mapping[str, Any
 
 def _meets(name: str, found: Any, wanted: Any) -> bool:  # noqa: ANN401  values of JSON
     if isinstance(wanted, bool):
-        # Every job has some cores and some memory; GPUs it has if it has asked for them.
+        # Every job has cores and memory; it has GPUs only if it has requested them.
         return (bool(found) if name == "gpus" else True) is wanted
     if found is None and name == "gpus":
         found = 0
@@ -73,7 +73,7 @@ def _meets(name: str, found: Any, wanted: Any) -> bool:  # noqa: ANN401  values 
 
 
 def memory_of(wanted: Any) -> int | None:  # noqa: ANN401  values of JSON
-    """Return the bytes of memory to ask for: the value, or an end of the range; None if that is open.
+    """Return the bytes of memory to request: the value, or an end of the range; None without a limit.
 
     >>> memory_of([4, None]), memory_of(3e9), memory_of([None, 8]), memory_of(True)
     (4, 3000000000, 8, None)
@@ -89,7 +89,7 @@ def memory_of(wanted: Any) -> int | None:  # noqa: ANN401  values of JSON
 
 
 def count_of(wanted: Any, portion: int = 1) -> int:  # noqa: ANN401  values of JSON
-    """Return the smallest number to ask for, which is a multiple of a portion.
+    """Return the smallest number that meets a constraint and is a multiple of a portion.
 
     >>> count_of(3), count_of(3, 2), count_of(True, 2), count_of([None, 8]), count_of(False)
     (3, 4, 2, 0, 0)

@@ -1,4 +1,4 @@
-"""The records: requests, executions, attempts and what happened, as values."""
+"""The records as values: requests, executions, attempts, events and accounting intervals."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from .request_spec import Wish
 
 
 class RequestState(enum.Enum):
-    """What may still change of a request."""
+    """The state of a request; it determines what may still change."""
 
-    #: Everything; it has no priority, and causes nothing.
+    #: Everything may change; a draft has no priority, and nothing runs for it.
     DRAFT = "draft"
-    #: Its priority.
+    #: The priority may change.
     COMMITTED = "committed"
-    #: Nothing: its execution has ended, or nobody is interested any more.
+    #: Nothing may change: the request has an outcome.
     FINAL = "final"
 
 
 class ExecutionState(enum.Enum):
-    """How far a computation got."""
+    """The state of an execution."""
 
     QUEUED = "queued"
-    #: A dispatcher has taken it and sees to a job.
+    #: A dispatcher holds it and submits its job.
     CLAIMED = "claimed"
     RUNNING = "running"
-    #: It ran to its end and has an exit code, whichever.
+    #: It has ended with an exit code, zero or not.
     COMPLETE = "complete"
-    #: No exit code was obtained.
+    #: It has ended without an exit code.
     CANCELLED = "cancelled"
 
     @property
     def ended(self) -> bool:
-        """Whether it can change no more."""
+        """True if the state is final."""
         return self in {ExecutionState.COMPLETE, ExecutionState.CANCELLED}
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class About:
-    """What a request says besides its wish."""
+    """The parts of a request besides its spec: name, description, labels, expiry time and parent."""
 
     name: str = ""
     description: str = ""
     labels: Mapping[str, str] = attrs.field(factory=dict)
-    #: From when on its priority counts as zero.
+    #: The time after which its priority counts as zero.
     expires_at: datetime | None = None
     #: The execution whose job makes the request.
     parent: str | None = None
@@ -59,26 +59,26 @@ NOTHING_MORE = About()
 
 @attrs.frozen(slots=True, kw_only=True)
 class Request:
-    """Somebody's interest in the outcome of a computation."""
+    """A user's request for the result of a computation."""
 
     id: str
     owner: str
     state: RequestState
     wish: Wish
-    #: None exactly in a draft; zero or less causes nothing.
+    #: The priority; None for a draft only. With zero or less, nothing runs for it.
     priority: float | None = None
-    #: From when on the priority counts as zero.
+    #: The time after which its priority counts as zero.
     expires_at: datetime | None = None
     #: The execution whose job has made this request.
     parent: str | None = None
     name: str = ""
     description: str = ""
     labels: Mapping[str, str] = attrs.field(factory=dict)
-    #: The execution that satisfies it.
+    #: The id of the execution that satisfies it.
     execution: str | None = None
-    #: How it ended: `complete`, `failed` if the execution has an exit code that does not count as success or
-    #: its job has reported a failure, `cancelled` or `expired`; without an execution, `dependency_failed`, or
-    #: `refused` if it could not be satisfied once those that it waited for had ended.
+    #: The outcome: `complete`; `failed` if the exit code does not count as success or the job has reported a
+    #: failure; `cancelled` or `expired`; without an execution, `dependency_failed`, or `refused` if it could
+    #: not be satisfied once its predecessors had ended.
     outcome: str | None = None
     created_at: datetime
     modified_at: datetime
@@ -87,64 +87,64 @@ class Request:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Execution:
-    """The record of a computation, identified by its content."""
+    """A run of a computation; equal computations have the same fingerprint."""
 
     id: str
     fingerprint: str
-    #: What the fingerprint is the digest of.
+    #: The canonical key of the computation, of which the fingerprint is the digest.
     preimage: str
     state: ExecutionState
-    #: The largest of those who are interested.
+    #: The largest priority of its requests.
     priority: float = 0
     exit_code: int | None = None
-    #: Why there is no exit code, or not 0.
+    #: The reason why there is no exit code, or not 0.
     reason: str | None = None
-    #: From 0 to 1.
+    #: The progress from 0 to 1.
     progress: float = 0
-    #: What the job tells of itself: `reported` (`success` or `failure`), `error`, `warning`, `activity`.
+    #: Reports of the job: `reported` (`success` or `failure`), `error`, `warning`, `activity`.
     status: Mapping[str, str] = attrs.field(factory=dict)
-    #: What runtime constraints are checked against.
+    #: The resources against which runtime constraints are checked.
     recorded: Mapping[str, Any] = attrs.field(factory=dict)
-    #: What its jobs are submitted with: the `placement` of a document.
+    #: The resources that its jobs are submitted with: the `placement` of a document.
     placement: Mapping[str, Any] = attrs.field(factory=dict)
-    #: How many attempts there may be.
+    #: The largest number of attempts.
     attempts: int = 1
-    #: The manifest of what was kept, and that of standard output and error.
+    #: The digests of two collections: the stored output, and the logs (standard output and error).
     output: str | None = None
     log: str | None = None
-    #: Who has said that it is not to be used again.
+    #: The user who has excluded it from reuse.
     invalidated_by: str | None = None
-    #: The dispatcher that has it, until when.
+    #: The dispatcher that holds it, and the end of the lease.
     holder: str | None = None
     lease_until: datetime | None = None
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    #: When what it says was last changed, and who has changed it; a lease is no change.
+    #: The time of the last change and the user who made it; a lease does not count.
     modified_at: datetime = attrs.field(default=attrs.Factory(lambda it: it.created_at, takes_self=True))
     modified_by: str = ""
 
     @property
     def has_failed(self) -> bool:
-        """True if it ran to its end, and failed for whoever counts 0 alone as success: the draft's Failed."""
+        """True if it ended and failed by the criterion that 0 alone is success: the draft's Failed."""
         return self.state is ExecutionState.COMPLETE and not self.has_succeeded((0,))
 
     def has_succeeded(self, success_exit_codes: Collection[int]) -> bool:
-        """Whether it ran to an end that counts as success, and its job has reported no failure."""
+        """Return True if its exit code counts as success, and its job has reported no failure."""
         is_complete = self.state is ExecutionState.COMPLETE
         return is_complete and self.exit_code in success_exit_codes and "error" not in self.status
 
     @property
     def capacities(self) -> Mapping[str, int]:
-        """The bytes that its job may write into temporary directories, by target; others have no limit."""
+        """The bytes that its job may write to temporary directories, by target; others have no limit."""
         found: Mapping[str, int] = self.recorded.get("tmp", {})
         return found
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What its job was given, as far as that is recorded.
+        """The resources that its job was given, as far as they are recorded.
 
-        An older version wrote down GPUs that it asked nobody for.
+        Older versions recorded GPUs that they did not request.
         """
         if self.placement.get("gpus"):
             return self.recorded
@@ -153,14 +153,14 @@ class Execution:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Attempt:
-    """One job of an execution."""
+    """An attempt at an execution: a single job."""
 
     id: str
     execution: str
-    #: From 1 on.
+    #: Counted from 1.
     number: int
     executor: str
-    #: The id of the J/PSI job, by which it is found again.
+    #: The id of the J/PSI job; the dispatcher finds the job by it after a restart.
     job: str
     native_id: str | None = None
     state: str
@@ -173,7 +173,7 @@ class Attempt:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Event:
-    """Something that happened; never changed, and never removed."""
+    """An entry of the history; never changed, and never removed."""
 
     seq: int
     time: datetime
@@ -185,11 +185,11 @@ class Event:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Interval:
-    """A time in which nothing of what accounting asks for has changed."""
+    """A period in which the accounting values of a request are constant."""
 
     execution: str
     start: datetime
-    #: None if it lasts.
+    #: The end; None if the interval is open.
     end: datetime | None
     user: str
     request: str

@@ -1,4 +1,4 @@
-"""Filters: what must hold of an execution besides what it computes, such as that it is of before a date."""
+"""Filters: conditions on an execution besides its computation, such as one on its time of creation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARTS = 3
 _TIMES = frozenset({"created_at", "started_at", "finished_at", "modified_at"})
 _NUMBERS = frozenset({"exit_code", "progress", "priority"})
 _TEXTS = frozenset({"id", "state", "fingerprint", "output", "modified_by"})
-# As `ExecutionState` has them.
+# The values of `ExecutionState`.
 _STATES = ("queued", "claimed", "running", "complete", "cancelled")
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -27,8 +27,8 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 _OF_LISTS = frozenset({"in", "not in"})
 
 
-def problems(filters: Any) -> Iterator[str]:  # noqa: ANN401  whatever a document says
-    """Everything that is wrong with filters."""
+def problems(filters: Any) -> Iterator[str]:  # noqa: ANN401  any JSON value
+    """Yield every problem of filters."""
     if not isinstance(filters, list | tuple):
         yield f"filters must be a list, not {filters!r}"
         return
@@ -65,7 +65,7 @@ def _can_be(attribute: str, wanted: Any, *, is_list: bool) -> bool:  # noqa: ANN
 
 
 def unmet_filters(filters: Any, execution: object) -> Iterator[str]:  # noqa: ANN401  lists of lists
-    """The filters that an execution does not meet; what is not known of it meets none."""
+    """Yield the filters that an execution does not meet, as sentences; an unknown value meets none."""
     for attribute, sign, wanted in filters:
         found = getattr(execution, attribute)
         found = found.value if isinstance(found, enum.Enum) else found

@@ -1,4 +1,4 @@
-"""Ids that sort by time, and that whoever makes them needs to ask nobody for."""
+"""Ids that sort by time and are unique without coordination."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 def new_id(now: datetime) -> str:
-    """An id that sorts by time: a UUID of version 7 (RFC 9562)."""
+    """Return a new id that sorts by time: a UUID of version 7 (RFC 9562)."""
     digits = f"{int(now.timestamp() * 1000):012x}"
     rest = os.urandom(10).hex()
     return f"{digits[:8]}-{digits[8:]}-7{rest[:3]}-{'89ab'[int(rest[3], 16) % 4]}{rest[4:7]}-{rest[7:19]}"

@@ -1,4 +1,4 @@
-"""What a computation finds in its file system, as values, before anything floating in it is resolved."""
+"""The mounts of a computation as values, as the user wrote them: names and branches are not resolved yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .paths import place
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def _place(path: Any) -> Any:  # noqa: ANN401  whatever a document says; what is wrong is found by `problems`
+def _place(path: Any) -> Any:  # noqa: ANN401  any JSON value; `problems` checks it
     try:
         return place(path) if isinstance(path, str) else path
     except ValueError:
@@ -25,36 +25,36 @@ def _place(path: Any) -> Any:  # noqa: ANN401  whatever a document says; what is
 
 
 class Mount(Protocol):
-    """One entry of the mounts."""
+    """An entry of a computation's mounts."""
 
-    #: How documents call it.
+    #: The value of `kind` in documents.
     kind: ClassVar[str]
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Collection:
-    """A directory of a collection, or a new and empty one if neither a digest nor a name is given."""
+    """A directory of a collection; a new, empty one if neither digest nor name is given."""
 
     kind: ClassVar[str] = "collection"
-    #: The collection itself.
+    #: The digest of the collection.
     digest: str | None = None
-    #: The collection that has this name when the request is committed.
+    #: The name of a collection; the commit of the request resolves it to a digest.
     name: str | None = None
-    #: The directory in it.
+    #: The directory in the collection.
     path: str = attrs.field(default="/", converter=_place)
-    #: Whether the job may write there; None leaves that open. The collection never changes.
+    #: True if the job may write to its copy; None accepts both. The collection itself never changes.
     writable: bool | None = None
 
     @property
     def is_new(self) -> bool:
-        """Whether it begins empty."""
+        """True if the directory is empty at the start of the job."""
         return self.digest is None and self.name is None
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         if self.digest is not None and self.name is not None:
             yield "is given by digest and by name; one of them says which it is"
         yield from _collection_problems(self.digest, self.name, self.path)
@@ -69,15 +69,15 @@ class CollectionFile:
     """A file of a collection."""
 
     kind: ClassVar[str] = "collection_file"
-    #: The collection itself.
+    #: The digest of the collection.
     digest: str | None = None
-    #: The collection that has this name when the request is committed.
+    #: The name of a collection; the commit of the request resolves it to a digest.
     name: str | None = None
-    #: The file in it.
+    #: The file in the collection.
     path: str = attrs.field(converter=_place)
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         if (self.digest is None) == (self.name is None):
             yield "needs either the digest or the name of a collection"
         yield from _collection_problems(self.digest, self.name, self.path)
@@ -103,16 +103,16 @@ def _path_problems(path: Any) -> Iterator[str]:  # noqa: ANN401  not yet checked
 
 @attrs.frozen(slots=True, kw_only=True)
 class Output:
-    """The output of another request, or a directory or file of it; it is waited for."""
+    """The output of another request, or a directory or file in it; the request waits for the other one."""
 
     kind: ClassVar[str] = "output"
-    #: The other request.
+    #: The id of the other request.
     request: str
-    #: The directory in it; as standard input, the file.
+    #: The directory in its output; for standard input, the file.
     path: str = attrs.field(default="/", converter=_place)
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         if not _is_name(self.request):
             yield f"request must be that of a request, not {self.request!r}"
         yield from _path_problems(self.path)
@@ -120,23 +120,23 @@ class Output:
 
 @attrs.frozen(slots=True, kw_only=True)
 class GitTree:
-    """The tree of a commit, without anything of git's own; of a range, that of any commit in it."""
+    """The tree of a git commit, without `.git`; for a range, the tree of any commit in it."""
 
     kind: ClassVar[str] = "git_tree"
-    #: The repository, as `git fetch` takes it.
+    #: The URL of the repository, as `git fetch` accepts it.
     url: str | None = None
-    #: A commit, branch or tag, as gitrevisions(7) has it: `main`, `HEAD~1`, `v1`.
+    #: A commit, branch or tag in the syntax of gitrevisions(7): `main`, `HEAD~1`, `v1`.
     commit: str | None = None
-    #: A range of commits, as gitrevisions(7) has it: `bugfix..`, `A...B`, `^A B`; a new run has the newest.
+    #: A range in the syntax of gitrevisions(7): `bugfix..`, `A...B`, `^A B`; a new run takes the newest.
     revisions: str | None = None
-    #: The tree itself, or the one file, of a repository that was fetched before.
+    #: The hash of a tree or of a file (blob), in a repository that was fetched before.
     tree: str | None = None
     blob: str | None = None
-    #: The directory, or the one file, of the tree of the commit.
+    #: The directory or file in the tree of the commit.
     path: str = attrs.field(default="/", converter=_place)
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         ways = {name: getattr(self, name) for name in ("commit", "revisions", "tree", "blob")}
         if sum(value is not None for value in ways.values()) != 1:
             yield "needs one of commit, revisions, tree and blob"
@@ -156,35 +156,35 @@ class GitTree:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether nothing in it floats."""
+        """True if the mount names a hash, which always means the same content."""
         return self.tree is not None or self.blob is not None
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Blob:
-    """A file by the digest of its content, which must be there."""
+    """A file given by the digest of its content, which must be in the records."""
 
     kind: ClassVar[str] = "blob"
     digest: str
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         yield from _collection_problems(self.digest, None, "/")
 
 
 def absolute_url(url: str) -> str:
-    """Return the URL of a repository, a path as what it is from everywhere.
+    """Return the URL of a repository; a relative path becomes absolute.
 
     >>> absolute_url("https://host/r"), absolute_url("me@host:r")
     ('https://host/r', 'me@host:r')
     """
-    # As git does it: `host:r` is no path, `./host:r` is one.
+    # As git decides: `host:r` is no path, `./host:r` is one.
     is_path = ":" not in url.partition("/")[0] or os.path.exists(url)  # noqa: PTH110  of any text at all
     return str(Path(url).absolute()) if is_path else url
 
 
 def revision_words(revisions: str) -> list[str]:
-    """Return the words of a range of commits, as a shell would give them to git.
+    """Split a range of commits into the words that a shell would pass to git.
 
     >>> revision_words("^main 'v1^{/fix it}'")
     ['^main', 'v1^{/fix it}']
@@ -206,33 +206,33 @@ def _revisions_problems(revisions: str) -> Iterator[str]:
 
 
 def _is_name(value: Any) -> bool:  # noqa: ANN401  not yet checked
-    # One that begins with a dash would be an option of whoever is called with it.
+    # A leading dash would make it an option of the program that gets it.
     return isinstance(value, str) and value != "" and value[0] != "-" and not set(value) & {"\0", "\n"}
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Tmp:
-    """An empty directory that goes when the job has ended."""
+    """An empty directory, removed when the job has ended."""
 
     kind: ClassVar[str] = "tmp"
-    #: How many bytes must fit in. Not part of what is computed, as memory is not.
+    #: The capacity in bytes. Like memory, it is not part of the computation's identity.
     capacity: int | None = None
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         if self.capacity is not None and (type(self.capacity) is not int or self.capacity <= 0):
             yield f"capacity must be a number of bytes, not {self.capacity!r}"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Text:
-    """A file with this text."""
+    """A file with the given text."""
 
     kind: ClassVar[str] = "text"
     content: str
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         content: Any = self.content  # not yet checked
         if not isinstance(content, str):
             yield f"content must be text, not {content!r}"
@@ -240,13 +240,13 @@ class Text:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Json:
-    """A file with this JSON value, in its canonical text."""
+    """A file with the given JSON value in canonical form."""
 
     kind: ClassVar[str] = "json"
     content: Any  # any JSON value
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         try:
             canonical(self.content)
         except ValueError as e:
@@ -255,30 +255,30 @@ class Json:
 
 @attrs.frozen(slots=True, kw_only=True)
 class File:
-    """Where standard output goes; of no use elsewhere."""
+    """The file that receives standard output; allowed for the target `stdout` only."""
 
     kind: ClassVar[str] = "file"
-    #: The file, inside a mount that can be written to.
+    #: The file, inside a writable mount.
     path: str = attrs.field(converter=_place)
 
     def problems(self) -> Iterator[str]:
-        """Everything that is wrong with it by itself."""
+        """Yield every problem of this mount that can be found without the records."""
         yield from _path_problems(self.path)
 
 
 KINDS: Mapping[str, type[Mount]] = {
     it.kind: it for it in (Collection, CollectionFile, Output, GitTree, Blob, Tmp, Text, Json, File)
 }
-# What the draft calls them.
+# Kinds that the draft specification names differently.
 _SYNONYMS: Mapping[Any, str] = {"regular_file": "file"}
-# What it calls something that is not offered, and why not.
+# A kind of the draft specification that jpsi does not offer, with the reason.
 _NOT_OFFERED: Mapping[Any, str] = {
     "keep": (
         "is not offered: a job that sees all collections says nothing of what it depends on; "
         "mount those that it needs, each as a collection"
     )
 }
-# What only an Arvados has, by the keys of the draft, and what is said here instead.
+# Keys of the draft specification that only Arvados supports, with the alternative in jpsi.
 _ARVADOS: Mapping[str, str] = {
     "portable_data_hash": (
         "that is the MD5 digest by which an Arvados knows a collection; here it is known by its `digest`, "
@@ -296,15 +296,15 @@ _ARVADOS_GIT: Mapping[str, str] = dict.fromkeys(
 _SYNONYMOUS_KEYS: Mapping[Any, str] = {"commit_range": "revisions", "git-url": "url"}
 
 
-def read_mount(document: Any) -> Mount:  # noqa: ANN401  whatever stands in a document
-    """The mount that a mapping of a document describes.
+def read_mount(document: Any) -> Mount:  # noqa: ANN401  any JSON value
+    """Return the mount that a mapping of a document describes.
 
     Raises:
-        ValueError: it describes none.
+        ValueError: the mapping is not a valid mount.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
         msg = f"must be a mapping with a kind, which is one of {', '.join(KINDS)}"
-        raise ValueError(msg)  # noqa: TRY004  what a document says, as below
+        raise ValueError(msg)  # noqa: TRY004  ValueError for all problems
     if document["kind"] in _NOT_OFFERED:
         msg = f"has the kind {document['kind']!r}, which {_NOT_OFFERED[document['kind']]}"
         raise ValueError(msg)
@@ -337,7 +337,7 @@ def _wrong_keys(name: str, kind: Callable[..., Mount], given: Mapping[str, Any])
 
 
 def write_mount(mount: Mount) -> dict[str, Any]:
-    """What a document says of a mount, without what needs not be said."""
+    """Return the document of a mount, without fields at their defaults."""
     fields = attrs.fields_dict(type(mount))  # type: ignore[arg-type]  # each kind is a class of attrs
     values = {name: getattr(mount, name) for name in fields}
     needed = {

@@ -1,4 +1,4 @@
-"""Places inside a computation: absolute POSIX paths in one spelling, below a root that may be anywhere."""
+"""Paths in a computation: normalized absolute POSIX paths, relative to the root of the job."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import posixpath
 
 
 def place(path: str) -> str:
-    """The one spelling of an absolute path.
+    """Normalize an absolute path.
 
     >>> place("/in//data/./a/")
     '/in/data/a'
 
     Raises:
-        ValueError: it is not absolute, goes up, or holds a NUL.
+        ValueError: the path is relative, contains `..`, or contains a NUL.
     """
     if not path.startswith("/"):
         msg = f"{path!r} does not begin with a slash"
@@ -21,7 +21,7 @@ def place(path: str) -> str:
 
 
 def working_place(path: str) -> str:
-    """The one spelling of a working directory, absolute or relative to the root.
+    """Normalize a working directory, absolute or relative to the root.
 
     >>> working_place("."), working_place("in/"), working_place("/in")
     ('/', '/in', '/in')
@@ -38,7 +38,7 @@ def _parts(path: str) -> str:
 
 
 def is_inside(path: str, outer: str) -> bool:
-    """Whether a place is another, or inside it.
+    """Return True if a path equals another, or lies inside it.
 
     >>> is_inside("/out/a", "/out"), is_inside("/outer", "/out")
     (True, False)
@@ -47,7 +47,7 @@ def is_inside(path: str, outer: str) -> bool:
 
 
 def below(path: str, outer: str) -> str:
-    """A place inside another, as that one sees it.
+    """Return a path relative to another that contains it.
 
     >>> below("/out/a/b", "/out")
     'a/b'

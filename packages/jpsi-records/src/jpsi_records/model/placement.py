@@ -1,4 +1,4 @@
-"""Where and with what a job runs: no part of what is computed."""
+"""The placement of a job: its executor and resources, which are not part of the computation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import attrs
 
 @attrs.frozen(slots=True, kw_only=True)
 class Placement:
-    """What a job is submitted with, besides what it computes."""
+    """The executor, queue, walltime and other resources to submit a job with."""
 
-    #: The executor, or the target of the configuration; None is the configured one, else `local`.
+    #: The executor or configured target; None is the configured default, else `local`.
     executor: str | None = None
     queue_name: str | None = None
     project_name: str | None = None
     reservation_id: str | None = None
-    #: Seconds that the job may run; None is the target's default.
+    #: The walltime in seconds; None is the default of the target.
     duration: float | None = None
     #: Bytes of memory for the whole job.
     memory: int | None = None
-    #: GPUs of each process.
+    #: GPUs for each process.
     gpus: int | None = None
     launcher: str | None = None
     #: Options of one batch system, named `<system>.<option>`.
@@ -31,7 +31,7 @@ class Placement:
 
     @property
     def time_limit(self) -> timedelta | None:
-        """`duration` as `JobAttributes` takes it."""
+        """`duration` in the form that `JobAttributes` takes."""
         return None if self.duration is None else timedelta(seconds=self.duration)
 
 
@@ -40,7 +40,7 @@ _VARIABLE = re.compile(r"[\w-]+\.\S+")
 
 
 def problems(placement: Placement) -> Iterator[str]:
-    """Everything that is wrong with a placement by itself."""
+    """Yield every problem of a placement."""
     for name in _TEXTS:
         value = getattr(placement, name)
         if value is not None and (not isinstance(value, str) or not value):
@@ -64,9 +64,9 @@ def problems(placement: Placement) -> Iterator[str]:
 
 
 def merged(placements: Iterable[Placement]) -> Placement:
-    """What one job is submitted with for several requests: those of the first, with the longest time.
+    """Return one placement for several requests: that of the first, with the longest walltime.
 
-    No limit at all is the longest, and a limit that nobody gave the shortest, as it is the target's own.
+    Zero, which is no limit, is the longest; None, the default of the target, is the shortest.
     """
     first, *others = placements
     duration = first.duration

@@ -1,4 +1,4 @@
-"""The whole of what a request says, as a value and as a document: what is computed, where, on what terms."""
+"""The request spec as a value and as a document: what to compute, where, and on what terms."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from .placement import Placement
 
 
 class Reuse(enum.Enum):
-    """Whether a request may be satisfied by an execution that is there, or by a new one."""
+    """The policy for a request: reuse an execution, or start a new one."""
 
-    #: By one that is there, else by a new one.
+    #: Reuse an execution if one matches, else start a new one.
     PREFER = "prefer"
-    #: By a new one alone.
+    #: Always start a new one.
     NEVER = "never"
-    #: By one that is there alone.
+    #: Reuse an execution, and start none.
     ONLY = "only"
 
 
-def _tuples(filters: Any) -> Any:  # noqa: ANN401  what is wrong is found by `problems`
+def _tuples(filters: Any) -> Any:  # noqa: ANN401  any YAML value; `problems` checks it
     if not isinstance(filters, list | tuple):
         return filters
     return tuple(tuple(it) if isinstance(it, list) else it for it in filters)
 
 
 def _filters(filters: Any) -> Any:  # noqa: ANN401  as above
-    """Filters in one form: one may stand by itself, and YAML reads a time as one."""
+    """Return filters as a list of tuples: a single filter becomes a list, and a YAML date becomes text."""
     is_one = isinstance(filters, list | tuple) and len(filters) > 1 and isinstance(filters[0], str)
     return _tuples(_timeless([filters] if is_one else filters))
 
@@ -56,35 +56,35 @@ def _sorted(codes: Any) -> Any:  # noqa: ANN401  as above
 
 @attrs.frozen(slots=True, kw_only=True)
 class Wish:
-    """What somebody wants to know the outcome of, and on what terms."""
+    """A request spec: a computation, and the terms on which an execution of it is reused or started."""
 
     computation: Computation
     placement: Placement = attrs.field(factory=Placement)
-    #: What must hold where it runs or ran: true, false, a value, or [least, most] with null for no end.
+    #: Limits on recorded resources: true, false, a value, or [least, most] with null for an open end.
     runtime_constraints: Mapping[str, Any] = attrs.field(factory=dict)
     reuse: Reuse = Reuse.PREFER
-    #: The exit codes that count as success; with any other the execution has failed.
+    #: The exit codes that mean success; any other means that the execution failed.
     success_exit_codes: tuple[int, ...] = attrs.field(default=(0,), converter=_sorted)
-    #: Whether an execution that failed satisfies the request, too.
+    #: True if a failed execution satisfies the request, too.
     accepts_failed: bool = False
-    #: Seconds since its end after which an execution is too old; None is never.
+    #: The largest age of a reused execution, in seconds since its end; None is no limit.
     max_age: float | None = None
-    #: The requests that must have ended well before.
+    #: The requests that must have succeeded before.
     after: tuple[str, ...] = attrs.field(default=(), converter=_tuples)
-    #: What must hold of the execution: `[attribute, operator, value]`, or several of that.
+    #: Conditions on a reused execution: `[attribute, operator, value]`, or a list of these.
     filters: Any = attrs.field(default=(), converter=_filters)
-    #: How many jobs may be tried, where what failed was not the computation.
+    #: The largest number of attempts: a job is retried after a failure that was not the computation's.
     attempts: int = 3
 
     @property
     def predecessors(self) -> tuple[str, ...]:
-        """The requests that it waits for: those it names, and those whose outputs are mounted."""
+        """The requests that must succeed before: those in `after`, and those whose outputs are mounted."""
         mounted = (it.request for it in self.computation.mounts.values() if isinstance(it, Output))
         return tuple(dict.fromkeys([*self.after, *mounted]))
 
     @property
     def requested(self) -> Placement:
-        """What a job is submitted with: the placement, and what the constraints ask for besides."""
+        """The resources to submit a job with: the placement, completed from the runtime constraints."""
         wanted, placement = self.runtime_constraints, self.placement
         memory, gpus = placement.memory, placement.gpus
         if memory is None:
@@ -95,14 +95,14 @@ class Wish:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What is recorded of a new execution, for constraints to be checked against."""
+        """The resources recorded with a new execution, against which later constraints are checked."""
         requested = self.requested
         gpus = requested.gpus
         found = {
             "vcpus": self._vcpus,
             "ram": requested.memory,
             "gpus": None if gpus is None else gpus * self._processes,
-            # the fingerprint has its digest alone
+            # The fingerprint contains the digest only, not the name.
             "container_image": self.computation.container_image,
             "tmp": self.capacities or None,
         }
@@ -110,13 +110,13 @@ class Wish:
 
     @property
     def capacities(self) -> dict[str, int]:
-        """The bytes that must fit into temporary directories, by target, where that is said."""
+        """The required capacities of temporary directories in bytes, by target, where the spec has one."""
         mounts = self.computation.mounts.items()
         return {name: it.capacity for name, it in mounts if isinstance(it, Tmp) and it.capacity is not None}
 
     @property
     def _processes(self) -> int:
-        """How many there are: one where the number means nothing."""
+        """The number of processes; 1 if the topology is `any`."""
         return 1 if self.computation.topology is Topology.ANY else self.computation.processes
 
     @property
@@ -129,7 +129,7 @@ class Wish:
 
 
 def problems(wish: Wish) -> list[str]:
-    """Everything that is wrong with a wish by itself."""
+    """Return every problem of a request spec that can be found without the records."""
     found = [*computations.problems(wish.computation), *placements.problems(wish.placement)]
     wrong = list(_constraints(wish.runtime_constraints))
     found += [*wrong, *execution_filters.problems(wish.filters)]
@@ -153,7 +153,7 @@ def problems(wish: Wish) -> list[str]:
 
 
 def _unsayable(wish: Wish) -> Iterator[str]:
-    """What no document could say, such as text that is not Unicode."""
+    """Yield why a request spec cannot be written as a document, such as text that is not Unicode."""
     try:
         canonical(write_wish(wish))
     except ValueError as e:
@@ -172,7 +172,7 @@ def _unmet(wish: Wish) -> Iterator[str]:
 
 
 def with_absolute_urls(wish: Wish) -> Wish:
-    """A wish in which the paths of repositories mean the same wherever it is read."""
+    """Return the request spec with absolute paths of repositories, valid in any working directory."""
     mounts = {
         target: attrs.evolve(it, url=absolute_url(it.url))
         if isinstance(it, GitTree) and isinstance(it.url, str) and it.url
@@ -193,11 +193,11 @@ _TERMS = {
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 
-def read_wish(document: Any) -> Wish:  # noqa: ANN401  whatever a file holds
-    """The wish that a document describes.
+def read_wish(document: Any) -> Wish:  # noqa: ANN401  any YAML value
+    """Return the request spec that a document describes.
 
     Raises:
-        InvalidRequestError: it describes none; everything that is wrong is named.
+        InvalidRequestError: the document is not valid; the message names every problem.
     """
     if not isinstance(document, Mapping):
         raise InvalidRequestError.of([f"a request is a mapping, not {document!r}"])
@@ -220,7 +220,7 @@ def read_wish(document: Any) -> Wish:  # noqa: ANN401  whatever a file holds
 
 
 def _missing(given: Mapping[str, Any]) -> Iterator[str]:
-    """What a document does not say, and has to."""
+    """Yield which required fields a document lacks."""
     if given.get("container_image") is None:
         if "command" not in given:
             yield "command is missing"
@@ -229,12 +229,12 @@ def _missing(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_wish(wish: Wish) -> None:
-    """Raise `InvalidRequestError` if anything is wrong with a wish by itself."""
+    """Raise `InvalidRequestError` if a request spec is invalid."""
     if found := problems(wish):
         raise InvalidRequestError.of(found)
 
 
-def _member(key: Any, value: Any, found: list[str]) -> Any:  # noqa: ANN401  whatever a file holds
+def _member(key: Any, value: Any, found: list[str]) -> Any:  # noqa: ANN401  any YAML value
     if key in _ENUMS:
         try:
             return _ENUMS[key](value)
@@ -259,7 +259,7 @@ def _mounts(value: Mapping[Any, Any], found: list[str]) -> dict[Any, Any]:
 
 
 def write_wish(wish: Wish) -> dict[str, Any]:
-    """The document of a wish, without what needs not be said."""
+    """Return the document of a request spec, without fields at their defaults."""
     terms = _written(wish, _TERMS)
     placed = _written(wish.placement, _PLACEMENT)
     document = _written(wish.computation, _COMPUTATION)

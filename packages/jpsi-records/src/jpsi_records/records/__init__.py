@@ -1,4 +1,4 @@
-"""`Records`, which applications and commands open.
+"""`Records`, the interface that applications and commands open.
 
 Queries, previews, requests and their changes, and the copies beside the files of jobs from which a lost
 database is restored.

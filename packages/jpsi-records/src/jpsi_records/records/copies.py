@@ -1,4 +1,4 @@
-"""Copies of the records beside the files of jobs, from which a database that was lost is made again."""
+"""Copies of the records as files beside the job files; `reindex` restores a lost database from them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from ..store import (
 )
 from .queries import Reading
 
-# Beside the files of an execution what the records say of it; in a directory of their own, each request.
-# Versions before 0.2 kept requests that were satisfied at once beside their executions.
+# Each execution's record is in the execution's directory; requests have a directory of their own.
+# Versions before 0.2 stored requests that were satisfied at once beside their executions.
 _NAME, _REQUESTS = "record.json", "requests"
-# The names of collections, each by its digest, as a name may be any text.
+# The names of collections; the file is named by the name's digest, as a name may be any text.
 _COLLECTIONS = "names"
 _PLACES = (f"executions/*/{_NAME}", f"executions/*/{_REQUESTS}/*.json", f"{_REQUESTS}/*.json")
 _VERSION = 1
@@ -44,21 +44,21 @@ _VERSION = 1
 
 @attrs.frozen(slots=True)
 class Restored:
-    """What was made again."""
+    """The result of `reindex`."""
 
     executions: int
     requests: int
-    #: The names of collections.
+    #: The number of restored collection names.
     names: int = 0
-    #: The copies that cannot be read, each with the reason.
+    #: The unreadable copies, each with the reason.
     unreadable: tuple[str, ...] = ()
 
 
 def keep_copy(records: Reading, execution_id: str) -> None:
-    """Write what the records say of an execution beside the files of its jobs.
+    """Write the record of an execution beside the files of its jobs.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the copy cannot be written.
     """
     with records.database.reading() as connection:
         document = _document(connection, execution_id)
@@ -66,13 +66,13 @@ def keep_copy(records: Reading, execution_id: str) -> None:
 
 
 def keep_changed(records: Reading, connection: Connection, changed: Changed) -> None:
-    """Write what a transaction has changed of requests, and which executions it has made, before it ends.
+    """Write copies of the requests, new executions and names that a transaction has changed.
 
-    If that fails, or whoever calls this is killed before he commits, there is a copy of what nobody was told
-    of. The other way round something would be lost that somebody was told of.
+    This happens before the commit: if the commit fails, there is a copy of a change that no caller has seen.
+    The opposite order could lose a change that a caller has seen.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: a copy cannot be written.
     """
     for execution_id in sorted(changed.executions):
         document = _document(connection, execution_id)
@@ -85,17 +85,17 @@ def keep_changed(records: Reading, connection: Connection, changed: Changed) -> 
 
 
 class NameCopies:
-    """The copies of the names that were given by those who may write none."""
+    """Copies of the collection names set by users who may not write copies themselves."""
 
     def __init__(self, records: Reading) -> None:
         self._records = records
         self._known: dict[str, datetime] = {}
 
     def keep(self, connection: Connection) -> None:
-        """Write those that were given since this was called last.
+        """Write the names that have changed since the last call.
 
         Raises:
-            StoreError: they cannot be written.
+            StoreError: a copy cannot be written.
         """
         given = connection.execute(select(COLLECTION.c.name, COLLECTION.c.modified_at))
         new = {name: time for name, time in given if self._known.get(name) != time}
@@ -112,17 +112,17 @@ def _keep_name(records: Reading, connection: Connection, name: str) -> None:
 
 
 def keep_request(records: Reading, connection: Connection, request: Request) -> None:
-    """Write what the records say of a request.
+    """Write the record of a request.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the copy cannot be written.
     """
     document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
     _write(records, request_copy(records, request.id), document)
 
 
 def request_copy(records: Reading, request_id: str) -> Path:
-    """Return where the copy of a request is."""
+    """Return the path of a request's copy."""
     return records.directory / _REQUESTS / f"{request_id}.json"
 
 
@@ -131,7 +131,7 @@ def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
     try:
         if path.parent.name in {_REQUESTS, _COLLECTIONS}:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # whatever the umask
+            # mkdir applies the umask; chmod does not.
             path.parent.chmod(0o700)
         else:
             make_way(records.executions_directory)
@@ -156,7 +156,7 @@ def _document(connection: Connection, execution_id: str) -> dict[str, Any]:
 
 
 def _events(connection: Connection, *asked: str, execution: str | None = None) -> list[dict[str, Any]]:
-    """What has happened to requests, and to an execution, with what accounting is made of."""
+    """Return the events of requests and of an execution as rows, including those for accounting."""
     of_request, of_execution = EVENT.c.request.in_(asked), EVENT.c.execution == execution
     concerned = of_request if execution is None else of_request | of_execution
     rows = connection.execute(select(EVENT).where(concerned).order_by(EVENT.c.seq))
@@ -164,9 +164,9 @@ def _events(connection: Connection, *asked: str, execution: str | None = None) -
 
 
 def reindex(records: Reading) -> Restored:
-    """Put into the records what only the copies still have.
+    """Insert the records that exist as copies only.
 
-    An execution that has not ended is adopted by the next dispatcher, as one whose dispatcher is gone.
+    A restored execution that has not ended gets an expired lease, so that the next dispatcher takes it.
 
     Raises:
         StoreError: the records cannot be written.
@@ -192,17 +192,17 @@ def reindex(records: Reading) -> Restored:
 
 
 def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of each request the copy that was changed last; of two the one that was read last."""
+    """Return the most recently changed copy of each request; of equally recent ones, the last read."""
     rows = sorted((row for it in found for row in it["requests"]), key=lambda row: str(row["modified_at"]))
     newest = {row["id"]: row for row in rows}
     return [newest[name] for name in sorted(newest)]
 
 
 def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime) -> bool:
-    """Add an execution if it is missing; returns whether it was."""
+    """Insert an execution if it is missing; return True if it was."""
     if not _is_missing(connection, EXECUTION, row["id"]):
         return False
-    # Versions before 0.2 did not write who has changed it, and when.
+    # Versions before 0.2 did not record when and by which user it was changed.
     row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
     late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
     connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
@@ -210,12 +210,12 @@ def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime
 
 
 def _add_request(connection: Connection, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
-    """Add a request if it is missing; returns whether it was, and could be added."""
+    """Insert a request if it is missing; return True if it was inserted."""
     if not _is_missing(connection, REQUEST, row["id"]):
         return False
     is_over = row["state"] == RequestState.FINAL.value
     if not is_over and row["execution"] is not None and _is_missing(connection, EXECUTION, row["execution"]):
-        # it waits for another
+        # The dispatcher assigns another execution.
         row = {**row, "execution": None}
     for needed in (row["execution"], row["parent"]):
         if needed is not None and _is_missing(connection, EXECUTION, needed):
@@ -226,7 +226,7 @@ def _add_request(connection: Connection, row: Mapping[str, Any], complain: Calla
 
 
 def _add_name(connection: Connection, row: Mapping[str, Any]) -> bool:
-    """Add the name of a collection if it is missing; returns whether it was."""
+    """Insert the name of a collection if it is missing; return True if it was."""
     wanted = select(COLLECTION.c.name).where(COLLECTION.c.name == row["name"])
     if connection.execute(wanted).first() is not None:
         return False
@@ -235,14 +235,14 @@ def _add_name(connection: Connection, row: Mapping[str, Any]) -> bool:
 
 
 def _add_events(connection: Connection, found: Sequence[Mapping[str, Any]]) -> None:
-    """Add the events that are missing, in the order in which they happened."""
+    """Insert the missing events in the order of their times."""
     known: set[str] = set()
     there: dict[str, dict[str, Any]] = {}
     for it in found:
         asked = (request["id"] for request in it["requests"])
         execution = it["execution"]["id"] if "execution" in it else None
         known |= {_what(event) for event in _events(connection, *asked, execution=execution)}
-        # Copies of an older version hold none; others may hold the same.
+        # Copies of older versions hold no events; several copies may hold the same event.
         events_there = (_row(EVENT, event) for event in it.get("events", ()))
         there |= {_what(event): event for event in events_there}
     missing = [event for what, event in there.items() if what not in known]
@@ -251,7 +251,7 @@ def _add_events(connection: Connection, found: Sequence[Mapping[str, Any]]) -> N
 
 
 def _what(event: Mapping[str, Any]) -> str:
-    """An event without its number, which is the database's own."""
+    """Return an event as text without its number, which the database assigns."""
     told = {name: value for name, value in event.items() if name != "seq"}
     return json.dumps(told, default=datetime.isoformat, sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""What would come of wishes: what looks into files and repositories for that, and writes no record."""
+"""Previews: the result of a request, found in files, repositories and records without writing a record."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .queries import Reading
 
 
 class Previewing(Reading):
-    """Requests and executions as they are, and as they would be."""
+    """Read access to the records, with previews of requests."""
 
     def preview(self, wish: Wish) -> Plan:
-        """What would come of a wish now. No record is written.
+        """Return how a request would be satisfied now. No record is written.
 
         Raises:
-            InvalidRequestError: it can never be satisfied as it stands.
+            InvalidRequestError: the request can never be satisfied.
         """
         check_wish(wish)
         wish = self._with_full_ids(wish)
@@ -37,21 +37,21 @@ class Previewing(Reading):
         return found
 
     def warnings(self, wish: Wish) -> Sequence[str]:
-        """What a new execution of a wish may lack here, a sentence each: room for temporary directories."""
+        """Return warnings about a new execution on this machine: lack of space for temporary directories."""
         return list(shortages(wish.capacities, self.directory))
 
     def find(self, wish: Wish) -> Execution | None:
-        """The execution that satisfies a wish already; None if there is none. No record is written."""
+        """Return a recorded execution that satisfies a request, or None. No record is written."""
         return self.preview(attrs.evolve(wish, reuse=Reuse.ONLY)).hit
 
     def passed_over(self, request_id: str) -> Sequence[NearMiss]:
-        """What was there before the execution of a request was made, and comes closest to it."""
+        """Return the near misses among the executions that are older than that of a request."""
         with self.database.reading() as connection:
             request = requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
             return passed_over(connection, request, self.now(), self._evidence(request.owner))
 
     def _with_full_ids(self, wish: Wish) -> Wish:
-        """A wish that names other requests by the whole of their ids, and repositories from everywhere."""
+        """Return the request spec with full ids of other requests and absolute paths of repositories."""
         wish = with_absolute_urls(wish)
         if not wish.predecessors:
             return wish
@@ -71,11 +71,11 @@ class Previewing(Reading):
                 collection=functools.partial(self._digest, connection),
                 output=functools.partial(_output, connection),
             )
-        # Git may take minutes, for which nobody is to wait who wants to write.
+        # Outside the transaction: git may take minutes, and writers would have to wait.
         return Resolver(self.blobs, self.repositories).resolve(wish.computation, lookup)
 
     def _evidence(self, user: str) -> Callable[[Execution], str | None]:
-        """What is wrong with the outputs of an execution for a user; each is looked at once."""
+        """Return a caching function that says why an execution's output is unusable for a user."""
         if user == self.user:
             trouble = functools.cache(self.blobs.trouble)
         else:
@@ -99,7 +99,7 @@ def _output(connection: Connection, request_id: str) -> str | None:
 
 
 def check_containers(wish: Wish) -> None:
-    """Refuse a run in a container where none can be started."""
+    """Raise `InvalidRequestError` if the request needs a container and this machine cannot start one."""
     if wish.computation.container_image is None:
         return
     wrong = engine_problem(find_engine(), says_cwd=wish.computation.cwd is not None)

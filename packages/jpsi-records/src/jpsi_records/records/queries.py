@@ -1,4 +1,4 @@
-"""What there is in the records: the half of the door that changes nothing."""
+"""Queries: the read-only part of the interface to the records."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from ..store import (
 
 
 def utc_now() -> datetime:
-    """Return the time of this machine."""
+    """Return the current time of this machine in UTC."""
     return datetime.now(UTC)
 
 
 class Reading:
-    """Requests and executions, as they are.
+    """Read access to requests, executions and their history.
 
     Args:
-        directory: where files are kept, and the database as well if no other is given.
-        url: a database, as SQLAlchemy has it: `postgresql+psycopg://…`, or `sqlite:///…`.
-        user: who asks; None is who runs the program, or whom PostgreSQL takes him for.
-        now: tells the time.
+        directory: the directory of the records' files, and of the SQLite database if no URL is given.
+        url: a database URL of SQLAlchemy: `postgresql+psycopg://…`, or `sqlite:///…`.
+        user: the user of the records; None is the PostgreSQL role if it is restricted, else the login name.
+        now: returns the current time.
 
     Raises:
         StateError: this process belongs to the job of an execution, which opens no records.
-        StoreError: the records cannot be reached, or are of a newer version.
+        StoreError: the records cannot be reached, or were written by a newer version.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Reading:
         self.database.user = self.user
 
     def _opened(self, url: str, *, is_beside: bool) -> Database:
-        """The database; one that is not there yet is made by whoever writes first."""
+        """Open the database; one that does not exist yet is created by the first write."""
         path = sqlite_path(url)
         if path is not None and path.exists():
             return open_database(url)
@@ -95,17 +95,17 @@ class Reading:
         return database
 
     def make_directory(self) -> None:
-        """Make the directory for files, unless it is there.
+        """Create the directory of the records' files if it is missing.
 
         Raises:
-            StoreError: it cannot be made.
+            StoreError: the directory cannot be created.
         """
         if not self.directory.exists():
             self._make_private()
 
     def _make_private(self) -> None:
         try:
-            # whoever can change the database asks for what the user's dispatcher runs
+            # Private: who can change the database decides which commands the user's dispatcher runs.
             make_private_directory(self.directory, "the directory of the records")
         except ConfigError as e:
             raise StoreError(str(e), e) from e
@@ -123,18 +123,18 @@ class Reading:
 
     @property
     def may_dispatch(self) -> bool:
-        """Whether executions may be written; if not, a dispatcher sees to what follows from requests."""
+        """True if this user may write executions; otherwise the dispatcher acts on the user's requests."""
         return self.database.restricted_to is None
 
     def request(self, request_id: str) -> Request:
-        """The request with an id, or with one that begins like that."""
+        """Return a request by its id or by a unique prefix of it."""
         with self.database.reading() as connection:
             return requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
 
     def requests(
         self, *, owner: str | None = None, state: RequestState | None = None, execution: str | None = None
     ) -> list[Request]:
-        """The requests, the oldest first: all of them, or those of one owner, state or execution."""
+        """Return requests, the oldest first, optionally only those of an owner, a state or an execution."""
         conditions = [
             column == value
             for column, value in (
@@ -150,55 +150,55 @@ class Reading:
     def newest_requests(
         self, most: int, *, owner: str | None = None, before: str | None = None
     ) -> list[Request]:
-        """So many requests, the newest first: of one owner, and of those made before another."""
+        """Return at most `most` requests, the newest first; optionally of one owner, or older than an id."""
         conditions = [] if owner is None else [REQUEST.c.owner == owner]
         conditions += [] if before is None else [REQUEST.c.id < before]
         with self.database.reading() as connection:
             return requests.newest(connection, most, *conditions)
 
     def newest_executions(self, most: int, *, before: str | None = None) -> list[Execution]:
-        """So many executions, the newest first: of those made before another."""
+        """Return at most `most` executions, the newest first; optionally only those older than an id."""
         conditions = [] if before is None else [EXECUTION.c.id < before]
         with self.database.reading() as connection:
             return executions.newest(connection, most, *conditions)
 
     def executions(self, ids: Collection[str]) -> dict[str, Execution]:
-        """The executions with these ids, by id; those that are not there are left out."""
+        """Return executions by id, without those that do not exist."""
         with self.database.reading() as connection:
             return {it.id: it for it in executions.of_ids(connection, ids)}
 
     def execution(self, execution_id: str) -> Execution:
-        """The execution with an id, or with one that begins like that."""
+        """Return an execution by its id or by a unique prefix of it."""
         with self.database.reading() as connection:
             return executions.get(connection, full_id(connection, EXECUTION.c.id, execution_id))
 
     def attempts(self, execution_id: str) -> list[Attempt]:
-        """The jobs of an execution, the first first."""
+        """Return the attempts of an execution, the first one first."""
         with self.database.reading() as connection:
             return executions.attempts(connection, execution_id)
 
     @property
     def executions_directory(self) -> Path:
-        """Where the files of all executions are."""
+        """The directory of all executions' files."""
         return self.directory / "executions"
 
     def attempt_directory(self, attempt: Attempt) -> Path:
-        """Where the files of an attempt are."""
+        """Return the directory of an attempt's files."""
         return self.execution_directory(attempt.execution) / str(attempt.number)
 
     def execution_directory(self, execution_id: str) -> Path:
-        """Where the files of an execution are."""
+        """Return the directory of an execution's files."""
         return self.executions_directory / execution_id
 
     def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
-        """What has happened, in order: all of it, or what has to do with a request or an execution."""
+        """Return events in order, optionally only those of a request and an execution."""
         conditions = [] if request is None else [EVENT.c.request == request]
         conditions += [] if execution is None else [EVENT.c.execution == execution]
         with self.database.reading() as connection:
             return events.some(connection, *conditions)
 
     def usage(self, *, execution: str | None = None, user: str | None = None) -> list[Interval]:
-        """The intervals of accounting, in order: all of them, or those of an execution or a user."""
+        """Return accounting intervals in order, optionally only those of an execution and a user."""
         conditions = [] if execution is None else [ACCOUNTING.c.execution == execution]
         conditions += [] if user is None else [ACCOUNTING.c.owner == user]
         with self.database.reading() as connection:

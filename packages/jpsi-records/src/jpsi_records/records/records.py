@@ -1,4 +1,4 @@
-"""The door to the records: every use case is a call."""
+"""The public interface to the records: each use case is one method of `Records`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .queries import utc_now
 
 
 class Records(Previewing):
-    """Requests and executions, in a directory and a database. Any thread may use it."""
+    """Requests and executions, stored in a directory and a database. All methods are thread-safe."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Records(Previewing):
     # Collections.
 
     def put(self, source: Path | str, name: str | None = None) -> Captured:
-        """Keep a file or a directory as a collection, and let a name stand for it from now on."""
+        """Store a file or a directory as a collection and, if a name is given, make the name refer to it."""
         captured = self.blobs.add_tree(Path(source))
         if name is not None:
             with self.database.writing() as connection:
@@ -72,25 +72,25 @@ class Records(Previewing):
         changed_in(connection).collections.add(name)
         events.add(connection, self.now(), "named", data={"name": name, "digest": digest, "by": self.user})
 
-    # What would be, and what is to be.
+    # Previews, drafts and commits.
 
     def draft(self, wish: Wish, more: About = NOTHING_MORE) -> Request:
-        """A new request that causes nothing until it is committed."""
+        """Create a draft: a request for which nothing runs until it is committed."""
         check_wish(wish)
         wish = self._with_full_ids(wish)
         with self.database.writing() as connection:
             return self._draw_up(connection, wish, more)
 
     def update(self, request_id: str, wish: Wish | None = None, more: About | None = None) -> Request:
-        """Change what a draft says; an execution that it has it has no more if it wants something else then.
+        """Change a draft; if the changed draft computes something else, its execution is detached.
 
         Args:
             request_id: the draft.
-            wish: what is wanted now; None leaves that.
-            more: what it says besides; None leaves that.
+            wish: the new request spec; None keeps the old one.
+            more: the new name, description, labels and so on; None keeps the old ones.
 
         Raises:
-            StateError: it is no draft.
+            StateError: the request is not a draft.
         """
         if wish is not None:
             check_wish(wish)
@@ -137,11 +137,12 @@ class Records(Previewing):
         return request
 
     def satisfy(self, request_id: str) -> Request:
-        """Find an execution that satisfies a draft, or create one; nothing runs for a draft.
+        """Assign a matching execution to a draft, or create one; it does not run before the commit.
 
         Raises:
-            StateError: it is no draft, has an execution, or waits for others; or may not dispatch.
-            NothingToReuseError: nothing satisfies it, and it may not cause a run.
+            StateError: the request is not a draft, has an execution already, or waits for other requests; or
+                the user may not dispatch.
+            NothingToReuseError: no execution matches, and the request excludes a new run.
         """
         request = self._own(request_id)
         self._check_may_dispatch("satisfy a draft", _COMMIT)
@@ -165,7 +166,7 @@ class Records(Previewing):
             return requests.get(connection, request.id)
 
     def reset(self, request_id: str) -> Request:
-        """Let a draft have no execution again; one that waits, and that nobody else has, is cancelled."""
+        """Detach the execution of a draft; cancel it if it is queued and no other request has it."""
         request_id = self._own(request_id).id
         self._check_may_dispatch("reset a draft", _COMMIT)
         with self.database.writing() as connection:
@@ -186,10 +187,11 @@ class Records(Previewing):
             raise StateError(msg)
 
     def attach(self, request_id: str, execution_id: str) -> Request:
-        """Let a draft have an execution that was chosen, if that satisfies it.
+        """Assign the named execution to a draft, if the execution satisfies it.
 
         Raises:
-            StateError: the request is no draft, or the execution does not satisfy it; why is told.
+            StateError: the request is not a draft, or the execution does not satisfy it; the message says
+                why.
         """
         request = self._own(request_id)
         resolution = self._resolve(request.wish)
@@ -216,19 +218,19 @@ class Records(Previewing):
         return requests.get(connection, request.id)
 
     def commit(self, request_id: str, *, priority: float = 1, plan: str | None = None) -> Request:
-        """Commit a draft: from now on it has an execution, which runs while somebody's priority is above 0.
+        """Commit a draft: it gets an execution, which runs while one of its requests has a priority above 0.
 
-        Who may not dispatch gets it from the dispatcher, a moment later.
+        If the user may not dispatch, the dispatcher assigns the execution in its next round.
 
         Args:
             request_id: the draft.
-            priority: how urgent it is; zero or less lets nothing run.
-            plan: the id of the preview that is to come true.
+            priority: a higher number runs earlier; with zero or less, nothing runs.
+            plan: the id of a preview; the commit fails if its result would differ from that preview.
 
         Raises:
-            StateError: it is no draft, or the job whose child it is has ended.
-            ChangedError: something else would come of it than the preview showed.
-            NothingToReuseError: nothing satisfies it, and it may not cause a run.
+            StateError: the request is not a draft, or its parent execution has ended.
+            ChangedError: the result would differ from the preview.
+            NothingToReuseError: no execution matches, and the request excludes a new run.
         """
         check_priority(priority)
         request = self._own(request_id)
@@ -245,16 +247,16 @@ class Records(Previewing):
         plan: str | None = None,
         execution: str | None = None,
     ) -> Request:
-        """Satisfy a wish one way or another: a request, committed at once.
+        """Create a request and commit it in the same transaction.
 
         Args:
-            wish: what is wanted.
-            more: what the request says besides.
-            priority: how urgent it is.
-            plan: the id of the preview that is to come true.
-            execution: the one that is to satisfy it.
+            wish: the request spec.
+            more: name, description, labels and other data of the request.
+            priority: a higher number runs earlier; with zero or less, nothing runs.
+            plan: the id of a preview; the submission fails if its result would differ from that preview.
+            execution: the id of the execution to use; None finds or creates one.
 
-        Raises as `commit` and `attach` do; there is no request then.
+        Raises the errors of `commit` and `attach`; then no request is created.
         """
         check_wish(wish)
         check_priority(priority)
@@ -267,12 +269,12 @@ class Records(Previewing):
             return self._commit(connection, request, resolution, priority, plan)
 
     def _kept(self, wish: Wish) -> Resolution | None:
-        """What a wish may stand for now, with what it has brought itself kept; None if that is open."""
+        """Resolve a request spec and store its own contents; None unless all predecessors have succeeded."""
         with self.database.reading() as connection:
             if outlook(connection, wish) is not Outlook.READY:
                 return None
         resolution = self._resolve(wish)
-        # else the dispatcher keeps it, to whom the files belong
+        # A user who may not dispatch stores nothing: the dispatcher does, as it owns the files.
         for content in resolution.contents if self.may_dispatch else ():
             self.blobs.add_bytes(content)
         return resolution
@@ -285,7 +287,7 @@ class Records(Previewing):
         priority: float,
         plan: str | None,
     ) -> Request:
-        # Whoever ends that one ends its committed children with it.
+        # A parent execution that ends withdraws its committed children, so none may be added after its end.
         self._check_parent(connection, request.parent)
         now = self.now()
         values: dict[str, Any] = {"state": RequestState.COMMITTED.value, "priority": priority}
@@ -317,12 +319,12 @@ class Records(Previewing):
         ledger.assign(connection, request, execution, now, why)
 
     def advance(self) -> None:
-        """Let requests go on whose predecessors have ended; dispatchers see to it."""
+        """Assign executions to requests whose predecessors have ended. The dispatcher calls this."""
         with self.database.reading() as connection:
             self._names.keep(connection)
             waiting = ledger.waiting(connection)
             for it in waiting:
-                # who may not dispatch writes none
+                # Users who may not dispatch write no copy of their requests.
                 if not request_copy(self, it.id).exists():
                     keep_request(self, connection, it)
             found = {it.id: outlook(connection, it.wish) for it in waiting}
@@ -348,7 +350,7 @@ class Records(Previewing):
                 ledger.withdraw(connection, requests.get(connection, request.id), self.now(), "refused")
 
     def rerun(self, execution_id: str, *, priority: float = 1) -> Request:
-        """Compute again exactly what an execution has computed."""
+        """Submit a new run of exactly what an execution has computed."""
         execution = self.execution(execution_id)
         document = json.loads(execution.preimage)
         del document["v"]
@@ -364,15 +366,15 @@ class Records(Previewing):
         wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
         return self.submit(wish, priority=priority)
 
-    # What may change.
+    # Changes of requests and executions.
 
     def set_priority(self, request_id: str, priority: float) -> Request:
-        """Change the priority of a request that is committed.
+        """Change the priority of a committed request.
 
-        That nothing is to run for one that is over is so already.
+        Zero or less is accepted for a finished request, too, and changes nothing.
 
         Raises:
-            StateError: it is a draft, or is over and is to be urgent.
+            StateError: the request is a draft, or it is finished and the priority is above 0.
         """
         check_priority(priority)
         request_id = self._own(request_id).id
@@ -398,18 +400,18 @@ class Records(Previewing):
         return requests.get(connection, request_id)
 
     def cancel(self, request_id: str) -> Request:
-        """Set the priority of a request to zero: nothing runs for it; others may still want the same.
+        """Set the priority of a request to zero; the execution goes on if another request needs it.
 
-        `set_priority` takes that back. As long as the job runs, it goes on; if it is being cancelled already,
+        `set_priority` undoes this: a running job continues unless it is being cancelled already; then
         the request gets another execution.
 
         Raises:
-            StateError: it is a draft.
+            StateError: the request is a draft.
         """
         return self.set_priority(request_id, 0)
 
     def invalidate(self, execution_id: str, why: str = "") -> Execution:
-        """Let an execution satisfy nobody any more."""
+        """Exclude an execution from reuse by any further request."""
         execution_id = self.execution(execution_id).id
         self._check_may_dispatch("invalidate an execution")
         with self.database.writing() as connection:
@@ -423,13 +425,13 @@ class Records(Previewing):
     def set_progress(
         self, execution_id: str, progress: float | None = None, report: Report = NO_REPORT
     ) -> Execution:
-        """Say how much of the work of an execution is done, from 0 to 1, or that it succeeds or fails.
+        """Record the progress of an execution, from 0 to 1, or a report of success or failure.
 
-        An execution that has reported a failure satisfies nobody who has not asked for failed ones, whatever
-        its exit code is.
+        An execution with a reported failure counts as failed, whatever its exit code: it satisfies only
+        requests that accept failed executions.
 
         Raises:
-            StateError: it does not run.
+            StateError: the execution is not running.
         """
         if progress is not None:
             check_progress(progress)

@@ -1,6 +1,4 @@
-"""Reuse.
-
-Which execution satisfies a request, or why a new one is to run.
+"""Reuse: the choice between a recorded execution and a new one.
 
 The canonical key of a computation, the digests of its inputs, the match with recorded executions, the plan
 of a preview, and the assignment of an execution when a request is committed.

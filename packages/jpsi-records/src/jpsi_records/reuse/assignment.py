@@ -1,4 +1,4 @@
-"""Which execution a request gets when it is committed, or why it has to wait for one."""
+"""The choice of an execution for a committed request: reuse one, create one, or wait for predecessors."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from .resolver import Resolution
 
 
 class Outlook(enum.Enum):
-    """What becomes of a request that needs others to have ended well."""
+    """The state of a request's predecessors."""
 
     READY = "ready"
     WAITS = "waits"
-    #: One of the others has ended otherwise.
+    #: A predecessor has ended without success.
     FAILED = "dependency_failed"
 
 
 def outlook(connection: Connection, wish: Wish) -> Outlook:
-    """Whether a wish can be satisfied, as far as that depends on other requests.
+    """Return the state of a request spec's predecessors: all have succeeded, one has failed, or one is open.
 
     Raises:
-        NotFoundError: there is no such request.
+        NotFoundError: a predecessor does not exist.
     """
     found = {_outlook(connection, requests.get(connection, it)) for it in wish.predecessors}
     return next((it for it in (Outlook.FAILED, Outlook.WAITS) if it in found), Outlook.READY)
@@ -58,7 +58,7 @@ def _outlook(connection: Connection, request: Request) -> Outlook:
     return Outlook.READY if is_well else Outlook.FAILED
 
 
-def execution_for(  # noqa: PLR0913, PLR0917  what the decision rests on
+def execution_for(  # noqa: PLR0913, PLR0917  the inputs of the decision
     connection: Connection,
     request: Request,
     resolution: Resolution,
@@ -66,11 +66,12 @@ def execution_for(  # noqa: PLR0913, PLR0917  what the decision rests on
     planned: str | None,
     evidence: Evidence,
 ) -> tuple[Execution, Mapping[str, Any]]:
-    """The execution that a request gets, new or not, and why it does.
+    """Return the execution for a request, an old or a new one, and the data of the `assigned` event.
 
     Raises:
-        ChangedError: it is another than was planned.
-        NothingToReuseError: there is none, and none may be made.
+        StateError: the execution that a draft has no longer satisfies it.
+        ChangedError: the result differs from the preview `planned`.
+        NothingToReuseError: no execution matches, and the request excludes a new run.
     """
     if request.execution is not None:
         chosen = executions.get(connection, request.execution)
@@ -95,9 +96,9 @@ def there_already(  # noqa: PLR0913, PLR0917  as above
     planned: str | None,
     evidence: Evidence,
 ) -> Execution | None:
-    """The execution that is there, and that a request gets; None if it gets a new one.
+    """Return the recorded execution that satisfies a request; None if it needs a new one.
 
-    Raises as `execution_for` does.
+    Raises the errors of `execution_for`.
     """
     hit = match(connection, request.wish, resolution, now, evidence)
     found = Plan(wish=request.wish, resolution=resolution, hit=hit)
@@ -121,7 +122,7 @@ def _new(
         raise NothingToReuseError(msg)
     same = executions.of_fingerprints(connection, resolution.fingerprints)
     refused = {it.id: list(objections(it, wish, now, evidence)) for it in same}
-    # One that has not ended, and does not satisfy the request, must not be joined for its fingerprint.
+    # An execution that does not satisfy this request and has not ended keeps its fingerprint: do not join it.
     is_joined = not any(refused[it.id] for it in same if not it.state.ended)
     is_shared = wish.reuse is not Reuse.NEVER and wish.computation.purity is not Purity.OFF and is_joined
     return executions.add(connection, new, is_shared=is_shared), {"is_new": True, "refused": refused}
@@ -141,6 +142,6 @@ def _execution(wish: Wish, resolution: Resolution, now: datetime) -> Execution:
 
 
 def of_choice(wish: Wish, execution_id: str) -> Wish:
-    """The wish that one execution alone satisfies."""
+    """Return the request spec, restricted to one execution."""
     chosen = ("id", "=", execution_id)
     return attrs.evolve(wish, reuse=Reuse.ONLY, filters=(*wish.filters, chosen))

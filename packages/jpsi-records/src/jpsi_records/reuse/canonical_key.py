@@ -1,4 +1,4 @@
-"""The identity of a computation: a canonical, versioned text of all that it means, and its digest."""
+"""The canonical key of a computation: a versioned text, equal for equal computations, and its digest."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import attrs
 
 from ..model import Computation, Purity, Topology, canonical
 
-#: Of the form of pre-images. A member at its default is left out, so that a new one changes nothing.
+#: The version of the format. Members at their defaults are left out, so that new ones change no old key.
 VERSION = 1
 
-#: What a mount is once nothing in it floats, by target.
+#: The resolved mounts by target.
 Resolved = Mapping[str, Mapping[str, Any]]
 
 
 def preimage(computation: Computation, mounts: Resolved) -> str:
-    """All that a computation means: equal for two of them exactly when they mean the same."""
+    """Return the canonical key of a computation; two keys are equal exactly if the computations are."""
     is_exact = computation.topology is Topology.EXACT
     members = {
         "command": list(computation.command),
@@ -51,25 +51,25 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def fingerprint(text: str) -> str:
-    """The digest of a pre-image, by which equal computations find each other."""
+    """Return the digest of a canonical key, by which equal computations are found."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def recalled(text: str) -> dict[str, Any]:
-    """Every member of a pre-image, those at their defaults included."""
+    """Return all members of a canonical key, including those at their defaults."""
     members: dict[str, Any] = {**_DEFAULTS, **json.loads(text)}
     return members
 
 
 @attrs.frozen(slots=True)
 class Difference:
-    """One place in which two pre-images differ."""
+    """A difference between two canonical keys."""
 
-    #: Where, such as `environment.LC_ALL`.
+    #: The path of the member, such as `environment.LC_ALL`.
     where: str
-    #: What the one says, as JSON, or `nothing`.
+    #: The value in the wanted computation as JSON, or `nothing`.
     wanted: str
-    #: What the other says, likewise.
+    #: The value in the other computation as JSON, or `nothing`.
     found: str
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Difference:
 
 
 def differences(wanted: str, found: str) -> list[Difference]:
-    """Where two pre-images differ, member by member."""
+    """Return the differences of two canonical keys, member by member."""
     return list(_differences("", recalled(wanted), recalled(found)))
 
 

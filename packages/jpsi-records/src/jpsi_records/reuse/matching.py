@@ -1,4 +1,4 @@
-"""Which execution satisfies a wish, and why the others do not."""
+"""The match of recorded executions with a request spec, and the reasons against the others."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import attrs
 from ..model import Execution, ExecutionState, Purity, Wish, unmet_constraints, unmet_filters
 from .canonical_key import Difference, differences, recalled
 
-#: What is wrong with the outputs of an execution for whoever asks, or None.
+#: A function that returns why the outputs of an execution are unusable for the user, or None.
 Evidence = Callable[[Execution], str | None]
 
 
 @attrs.frozen(slots=True)
 class NearMiss:
-    """An execution that does not satisfy a wish, and why."""
+    """An execution that does not satisfy a request spec, and the reasons."""
 
     execution: Execution
-    #: Where it computes something else.
+    #: The differences between the two computations.
     differences: tuple[Difference, ...]
-    #: Why it would not be used even if it did not.
+    #: The reasons against it even if the computations were equal.
     objections: tuple[str, ...] = ()
 
 
 def choose(
     candidates: Iterable[Execution], wish: Wish, now: datetime, evidence: Evidence
 ) -> Execution | None:
-    """The one of several executions of the same computation that satisfies a wish best.
+    """Return the best of several executions of the same computation that satisfies a request spec.
 
-    One that has ended comes before one that runs, and that before one that waits; of those that have ended
-    the oldest, so that everybody gets the same.
+    Ended executions come before running ones, and those before queued ones; of the ended ones the oldest is
+    taken, so that all users get the same.
     """
     for execution in sorted(candidates, key=lambda it: _rank(it, wish)):
         if not any(True for _ in objections(execution, wish, now, evidence)):
@@ -55,7 +55,7 @@ def _rank(execution: Execution, wish: Wish) -> tuple[Any, ...]:
 
 
 def objections(execution: Execution, wish: Wish, now: datetime, evidence: Evidence) -> Iterator[str]:
-    """Why an execution of the same computation does not satisfy a wish."""
+    """Yield why an execution of the same computation does not satisfy a request spec."""
     if execution.invalidated_by is not None:
         yield f"{execution.invalidated_by} has invalidated it"
     if recalled(execution.preimage)["purity"] == Purity.OFF.value:
@@ -100,7 +100,7 @@ def _is_too_old(execution: Execution, wish: Wish, now: datetime) -> bool:
 def near_misses(
     wanted: str, others: Iterable[Execution], wish: Wish, now: datetime, evidence: Evidence
 ) -> Sequence[NearMiss]:
-    """The executions that come closest, those with the fewest differences first."""
+    """Return the executions as near misses, those with the fewest differences first."""
     found = [
         NearMiss(it, tuple(differences(wanted, it.preimage)), tuple(objections(it, wish, now, evidence)))
         for it in others

@@ -1,4 +1,4 @@
-"""What would come of a wish, without anything being written."""
+"""Plans: the result that a request would have, computed without writing anything."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from ..store import executions
 from .matching import Evidence, NearMiss, choose, near_misses
 from .resolver import Resolution
 
-# How many of the newest executions of the same program are compared.
+# The number of recent executions of the same program that are compared.
 _COMPARED = 50
-# How many of those that come closest are told.
+# The number of near misses in a plan.
 _TOLD = 5
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Plan:
-    """How a wish would be satisfied at the time of asking."""
+    """The way in which a request would be satisfied at the time of the preview."""
 
     wish: Wish
     resolution: Resolution
-    #: The execution that satisfies it; None if a new one would run, or nothing.
+    #: The execution that satisfies it; None if none does.
     hit: Execution | None
-    #: What came closest, if nothing satisfies it.
+    #: The closest executions, if none satisfies it.
     near_misses: Sequence[NearMiss] = ()
-    #: What a new execution may lack here, a sentence each.
+    #: Warnings about a new execution on this machine, one sentence each.
     warnings: Sequence[str] = ()
 
     @property
     def runs(self) -> bool:
-        """Whether a new execution would be made."""
+        """True if a new execution would be created."""
         return self.hit is None and self.wish.reuse is not Reuse.ONLY
 
     @property
     def id(self) -> str:
-        """The same as long as the same would come of the same wish.
+        """An id that stays the same while the same spec has the same result.
 
-        An execution that goes on from running to its end is the same; of a new one, what it would compute.
+        An execution that goes on from running to its end is the same result; a new one is identified by its
+        canonical key.
         """
         what = self.resolution.wanted if self.hit is None else self.hit.id
         told = canonical([write_wish(self.wish), self.hit is None, what])
@@ -52,7 +53,7 @@ class Plan:
 def plan(
     connection: Connection, wish: Wish, resolution: Resolution, now: datetime, evidence: Evidence
 ) -> Plan:
-    """What would come of a wish now; reads, and does not write."""
+    """Return the current plan for a request spec; this only reads."""
     hit = match(connection, wish, resolution, now, evidence)
     if hit is not None or wish.reuse is Reuse.NEVER:
         return Plan(wish=wish, resolution=resolution, hit=hit)
@@ -67,7 +68,7 @@ def plan(
 def passed_over(
     connection: Connection, request: Request, now: datetime, evidence: Evidence
 ) -> Sequence[NearMiss]:
-    """What was there before the execution of a request was made, and comes closest to it."""
+    """Return the near misses among the executions that are older than that of a request."""
     if request.execution is None:
         return ()
     execution = executions.get(connection, request.execution)
@@ -79,7 +80,7 @@ def passed_over(
 def match(
     connection: Connection, wish: Wish, resolution: Resolution, now: datetime, evidence: Evidence
 ) -> Execution | None:
-    """The execution that satisfies a wish; None if there is none, or none is to be used."""
+    """Return the recorded execution that satisfies a request spec; None if none does or reuse is excluded."""
     if wish.reuse is Reuse.NEVER:
         return None
     return choose(executions.of_fingerprints(connection, resolution.fingerprints), wish, now, evidence)

@@ -1,4 +1,4 @@
-"""From what floats to what is meant: names, branches and ranges become digests and hashes."""
+"""The resolver: replaces the names, branches and ranges in mounts by digests and hashes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .canonical_key import fingerprint, preimage
 
 @attrs.frozen(slots=True)
 class Lookup:
-    """What the records say of the names in a computation."""
+    """The current meaning of the names in a computation, read from the records."""
 
-    #: The digest of the collection that has a name now; None if none has.
+    #: The digest of each named collection; None if the name does not exist.
     collections: Mapping[str, str | None]
-    #: The digest of the output of a request; None if it has none yet.
+    #: The digest of each request's output; None if there is none yet.
     outputs: Mapping[str, str | None]
 
     @classmethod
@@ -45,48 +45,48 @@ class Lookup:
         collection: Callable[[str], str | None],
         output: Callable[[str], str | None],
     ) -> Self:
-        """Look all of them up."""
+        """Look up all names of a computation."""
         mounts = computation.mounts.values()
         names = {it.name for it in mounts if isinstance(it, Collection | CollectionFile)}
         asked = {it.request for it in mounts if isinstance(it, Output)}
         return cls({it: collection(it) for it in names if it}, {it: output(it) for it in asked})
 
 
-# More than this many combinations of what two ranges may stand for are not looked at.
+# The limit on combinations, if several mounts have several variants each.
 _MOST = 10_000
 
 
 @attrs.frozen(slots=True)
 class Resolution:
-    """What a computation may stand for now; the first is what a new execution would be."""
+    """The resolved variants of a computation; a new execution computes the first one."""
 
     preimages: tuple[str, ...]
-    #: Contents that the request itself has brought, which are kept once it is committed.
+    #: Contents that the request itself brings; they are stored at the commit.
     contents: tuple[bytes, ...]
 
     @property
     def wanted(self) -> str:
-        """The pre-image of a new execution."""
+        """The canonical key of a new execution."""
         return self.preimages[0]
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """Those of all that it may stand for."""
+        """The fingerprints of all variants."""
         return tuple(map(fingerprint, self.preimages))
 
 
 class Resolver:
-    """Resolves what is mounted, by what is in the records' files and in repositories."""
+    """A resolver of mounts that reads the blob store and git repositories."""
 
     def __init__(self, blobs: Blobs, repositories: Repositories) -> None:
         self._blobs = blobs
         self._repositories = repositories
 
     def resolve(self, computation: Computation, lookup: Lookup) -> Resolution:
-        """What a computation may stand for.
+        """Return the resolved variants of a computation.
 
         Raises:
-            InvalidRequestError: something is not there, or cannot be read; each is named.
+            InvalidRequestError: an input is missing or unreadable; the message names each.
         """
         found: dict[str, Sequence[Mount]] = {}
         contents: list[bytes] = []
@@ -130,7 +130,7 @@ class Resolver:
         if inner is not manifest:
             contents.append(write_manifest(inner).encode())
         digest = collection_digest(inner)
-        # Where that is left open either will do, and a new execution may not write.
+        # Unspecified matches both; a new execution gets a read-only directory.
         choices = [False, True] if mount.writable is None else [mount.writable]
         return [Collection(digest=digest, writable=it) for it in choices]
 
@@ -149,7 +149,7 @@ class Resolver:
 
 
 def _of_output(target: str, mount: Mount, lookup: Lookup) -> Mount:
-    """A mount, or what it is now if it is the output of a request."""
+    """Return the mount; that of a request's output becomes a collection."""
     if not isinstance(mount, Output):
         return mount
     digest = lookup.outputs[mount.request]

@@ -1,7 +1,7 @@
-"""The database of the records: connection, schema, migrations, and what transactions read and write.
+"""The database of the records: connection, schema, migrations, and reads and writes in transactions.
 
-`executions`, `requests` and `events` read and write the tables; `ledger` carries out what follows from a
-change (priorities, ends, accounting). All of them take the connection of the caller's transaction.
+`executions`, `requests` and `events` read and write the tables; `ledger` adds the consequences of a change
+(priorities, ends, accounting). All of them take the connection of the caller's transaction.
 """
 
 from . import events, executions, ledger, requests

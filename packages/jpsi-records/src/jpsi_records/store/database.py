@@ -1,7 +1,7 @@
-"""The connection to the database: how transactions begin, so that there is one writer at a time.
+"""The connection to the database; transactions are set up so that there is one writer at a time.
 
-SQLite's own locks see to that, or PostgreSQL's. On a file system of several machines whoever reads has to
-wait, too: without locks, a journal that is being written looks like one that was left behind.
+SQLite's or PostgreSQL's own locks ensure that. On a network file system, readers wait, too: without locks,
+a journal that is being written looks like one that a crash has left.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from ..errors import StoreError
 from .file_lock import Turns
 from .filesystems import is_on_network
 
-# How long a writer waits for another; each writes for milliseconds.
+# The time that a writer waits for another; each writes for milliseconds.
 _PATIENCE_SECONDS = 60
-# Any number, as long as it is always the same: whoever writes holds it until the end of the transaction.
+# The key of the advisory lock that a writer holds until the end of its transaction; any constant does.
 _WRITER = 0x6A707369
 
 
 @attrs.frozen(slots=True)
 class Changed:
-    """The ids of what a transaction has changed."""
+    """The ids of the records that a transaction has changed."""
 
     requests: set[str] = attrs.field(factory=set)
-    #: Those that it has made.
+    #: The executions that it has inserted.
     executions: set[str] = attrs.field(factory=set)
-    #: The names of collections that it has given.
+    #: The names of collections that it has set.
     collections: set[str] = attrs.field(factory=set)
 
 
 def changed_in(connection: Connection) -> Changed:
-    """Return what a transaction has changed so far, for others to add to it."""
+    """Return the record of a transaction's changes; functions that write add to it."""
     found: Changed = connection.get_execution_options().get("jpsi_changed", Changed())
     return found
 
 
 def writer(connection: Connection) -> str:
-    """Return who writes; empty if nobody in particular."""
+    """Return the user who writes in a transaction; empty if not set."""
     found: str = connection.get_execution_options().get("jpsi_user", "")
     return found
 
 
 class Database:
-    """One database. Any thread may use it, and any process that opens it by itself."""
+    """A database for any thread, and for any number of processes that each open it."""
 
     def __init__(self, url: str | URL) -> None:
-        #: Who writes, for `modified_by`; empty if nobody in particular.
+        #: The user who writes, for `modified_by`; empty if not set.
         self.user = ""
-        #: What is done at the end of a transaction that has changed requests or made executions.
+        #: Called before the commit of a transaction that has changed requests or names, or added executions.
         self.before_commit: Callable[[Connection, Changed], None] | None = None
         self._url = _checked(url)
         self._turns = self._turns_if_shared()
-        # A file of several machines is only read anew by who opens it anew.
+        # On a network file system, only a newly opened file shows what other machines have written.
         more: dict[str, Any] = {} if self._turns is None else {"poolclass": NullPool}
         try:
             self.engine = create_engine(self._url, **more)
@@ -67,17 +67,17 @@ class Database:
             msg = f"{e}, which PostgreSQL needs; try: pip install 'jpsi-records[postgresql]'"
             raise StoreError(msg, e) from e
         if self.is_sqlite:
-            # With a write-ahead log all users must share memory, which machines do not.
+            # A write-ahead log needs memory shared by all users, which several machines do not have.
             _set_up_sqlite(self.engine, "WAL" if self._turns is None else "DELETE")
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file that SQLite reads, and not a PostgreSQL server."""
+        """True for an SQLite file, False for a PostgreSQL server."""
         return self._url.get_backend_name() == "sqlite"
 
     @functools.cached_property
     def restricted_to(self) -> str | None:
-        """The user to whom PostgreSQL restricts what is read and written; None if it restricts nobody."""
+        """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
         if self.is_sqlite:
             return None
         with self.reading() as connection:
@@ -86,7 +86,7 @@ class Database:
 
     @functools.cached_property
     def owner(self) -> str:
-        """The role that owns the tables in PostgreSQL, and so may write everything."""
+        """The PostgreSQL role that owns the tables, and so may write all of them."""
         with self.reading() as connection:
             asked = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
             return str(connection.execute(text(asked)).scalar())
@@ -99,7 +99,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the records.
+        """Begin a read transaction, which sees one consistent state of the records.
 
         Raises:
             StoreError: the database cannot be reached, or is not one of this package.
@@ -109,7 +109,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of the one writer; everything or nothing of it is kept.
+        """Begin the one write transaction; it is committed as a whole, or rolled back.
 
         Raises:
             StoreError: the database cannot be reached or written to.
@@ -140,15 +140,15 @@ class Database:
             raise StoreError(msg, e) from e
 
     def close(self) -> None:
-        """Close what is open; whoever uses it again opens it again."""
+        """Close all connections; a later use opens new ones."""
         self.engine.dispose()
 
 
 def sqlite_path(url: str | URL) -> Path | None:
-    """Return the file of an SQLite database; None if it is another, or has none.
+    """Return the file of an SQLite database; None for other databases, and for one in memory.
 
     Raises:
-        StoreError: this is no URL of a database.
+        StoreError: the URL is invalid.
     """
     found = _checked(url)
     if found.get_backend_name() != "sqlite" or not found.database or found.database == ":memory:":
@@ -157,25 +157,25 @@ def sqlite_path(url: str | URL) -> Path | None:
 
 
 def _checked(url: str | URL) -> URL:
-    """A URL of a database that this package knows."""
+    """Return a parsed URL of a supported database."""
     try:
         found = make_url(url)
     except SQLAlchemyError as e:
-        # which may hold a password
+        # The URL may contain a password.
         msg = "this is no URL of a database; one is postgresql+psycopg://server/name or sqlite:////a/file"
         raise StoreError(msg, e) from e
     if found.get_backend_name() not in {"sqlite", "postgresql"}:
         msg = f"records are kept in SQLite or PostgreSQL, and not in {found.get_backend_name()}"
         raise StoreError(msg)
-    # the driver that this package brings; SQLAlchemy would take another
+    # Select the driver that this package depends on; SQLAlchemy's default is another.
     is_open = found.drivername == "postgresql"
     return found.set(drivername="postgresql+psycopg") if is_open else found
 
 
 def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
     @event.listens_for(engine, "connect")
-    def set_up(connection: Any, _: object) -> None:  # noqa: ANN401  of whichever driver
-        # Else the driver begins transactions by itself, and late.
+    def set_up(connection: Any, _: object) -> None:  # noqa: ANN401  the type depends on the driver
+        # By default, the driver begins transactions itself, and too late.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE_SECONDS * 1000}")
@@ -186,6 +186,6 @@ def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # A transaction that reads first and then wants to write could not wait for another.
+        # A transaction that reads first and writes later could not wait for another writer.
         is_writing = connection.get_execution_options().get("jpsi_writes", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")

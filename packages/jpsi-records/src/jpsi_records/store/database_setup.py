@@ -1,4 +1,4 @@
-"""Opens records: makes the tables where there are none, and brings those of an older version up to date."""
+"""Opening of the records' database: missing tables are created, and older ones are migrated."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .schema import HEAD, METADATA
 
 
 def open_database(url: str | URL) -> Database:
-    """The records at a URL of SQLAlchemy.
+    """Open the database at a SQLAlchemy URL.
 
     Raises:
-        StoreError: they cannot be reached, or a newer version of this package has made them.
+        StoreError: it cannot be reached, or was written by a newer version of this package.
     """
     database = Database(url)
     try:
@@ -32,11 +32,11 @@ def open_database(url: str | URL) -> Database:
 
 
 class UnmadeDatabase(Database):
-    """A database that may not be there yet: it is empty then, and made by whoever writes first.
+    """A database that may not exist yet: it is empty to readers, and the first writer creates it.
 
     Args:
-        url: where it is, or is to be.
-        make: makes what it needs to be there.
+        url: the URL of the database.
+        make: called before the tables are created, to create directories and files.
     """
 
     def __init__(self, url: str | URL, make: Callable[[], None]) -> None:
@@ -48,19 +48,19 @@ class UnmadeDatabase(Database):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def check(self) -> None:
-        """Raise `StoreError` if it is there and cannot be read, or is of a newer version."""
+        """Raise `StoreError` if the database exists and is unreadable or of a newer version."""
         with self._lock:
             self._is_there()
 
     @property
     def restricted_to(self) -> str | None:
-        """The user to whom PostgreSQL restricts what is read and written; None if it restricts nobody."""
+        """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
         with self._lock:
             return super().restricted_to if self._is_there() else None
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the records: none, as long as nobody has written any."""
+        """Begin a read transaction; before the first write, it reads a temporary empty database."""
         with self._lock:
             database = None if self._is_there() else self._nothing()
         with super().reading() if database is None else database.reading() as connection:
@@ -80,7 +80,7 @@ class UnmadeDatabase(Database):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of the one writer; everything or nothing of it is kept."""
+        """Begin the one write transaction; it is committed as a whole, or rolled back."""
         with self._lock:
             if not self._is_there():
                 self._make()
@@ -108,7 +108,7 @@ class UnmadeDatabase(Database):
         return self._empty
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all connections, and remove the temporary empty database."""
         super().close()
         if self._empty is not None:
             self._empty.close()
@@ -117,7 +117,7 @@ class UnmadeDatabase(Database):
             self._folder.cleanup()
 
 
-def _check_version(database: Any) -> None:  # noqa: ANN401  a database, or what a subclass of it inherits
+def _check_version(database: Any) -> None:  # noqa: ANN401  a Database, or super() of one
     with database.reading() as connection:
         version = _version(connection)
     if version != HEAD:
@@ -126,14 +126,14 @@ def _check_version(database: Any) -> None:  # noqa: ANN401  a database, or what 
 
 
 def _version(connection: Connection) -> str | None:
-    """How far the migrations of these records have come; None if they have no tables."""
+    """Return the revision of the last migration; None if there are no tables."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
 def _bring_up_to_date(connection: Connection, wanted: str = "head") -> None:
-    # Rarely needed, and slow to import.
+    # Alembic is needed rarely and slow to import.
     from alembic.config import Config  # noqa: PLC0415
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
@@ -144,12 +144,12 @@ def _bring_up_to_date(connection: Connection, wanted: str = "head") -> None:
     steps = ScriptDirectory.from_config(config)
 
     def upgrade(version: Any, _: object) -> Any:  # noqa: ANN401  Alembic's
-        # As its documentation has it for programs that bring their own connection.
+        # As Alembic's documentation shows for programs with a connection of their own.
         return steps._upgrade_revs(wanted, version)  # noqa: SLF001
 
     try:
         with EnvironmentContext(config, steps, fn=upgrade) as environment:
-            # SQLite changes a table by making it anew.
+            # SQLite cannot alter most things in place: Alembic copies the table.
             environment.configure(connection=connection, target_metadata=METADATA, render_as_batch=True)
             environment.run_migrations()
     except CommandError as e:

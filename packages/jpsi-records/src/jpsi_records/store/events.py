@@ -1,4 +1,4 @@
-"""What has happened: events are added, and never changed or removed."""
+"""The history: events are added, and never changed or removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .schema import ACCOUNTING, EVENT, REQUEST
 _ACCOUNTING = "accounting"
 
 
-def add(  # noqa: PLR0913  what an event consists of
+def add(  # noqa: PLR0913  the columns of an event
     connection: Connection,
     now: datetime,
     kind: str,
@@ -24,7 +24,7 @@ def add(  # noqa: PLR0913  what an event consists of
     execution: str | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Something happened."""
+    """Add an event."""
     values = {"time": now, "kind": kind, "request": request, "execution": execution, "data": dict(data or {})}
     connection.execute(insert(EVENT).values(values))
 
@@ -32,13 +32,13 @@ def add(  # noqa: PLR0913  what an event consists of
 def account(
     connection: Connection, now: datetime, request: Request, execution: Execution, *, is_interested: bool
 ) -> None:
-    """From now on the execution is in this state, and the request has this priority.
+    """Add an accounting event with the state and the priority from now on, unless nothing has changed.
 
     Args:
-        connection: a transaction that writes.
-        now: when.
-        request: who is interested.
-        execution: in what.
+        connection: a write transaction.
+        now: the time of the event.
+        request: the request, for its owner and priority.
+        execution: the execution of the request.
         is_interested: False ends the intervals of the request.
     """
     holds = {
@@ -58,13 +58,13 @@ def account(
 
 
 def last_time(connection: Connection, execution_id: str) -> datetime | None:
-    """Return when something last happened to an execution."""
+    """Return the time of the last event of an execution."""
     statement = select(EVENT.c.time).where(EVENT.c.execution == execution_id)
     return connection.execute(statement.order_by(EVENT.c.seq.desc()).limit(1)).scalar()
 
 
 def behind(connection: Connection) -> list[str]:
-    """The executions in which somebody is interested with another priority than accounting has."""
+    """Return the executions that have a request whose priority differs from the accounted one."""
     last = (
         select(EVENT.c.priority)
         .where(EVENT.c.kind == _ACCOUNTING, EVENT.c.request == REQUEST.c.id)
@@ -78,12 +78,12 @@ def behind(connection: Connection) -> list[str]:
 
 
 def some(connection: Connection, *conditions: ColumnElement[bool]) -> list[Event]:
-    """The events for which conditions hold, in order, without those that are there for accounting."""
+    """Return the events that meet the conditions in order, without accounting events."""
     statement = select(EVENT).where(EVENT.c.kind != _ACCOUNTING, *conditions).order_by(EVENT.c.seq)
     return [event_of(row) for row in connection.execute(statement).mappings()]
 
 
 def intervals(connection: Connection, *conditions: ColumnElement[bool]) -> list[Interval]:
-    """The intervals of accounting for which conditions hold, in order."""
+    """Return the accounting intervals that meet the conditions, in order."""
     statement = select(ACCOUNTING).where(*conditions).order_by(ACCOUNTING.c.start_time)
     return [interval_of(row) for row in connection.execute(statement).mappings()]

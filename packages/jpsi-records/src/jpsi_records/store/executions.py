@@ -1,4 +1,4 @@
-"""What is written and read of executions and attempts, in somebody's transaction."""
+"""Reads and writes of executions and attempts, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .database import changed_in, writer
 from .rows import attempt_of, attempt_row, execution_of, execution_row
 from .schema import ATTEMPT, EXECUTION, LIVE
 
-# A database takes only so many values in a statement.
+# Databases limit the number of values in a statement.
 _AT_ONCE = 500
 
 
 def get(connection: Connection, execution_id: str) -> Execution:
-    """An execution.
+    """Return an execution.
 
     Raises:
-        NotFoundError: there is none with this id.
+        NotFoundError: no execution has this id.
     """
     row = connection.execute(select(EXECUTION).where(EXECUTION.c.id == execution_id)).mappings().first()
     if row is None:
@@ -35,7 +35,7 @@ def get(connection: Connection, execution_id: str) -> Execution:
 
 
 def of_fingerprints(connection: Connection, fingerprints: Collection[str]) -> list[Execution]:
-    """The executions with one of these fingerprints, those of other users' requests as well."""
+    """Return the executions with one of these fingerprints, including those of other users."""
     return [it for wanted in _portions(fingerprints) for it in _of_fingerprints(connection, wanted)]
 
 
@@ -47,7 +47,7 @@ def _of_fingerprints(connection: Connection, wanted: list[str]) -> list[Executio
 
 
 def of_ids(connection: Connection, ids: Collection[str]) -> list[Execution]:
-    """The executions with one of these ids."""
+    """Return the executions with one of these ids."""
     return [it for wanted in _portions(ids) for it in some(connection, EXECUTION.c.id.in_(wanted))]
 
 
@@ -58,29 +58,29 @@ def _portions(values: Collection[str]) -> Iterator[list[str]]:
 
 
 def newest(connection: Connection, most: int, *conditions: ColumnElement[bool]) -> list[Execution]:
-    """So many of the executions for which conditions hold, the newest first."""
+    """Return at most `most` executions that meet the conditions, the newest first."""
     statement = select(EXECUTION).where(*conditions).order_by(EXECUTION.c.id.desc()).limit(most)
     return [execution_of(row) for row in connection.execute(statement).mappings()]
 
 
 def of_program(connection: Connection, preimage: str, most: int) -> list[Execution]:
-    """The newest executions of the program of a pre-image."""
+    """Return at most `most` executions with the program of a canonical key, the newest first."""
     statement = select(EXECUTION).where(EXECUTION.c.program == _program(preimage))
     rows = connection.execute(statement.order_by(EXECUTION.c.created_at.desc()).limit(most))
     return [execution_of(row) for row in rows.mappings()]
 
 
 def some(connection: Connection, *conditions: ColumnElement[bool] | TextClause) -> list[Execution]:
-    """The executions for which conditions hold, the most urgent and then the oldest first."""
+    """Return the executions that meet the conditions: by descending priority, then the oldest first."""
     statement = select(EXECUTION).where(*conditions)
     rows = connection.execute(statement.order_by(EXECUTION.c.priority.desc(), EXECUTION.c.id))
     return [execution_of(row) for row in rows.mappings()]
 
 
 def add(connection: Connection, execution: Execution, *, is_shared: bool) -> Execution:
-    """Add an execution, or find the one of the same fingerprint that others share and that has not ended.
+    """Insert an execution, or return the shared one with the same fingerprint that has not ended.
 
-    Of several who do so at the same time all get the same.
+    Concurrent callers get the same execution.
     """
     row = {**execution_row(execution), "program": _program(execution.preimage), "is_shared": int(is_shared)}
     row["modified_by"] = writer(connection)
@@ -102,7 +102,7 @@ def _program(preimage: str) -> str:
     return program
 
 
-# For how long whose an execution is; it says nothing else then.
+# The columns of a lease; they are not part of what the record says.
 _LEASE = frozenset({"holder", "lease_until"})
 
 
@@ -113,9 +113,9 @@ def change(
     *conditions: ColumnElement[bool],
     **values: Any,  # noqa: ANN401  columns are of any type
 ) -> bool:
-    """Change an execution if conditions hold; returns whether they did.
+    """Change an execution if the conditions hold; return True if they did.
 
-    Who does so, and when, is written with it, unless that is a lease alone.
+    `modified_at` and `modified_by` change as well, unless only the lease changes.
     """
     if not values.keys() <= _LEASE:
         values |= {"modified_at": now, "modified_by": writer(connection)}
@@ -124,24 +124,24 @@ def change(
 
 
 def add_attempt(connection: Connection, attempt: Attempt) -> None:
-    """Add an attempt; an execution has one open attempt at most."""
+    """Insert an attempt; an execution has at most one open attempt."""
     connection.execute(insert(ATTEMPT).values(attempt_row(attempt)))
 
 
 def attempts(connection: Connection, execution_id: str) -> list[Attempt]:
-    """The attempts of an execution, the first first."""
+    """Return the attempts of an execution, the first one first."""
     statement = select(ATTEMPT).where(ATTEMPT.c.execution == execution_id).order_by(ATTEMPT.c.number)
     return [attempt_of(row) for row in connection.execute(statement).mappings()]
 
 
 def change_attempt(connection: Connection, attempt_id: str, **values: Any) -> None:  # noqa: ANN401  as above
-    """Change an attempt that is open."""
+    """Change an open attempt."""
     statement = update(ATTEMPT).where(ATTEMPT.c.id == attempt_id, ATTEMPT.c.ended_at.is_(None))
     connection.execute(statement.values(values))
 
 
 def due(connection: Connection, now: datetime) -> list[Execution]:
-    """The executions that wait for a dispatcher, or whose dispatcher is late."""
+    """Return the executions that wait for a dispatcher, or whose lease has expired."""
     waiting = (EXECUTION.c.state == ExecutionState.QUEUED.value) & (EXECUTION.c.priority > 0)
     held = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
     return some(connection, waiting | (held & (EXECUTION.c.lease_until <= now)))

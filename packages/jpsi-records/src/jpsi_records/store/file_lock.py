@@ -1,7 +1,8 @@
-"""Lets one at a time use a file that several machines see, without locks, which file systems may only feign.
+"""A lock file for one user at a time on a network file system, which may not implement file locks.
 
-Whoever has the turn has made a file beside it exclusively, which says who that is. One whose process has
-ended on this machine is followed by the next; of another machine nobody here can tell, and the user is told.
+The holder has created the lock file exclusively; the file names its process. If that process has ended on
+this machine, the next one removes the file. For a process on another machine this cannot be known; then
+`StoreError` names the process that holds the lock.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ _RETRY_SECONDS = 0.02
 
 
 class Turns:
-    """The turns at one file.
+    """The lock of one file.
 
     Args:
-        path: the file that is made by whoever has the turn.
-        patience: the seconds that others wait for it.
-        sleep: waits.
-        clock: tells seconds.
+        path: the lock file.
+        patience: the seconds to wait for another holder.
+        sleep: sleeps for the given seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -43,10 +44,10 @@ class Turns:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Have the turn; others wait.
+        """Hold the lock, after waiting for other holders.
 
         Raises:
-            StoreError: somebody else has had it for too long, or the file cannot be made.
+            StoreError: another process has held the lock for too long, or the file cannot be created.
         """
         try:
             self._take()
@@ -81,7 +82,7 @@ class Turns:
         holder = self._holder()
         if holder is None or not process_has_ended(holder):
             return
-        # Of all who see that, one ends the turn: another would end that of whoever is next.
+        # Of all processes that see this, one may remove the lock: a second would remove the next holder's.
         name = hashlib.sha256(holder.encode()).hexdigest()[:16]
         undertaker = self._path.with_name(f"{self._path.name}.{name}")
         if not _make(undertaker, ""):
@@ -94,7 +95,7 @@ class Turns:
 
 
 def _make(path: Path, text: str) -> bool:
-    """Make a file; False if it is there."""
+    """Create a file exclusively; return False if it exists."""
     try:
         file = path.open("x", encoding="utf-8")
     except FileExistsError:

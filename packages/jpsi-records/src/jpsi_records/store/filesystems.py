@@ -1,10 +1,10 @@
-"""On what file system a file is: SQLite's fast journal needs memory that all its users share."""
+"""The type of a file's file system: SQLite's write-ahead log needs memory that all users share."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# Of mount(8): those that several machines may have mounted.
+# From mount(8): the types that several machines may have mounted.
 _NETWORK = frozenset(
     [
         *("9p", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs"),
@@ -15,20 +15,20 @@ _ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def is_shared(kind: str) -> bool:
-    """Whether a file system of this type may be that of several machines.
+    """Return True if several machines may have mounted a file system of this type.
 
     >>> is_shared("nfs4"), is_shared("fuse.sshfs"), is_shared("ext4")
     (True, True, False)
     """
-    # What is behind FUSE nobody knows.
+    # FUSE hides the actual type, so it counts as shared.
     return kind in _NETWORK or kind.startswith("fuse")
 
 
 def type_of(path: str, mountinfo: str) -> str:
-    """The type of the file system that an absolute path is on; empty if that is not known.
+    """Return the type of the file system of an absolute path; empty if it is unknown.
 
     Args:
-        path: without symbolic links.
+        path: the path, without symbolic links.
         mountinfo: the text of /proc/self/mountinfo, see proc_pid_mountinfo(5).
     """
     found, longest = "", -1
@@ -41,14 +41,14 @@ def type_of(path: str, mountinfo: str) -> str:
         for escape, character in _ESCAPES.items():
             point = point.replace(escape, character)
         inside = point in {"/", path} or path.startswith(f"{point}/")
-        # of several mounts at one point the last is on top
+        # The last of several mounts at one point is on top.
         if inside and len(point) >= longest:
             found, longest = after.split(" ")[0], len(point)
     return found
 
 
 def is_on_network(path: Path) -> bool:
-    """Whether the file system of a path may be that of several machines; where nobody tells, it is not."""
+    """Return True if several machines may have mounted a path's file system; False if it is unknown."""
     try:
         mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:

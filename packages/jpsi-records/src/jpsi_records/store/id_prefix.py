@@ -1,4 +1,4 @@
-"""Ids of which the beginning is enough."""
+"""The lookup of ids by a unique prefix."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _TOLD = 3
 
 
 def full_id(connection: Connection, column: Column[str], beginning: str) -> str:
-    """Return the one id of a table that begins like this.
+    """Return the one id in a table that begins with a prefix.
 
     Raises:
-        NotFoundError: there is none.
-        AmbiguousError: there are several.
+        NotFoundError: no id begins with it.
+        AmbiguousError: several ids begin with it.
     """
     what = column.table.name
     found: list[str] = []

@@ -1,4 +1,7 @@
-"""What follows from a change: priorities, ends, and what accounting is to know; all in one transaction."""
+"""The ledger: state changes with their consequences for priorities, requests and accounting.
+
+Each function does its work in the caller's transaction.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _COMMITTED = REQUEST.c.state == RequestState.COMMITTED.value
 def assign(
     connection: Connection, request: Request, execution: Execution, now: datetime, why: Mapping[str, Any]
 ) -> None:
-    """Let an execution satisfy a request, and remember why it does; the rest follows."""
+    """Assign an execution to a request and record why; finish the request if the execution has ended."""
     requests.change(connection, request.id, now, execution=execution.id)
     events.add(connection, now, "assigned", request=request.id, execution=execution.id, data=why)
     if execution.state.ended:
@@ -29,7 +32,7 @@ def assign(
 
 
 def settle(connection: Connection, execution_id: str, now: datetime) -> None:
-    """Make the priority of an execution, and of those below it, what all who are interested make it."""
+    """Recompute the priority of an execution from its requests, and then those of its child executions."""
     _settle(connection, execution_id, now, set())
 
 
@@ -67,7 +70,7 @@ def move(
     *conditions: ColumnElement[bool],
     **values: Any,  # noqa: ANN401  columns are of any type
 ) -> bool:
-    """Bring an execution into a state if it has not ended and conditions hold; returns whether they did."""
+    """Change an execution's state if it has not ended and the conditions hold; return True if it changed."""
     unended = [it.value for it in ExecutionState if not it.ended]
     still = EXECUTION.c.state.in_(unended)
     was_given_up = executions.get(connection, execution_id).reason == UNWANTED
@@ -95,7 +98,7 @@ def _end(connection: Connection, execution: Execution, now: datetime, *, was_giv
 
 
 def _release(connection: Connection, request: Request, execution: Execution, now: datetime) -> None:
-    """Let a request wait for another execution: it was wanted again when its own was being cancelled."""
+    """Detach a cancelled execution from a request whose priority was raised during the cancellation."""
     events.account(connection, now, request, execution, is_interested=False)
     requests.change(connection, request.id, now, execution=None)
     events.add(connection, now, "released", request=request.id, execution=execution.id)
@@ -108,7 +111,7 @@ def _outcome(request: Request, execution: Execution) -> str:
 
 
 def withdraw(connection: Connection, request: Request, now: datetime, outcome: str) -> None:
-    """End a request before its execution has ended; that goes on if somebody else is interested in it."""
+    """Finish a request early; its execution, if any, continues if another request needs it."""
     if request.execution is None:
         requests.change(connection, request.id, now, state=RequestState.FINAL.value, outcome=outcome)
         events.add(connection, now, "final", request=request.id, data={"outcome": outcome})
@@ -120,14 +123,14 @@ def withdraw(connection: Connection, request: Request, now: datetime, outcome: s
 
 
 def discard(connection: Connection, execution_id: str, now: datetime) -> None:
-    """Cancel an execution that waits, unless a request or a draft still has it."""
+    """Cancel a queued execution unless an unfinished request has it."""
     is_had = REQUEST.c.execution == execution_id, REQUEST.c.state != RequestState.FINAL.value
     is_waiting = executions.get(connection, execution_id).state is ExecutionState.QUEUED
     if is_waiting and not requests.some(connection, *is_had):
         move(connection, execution_id, now, ExecutionState.CANCELLED, reason=UNWANTED, finished_at=now)
 
 
-#: Why an execution was cancelled in which nobody was interested any more.
+#: The reason of an execution that was cancelled because no request needed it.
 UNWANTED = "unwanted"
 
 
@@ -142,7 +145,7 @@ def _finish(
 
 
 def catch_up(connection: Connection, now: datetime) -> None:
-    """Let follow what has changed in requests of users who may not write executions."""
+    """Apply changes to requests by users who may not write executions."""
     for execution_id in events.behind(connection):
         settle(connection, execution_id, now)
         asked = requests.some(connection, REQUEST.c.execution == execution_id, _COMMITTED)
@@ -150,7 +153,7 @@ def catch_up(connection: Connection, now: datetime) -> None:
 
 
 def expire(connection: Connection, now: datetime) -> list[Request]:
-    """End the requests whose time is over."""
+    """Finish the requests whose expiry time has passed."""
     due = requests.some(connection, _COMMITTED, REQUEST.c.expires_at <= now)
     for request in due:
         withdraw(connection, request, now, "expired")
@@ -158,18 +161,18 @@ def expire(connection: Connection, now: datetime) -> list[Request]:
 
 
 def waiting(connection: Connection) -> list[Request]:
-    """The requests that wait for others, and have no execution yet."""
+    """Return the committed requests that have no execution yet."""
     return requests.some(connection, _COMMITTED, REQUEST.c.execution.is_(None))
 
 
 def unwanted(connection: Connection) -> Iterator[Execution]:
-    """The executions that have a job, and in which nobody is interested any more."""
+    """Yield the executions that have a job but no request with a priority above 0."""
     held = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
     yield from executions.some(connection, held, EXECUTION.c.priority <= 0)
 
 
 def give_up(connection: Connection, execution: Execution, now: datetime) -> bool:
-    """Let nobody join an execution any more that is about to be cancelled, if nobody is interested in it."""
+    """Close an execution to further requests before its job is cancelled; False if it is needed again."""
     is_given_up = executions.change(
         connection, execution.id, now, EXECUTION.c.priority <= 0, is_shared=0, reason=UNWANTED
     )

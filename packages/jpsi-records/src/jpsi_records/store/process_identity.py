@@ -1,4 +1,4 @@
-"""Names of processes for all times and machines, and which of them are known to have ended."""
+"""Globally unique names of processes, and the check whether a named process has ended."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import os
 import socket
 from pathlib import Path
 
-# Of proc_pid_stat(5): the start time, counted from behind the name in parentheses.
+# From proc_pid_stat(5): the start time, counted from the field after the name in parentheses.
 _START = 19
 _STATE = 0
-# What is not known where there is no /proc.
+# Used for what cannot be known without /proc.
 _UNKNOWN = "-"
-# In place of the start time of a process that only its parent has yet to take notice of.
+# Used as the start time of a zombie: it has ended, but its parent has not waited for it yet.
 _ENDED = "ended"
 
 
 def name_of_this_process() -> str:
-    """A new name of this process: the host, its boot, who counts pids, the pid, since when, and a number."""
+    """Return a new name: host, boot id, pid namespace, pid, start time and a random number."""
     pid = os.getpid()
     return f"{socket.gethostname()} {_place()} {pid} {_started(pid) or _UNKNOWN} {os.urandom(8).hex()}"
 
 
 def process_has_ended(name: str) -> bool:
-    """Whether the process with a name is known to have ended; of another machine that is never known."""
+    """Return True if a named process has certainly ended; for another machine this is never certain."""
     words = name.split()
-    if len(words) != 6:  # noqa: PLR2004  it is just being written
+    if len(words) != 6:  # noqa: PLR2004  the name is still being written
         return False
     _, boot, space, pid, start, _ = words
     if _UNKNOWN in {boot, start} or f"{boot} {space}" != _place():
@@ -34,7 +34,7 @@ def process_has_ended(name: str) -> bool:
 
 
 def describe_process(name: str) -> str:
-    """A process as a user looks for it.
+    """Return a process name in the form that users need to find the process.
 
     >>> describe_process("node1 b6a2 pid:[4026531836] 12 3456 9f")
     'process 12 on node1'
@@ -52,7 +52,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process was started; None if it is not there, or cannot be seen."""
+    """Return the start time of a process; None if it does not exist or is hidden."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2]
     except OSError:
@@ -62,7 +62,7 @@ def _started(pid: int) -> str | None:
 
 
 def _is_there(pid: int) -> bool:
-    """Whether there is a process with this pid, also where /proc hides those of other users (hidepid)."""
+    """Return True if a process with this pid exists, even where /proc hides it (hidepid)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What is written and read of requests, in somebody's transaction."""
+"""Reads and writes of requests, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .schema import REQUEST
 
 
 def get(connection: Connection, request_id: str) -> Request:
-    """A request.
+    """Return a request.
 
     Raises:
-        NotFoundError: there is none with this id.
+        NotFoundError: no request has this id.
     """
     row = connection.execute(select(REQUEST).where(REQUEST.c.id == request_id)).mappings().first()
     if row is None:
@@ -28,25 +28,25 @@ def get(connection: Connection, request_id: str) -> Request:
 
 
 def some(connection: Connection, *conditions: ColumnElement[bool]) -> list[Request]:
-    """The requests for which conditions hold, the oldest first."""
+    """Return the requests that meet the conditions, the oldest first."""
     rows = connection.execute(select(REQUEST).where(*conditions).order_by(REQUEST.c.id))
     return [request_of(row) for row in rows.mappings()]
 
 
 def newest(connection: Connection, most: int, *conditions: ColumnElement[bool]) -> list[Request]:
-    """So many of the requests for which conditions hold, the newest first."""
+    """Return at most `most` requests that meet the conditions, the newest first."""
     statement = select(REQUEST).where(*conditions).order_by(REQUEST.c.id.desc()).limit(most)
     return [request_of(row) for row in connection.execute(statement).mappings()]
 
 
 def add(connection: Connection, request: Request) -> None:
-    """Add a request."""
+    """Insert a request."""
     connection.execute(insert(REQUEST).values(request_row(request)))
     changed_in(connection).requests.add(request.id)
 
 
 def change(connection: Connection, request_id: str, now: datetime, **values: Any) -> None:  # noqa: ANN401  columns are of any type
-    """Change a request; who does so, and when, is written with it."""
+    """Change a request, its `modified_at` and its `modified_by`."""
     changed_in(connection).requests.add(request_id)
     values["modified_at"] = now
     if user := writer(connection):

@@ -1,4 +1,4 @@
-"""Rows of the tables as values, and values as rows."""
+"""The conversion between rows of the tables and values."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ T = TypeVar("T", bound=attrs.AttrsInstance)
 
 
 def request_of(row: RowMapping) -> Request:
-    """The request in a row."""
+    """Return the request in a row."""
     values = {**row, "state": RequestState(row["state"]), "wish": read_wish(row["wish"])}
     return _value(Request, values)
 
 
 def request_row(request: Request) -> dict[str, Any]:
-    """The row of a request."""
+    """Return the row of a request."""
     return {**_row(request), "wish": write_wish(request.wish)}
 
 
 def execution_of(row: RowMapping) -> Execution:
-    """The execution in a row."""
+    """Return the execution in a row."""
     return _value(Execution, {**row, "state": ExecutionState(row["state"])})
 
 
 def execution_row(execution: Execution) -> dict[str, Any]:
-    """The row of an execution."""
+    """Return the row of an execution."""
     return _row(execution)
 
 
 def attempt_of(row: RowMapping) -> Attempt:
-    """The attempt in a row."""
+    """Return the attempt in a row."""
     return _value(Attempt, dict(row))
 
 
 def attempt_row(attempt: Attempt) -> dict[str, Any]:
-    """The row of an attempt."""
+    """Return the row of an attempt."""
     return _row(attempt)
 
 
 def event_of(row: RowMapping) -> Event:
-    """The event in a row."""
+    """Return the event in a row."""
     return _value(Event, dict(row))
 
 
 def interval_of(row: RowMapping) -> Interval:
-    """The interval in a row of accounting."""
+    """Return the interval in a row of the accounting view."""
     names = {"start": row["start_time"], "end": row["end_time"], "user": row["owner"]}
     return _value(Interval, {**row, **names, "state": ExecutionState(row["state"])})
 

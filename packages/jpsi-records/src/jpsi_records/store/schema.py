@@ -1,4 +1,4 @@
-"""The tables, as this version of the package has them; how they came to be is in migrations/."""
+"""The tables as this version of the package defines them; migrations/ holds the steps that led here."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 
-#: The newest of the migrations.
+#: The revision of the newest migration.
 HEAD = "0004"
 
-#: Which executions can be joined by whoever wants the same: at most one of a fingerprint.
+#: The condition on executions that equal requests may join: at most one for each fingerprint.
 LIVE = "is_shared = 1 AND state IN ('queued', 'claimed', 'running')"
-#: Which attempts have a job that has not ended: at most one of an execution.
+#: The condition on attempts whose job has not ended: at most one for each execution.
 OPEN = "ended_at IS NULL"
 
 
 class Moment(TypeDecorator[datetime]):
-    """A time as text of one width, so that it sorts, and compares, in every database."""
+    """A time as text of fixed width, which sorts and compares the same in every database."""
 
     impl = String(32)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:  # noqa: ARG002  SQLAlchemy's
-        """What is stored."""
+        """Convert a time to the text that is stored."""
         return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002  as above
-        """What was stored."""
+        """Convert the stored text to a time."""
         return None if value is None else datetime.fromisoformat(value)
 
 
@@ -62,11 +62,11 @@ class Document(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str:  # noqa: ANN401, ARG002  any JSON value
-        """What is stored."""
+        """Convert a JSON value to the text that is stored."""
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002  as above
-        """What was stored."""
+        """Convert the stored text to a JSON value."""
         return None if value is None else json.loads(value)
 
 
@@ -78,10 +78,10 @@ EXECUTION = Table(
     Column("id", String(36), primary_key=True),
     Column("fingerprint", String(71), nullable=False),
     Column("preimage", Text, nullable=False),
-    # the program, by which those that come close are found
+    # The program, for finding near misses.
     Column("program", Text, nullable=False),
     Column("state", String(16), nullable=False),
-    # whether equal requests may converge on it while it has not ended
+    # 1 if equal requests may join the execution before its end.
     Column("is_shared", Integer, nullable=False),
     Column("priority", Float, nullable=False),
     Column("exit_code", Integer),
@@ -99,7 +99,7 @@ EXECUTION = Table(
     Column("created_at", Moment, nullable=False),
     Column("started_at", Moment),
     Column("finished_at", Moment),
-    # in the order in which they were added, as `same_computation` returns them
+    # Columns added by migrations come last, in the order in which `same_computation` returns them.
     Column("modified_at", Moment, nullable=False),
     Column("modified_by", Text, nullable=False),
     Index("ix_execution_fingerprint", "fingerprint"),
@@ -165,7 +165,7 @@ EVENT = Table(
     Column("kind", String(32), nullable=False),
     Column("request", String(36)),
     Column("execution", String(36)),
-    # of accounting, what holds from now on
+    # For accounting events: the values from this time on.
     Column("owner", Text),
     Column("priority", Float),
     Column("state", String(16)),
@@ -184,7 +184,7 @@ COLLECTION = Table(
     Column("modified_by", Text, nullable=False),
 )
 
-#: A view of the events: intervals in which nothing of what accounting asks for has changed.
+#: A view of the accounting events as intervals without a change.
 ACCOUNTING = table(
     "accounting",
     column("execution", String(36)),

@@ -1,4 +1,4 @@
-"""`jpsi request serve`: the records as pages, for the browser of one user of this machine."""
+"""`jpsi request serve`: the records as web pages, for one user of this machine."""
 
 from .server import Server
 

@@ -1,4 +1,4 @@
-"""Who may see the pages: whoever has the token, by a name of this machine, and from no other page."""
+"""Access control of the pages: only with the token, under a name of this machine, and from no other site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from http.cookies import CookieError, SimpleCookie
 
 import attrs
 
-#: The name of the cookie, and of the parameter of the link, that hold the token.
+#: The name of the cookie, and of the query parameter, that hold the token.
 COOKIE, PARAMETER = "jpsi-records", "token"
 
 _NAMES = frozenset({"127.0.0.1", "localhost"})
@@ -18,35 +18,35 @@ _OWN = frozenset({"same-origin", "none"})
 
 @attrs.frozen(slots=True)
 class Key:
-    """What opens the pages of one server; it is nowhere but in its memory, and in the link that it prints."""
+    """The secrets of one server; they exist in its memory and in the link that it prints only."""
 
-    #: The first part of every path. Cookies are for all servers of a machine, whatever their port, but not
-    #: for all paths: another user's server here is never sent one that is for a path that it cannot know.
+    #: The first part of every path. Browsers send a cookie to all servers of a host, on any port, but only
+    #: for matching paths: other users do not know this path, so their servers on this machine never get it.
     place: str = attrs.field(factory=lambda: secrets.token_urlsafe(12))
     token: str = attrs.field(factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def link(self, port: int) -> str:
-        """What lets a browser in."""
+        """Return the URL that gives a browser access."""
         return f"http://127.0.0.1:{port}/{self.place}/?{PARAMETER}={self.token}"
 
     def fits(self, token: str) -> bool:
-        """Whether this is the token; how long that takes does not tell how much of it is right."""
+        """Return True if a token is right, in constant time."""
         return secrets.compare_digest(token.encode(errors="replace"), self.token.encode())
 
     @property
     def cookie(self) -> str:
-        """What makes a browser come in again: no script reads it, and no other site has it sent."""
+        """The cookie that keeps a browser's access: hidden from scripts, and not sent from other sites."""
         return f"{COOKIE}={self.token}; Path=/{self.place}; HttpOnly; SameSite=Strict"
 
 
 def refused(headers: Mapping[str, str]) -> tuple[HTTPStatus, str] | None:
-    """Why nobody is to see an answer to a request with these headers; None if somebody may.
+    """Return why a request with these headers is refused; None if it is allowed.
 
     Args:
-        headers: by names in lower case.
+        headers: the headers by names in lower case.
     """
     host = headers.get("host", "")
-    # A name that others lead here would let their pages read these. The port may be that of a tunnel.
+    # Another name may be DNS rebinding, by which a foreign page could read these. Tunnels change the port.
     if host.rpartition(":")[0] not in _NAMES and host not in _NAMES:
         return HTTPStatus.MISDIRECTED_REQUEST, "These pages are those of http://127.0.0.1 alone."
     is_visit = headers.get("sec-fetch-mode") == "navigate"
@@ -56,7 +56,7 @@ def refused(headers: Mapping[str, str]) -> tuple[HTTPStatus, str] | None:
 
 
 def token_in(headers: Mapping[str, str]) -> str:
-    """The token in the cookie of a request, or in `Authorization: Bearer TOKEN`; empty if it has none."""
+    """Return the token in a request's cookie or in `Authorization: Bearer TOKEN`; empty if there is none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()

@@ -1,4 +1,4 @@
-"""What several pages show: links, times, states, and what has happened."""
+"""The parts that several pages share: links, times, states and events."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ _LONGEST = 80
 
 
 def section(title: str, *content: Content) -> Html:
-    """Content below a heading; nothing if there is none."""
+    """Return content below a heading; empty if there is no content."""
     inner = joined(*content)
     return joined(element("h2", title), inner) if inner.text else inner
 
 
 def moment(time: datetime | None) -> Html | None:
-    """A point in time, as it is called where the records are."""
+    """Return a time in the time zone of this machine."""
     if time is None:
         return None
     return element("time", time.astimezone().strftime("%Y-%m-%d %H:%M:%S"), datetime=time.isoformat())
 
 
 def code(text: str) -> Html:
-    """Something that could be typed."""
+    """Return text in a fixed-width font."""
     return element("code", text)
 
 
 def to_request(site: Site, request: Request) -> Html:
-    """A link to a request, by what its owner calls it."""
+    """Return a link to a request, by its name or command."""
     return element("a", shortened(told_of(request)), href=site.link("request", request.id))
 
 
 def told_of(request: Request) -> str:
-    """What its owner calls a request, or else what it wants to have run."""
+    """Return the name of a request, or else its command or image."""
     computation = request.wish.computation
     return request.name or shlex.join(computation.command) or f"what {computation.container_image} says"
 
 
 def to_execution(site: Site, execution_id: str) -> Html:
-    """A link to an execution."""
+    """Return a link to an execution."""
     return element("a", code(execution_id), href=site.link("execution", execution_id))
 
 
 def command_of(execution: Execution) -> str:
-    """What an execution runs."""
+    """Return the command or image of an execution."""
     members = recalled(execution.preimage)
     return shlex.join(members["command"]) or f"what {members['container_image']} says"
 
 
 def shortened(text: str) -> str:
-    """Text as far as it fits into a line of a table."""
+    """Return text, cut to fit into a line of a table."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -71,7 +71,7 @@ _LOOKS: Mapping[ExecutionState, str] = {
 
 
 def state(execution: Execution) -> Html:
-    """How far an execution is."""
+    """Return the state of an execution, with a progress bar while it runs."""
     looks = _LOOKS.get(execution.state) or ("bad" if execution.has_failed else "good")
     told = element("span", formatting.state(execution), class_=f"state {looks}")
     if execution.state is not ExecutionState.RUNNING:
@@ -80,26 +80,26 @@ def state(execution: Execution) -> Html:
 
 
 def outcome(request: Request) -> Html:
-    """How far a request is, without an execution to tell that."""
+    """Return the outcome or state of a request without an execution."""
     looks = "bad" if request.outcome in {"dependency_failed", "failed", "refused"} else "over"
     told = request.outcome or ("waits for others" if request.priority is not None else "draft")
     return element("span", told, class_=f"state {looks}")
 
 
 def number(value: float | None) -> str:
-    """A priority."""
+    """Return a priority as text."""
     return "" if value is None else f"{value:g}"
 
 
 def lasted(execution: Execution) -> str:
-    """How long an execution ran; empty if it has not ended."""
+    """Return the duration of an execution; empty if it has not ended."""
     if execution.started_at is None or execution.finished_at is None:
         return ""
     return duration((execution.finished_at - execution.started_at).total_seconds())
 
 
 def happened(found: Sequence[Event]) -> Html:
-    """What has happened, in order."""
+    """Return a table of events."""
     rows = [
         (moment(it.time), it.kind, ", ".join(f"{key} {told}" for key, told in it.data.items()))
         for it in found
@@ -108,7 +108,7 @@ def happened(found: Sequence[Event]) -> Html:
 
 
 def intervals(site: Site, found: Sequence[Interval]) -> Html:
-    """Intervals of accounting."""
+    """Return a table of accounting intervals."""
     rows = [
         (
             moment(it.start),
@@ -124,5 +124,5 @@ def intervals(site: Site, found: Sequence[Interval]) -> Html:
 
 
 def document(value: object) -> Html:
-    """A value of JSON."""
+    """Return a JSON value as preformatted text."""
     return element("pre", lines(json.dumps(value, indent=2, ensure_ascii=False)), tabindex="0")

@@ -1,4 +1,4 @@
-"""The page of an execution: how far it is, what it writes, and who wants it."""
+"""The page of an execution: its state, logs, output and requests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .layout import Site, page
 from .timeline import timeline
 from .views import ExecutionLook
 
-# How many files of an output are named.
+# The largest number of output files on the page.
 _FILES = 100
 
 
 def execution(site: Site, look: ExecutionLook) -> str:
-    """One execution."""
+    """Return the page of an execution."""
     it = look.execution
     shown = facts(
         [

@@ -1,4 +1,4 @@
-"""The only place where text becomes HTML: all of it is escaped, and only elements are not."""
+"""The construction of HTML; only this module turns text into HTML, and it escapes all of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Html:
     text: str
 
 
-#: What can be inside an element. None is nothing.
+#: Content of an element; None is empty.
 Content = Html | str | None
 
 _VOID = frozenset({"link", "meta"})
 
 
 def text(content: str) -> Html:
-    """Text that is shown as it is; what would not be seen, or would turn what follows around, as an escape.
+    """Return text as HTML; invisible characters, and those that change the text direction, are escaped.
 
     >>> text("<b>" + chr(0x202E)).text == "&lt;b&gt;" + chr(92) + "u202e"
     True
@@ -33,12 +33,12 @@ def text(content: str) -> Html:
 
 
 def lines(content: str) -> Html:
-    """Text of several lines."""
+    """Return text of several lines as HTML."""
     return Html("\n".join(text(line.expandtabs()).text for line in content.split("\n")))
 
 
 def element(name: str, /, *content: Content, **attributes: str | float | bool | None) -> Html:
-    """An element; names of attributes end with an underscore where Python would not have them.
+    """Return an element; an underscore at the end of an attribute's name avoids Python's keywords.
 
     >>> element("a", "1 < 2", href="?a&b", class_=None, hidden=True).text
     '<a href="?a&amp;b" hidden>1 &lt; 2</a>'
@@ -55,29 +55,29 @@ def _attribute(name: str, value: str | float | bool | None) -> str:  # noqa: FBT
 
 
 def joined(*content: Content) -> Html:
-    """One after the other."""
+    """Return contents joined."""
     escaped = (it if isinstance(it, Html) else text(it or "") for it in content)
     return Html("".join(it.text for it in escaped))
 
 
 def listing(items: Iterable[Content], **attributes: str | float | bool | None) -> Html:
-    """A list; nothing if it is empty."""
+    """Return a list; empty without items."""
     found = [element("li", it) for it in items]
     return element("ul", *found, **attributes) if found else Html("")
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[Content]]) -> Html:
-    """A table; nothing if it has no rows."""
+    """Return a table; empty without rows."""
     body = [element("tr", *(element("td", it) for it in row)) for row in rows]
     if not body:
         return Html("")
     head = element("tr", *(element("th", it, scope="col") for it in headings))
     inner = element("table", element("thead", head), element("tbody", *body))
-    # One that is too wide moves by itself, and not the page.
+    # A table that is too wide scrolls alone, not with the page.
     return element("div", inner, class_="wide")
 
 
 def facts(rows: Iterable[tuple[str, Content]]) -> Html:
-    """What there is to say, each with its name; what says nothing is left out."""
+    """Return a description list of names and values, without empty values."""
     pairs = [joined(element("dt", name), element("dd", it)) for name, it in rows if it not in {None, ""}]
     return element("dl", *pairs)

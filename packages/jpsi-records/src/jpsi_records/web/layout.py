@@ -1,4 +1,4 @@
-"""The frame of every page, and where pages are."""
+"""The layout of all pages, and their addresses."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import attrs
 from .html import Content, element
 
 _PAGES = {"": "Requests", "executions": "Executions", "accounting": "Accounting"}
-# How often a browser without scripts loads a page that may change.
+# The interval in seconds at which a browser without scripts reloads a page that may change.
 _SECONDS = "5"
 
 
 @attrs.frozen(slots=True)
 class Site:
-    """Where the pages are."""
+    """The addresses of the pages."""
 
-    #: The first part of every path, which nobody else knows.
+    #: The first part of every path, which is a secret.
     place: str
 
     def link(self, *parts: str, **query: str | None) -> str:
-        """The address of a page."""
+        """Return the address of a page."""
         asked = urlencode({key: it for key, it in query.items() if it is not None})
         path = "/".join(["", self.place, *(quote(it, safe="") for it in parts)])
         return f"{path or '/'}{'?' if asked else ''}{asked}"
 
 
 def page(site: Site, title: str, *content: Content, current: str | None = None, is_live: bool = False) -> str:
-    """A whole page.
+    """Return a complete page.
 
     Args:
-        site: where it is.
-        title: its heading.
-        content: what is on it.
-        current: which of the pages that are always linked it is.
-        is_live: whether it may look different soon.
+        site: the addresses of the pages.
+        title: the heading.
+        content: the content below the heading.
+        current: the path of this page if the navigation links to it.
+        is_live: True if the page may change soon, so that browsers reload it.
     """
     links = [
         element("a", name, href=site.link(path), **({"aria_current": "page"} if path == current else {}))
@@ -57,8 +57,8 @@ def page(site: Site, title: str, *content: Content, current: str | None = None, 
 
 
 def welcome(site: Site) -> str:
-    """What whoever comes with the link sees for an instant; the browser then leaves the token behind."""
-    # No redirect: of one that begins elsewhere the browser would leave the cookie out.
+    """Return the page for a visit with the token; it forwards the browser to an address without the token."""
+    # Not a redirect: browsers do not send a SameSite=Strict cookie if another site began the chain.
     on = site.link("")
     head = [element("meta", charset="utf-8"), element("meta", http_equiv="refresh", content=f"0; url={on}")]
     body = element("body", element("p", element("a", "Requests", href=on)))
@@ -66,7 +66,7 @@ def welcome(site: Site) -> str:
 
 
 def refusal(status: HTTPStatus, why: str) -> str:
-    """A page that says why there is none."""
+    """Return a page that says why the request failed."""
     head = [element("meta", charset="utf-8"), element("title", "jpsi")]
     body = element("body", element("h1", status.phrase), element("p", why))
     return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en').text}\n"

@@ -1,4 +1,4 @@
-"""The pages that list requests, executions and intervals of accounting."""
+"""The pages that list requests, executions and accounting intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .views import Accounting, Executions, Requests
 
 
 def requests(site: Site, look: Requests) -> str:
-    """The requests."""
+    """Return the page that lists requests."""
     rows = [
         (
             to_request(site, it),
@@ -56,7 +56,7 @@ def _state(request: Request, execution: Execution | None) -> Html:
 
 
 def executions(site: Site, look: Executions) -> str:
-    """The executions."""
+    """Return the page that lists executions."""
     rows = [
         (
             element("a", shortened(command_of(it)), href=site.link("execution", it.id)),
@@ -83,7 +83,7 @@ def _older(before: str | None, href: str) -> Html | None:
 
 
 def accounting(site: Site, look: Accounting) -> str:
-    """The timeline of a user."""
+    """Return the page with a user's accounting timeline."""
     shown = joined(timeline(look.usage, look.now), intervals(site, look.usage))
     return page(
         site,

@@ -1,4 +1,4 @@
-"""What the jobs of executions write: while they run from their files, later from what was kept of them."""
+"""The logs of jobs: read from the attempt's files while it runs, later from the blob store."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Piece:
     """The end of a file, or all of it."""
 
     content: bytes
-    #: How many bytes come before.
+    #: The number of bytes before this part.
     skipped: int
 
     @property
     def text(self) -> str:
-        """The content; what is no UTF-8 is shown as something else."""
+        """The content as text; invalid UTF-8 is replaced."""
         return self.content.decode(errors="replace")
 
 
 def log(records: Reading, execution: Execution, attempt: Attempt, name: str, most: int) -> Piece:
-    """The end of what the job of an attempt has written.
+    """Return at most `most` bytes from the end of an attempt's standard output or error.
 
     Raises:
-        NotFoundError: there is none, or it is none that could be read.
+        NotFoundError: the file does not exist or cannot be read.
     """
     kept = None if execution.log is None else records.blobs.manifest(execution.log).get(name)
     is_last = attempt.number == max((it.number for it in records.attempts(execution.id)), default=0)

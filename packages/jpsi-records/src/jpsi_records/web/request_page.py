@@ -1,4 +1,4 @@
-"""The page of a request: what was asked for, and why it has the execution that it has."""
+"""The page of a request: its spec, and the reasons for its execution."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .views import RequestLook
 
 
 def request(site: Site, look: RequestLook) -> str:
-    """One request."""
+    """Return the page of a request."""
     it, execution = look.request, look.execution
     shown = facts(
         [
@@ -56,7 +56,7 @@ def request(site: Site, look: RequestLook) -> str:
 
 
 def _why(site: Site, look: RequestLook) -> Iterator[Content]:
-    """Why a request has the execution that it has, or none."""
+    """Yield why a request has its execution, or has none."""
     if look.execution is None:
         yield from _why_none(site, look)
         return

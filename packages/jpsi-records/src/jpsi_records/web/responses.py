@@ -1,4 +1,4 @@
-"""From a request of HTTP to its answer: which page is meant, who may see it, and what goes with it."""
+"""The response to an HTTP request: access check, choice of the page, and security headers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .layout import Site
 from .logs import NAMES, log
 
 _HTML, _PLAIN = "text/html; charset=utf-8", "text/plain; charset=utf-8"
-# Nothing but what comes from here, and nothing that stands in a page itself.
+# The browser loads resources from this server only, and runs nothing that is inline.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -33,14 +33,14 @@ _ALWAYS = {
     "X-Frame-Options": "DENY",
 }
 _FILES = {"style.css": "text/css; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8"}
-# So much of a log is sent at once.
+# The largest part of a log that is sent, from its end.
 _WHOLE = 64 * 1024 * 1024
 _LINK = "Open the link that `jpsi request serve` has printed."
 
 
 @attrs.frozen(slots=True)
 class Answer:
-    """What is sent."""
+    """An HTTP response."""
 
     status: HTTPStatus
     body: bytes
@@ -48,25 +48,25 @@ class Answer:
 
     @classmethod
     def of(cls, body: str | bytes, kind: str = _HTML, *, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-        """An answer with everything that goes with each."""
+        """Return a response with the headers that all responses have."""
         content = body if isinstance(body, bytes) else body.encode()
         told = {"Content-Type": kind, "Content-Length": str(len(content))}
         return cls(status, content, {**_ALWAYS, **told})
 
     def with_header(self, name: str, value: str) -> Answer:
-        """The same with one more header."""
+        """Return a copy with one more header."""
         return attrs.evolve(self, headers={**self.headers, name: value})
 
 
 def answer(records: Records, key: Key, method: str, target: str, headers: Mapping[str, str]) -> Answer:
-    """The answer to a request.
+    """Return the response to a request.
 
     Args:
-        records: what the pages are about.
-        key: what opens them.
-        method: GET or HEAD; nothing else does anything.
-        target: the path, with what is asked of it.
-        headers: by names in lower case.
+        records: the records to show.
+        key: the secrets of the server.
+        method: the HTTP method; all but GET and HEAD are refused.
+        target: the path with the query.
+        headers: the headers by names in lower case.
     """
     why = _refused(key, method, asked := _Asked.of(target), headers)
     if why is not None:
@@ -82,7 +82,7 @@ def answer(records: Records, key: Key, method: str, target: str, headers: Mappin
 
 @attrs.frozen(slots=True)
 class _Asked:
-    """What stands in the first line of a request."""
+    """The path and the query of a request."""
 
     place: str
     parts: tuple[str, ...]
@@ -103,7 +103,7 @@ def _refused(key: Key, method: str, asked: _Asked, headers: Mapping[str, str]) -
     why = refused(headers)
     if why is not None:
         return refusal(*why)
-    # Whoever knows no place is told no more than whoever has no token.
+    # The same response for a wrong path as for a wrong token, so that paths cannot be probed.
     if asked.place != key.place or not (key.fits(asked.token) or key.fits(token_in(headers))):
         return refusal(HTTPStatus.FORBIDDEN, _LINK)
     if method not in {"GET", "HEAD"}:
@@ -113,7 +113,7 @@ def _refused(key: Key, method: str, asked: _Asked, headers: Mapping[str, str]) -
 
 
 def refusal(status: HTTPStatus, why: str) -> Answer:
-    """A page that says why there is none."""
+    """Return a response whose page says why the request failed."""
     return Answer.of(layout.refusal(status, why), status=status)
 
 
@@ -146,7 +146,7 @@ def _log(records: Records, execution_id: str, number: str, name: str) -> Answer:
         msg = f"execution {execution_id} has no attempt {number}"
         raise NotFoundError(msg)
     found = log(records, execution, attempt, name, _WHOLE)
-    # Whatever a job has written, a browser is not to run it.
+    # The content is the job's: a browser must not run it.
     return Answer.of(found.content, _PLAIN).with_header("Content-Security-Policy", "sandbox")
 
 

@@ -1,4 +1,4 @@
-"""The server: takes requests of HTTP from this machine, and sends the answers."""
+"""The HTTP server of the pages, on the loopback interface of this machine."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .responses import Answer, answer, refusal
 
 log = logging.getLogger(__name__)
 
-# How long whoever has connected may take to say what is wanted.
+# The timeout in seconds for a client to send its request.
 _PATIENCE_SECONDS = 20
-# How many are answered at the same time; others wait.
+# The number of concurrent requests; others wait.
 _AT_ONCE = 16
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the pages of records to whoever has the link, on this machine alone.
+    """A server of the records' pages for users who have the link, on this machine only.
 
     Args:
-        records: what the pages are about.
-        port: where; 0 is any that is free.
-        key: what opens the pages.
+        records: the records to show.
+        port: the TCP port; 0 is any free one.
+        key: the secrets of the server; None creates new ones.
 
     Raises:
-        StoreError: the port cannot be had.
+        StoreError: the server cannot listen on the port.
     """
 
     daemon_threads = True
@@ -49,12 +49,12 @@ class Server(ThreadingHTTPServer):
 
     @property
     def link(self) -> str:
-        """What lets a browser in."""
+        """The URL that gives a browser access."""
         return self.key.link(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002  the library's
-        """A browser that goes away while it is answered is no matter."""
-        log.debug("connection of %s", client_address, exc_info=True)  # noqa: LOG014  it is called in one
+        """Log an error of a connection, such as a browser that disconnects early."""
+        log.debug("connection of %s", client_address, exc_info=True)  # noqa: LOG014  in an exception handler
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.places:
             self._send(self._answered())
 
-    # As the library calls them; an answer says which of them do something.
+    # All methods come here; `answer` refuses those that are not allowed.
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _do  # noqa: N815
 
     def _answered(self) -> Answer:
@@ -85,5 +85,5 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(found.body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401  of the standard library
-        # Lines of requests hold the token of the link, and are not written.
+        # Request lines contain the token, so they are not logged.
         pass

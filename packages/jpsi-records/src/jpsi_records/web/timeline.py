@@ -1,4 +1,4 @@
-"""Draws accounting over time: who wanted an execution, with which priority, while it waited and ran."""
+"""The accounting timeline as SVG: users, priorities, and states of an execution over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLASSES = {ExecutionState.QUEUED: "waits", ExecutionState.CLAIMED: "over", Exec
 
 
 def timeline(intervals: Sequence[Interval], now: datetime) -> Html:
-    """A lane for each request, and a bar for each of its intervals; nothing if there are none."""
+    """Return a lane for each request with a bar for each of its intervals; empty without intervals."""
     if not intervals:
         return Html("")
     lanes = list(dict.fromkeys(it.request for it in intervals))
@@ -56,11 +56,11 @@ def _bar(interval: Interval, first: datetime, seconds: float, top: float, now: d
         element("title", told),
         x=f"{left:.1f}",
         y=top + (_LANE - _BAR) / 2,
-        # One that is too short to be seen is drawn all the same.
+        # At least wide enough to be seen.
         width=f"{max(lasted * scale, 1.5):.1f}",
         height=_BAR,
         rx=2,
-        # What nobody wants to run is pale.
+        # Pale where the priority lets nothing run.
         fill_opacity=1 if interval.priority > 0 else 0.35,
         class_=_CLASSES.get(interval.state, "over"),
     )
@@ -75,7 +75,7 @@ def _axis(first: datetime, seconds: float, height: int) -> list[Html]:
 
 
 def duration(seconds: float) -> str:
-    """A time in the two units that tell most.
+    """Return a duration in its two largest units.
 
     >>> duration(0.42), duration(61), duration(3_660), duration(90_000)
     ('0.42 s', '1 min 1 s', '1 h 1 min', '1 d 1 h')

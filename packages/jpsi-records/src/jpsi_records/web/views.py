@@ -1,4 +1,4 @@
-"""What each page is about, as one value, read from the records."""
+"""The data of each page as one value, read from the records."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ..records import Records
 from ..reuse import NearMiss
 from .logs import NAMES, Piece, log
 
-#: How many requests or executions are on a page.
+#: The number of requests or executions on a page.
 ON_A_PAGE = 50
-# How many intervals, and how many bytes of a log, are shown.
+# The largest numbers of accounting intervals and of bytes of a log on a page.
 _INTERVALS = 200
 _BYTES = 64 * 1024
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Requests:
-    """Requests, the newest first, with the executions that they have."""
+    """A page of requests, the newest first, with their executions."""
 
     requests: Sequence[Request]
     executions: Mapping[str, Execution]
-    #: Whose; None is everybody's.
+    #: The owner of the requests; None means all users.
     owner: str | None
-    #: Where the next page begins; None if there is none.
+    #: The id before which the next page begins; None on the last page.
     older: str | None
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Executions:
-    """Executions, the newest first."""
+    """A page of executions, the newest first."""
 
     executions: Sequence[Execution]
-    #: Where the next page begins; None if there is none.
+    #: The id before which the next page begins; None on the last page.
     older: str | None
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class RequestLook:
-    """A request, and why it has the execution that it has."""
+    """A request with its execution, history and near misses."""
 
     request: Request
     execution: Execution | None
@@ -56,7 +56,7 @@ class RequestLook:
 
 @attrs.frozen(slots=True, kw_only=True)
 class ExecutionLook:
-    """An execution, who wants it, and what it writes."""
+    """An execution with its requests, history, logs and output."""
 
     execution: Execution
     requests: Sequence[Request]
@@ -64,14 +64,14 @@ class ExecutionLook:
     events: Sequence[Event]
     usage: Sequence[Interval]
     output: Manifest
-    #: The ends of what the job of the last attempt has written, by name.
+    #: The ends of the last attempt's logs, by name.
     logs: Mapping[str, Piece]
     now: datetime
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Accounting:
-    """The latest intervals of a user."""
+    """The latest accounting intervals of a user."""
 
     user: str
     usage: Sequence[Interval]
@@ -79,7 +79,7 @@ class Accounting:
 
 
 def at_requests(records: Records, owner: str | None, before: str | None) -> Requests:
-    """A page of the requests."""
+    """Return the data of a page of requests."""
     found = records.newest_requests(ON_A_PAGE + 1, owner=owner, before=before)
     shown = found[:ON_A_PAGE]
     return Requests(
@@ -91,14 +91,14 @@ def at_requests(records: Records, owner: str | None, before: str | None) -> Requ
 
 
 def at_executions(records: Records, before: str | None) -> Executions:
-    """A page of the executions."""
+    """Return the data of a page of executions."""
     found = records.newest_executions(ON_A_PAGE + 1, before=before)
     shown = found[:ON_A_PAGE]
     return Executions(executions=shown, older=shown[-1].id if len(found) > ON_A_PAGE else None)
 
 
 def at_request(records: Records, request_id: str) -> RequestLook:
-    """One request."""
+    """Return the data of a request's page."""
     request = records.request(request_id)
     usage = [] if request.execution is None else records.usage(execution=request.execution)
     return RequestLook(
@@ -112,7 +112,7 @@ def at_request(records: Records, request_id: str) -> RequestLook:
 
 
 def at_execution(records: Records, execution_id: str) -> ExecutionLook:
-    """One execution."""
+    """Return the data of an execution's page."""
     execution = records.execution(execution_id)
     attempts = records.attempts(execution_id)
     return ExecutionLook(
@@ -131,7 +131,7 @@ def _output(records: Records, execution: Execution) -> Manifest:
     try:
         return EMPTY if execution.output is None else records.blobs.manifest(execution.output)
     except StoreError:
-        # That it is gone is no reason not to show the rest.
+        # A missing output must not hide the rest of the page.
         return EMPTY
 
 
@@ -146,6 +146,6 @@ def _logs(records: Records, execution: Execution, last: Attempt) -> dict[str, Pi
 
 
 def at_accounting(records: Records) -> Accounting:
-    """What the user of the records wanted last."""
+    """Return the data of the accounting page of the records' user."""
     usage = records.usage(user=records.user)
     return Accounting(user=records.user, usage=usage[-_INTERVALS:], now=records.now())

@@ -1,4 +1,4 @@
-"""Convert: reads scripts that were written for sbatch, and says what their `#SBATCH` lines ask for."""
+"""Converts scripts that were written for sbatch into job specs, from their `#SBATCH` lines."""
 
 from .script import read_script
 

@@ -1,4 +1,4 @@
-"""What a script that was written for sbatch asks for in nodes, processes, CPUs, GPUs and memory."""
+"""Converts the sbatch options for nodes, processes, CPUs, GPUs and memory into a ResourceSpec."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _share_gpus(draft: Draft, gpus: int) -> None:
 
 
 def _known_nodes(draft: Draft) -> int:
-    """How many nodes there will be."""
+    """Return the number of nodes that the job will have; raise ValueError if Slurm chooses it."""
     nodes = node_count(draft.resources)
     if nodes is None and draft.resources.computed_process_count > 1:
         msg = "the number of nodes is Slurm's choice"
@@ -70,7 +70,7 @@ def _memory_per_cpu(draft: Draft, value: str) -> None:
     asked.memory = read_amount(value, _UNITS) * cpus
 
 
-#: sbatch(1), OPTIONS; each may count on those before it.
+#: sbatch(1), OPTIONS, in the order in which they are read; a reader may use the results of those before it.
 RESOURCES: Mapping[str, Reader] = {
     "nodes": count("node_count"),
     "ntasks": count("process_count"),

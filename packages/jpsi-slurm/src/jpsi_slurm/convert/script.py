@@ -1,4 +1,4 @@
-"""Reading a script that was written for sbatch: what its `#SBATCH` lines ask for."""
+"""Reads the `#SBATCH` lines of a script that was written for sbatch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jpsi.plugin.kit import (
 from ..options import CUSTOM, DEPENDENCIES, NAMES, read_time
 from .resources import RESOURCES
 
-# sbatch(1), OPTIONS: the letters
+# sbatch(1), OPTIONS: the short options
 _LETTERS: Mapping[str, str] = {
     "A": "account",
     "a": "array",
@@ -59,7 +59,7 @@ _LETTERS: Mapping[str, str] = {
     "w": "nodelist",
     "x": "exclude",
 }
-# Those that have no value, or one that is joined to them
+# Options without a value, or with an optional one that follows `=`
 _PLAIN = frozenset(
     {"contiguous", "disable-stdout-job-summary", "exclusive", "get-user-env", "help", "hold", "ignore-pbs"}
     | {"immediate", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate"}
@@ -100,7 +100,7 @@ def _dependencies(value: str) -> Iterator[Dependency]:
         yield from (Dependency(native_id, _KINDS[word]) for native_id in native_ids)
 
 
-#: sbatch(1), OPTIONS; all others are custom attributes, or nothing that jpsi does.
+#: sbatch(1), OPTIONS; all others become custom attributes or are not supported by jpsi.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
     **{option: attribute(field) for option, field in NAMES.items()},
@@ -130,5 +130,5 @@ _READER = ScriptReader(
 
 @hookimpl
 def read_script(text: str) -> ForeignScript:
-    """What the `#SBATCH` lines before the first command ask for."""
+    """Return the job that the `#SBATCH` lines before the first command describe."""
     return _READER.read(text)

@@ -1,4 +1,4 @@
-"""How Slurm's commands read and answer over a fake batch system, as those of Slurm 22.05 were recorded."""
+"""The fake of Slurm: its commands over a fake batch system, after recordings of Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ _UNREACHABLE = {
 
 
 def unreachable(command: str) -> CommandResult:
-    """What a command says while slurmctld and slurmdbd are down."""
+    """Return the output of a command while slurmctld and slurmdbd are down."""
     returncode, stderr = _UNREACHABLE[command]
     return CommandResult(returncode=returncode, stderr=stderr)

@@ -1,4 +1,4 @@
-"""The arguments of Slurm's commands, as getopt_long takes them apart."""
+"""Parses the arguments of Slurm's commands as getopt_long does."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class UnknownOptionError(ValueError):
 
 
 class Arguments(NamedTuple):
-    """What a command was called with."""
+    """The parsed arguments of a command."""
 
-    #: Long options without their dashes; the value is empty for one that takes none.
+    #: Long options without their dashes; the value is "" for options without one.
     options: Mapping[str, str]
     words: tuple[str, ...]
 
@@ -21,16 +21,16 @@ class Arguments(NamedTuple):
 def parse(
     words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, str], *, is_script: bool = False
 ) -> Arguments:
-    """Options and other words.
+    """Parse a command's arguments into options and other words.
 
     Args:
         words: the arguments.
-        known: the long options, and whether each takes a value.
-        short: the letters of those that have one.
-        is_script: whether the first word is a script, and all behind it are its arguments.
+        known: the long options; True for those that take a value.
+        short: the short options, with their long names.
+        is_script: True if the first word is a script, and all words after it are its arguments.
 
     Raises:
-        UnknownOptionError: there is none of this name.
+        UnknownOptionError: the command does not have an option.
     """
     options: dict[str, str] = {}
     others: list[str] = []
@@ -59,7 +59,7 @@ def parse(
 
 
 def _full(name: str, known: Mapping[str, bool], word: str) -> str:
-    """The option that a name stands for, which may be only how it begins."""
+    """Return the option that a name stands for, which may be an abbreviation."""
     candidates = [name] if name in known else [option for option in known if option.startswith(name)]
     if len(candidates) != 1:
         raise UnknownOptionError(word)

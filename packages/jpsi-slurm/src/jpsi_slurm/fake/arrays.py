@@ -1,4 +1,4 @@
-"""Arrays over a fake batch system: each element is a job, and those that wait are told of together."""
+"""Arrays in the fake of Slurm: each element is a job, and pending elements share a row of squeue."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from ..native_ids import named
 #: slurm.conf(5): MaxArraySize
 MAX_ARRAY_SIZE = 1001
 
-#: Why an element waits that may not run beside so many others.
+#: The reason of a pending element whose array has reached its limit of running elements.
 _LIMITED = "JobArrayTaskLimit"
 _ARRAY, _INDEX, _NUMBER = "array", "index", "number"
-#: The attribute of a heterogeneous job that has the numbers of its components.
+#: The attribute of a heterogeneous job with the numbers of its components.
 NUMBERS = "numbers"
 
 
 class Line(NamedTuple):
-    """What one line of a listing is about."""
+    """The job, array or component that one line of a listing describes."""
 
     job: FakeJob
-    #: How it is named there.
+    #: Its name in the line.
     shown: str
-    #: Which component of a heterogeneous job it is about.
+    #: The index of the component, for a heterogeneous job.
     component: int = 0
 
     @property
     def number(self) -> str:
-        """The number of what it is about."""
+        """The number of the job, element or component."""
         numbers = self.job.attributes.get(NUMBERS)
         return str(numbers[self.component]) if numbers else number_of(self.job)
 
 
 def array_refusal(options: Mapping[str, str]) -> str | None:
-    """Why an array cannot be had."""
+    """Return the reason why sbatch refuses an array; None if it does not."""
     indices = _indices(options)
     too_large = indices and max(indices) >= MAX_ARRAY_SIZE
     return "Invalid job array specification" if too_large else None
 
 
 def native_ids(number: str, options: Mapping[str, str]) -> list[tuple[str, dict[str, int | str]]]:
-    """The ids of what is submitted: a job, or the elements of an array with what marks them as such."""
+    """Return the ids of the submitted job or array elements, each with its attributes as an element."""
     indices = _indices(options)
     if not indices:
         return [(number, {})]
@@ -52,7 +52,7 @@ def native_ids(number: str, options: Mapping[str, str]) -> list[tuple[str, dict[
 
 
 def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
-    """Let as many elements run at a time as the options say, if they do."""
+    """Limit the running elements of an array, if the options say so."""
     _, _, at_a_time = options.get("array", "").partition("%")
     if at_a_time:
         limit(jobs, int(at_a_time), _LIMITED)
@@ -64,13 +64,13 @@ def _indices(options: Mapping[str, str]) -> list[int]:
 
 
 def apart(scheduler: FakeScheduler, job: FakeJob) -> None:
-    """Give an element a number of its own, as Slurm does when something happens to it alone."""
+    """Give an element its own number, as Slurm does when an event affects that element alone."""
     if _ARRAY in job.attributes:
         job.attributes.setdefault(_NUMBER, str(scheduler.next_number()))
 
 
 def variables(job: FakeJob) -> dict[str, str]:
-    """The variables by which a job knows its number, and an element its array."""
+    """Return the variables with a job's number, and with the array and index of an element."""
     number = number_of(job)
     own = {"SLURM_JOBID": number, "SLURM_JOB_ID": number}
     if _ARRAY not in job.attributes:
@@ -82,13 +82,13 @@ def variables(job: FakeJob) -> dict[str, str]:
 
 
 def number_of(job: FakeJob) -> str:
-    """The number that a job has, besides how it is shown."""
+    """Return the number of a job, which for an element differs from the shown id."""
     attributes = job.attributes
     return str(attributes.get(_NUMBER) or attributes.get(_ARRAY) or job.native_id)
 
 
 def meant(words: Iterable[str], jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
-    """The jobs that each of the words names: a number may be that of an array."""
+    """Return the jobs that each word names; a number may be that of an array."""
     found: dict[str, list[FakeJob]] = {}
     by_name: dict[str, list[FakeJob]] = {}
     for job in jobs:
@@ -100,10 +100,10 @@ def meant(words: Iterable[str], jobs: Iterable[FakeJob]) -> dict[str, list[FakeJ
 
 
 def lines(jobs: Sequence[FakeJob]) -> Iterator[Line]:
-    """What squeue has a line for.
+    """Yield the lines of squeue.
 
-    Elements that wait, and were never told apart, share one. Of those among them that were cancelled nothing
-    is told, but for a line about the array once no other waits.
+    Pending elements without a number of their own share a line. Cancelled ones among them have no line; once
+    no other element is pending, the array gets a line of its own.
     """
     waiting: dict[str, list[FakeJob]] = {}
     cancelled: dict[str, FakeJob] = {}

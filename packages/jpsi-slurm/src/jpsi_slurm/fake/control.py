@@ -1,4 +1,4 @@
-"""`scancel` and `scontrol` over a fake batch system."""
+"""`scancel` and `scontrol` of the fake of Slurm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCANCEL_SHORT = {"M": "clusters", "Q": "quiet"}
 _SCONTROL = {"all": False, "clusters": True, "oneliner": False, "version": False}
 _SCONTROL_SHORT = {"M": "clusters", "a": "all", "o": "oneliner", "V": "version"}
 _VERSION = "22.05.8"
-# As of Slurm 22.05, without what nobody reads
+# From Slurm 22.05, without fields that jpsi does not read
 _PARTITIONS = """\
 PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A \
 DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=UNLIMITED MinNodes=0 Nodes=node[01-02] State=UP TotalCPUs=16 \
@@ -31,7 +31,7 @@ _DENIED = 210
 
 
 def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """End jobs; those that are over or unknown are passed over in silence."""
+    """End jobs; silently skip ended and unknown ones."""
     try:
         ids = parse(invocation.arguments, _SCANCEL, _SCANCEL_SHORT).words
     except UnknownOptionError as e:
@@ -43,7 +43,7 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
             return CommandResult(returncode=1, stderr=f"scancel: error: Invalid job id {native_id}\n")
     complaints: list[str] = []
     ended: list[str] = []
-    # Slurm knows jobs before it lists them.
+    # scancel also reaches jobs that squeue does not list yet.
     for native_id, jobs in meant(ids, scheduler.jobs).items():
         if not all(job.is_own for job in jobs):
             complaint = f"Kill job error on job id {native_id}: Access/permission denied"
@@ -81,7 +81,7 @@ _VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {
 
 
 def _changed(scheduler: FakeScheduler, verb: str, native_id: str) -> str:
-    """Do it to one job, and say what was wrong with it."""
+    """Apply the change to one job; return the error messages."""
     job = next(iter(meant([native_id], scheduler.listed())[native_id]), None)
     if job is None:
         wrong = "Invalid job id specified"

@@ -1,4 +1,4 @@
-"""What `--dependency` means over a fake batch system."""
+"""The option `--dependency` of the fake of Slurm."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 from jpsi.plugin import DependencyKind
 from jpsi_testing.fake import FakeScheduler
 
-#: Why a job is pending that waits for another, and one that waits in vain.
+#: The reason codes of jobs whose dependency is not satisfied yet, or never will be.
 WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
 
-# A job, or an element of an array
+# The id of a job or an array element
 _ID = re.compile(r"[0-9]+(_[0-9]+)?")
 _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 
 
 def dependency_refusal(text: str) -> str | None:
-    """What sbatch says of a `--dependency` that it does not understand."""
+    """Return sbatch's message about a malformed `--dependency`; None if it is valid."""
     parts = [part.split(":") for part in text.split(",")] if text else []
     sound = all(kind in _KINDS and ids and all(map(_ID.fullmatch, ids)) for kind, *ids in parts)
     return None if sound else "Job dependency problem"
@@ -26,14 +26,17 @@ def dependency_refusal(text: str) -> str | None:
 def blocked(
     scheduler: FakeScheduler, number: str, options: Mapping[str, str]
 ) -> Callable[[], str | None] | None:
-    """Says why a job may not start yet; one that never may is cancelled if it asked for that."""
+    """Return a function that says why a job may not start yet, or None if the job has no dependencies.
+
+    The function cancels a job that can never start, if the job was submitted with that option.
+    """
     wanted = list(_wanted(options.get("dependency", "")))
     if not wanted:
         return None
 
     def why() -> str | None:
         known = {job.native_id: job for job in scheduler.listed()}
-        # A job that slurmctld does not know counts as one that ended as it should.
+        # A job that slurmctld does not know satisfies every dependency.
         met = [known[other].state.meets(_KINDS[kind]) for kind, other in wanted if other in known]
         if False in met:
             if options.get("kill-on-invalid-dep") == "yes":

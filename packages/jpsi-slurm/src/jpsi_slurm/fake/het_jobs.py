@@ -1,4 +1,4 @@
-"""Heterogeneous jobs over a fake batch system: each is one job, of whose components each has a line."""
+"""Heterogeneous jobs in the fake of Slurm: each is one job, with a line of squeue per component."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jpsi_testing.fake import FakeJob, FakeScheduler
 
 from .arrays import NUMBERS
 
-# Slurm 22.05: what sbatch does not take over from the component before
+# Slurm 22.05: the options that a component does not inherit from the one before
 _OF_EACH = frozenset(
     {"constraint", "cpus-per-task", "exclusive", "gpus-per-task", "mem-per-cpu"}
     | {"nodes", "ntasks", "ntasks-per-node", "partition"}
@@ -18,7 +18,7 @@ _NODES = 2
 
 
 def all_of(first: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """The options of each component, with what it takes over from the one before it."""
+    """Return the options of each component, with those that it inherits from the one before."""
     parts = [first]
     for own in others:
         taken = {name: value for name, value in parts[-1].items() if name not in _OF_EACH}
@@ -27,28 +27,28 @@ def all_of(first: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> lis
 
 
 def contradiction(parts: Sequence[Mapping[str, str]]) -> str | None:
-    """What sbatch refuses without asking Slurm."""
+    """Return the message with which sbatch itself refuses options; None if it does not."""
     if any(len(_MEMORY & part.keys()) > 1 for part in parts):
         return "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
     return None
 
 
 def refusal(parts: Sequence[Mapping[str, str]]) -> str | None:
-    """Why components cannot be had together."""
+    """Return the reason why Slurm refuses these components together; None if it does not."""
     if len(parts) > 1 and "array" in parts[0]:
         return "Invalid job array specification"
     return None
 
 
 def together(scheduler: FakeScheduler, job: FakeJob, parts: Sequence[Mapping[str, str]]) -> None:
-    """Make a job heterogeneous: each component has a number, and a node to itself."""
+    """Make a job heterogeneous: each component gets a number and its own node."""
     job.attributes[NUMBERS] = [job.native_id, *(str(scheduler.next_number()) for _ in parts[1:])]
     job.attributes["placed"] = [_node(group) for group in range(len(parts))]
     job.slots = sum(int(part.get("ntasks", "1")) for part in parts)
 
 
 def variables(job: FakeJob, parts: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What the script knows of its components; sbatch(1), OUTPUT ENVIRONMENT VARIABLES."""
+    """Return the script's variables about its components; sbatch(1), OUTPUT ENVIRONMENT VARIABLES."""
     found = {"SLURM_HET_SIZE": str(len(parts))}
     for group, part in enumerate(parts):
         tasks = part.get("ntasks", "1")

@@ -1,4 +1,4 @@
-"""`squeue` and `sacct` over a fake batch system."""
+"""`squeue` and `sacct` of the fake of Slurm."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _SACCT_SHORT = {
     "p": "parsable",
 }
 
-# Of a column that people read
+# The width of a column in output for people
 _WIDTH = 12
 
-#: A column: what it says of a job, or of several.
+#: A column: returns the text for a line.
 _Column = Callable[[Line, Told, Invocation], str]
 
-# A field of --Format: a point puts the value to the right of its width, and what stands behind that ends it.
+# A field of --Format: a point aligns the value to the right, and the text after the width ends the field.
 _FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
 _USUAL_WIDTH = 20
 _BY_ID = ("i", "-i")
@@ -80,7 +80,7 @@ _IN_SQUEUE: Mapping[str, _Column] = {
     "submittime": lambda line, _told, call: moment(line.job.submitted, call, "N/A"),
 }
 _IN_SACCT: Mapping[str, _Column] = {
-    # slurmdbd is told of it at the end
+    # slurmdbd gets the comment when the job ends
     "comment": lambda line, _told, _call: line.job.tag if line.job.state.final else "",
     "end": lambda line, _told, call: moment(line.job.ended, call, "Unknown"),
     "exitcode": lambda _line, told, _call: _accounted_code(told.status),
@@ -97,7 +97,7 @@ _IN_SACCT: Mapping[str, _Column] = {
 
 
 def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List jobs in the form that `--Format` gives, or as people read them."""
+    """List jobs in the form of `--Format` or `--format`, or as a table for people."""
     try:
         options = parse(invocation.arguments, _SQUEUE, _SQUEUE_SHORT).options
     except UnknownOptionError as e:
@@ -146,7 +146,7 @@ def _queue(
 
 
 def _place(line: Line) -> list[int]:
-    """By what `--sort=i` sorts lines: the number, and the first index or the component."""
+    """Return the sort key of `--sort=i`: the number, and the first index or the component."""
     return [int(digits) for digits in re.findall(r"[0-9]+", line.shown)[:2]]
 
 
@@ -167,7 +167,7 @@ def _cell(field: re.Match[str], text: str) -> str:
 
 
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """List what the accounting knows of jobs."""
+    """List jobs from the accounting."""
     if not scheduler.accounting:
         return CommandResult(returncode=1, stderr="Slurm accounting storage is disabled\n")
     try:
@@ -210,11 +210,11 @@ def _text(lines: Iterable[str]) -> str:
 def _accounted_state(state: str) -> str:
     if state == "CANCELLED":
         return f"CANCELLED by {os.getuid()}"
-    # A job that is completing is still running in the accounting.
+    # A completing job is still running in the accounting.
     return "RUNNING" if state == "COMPLETING" else state
 
 
 def _accounted_code(status: int) -> str:
-    """As sacct before Slurm 25.11 prints it: codes above 127 have lost 128."""
+    """Return an exit code as sacct before Slurm 25.11 prints it: minus 128 if above 127."""
     code, number = status >> 8 & 0xFF, status & 0x7F
     return f"0:{number}" if number else f"{code % 128}:0"

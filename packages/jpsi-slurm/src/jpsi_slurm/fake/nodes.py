@@ -1,4 +1,4 @@
-"""The nodes of a fake cluster, which are this machine under other names."""
+"""The nodes of the fake cluster, all of which are this machine under other names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 
 def node_names(count: int) -> tuple[str, ...]:
-    """The names of the first nodes.
+    """Return the names of the first nodes.
 
     >>> node_names(2)
     ('node01', 'node02')
@@ -17,7 +17,7 @@ def node_names(count: int) -> tuple[str, ...]:
 
 
 def node_list(names: Sequence[str]) -> str:
-    """Some of them, as Slurm lists them.
+    """Return nodes in Slurm's notation.
 
     >>> node_list(["node02"]), node_list(["node01", "node02", "node03"]), node_list(["node01", "node03"])
     ('node02', 'node[01-03]', 'node[01,03]')
@@ -34,7 +34,7 @@ _NODES = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
 
 
 def wrong_count(options: Mapping[str, str]) -> str | None:
-    """Return what sbatch and srun say of a number of tasks, processors or nodes that is none.
+    """Return the message of sbatch and srun about an invalid number of tasks, processors or nodes.
 
     >>> wrong_count({"ntasks": "two"}), wrong_count({"nodes": "1-4"})
     ('Invalid numeric value "two" for --ntasks.', None)
@@ -50,14 +50,14 @@ def wrong_count(options: Mapping[str, str]) -> str | None:
 
 
 def tasks_of(options: Mapping[str, str], nodes: int) -> int:
-    """How many tasks options ask for on so many nodes; one if they leave it open, as to the batch script."""
+    """Return the number of tasks that options request on these nodes; 1 if they leave it open."""
     if "ntasks" in options:
         return int(options["ntasks"])
     return nodes * int(options["ntasks-per-node"]) if "ntasks-per-node" in options else 1
 
 
 def tasks_per_node(counts: Sequence[int]) -> str:
-    """How many tasks there are on each node, as Slurm tells it.
+    """Return the tasks of each node in Slurm's notation.
 
     >>> tasks_per_node([2]), tasks_per_node([2, 2, 1])
     ('2', '2(x2),1')

@@ -1,4 +1,4 @@
-"""`srun` over a fake batch system: every task is a process of this machine, whatever its node is called."""
+"""`srun` of the fake of Slurm: every task is a process on this machine, whatever its node's name."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .arguments import UnknownOptionError, parse
 from .arrays import number_of
 from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
 
-# srun(1), OPTIONS: those that are heeded or make no difference to processes of one machine, and those that
-# nobody is to believe in
+# srun(1), OPTIONS: those that the fake implements or that have no effect on processes of one machine; below,
+# those that it refuses, as it lacks them
 _PLAIN = (
     "contiguous exact exclusive kill-on-bad-exit no-kill overcommit overlap oversubscribe quiet spread-job "
     "unbuffered use-min-nodes verbose"
@@ -63,24 +63,24 @@ _NOT_FOUND, _NOT_EXECUTABLE = 2, 13
 
 
 class RefusedError(ValueError):
-    """Why srun starts nothing."""
+    """An error for which srun starts no task."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class _Part:
-    """What a step starts, or one component of a heterogeneous step."""
+    """The tasks of a step, or of one component of a heterogeneous step."""
 
     options: Mapping[str, str]
     command: tuple[str, ...]
-    #: Its nodes, and the place among them of the node of each task.
+    #: The nodes; below, the index of each task's node.
     nodes: Sequence[str]
     places: Sequence[int]
-    #: What srun says about it.
+    #: srun's warning about these options.
     warning: str = ""
 
 
 def srun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Run tasks as a step of the job that calls it, or as a job that no listing shows."""
+    """Run tasks as a step of the calling job, or outside of jobs as a job that no listing shows."""
     environment = invocation.environment
     number = environment.get("SLURM_JOB_ID", "")
     job = next((it for it in scheduler.jobs if number and number_of(it) == number), None)
@@ -117,7 +117,7 @@ def srun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _split(words: Sequence[str]) -> Iterator[list[str]]:
-    """The words of each component."""
+    """Yield the arguments of each component."""
     part: list[str] = []
     for word in words:
         if word == ":":
@@ -141,7 +141,7 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
     if not command:
         msg = "No command given to execute."
         raise RefusedError(msg)
-    # what takes a value if one is joined to it, and else means yes
+    # the value of this option is optional and defaults to yes
     if options.get("kill-on-bad-exit") == "":
         options = {**options, "kill-on-bad-exit": "1"}
     group = f"_HET_GROUP_{options['het-group']}" if "het-group" in options else ""
@@ -168,7 +168,7 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
 
 
 def _count(options: Mapping[str, str], environment: Mapping[str, str], group: str, nodes: int) -> int:
-    """How many tasks there are: as many as are asked for, else as the job has, else one on each node."""
+    """Return the number of tasks: the requested one, else that of the job, else one per node."""
     if "ntasks" in options or "ntasks-per-node" in options:
         return tasks_of(options, nodes)
     usual = environment.get(f"SLURM_NTASKS{group}", "")
@@ -178,7 +178,7 @@ def _count(options: Mapping[str, str], environment: Mapping[str, str], group: st
 
 
 def _places(tasks: int, nodes: int, each: int, *, is_cyclic: bool) -> list[int]:
-    """The node of each task: one after the other is filled, or each gets one in turn."""
+    """Return the index of each task's node: nodes are filled in turn, or get tasks round-robin if cyclic."""
     if is_cyclic:
         return [task % nodes for task in range(tasks)]
     if each:
@@ -188,7 +188,7 @@ def _places(tasks: int, nodes: int, each: int, *, is_cyclic: bool) -> list[int]:
 
 
 def _as_listed(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[list[str], list[int]]:
-    """The nodes, and the place of that of each task, in the file that names the node of each."""
+    """Return the nodes, and the index of each task's node, from the file SLURM_HOSTFILE."""
     try:
         names = Path(environment.get("SLURM_HOSTFILE", "")).read_text(encoding="utf-8").split()
     except OSError as e:
@@ -200,7 +200,7 @@ def _as_listed(options: Mapping[str, str], environment: Mapping[str, str]) -> tu
 
 
 def _has_room(job: FakeJob, parts: Sequence[_Part]) -> bool:
-    """Whether the job has as many processors as its step takes."""
+    """Return True if the job has enough processors for the step."""
     given: Mapping[str, str] = job.attributes.get("options", {})
     if any("overcommit" in part.options for part in parts):
         return True
@@ -210,7 +210,7 @@ def _has_room(job: FakeJob, parts: Sequence[_Part]) -> bool:
 
 
 def _stdin(value: str) -> int | None:
-    """The task that reads standard input; in place of all of them it is the first."""
+    """Return the task that reads standard input, None if none does; for `all` it is the first one."""
     if value == "none":
         return None
     if value == "all":
@@ -224,7 +224,7 @@ def _stdin(value: str) -> int | None:
 def _tasks(
     parts: Sequence[_Part], shared: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[Task]:
-    """The tasks, with what srun(1) names as OUTPUT ENVIRONMENT VARIABLES and Slurm 22.05 sets."""
+    """Yield the tasks with the variables of Slurm 22.05; srun(1), OUTPUT ENVIRONMENT VARIABLES."""
     nodes = [node for part in parts for node in part.nodes]
     total, count = sum(len(part.places) for part in parts), len(nodes)
     on_each = [part.places.count(place) for part in parts for place in range(len(part.nodes))]

@@ -1,4 +1,4 @@
-"""What a job of a fake batch system is in the words of Slurm."""
+"""Maps jobs of the fake batch system to Slurm's words for states and reasons."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ _WORDS = {
     FakeState.NODE_FAIL: "NODE_FAIL",
     FakeState.OUT_OF_MEMORY: "OUT_OF_MEMORY",
 }
-# By why the scheduler says that a job waits or has failed
+# By the fake scheduler's reason why a job is pending or has failed
 _REASONS = {"resources": "Resources", "held": "JobHeldUser", "begin": "BeginTime", "node": "NodeDown"}
 _ENDED = {
     FakeState.TIMEOUT: "TimeLimit",
     FakeState.NODE_FAIL: "NodeDown",
     FakeState.OUT_OF_MEMORY: "OutOfMemory",
 }
-# slurm_errno.h: ESLURMD_SETUP_ENVIRONMENT_ERROR and its neighbours, in place of a status as of wait(2)
+# slurm_errno.h: ESLURMD_SETUP_ENVIRONMENT_ERROR, which replaces a status as of wait(2)
 _SETUP_ERROR = 4021
 # src/common/slurm_protocol_defs.h: SIG_OOM
 _OUT_OF_MEMORY = 253
-# Slurm prints local time; whoever does not ask for another is shown that of a distant place.
+# Slurm prints local times; the fake uses a zone other than UTC unless the command's environment sets TZ.
 _ELSEWHERE = timezone(timedelta(hours=5))
 
 
 class Told(NamedTuple):
-    """A job as Slurm tells of it."""
+    """A job in the words of Slurm."""
 
     state: str
     reason: str
-    #: As of wait(2), or an error number of Slurm's.
+    #: A status as of wait(2), or one of Slurm's error numbers.
     status: int
     nodes: str
 
 
 def told(job: FakeJob, component: int = 0) -> Told:
-    """What squeue and sacct say about a job now, or about a component of a heterogeneous one."""
+    """Return the current state of a job, or of a component of a heterogeneous one, as Slurm prints it."""
     word = "COMPLETING" if job.ending is not None else _WORDS[job.state]
     return Told(word, _reason(job), _status(job), _nodes(job, component))
 
 
 def moment(seconds: float | None, invocation: Invocation, unknown: str) -> str:
-    """A time as a command prints it that was called like this."""
+    """Return a time as a command of this invocation prints it."""
     if seconds is None:
         return unknown
     zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE

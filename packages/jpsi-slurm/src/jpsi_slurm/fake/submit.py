@@ -1,4 +1,4 @@
-"""`sbatch` over a fake batch system."""
+"""`sbatch` of the fake of Slurm."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .arrays import apart, array_refusal, keep_limit, native_ids, variables
 from .dependencies import blocked, dependency_refusal
 from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
 
-#: The cluster, and what there is on it.
+#: The cluster; below, its partitions, accounts and nodes.
 CLUSTER = "ci"
 _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})
 _CPUS_PER_NODE = 8
 _LONGEST = 1024
 
-# sbatch(1), OPTIONS: those that take no value, and those that do
+# sbatch(1), OPTIONS: those without a value; below, those with one
 _PLAIN = (
     "contiguous exclusive help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot "
     "requeue spread-job test-only usage use-min-nodes verbose version wait"
@@ -58,7 +58,7 @@ _SHORT = {
     "H": "hold",
     "Q": "quiet",
 }
-# INPUT ENVIRONMENT VARIABLES, some of those that beat directives
+# INPUT ENVIRONMENT VARIABLES: some of those that override directives
 _INPUT = {
     "SBATCH_ACCOUNT": "account",
     "SBATCH_JOB_NAME": "job-name",
@@ -73,7 +73,7 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 
 
 def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Take a job that is read from a file, or from standard input."""
+    """Submit a job whose script is a file or standard input."""
     try:
         given, words = parse(invocation.arguments, _KNOWN, _SHORT, is_script=True)
         if "wrap" in given:
@@ -97,7 +97,7 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     wrong = next(filter(None, map(wrong_count, parts)), None)
     if refusal := _unreadable(invocation.stdin) or wrong or het_jobs.contradiction(parts):
         return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
-    # A refused submission uses up an id.
+    # Slurm uses up an id for a refused submission too.
     number = str(scheduler.next_number())
     if refusal := next(filter(None, map(_refusal, parts)), het_jobs.refusal(parts)):
         failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
@@ -121,7 +121,7 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
 
 
 def _directives(script: str) -> list[list[str]]:
-    """The words of the `#SBATCH` lines that stand before the first command, by component."""
+    """Return the words of the `#SBATCH` lines before the first command, by component."""
     parts: list[list[str]] = [[]]
     for line in script.splitlines():
         if line.startswith("#SBATCH"):
@@ -179,7 +179,7 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
 
 
 def _environment(options: Mapping[str, str], invocation: Invocation) -> dict[str, str]:
-    """The variables that all jobs of a submission have."""
+    """Return the variables that all jobs of a submission share."""
     nodes = _nodes(options)
     names = node_list(node_names(nodes))
     cpus = [tasks * int(options.get("cpus-per-task", "1")) for tasks in _spread(options, nodes)]
@@ -204,12 +204,12 @@ def _environment(options: Mapping[str, str], invocation: Invocation) -> dict[str
 
 
 def _nodes(options: Mapping[str, str]) -> int:
-    """How many nodes a job has: the least that it asks for."""
+    """Return the number of nodes of a job: the smallest that it requests."""
     return int(options.get("nodes", "1").partition("-")[0])
 
 
 def _tasks(options: Mapping[str, str], nodes: int) -> dict[str, str]:
-    """How many tasks each node has: what each may have, even if there are less, or as even as can be."""
+    """Return the variables about tasks; with --ntasks-per-node each node counts as full, as in Slurm."""
     if not {"ntasks", "ntasks-per-node"} & options.keys():
         return {"SLURM_TASKS_PER_NODE": tasks_per_node([1] * nodes)}
     tasks = tasks_of(options, nodes)
@@ -222,7 +222,7 @@ def _tasks(options: Mapping[str, str], nodes: int) -> dict[str, str]:
 
 
 def _spread(options: Mapping[str, str], nodes: int) -> list[int]:
-    """Return the number of tasks on each node, as even as can be; each has processors for one at least."""
+    """Return the tasks of each node, spread evenly; each node has processors for at least one."""
     few, more = divmod(tasks_of(options, nodes), nodes)
     return [max(1, few + (node < more)) for node in range(nodes)]
 
@@ -235,7 +235,7 @@ def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJo
 
 
 def _seconds(text: str) -> float | None:
-    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, or days-hours and so on."""
+    """Return the seconds of a time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours etc."""
     match = _TIME.match(text)
     if match is None or text == "0":
         return None

@@ -1,4 +1,4 @@
-"""What `squeue` prints for people, and in the form that `--format` gives."""
+"""The tables that `squeue` prints for people or in the form of `--format`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from jpsi_testing.fake import FakeJob, FakeState, Invocation
 
 from .states import Told, moment, told
 
-#: What squeue(1) calls its default.
+#: The default format of squeue(1).
 USUAL = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
-# A point puts the value to the right of its width.
+# A point aligns the value to the right.
 _FIELD = re.compile(r"%(?P<right>\.?)(?P<width>\d*)(?P<letter>[a-zA-Z])")
-#: What squeue(1) calls the states where there is little room.
+#: The short forms of states in squeue(1).
 SHORT = {
     "PENDING": "PD",
     "RUNNING": "R",
@@ -26,7 +26,7 @@ SHORT = {
     "OUT_OF_MEMORY": "OOM",
 }
 
-# By the letters of squeue(1): the heading, and what it says of a job at a time
+# By the letters of squeue(1): the heading, and the function that returns the text for a job at a time
 _COLUMNS: Mapping[str, tuple[str, Callable[[FakeJob, Told, Invocation, float], str]]] = {
     "A": ("JOBID", lambda job, _told, _call, _now: job.native_id),
     "D": ("NODES", lambda job, _told, _call, _now: str(job.attributes.get("nodes", 1))),
@@ -50,7 +50,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[FakeJob, Told, Invocation, float], s
 def table(
     jobs: Iterable[FakeJob], form: str, invocation: Invocation, now: float, *, has_heading: bool
 ) -> list[str]:
-    """The lines of a listing.
+    """Return the lines of a listing.
 
     Raises:
         ValueError: the form has a letter that the fake does not know.

@@ -1,9 +1,9 @@
-"""The queue.
+"""Queries and controls Slurm jobs.
 
-Asks squeue, sacct and scontrol about jobs and partitions; cancels, holds and releases jobs.
+The modules query squeue, sacct and scontrol about jobs and partitions, and cancel, hold and release jobs.
 
-What a command prints becomes an Observation of each job that it mentions, or nothing: an answer that is not
-whole is none.
+They parse the output into one Observation per job that it mentions. Incomplete output is an error and yields
+no Observation.
 """
 
 from .accounting import parse_finished, query_finished

@@ -1,11 +1,11 @@
-"""Asking sacct for jobs that Slurm's controller has forgotten, and reading its answers.
+"""Queries sacct for jobs that slurmctld has forgotten, and parses its output.
 
-Slurmdbd keeps the line that submitted a job (Slurm 21.08 and later), in which the tag is, and the comment
-where `AccountingStoreFlags` says so; both reach it seconds after the job's state. Where neither is there yet,
-the time of the submission tells a job from a later one of the same native id.
+slurmdbd keeps the command line that submitted a job (Slurm 21.08 and later), which contains the tag, and the
+comment if `AccountingStoreFlags` says so; both reach it seconds after the job's state. Until then the time of
+submission distinguishes a job from a later one with the same native id.
 
-sacct has no word for the end of what it prints. It is asked twice, for the ids alone and for the rows: where
-it printed no more than a part, however long, the two differ.
+sacct does not mark the end of its output. The command therefore calls it twice, for the ids alone and for the
+rows: if sacct printed only a part, of whatever length, the two lists differ.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ _COLUMNS = {
     "comment": "Comment",
 }
 _COLUMNS_WITH_LINE = {**_COLUMNS, "submit_line": "SubmitLine"}
-# The first version that has it (src/sacct/sacct.c)
+# The first version with SubmitLine (src/sacct/sacct.c)
 _SUBMIT_LINES = (21, 8)
-# Without it some versions look at today only; slurmdbd began later.
+# Without a start time some versions report today's jobs only; slurmdbd is younger than this date.
 _EVER = "--starttime=2001-01-01"
-# A site without slurmdbd
+# sacct's message at a site without slurmdbd
 _NO_ACCOUNTING = "accounting storage is disabled"
-# The shell found no sacct
+# The shell's exit code if there is no sacct
 _NOT_FOUND = 127
-# Where a time is not known
+# sacct's word for a time that it does not know
 _NO_TIME = "Unknown"
 _CANCELLED_BY = re.compile(r"CANCELLED by (\S+)\Z")
-# The states of an earlier run of a job that was put back
+# The final states of an earlier run of a job that Slurm requeued
 _PUT_BACK = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
-# Where a wrapper of a site's has added other options behind it
+# A tag in the middle of the line, as a site's wrapper may append options to it
 _TAG = re.compile(r"(?<![^ ])jpsi-[A-Za-z0-9-]+-[0-9]+(?![^ ])")
-# How jpsi called sbatch before the tag stood there
+# The command line of sbatch from versions of jpsi that did not put the tag into it
 _WITHOUT_TAG = re.compile(r"(\S*/)?sbatch( --clusters=\S+)? --parsable\Z")
-# Taking 128 from codes above 127 ended with this version (its CHANGELOG).
+# Before this version sacct subtracts 128 from exit codes above 127 (Slurm's CHANGELOG).
 _WHOLE_CODES = (25, 11)
 
 
 @hookimpl
 def query_finished(native_ids: Sequence[str], site: Site) -> Command | NotOffered:
-    """The command that asks the accounting; NOT_OFFERED where there is none.
+    """Return the sacct command for these jobs; NOT_OFFERED if the site has no accounting.
 
-    Without accounting nothing is left to ask: `squeue` has told what slurmctld remembers, exit codes too,
-    and `scontrol show job` reads the same memory, one job at a time.
+    Without accounting there is no other source: `squeue` has already reported everything that slurmctld
+    remembers, with exit codes, and `scontrol show job` reads the same memory, one job at a time.
     """
     has_accounting = site.config.accounting
     if has_accounting is None:
@@ -95,10 +95,10 @@ def query_finished(native_ids: Sequence[str], site: Site) -> Command | NotOffere
 
 @hookimpl
 def parse_finished(result: CommandResult, site: Site) -> Mapping[str, Observation] | NotOffered:
-    """What sacct said about each job; of a job that was put back, its last run.
+    """Return an Observation of each job in sacct's output; of a requeued job, that of its last run.
 
     Raises:
-        SubmitException: the answer is not whole.
+        SubmitException: the output is incomplete.
     """
     if _NO_ACCOUNTING in result.stderr or result.returncode == _NOT_FOUND:
         return NOT_OFFERED
@@ -121,23 +121,23 @@ def _format(fields: Sequence[str]) -> str:
 
 
 def _following(earlier: Row | None, row: Row) -> Row:
-    """A run of a job, submitted when the run before it was: Slurm writes anew when it puts a job back."""
+    """Return the row, with the earlier run's submit time if that was requeued, which resets the time."""
     is_same = earlier is not None and earlier.state in _PUT_BACK
     return attrs.evolve(row, submitted=earlier.submitted) if earlier is not None and is_same else row
 
 
 def _is_half_told(row: Row) -> bool:
-    """Whether slurmdbd has been told only that a job began, which Slurm may do after its end.
+    """Return True if slurmdbd knows only the start of a job, which slurmctld may report after the job's end.
 
-    The state is that of the end then, but the exit code is 0:0, as slurmdbd has seen none yet: for jpsi the
-    job still runs.
+    The row then has the final state, but the exit code 0:0, as slurmdbd has received none yet. jpsi treats
+    the job as still running.
     """
     meaning = STATES.get(row.state)
     return meaning is not None and meaning.state.final and row.ended == _NO_TIME
 
 
 def _observation(row: Row, *, has_whole_codes: bool) -> Observation:
-    """What a line of sacct says about a job; `has_whole_codes` is the `whole` of `end_of_accounting`."""
+    """Return the Observation for a row of sacct; `has_whole_codes` is the `whole` of `end_of_accounting`."""
     if _is_half_told(row):
         seen = attrs.evolve(observed(attrs.evolve(row, state="RUNNING")), word=row.state)
     elif by := _CANCELLED_BY.match(row.state):
@@ -150,7 +150,7 @@ def _observation(row: Row, *, has_whole_codes: bool) -> Observation:
 
 
 def _tag(row: Row) -> str | None:
-    """The tag that the job carries; None if slurmdbd has not been told, or does not keep it."""
+    """Return the job's tag, "" if it has none; None if slurmdbd has not received it or does not keep it."""
     in_line = _TAG.findall(row.submit_line.partition("--comment=")[2])
     found = carried_tag(row.comment) or carried_tag(row.submit_line) or "".join(in_line[-1:])
     is_told = row.comment or (row.submit_line and _WITHOUT_TAG.match(row.submit_line) is None)

@@ -1,4 +1,4 @@
-"""What Slurm's figures for the end of a job say of its exit code; never more than they do."""
+"""Derives a job's exit code from the figures that Slurm reports for its end, without guessing."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 from jpsi.plugin import Reason
 
-#: 128 + n is the code of a job that signal n ended.
+#: 128 + n is the exit code of a job that signal n ended.
 _SIGNAL_BASE = 128
-# What is left of Slurm's error number 4021 where a signal's number is expected: slurmd could not start the
-# script, as for a directory or an output file that is not there. Others of its error numbers also end up
-# above the signals that have a name.
+# The remainder of Slurm's error number 4021 in the place of a signal number: slurmd could not start the
+# script, for example because a directory or an output file is missing. Other error numbers of Slurm also
+# leave remainders above the named signals.
 _NOT_STARTED = 53
 _LAST_SIGNAL = 31
 
 
 class End(NamedTuple):
-    """How a job's script ended."""
+    """The end of a job's script: its exit code, the reason and a message, as far as Slurm reports them."""
 
     exit_code: int | None = None
     reason: Reason | None = None
@@ -28,10 +28,10 @@ _LAUNCH_FAILED = End(None, Reason.LAUNCH, "Slurm could not start the job on its 
 
 
 def end_of_wait_status(status: int) -> End:
-    """The end that squeue's `exit_code` tells of a job that ran and was not ended by Slurm.
+    """Decode squeue's `exit_code` for a job that ran and was not ended by Slurm.
 
-    It is a status as of wait(2); where the job could not be started, an error number of Slurm's (4000 and
-    above, slurm_errno.h), which no status looks like.
+    It is a status as of wait(2), or, if Slurm could not start the job, one of Slurm's error numbers (4000 and
+    above, slurm_errno.h), which differ from every status.
     """
     code, number = status >> 8 & 0xFF, status & 0x7F
     if number == 0:
@@ -40,12 +40,12 @@ def end_of_wait_status(status: int) -> End:
 
 
 def end_of_accounting(text: str, *, whole: bool) -> End:
-    """The end that sacct's `ExitCode` tells, such as `7:0`, code and signal.
+    """Decode sacct's `ExitCode`, such as `7:0`: exit code and signal.
 
     Args:
         text: the field.
-        whole: whether sacct tells codes above 127. Before Slurm 25.11 it takes 128 from them, so that
-            only 0 of a completed job is certain.
+        whole: True if sacct reports codes above 127. Before Slurm 25.11 it subtracts 128 from them, so that
+            only the 0 of a completed job is certain.
     """
     code, _, number = text.partition(":")
     if not code.isdecimal() or not number.isdecimal():

@@ -1,4 +1,4 @@
-"""Listings of squeue and sacct that show whether they are whole, and the rows in them."""
+"""Makes squeue and sacct print listings that can be checked for completeness, and parses their rows."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jpsi.plugin import Command, CommandResult
 
 from ..native_ids import named, of_unclear, whole
 
-#: What stands behind each column; rare in what users write, which may be anything nonetheless.
+#: The text after each column; rare in texts of users, which may contain it nonetheless.
 SEPARATOR = "|=|"
 _ROW_END = f"{SEPARATOR}\n"
 _SEPARATOR = re.escape(SEPARATOR)
 _END = "end of listing"
-# No row is longer, not even that of an array of which every second element waits.
+# The longest row in characters; even an array of which every second element is pending has a shorter one.
 _LONGEST = 1 << 20
-# The shell's $0 is the program. No value becomes text of the shell.
+# The shell's $0 is the program. Values are passed as arguments and are never part of the shell's text.
 _ONCE = f'"$0" "$@" && echo "{_END}"'
 _TWICE = 'first=$1 second=$2; shift 2; "$0" --noheader {ids} "$first" "$@" && exec "$0" {rows} "$second" "$@"'
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Row:
-    """The columns of a job; those that a command does not have are empty."""
+    """The columns of one row; columns that a command does not print are empty."""
 
     shown: str
     number: str = ""
@@ -42,17 +42,17 @@ class Row:
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """One native id of each job that the row is about."""
+        """The native ids of the row's jobs, one per job."""
         unclear = of_unclear(self.shown)
         return tuple(named(self.shown)) if unclear is None else (unclear,)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The native ids that the job answers to; several elements of an array, while they wait, are one row.
+        """All native ids of the row's jobs; pending elements of an array share one row.
 
-        An array's elements have numbers of their own, but for the last one to start: it takes that of the
-        array, which stands for all of them. Where it is not clear which elements wait, it is the array that
-        does.
+        Array elements have job numbers of their own. The last element to start takes the number of the array,
+        which is left out, as it stands for the whole array. If Slurm has cut the list of pending elements,
+        the array's id is returned.
         """
         is_alone = self.number not in {self.shown, whole(self.shown)}
         return (*self.jobs, self.number) if is_alone and of_unclear(self.shown) is None else self.jobs
@@ -63,15 +63,15 @@ def listed_twice(
 ) -> Command:
     """Return the command that lists the ids of jobs, without a header, and then the jobs.
 
-    A listing of which the command itself prints no more than a part is noticed: in as many bytes or lines,
-    the list of ids names more jobs.
+    Thereby `read_listing` notices output that the program itself has cut: within the same number of bytes or
+    lines, the list of ids names more jobs than the list of rows.
 
     Args:
-        command: lists jobs, but for the option that names the columns.
-        ids: that option for the ids alone.
-        rows: that option for all columns.
-        ids_order: the option, a word of the shell, that sorts the ids.
-        rows_order: the option that sorts the jobs, best the other way round.
+        command: the command that lists jobs, without the option that names the columns.
+        ids: the option that selects the ids alone.
+        rows: the option that selects all columns.
+        ids_order: the option that sorts the ids; it becomes part of the shell's text.
+        rows_order: the option that sorts the rows, preferably in the opposite order.
     """
     text = " ".join(_TWICE.format(ids=ids_order, rows=rows_order).split())
     program, *others = command.argv
@@ -79,29 +79,29 @@ def listed_twice(
 
 
 def listed_once(command: Command) -> Command:
-    """Return the command that lists jobs and then says that this was all."""
+    """Return the command that lists jobs and then prints a final line if it succeeded."""
     return attrs.evolve(command, argv=("/bin/sh", "-c", _ONCE, *command.argv))
 
 
 def doubled(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns of a row: all of them twice, so that a row shows whether it is whole."""
+    """Return all columns of a row twice, so that the parser can check that a row is complete."""
     return (*columns, *columns)
 
 
 def read_listing(result: CommandResult, columns: Mapping[str, str], *, is_twice: bool) -> Sequence[Row]:
-    """Return the rows about jobs of what was printed; what a site prints before its parts is passed over.
+    """Return the rows of a listing that are about jobs; skip what a site prints before its parts.
 
-    A row's first half is its second: no cut, and no letter that has changed on its way, makes another row of
-    it, and the texts of users in it may hold separators, line breaks and what looks like a row.
+    The two halves of a row are equal. A row that is cut or altered on its way is therefore no row, and users'
+    texts may contain separators, line breaks and text that looks like a row.
 
     Args:
-        result: how the command ended.
-        columns: the fields of `Row` in the order of the columns, the last of which may be any text.
-        is_twice: True for `listed_twice`, False for `listed_once`.
+        result: the output of the command.
+        columns: the fields of `Row` in the order of the columns; the last column may be any text.
+        is_twice: True for a command of `listed_twice`, False for one of `listed_once`.
 
     Raises:
-        SubmitException: the command failed, or the listing is not whole: its header or its end is missing, or
-            a job has no row that the list of ids names.
+        SubmitException: the command failed, or the listing is incomplete: its header or its end is missing,
+            or a job in the list of ids has no row.
     """
     output = result.checked().stdout
     header = re.search(rf"^((?:[A-Za-z_]+{_SEPARATOR}){{{len(columns)}}})\1\n", output, re.MULTILINE)
@@ -115,12 +115,12 @@ def read_listing(result: CommandResult, columns: Mapping[str, str], *, is_twice:
 
 
 def _rows(listed: str, columns: Mapping[str, str]) -> tuple[Sequence[Row], str]:
-    """Return the rows, and what stands behind the last of them."""
+    """Return the rows, and the text after the last of them."""
     rows: dict[Row, None] = {}
     begin = end = 0
     while end - begin < _LONGEST and (found := listed.find(_ROW_END, end)) >= 0:
         end = found + len(_ROW_END)
-        # the end of a line is that of a row unless a text that a user wrote has broken it
+        # the end of a line ends a row, unless a user's text contains a line break
         row = _row(listed[begin : end - 1], columns)
         if row is not None:
             rows[row] = None
@@ -129,7 +129,7 @@ def _rows(listed: str, columns: Mapping[str, str]) -> tuple[Sequence[Row], str]:
 
 
 def _row(text: str, columns: Mapping[str, str]) -> Row | None:
-    """Return the row that a text is; None if it is none."""
+    """Parse one row; return None if the text is not a complete row."""
     half = text[: len(text) // 2]
     fields = half.removesuffix(SEPARATOR).split(SEPARATOR, len(columns) - 1)
     if text != half * 2 or not half.endswith(SEPARATOR) or len(fields) != len(columns):
@@ -138,13 +138,13 @@ def _row(text: str, columns: Mapping[str, str]) -> Row | None:
 
 
 def _are_all(rows: Sequence[Row], listed: str) -> bool:
-    """True if each job that the list of ids names has a row; one that is newer than the list may have one."""
+    """Return True if each job in the list of ids has a row; jobs newer than that list may have rows too."""
     # lines of another form are a site's own
     ids = [line.removesuffix(SEPARATOR) for line in listed.splitlines() if line.endswith(SEPARATOR)]
     shown = {row.shown for row in rows}
     names = {name for row in rows for name in row.jobs}
     arrays = {whole(name) for name in names if "_" in name}
-    # sacct has several rows of a job that was put back
+    # sacct prints several rows for a requeued job
     return (
         bool(ids) == bool(rows)
         and len(ids) <= len(rows)

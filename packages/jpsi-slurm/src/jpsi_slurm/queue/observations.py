@@ -1,4 +1,4 @@
-"""One job as Slurm tells of it, in the queue or in the accounting, as jpsi understands it."""
+"""Turns a row of squeue or sacct into the Observation of one job."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from .exit_status import End
 from .listing import Row
 from .reason_codes import NOTHING, waiting_message, waiting_reason
 
-# squeue, sacct and scontrol where a job has no nodes
+# The node column of squeue, sacct and scontrol for a job without nodes
 _NO_NODES = frozenset({"", "(null)", "None assigned", "n/a"})
-# Every other end was brought about by Slurm, whose figures for it tell of its means: a job that was ended for
-# its time has 0:15 in one place and 0:0 in another.
+# Slurm itself caused every other end, and its exit figures then describe how: a job that exceeded its
+# walltime has 0:15 in one command and 0:0 in another.
 _OF_ITS_OWN = frozenset({"COMPLETED", "FAILED"})
 _NO_END = End()
 
 
 def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -> Observation:
-    """What a job's columns say, with the tag that its comment carries.
+    """Return the Observation for a job's columns, with the tag from its comment.
 
     Args:
         row: the columns.
-        end: what the figures for its exit code say; they count for jobs that ran and ended of themselves.
-        cancelled_by: the number of the user who cancelled it.
+        end: the end decoded from the exit code; used only for jobs that ran and were not ended by Slurm.
+        cancelled_by: the number of the user who cancelled the job.
     """
     word = row.state
-    # why it is pending, or was when it was cancelled, or ended as it did
+    # the reason why the job is pending, was pending when cancelled, or ended
     why = " ".join(row.reason.split())
     ran_on = () if row.nodes in _NO_NODES else hostlist(row.nodes)
     told = {"state": word, "reason": "" if why in NOTHING else why, "cancelled_by": cancelled_by}
     details: dict[str, Any] = {f"slurm.{name}": text for name, text in told.items() if text}
-    # Of a job that was put back, squeue tells when that was.
+    # For a requeued job, squeue reports the time of the requeue as the submit time.
     meaning, tag, submitted = STATES.get(word), carried_tag(row.comment), moment(row.submitted)
     restarts = int(row.restarts) if row.restarts.isdecimal() else None
     if meaning is None:
         return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
     if not ran_on or word not in _OF_ITS_OWN:
-        # An exit code of a job that never ran is Slurm's own, such as 1 where a request was refused.
+        # The exit code of a job that never ran is Slurm's own, such as 1 for a refused request.
         end = _NO_END
     reason, message = _explained(word, meaning, why, end, restarts, has_run=bool(ran_on))
     return Observation(
@@ -81,7 +81,7 @@ def _explained(  # noqa: PLR0913  as above
 
 
 def _has_run(state: JobState, reason: Reason | None, restarts: int | None, *, is_placed: bool) -> bool | None:
-    """Whether any of the job ran; None where an earlier run of it may have."""
+    """Return True if any part of the job ran; None if an earlier run may have."""
     if state is JobState.QUEUED:
         return None
     if is_placed and reason is not Reason.LAUNCH:

@@ -1,4 +1,4 @@
-"""Asking Slurm for its version and its partitions, and reading what it says about them."""
+"""Queries Slurm's version and partitions, and parses the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..options import read_time
 
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _NAME = "PartitionName"
-# slurm.conf(5), State: whether a partition takes jobs, and whether it starts them
+# slurm.conf(5), State: (the partition accepts jobs, the partition starts jobs)
 _STATES: Mapping[str, tuple[bool, bool]] = {
     "UP": (True, True),
     "DOWN": (True, False),
@@ -29,19 +29,19 @@ _NOTHING = frozenset({"", "ALL", "N/A", "NONE", "UNLIMITED", "(null)"})
 
 @hookimpl
 def version(site: Site) -> Command:
-    """The command that prints the version of Slurm; it asks nobody."""
+    """Return the command that prints Slurm's version, without contacting a daemon."""
     return slurm(site, "scontrol", "--version")
 
 
 @hookimpl
 def queues(site: Site) -> Command:
-    """The command that prints each partition on a line, hidden ones too."""
+    """Return the command that prints one line per partition, including hidden ones."""
     return slurm(site, "scontrol", "--all", "--oneliner", "show", "partition")
 
 
 @hookimpl
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
-    """The partitions; scontrol(1), "show partition"."""
+    """Return the partitions in the output of `scontrol show partition`."""
     lines = (dict(_FIELD.findall(line)) for line in result.checked().stdout.splitlines())
     return [_queue(fields) for fields in lines if fields.get(_NAME)]
 

@@ -1,4 +1,4 @@
-"""Why a job is pending, in words for people."""
+"""Explains Slurm's reason codes for pending jobs in sentences for users."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from jpsi.plugin import Reason
 
-# https://slurm.schedmd.com/job_reason_codes.html of Slurm 25.11, in its order: those that need explaining.
-# The last two are no codes: slurmctld writes them in their place (squeue(1): %r).
+# https://slurm.schedmd.com/job_reason_codes.html of Slurm 25.11, in its order: the codes that need
+# explaining. The last two are no codes; slurmctld prints them instead of a code (squeue(1): %r).
 _SENTENCES = {
     "AccountNotAllowed": "the account may not be used in this partition",
     "AccountingPolicy": "a limit of the account or quality of service is reached",
@@ -45,7 +45,7 @@ _SENTENCES = {
     "job requeued in held state": "the job was put back, and is held",
     "launch failed requeued held": "the job could not be started, was put back, and is held",
 }
-# The same list: limits, by what their names begin with
+# The same list: codes for limits, by the beginning of their names
 _LIMITS = (
     (re.compile(r"Assoc"), "a limit of the account is reached"),
     (re.compile(r"QOS|Max\w+PerAccount\Z"), "a limit of the quality of service is reached"),
@@ -57,17 +57,17 @@ _REASONS = {
     "DeadLine": Reason.DEADLINE,
     "launch failed requeued held": Reason.LAUNCH,
 }
-#: Words that say nothing: the scheduler has not looked at the job.
+#: Codes without information: the scheduler has not considered the job yet.
 NOTHING = frozenset({"", "None", "(null)"})
 
 
 def waiting_reason(word: str) -> Reason | None:
-    """The reason for a pending job that will not run as things are."""
+    """Return the Reason for a code that means that the pending job will not run; None for other codes."""
     return _REASONS.get(word)
 
 
 def waiting_message(word: str) -> str | None:
-    """A sentence for Slurm's word why a job is pending, with the word; None if it says nothing."""
+    """Return a sentence that explains a reason code, with the code; None for a code without information."""
     if word in NOTHING:
         return None
     # ReqNodeNotAvail, UnavailableNodes:node[01-02]

@@ -1,15 +1,15 @@
-"""Asking squeue for the states of jobs and for jobs by their tag, and reading its answers.
+"""Queries squeue for the states of jobs and for jobs by tag, and parses its output.
 
-A native id alone proves nothing, so that each row has the job's comment, at whose end its tag is. An array's
-comment is that of its elements.
+A native id alone does not identify a job, as Slurm reuses them. Each row therefore has the job's comment,
+which ends with the tag. The elements of an array have the array's comment.
 
-squeue has no word for the end of what it prints. About one job, one array or all of the user's jobs, which
-costs slurmctld little, it is asked twice, for the ids alone and then, in the opposite order, for the rows:
-where it printed no more than a part, the two differ. About several jobs it is asked once, as slurmctld lists
-every job of the cluster for that, and the shell prints a line if squeue has succeeded: what is lost behind
-squeue is noticed, and a row that is cut, but not that squeue itself has left out whole rows. Such an answer
-is no proof that a job is gone. The one about the job alone is, in which Slurm says in so many words that it
-has no such job.
+squeue does not mark the end of its output. A query for one job, one array or all of the user's jobs costs
+slurmctld little, so the command calls squeue twice, for the ids alone and then for the rows in the opposite
+order: if squeue printed only a part, the two lists differ. A query for several jobs calls squeue once, as
+slurmctld lists every job of the cluster for it, and the shell prints a final line if squeue succeeded. The
+parser then notices cut rows and output lost after squeue, but not whole rows that squeue itself left out.
+Such a snapshot is no proof that a job is gone. A query for that job alone is: in it Slurm states that it has
+no such job.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .exit_status import End, end_of_wait_status
 from .listing import SEPARATOR, doubled, listed_once, listed_twice, read_listing
 from .observations import observed
 
-# squeue(1): --Format. What stands behind a colon ends the field, whatever its length (Slurm 20.02 and
-# later). The comment is the user's to choose, and comes last.
+# squeue(1): --Format. The text after a colon ends the field, whatever its length (Slurm 20.02 and later). The
+# comment may be any text of the user's, and comes last.
 _COLUMNS = {
     "shown": "JobArrayID",
     "number": "JobID",
@@ -43,16 +43,16 @@ _COLUMNS = {
     "comment": "Comment",
 }
 _TAG_COLUMNS = {name: _COLUMNS[name] for name in ("shown", "comment")}
-# Jobs in hidden partitions and finished ones too; elements of an array that wait are one line
+# Include finished jobs and jobs in hidden partitions; pending elements of an array share one line
 _WHATEVER = ("--all", "--states=all")
 _MINE = "--me"
-# What squeue says, with code 1, if the one job that it was asked for is unknown.
+# squeue's message, with exit code 1, if it was queried for one job only and does not know it
 _UNKNOWN_JOB = "Invalid job id specified"
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
-    """The command that asks for these jobs, or for all of the user's."""
+    """Return the squeue command for these jobs, or for all jobs of the user if None."""
     if native_ids is None:
         return _asked_twice(site, _COLUMNS, _MINE)
     which = f"--jobs={','.join(native_ids)}"
@@ -63,17 +63,17 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    """What squeue said about each job.
+    """Return an Observation of each job in squeue's output.
 
     Raises:
-        SubmitException: the answer is not whole, or says nothing about the one job that it is about.
+        SubmitException: the output is incomplete, or lacks the one job that was queried.
     """
     if result.returncode == 1 and _UNKNOWN_JOB in result.stderr and _is_one(native_ids):
         return dict.fromkeys(native_ids or (), Observation.denied(_UNKNOWN_JOB))
     is_twice = native_ids is None or _is_one(native_ids)
     rows = read_listing(result, _COLUMNS, is_twice=is_twice)
     if not rows and _is_one(native_ids):
-        # of a job that it does not know, it would have said so
+        # if squeue did not know the job, it would have said so
         raise result.no_answer
     found: dict[str, Observation] = {}
     components: dict[str, Observation] = {}
@@ -88,14 +88,14 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
 
 
 def _is_one(native_ids: Sequence[str] | None) -> bool:
-    """True if one job is asked for, or one array; for elements the engine asks for their array."""
+    """Return True if the query is for one job or one array; elements are queried by their array."""
     return native_ids is not None and len({whole(native_id) for native_id in native_ids}) == 1
 
 
 def _on_all_nodes(
     seen: Mapping[str, Observation], components: Mapping[str, Observation]
 ) -> dict[str, Observation]:
-    """Heterogeneous jobs, each with the nodes of all its components in their order."""
+    """Return the heterogeneous jobs, each with the nodes of all its components in their order."""
     nodes: dict[str, tuple[str, ...]] = {}
     for name in sorted(components, key=lambda it: int(it.partition("+")[2])):
         nodes[whole(name)] = (*nodes.get(whole(name), ()), *components[name].nodes)
@@ -103,11 +103,12 @@ def _on_all_nodes(
 
 
 def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -> dict[str, Observation]:
-    """Elements that are not mentioned, of arrays that are: what became of an array tells of them.
+    """Return Observations of elements that squeue does not list, derived from their array's own row.
 
-    An array has a line of its own, without indices, once no element waits any more, if some were cancelled
-    before they started; these have no other. While others wait, nothing tells of one that was cancelled. Nor
-    does one have a line that ran and that Slurm has forgotten since: whether it ran is not known.
+    An array gets a row without indices once no element is pending any more, if some elements were cancelled
+    before they started; those have no row of their own. While other elements are pending, no row mentions a
+    cancelled one. An element that ran and that Slurm has since forgotten has no row either, so that `ran` is
+    None.
     """
     found: dict[str, Observation] = {}
     ended = {name for name, observation in seen.items() if "_" not in name and observation.final}
@@ -125,24 +126,24 @@ def _end(exit_code: str) -> End:
 
 @hookimpl
 def find(site: Site) -> Command:
-    """The command that lists the user's jobs with their comments, at whose ends the tags are."""
+    """Return the command that lists the user's jobs with their comments, which end with the tags."""
     return _asked_twice(site, _TAG_COLUMNS, _MINE)
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    """The native ids of the jobs that carry the tags.
+    """Return the native ids of the jobs that carry the tags.
 
     Raises:
-        SubmitException: the answer is not whole, so that a job that is not in it may be there.
+        SubmitException: the output is incomplete, so that a job that it lacks may exist.
     """
-    # The tag of an element is its array's.
+    # An element has the tag of its array.
     rows = read_listing(result, _TAG_COLUMNS, is_twice=True)
     return tagged(((row.comment, whole(row.shown)) for row in rows), tags)
 
 
 def _asked_twice(site: Site, columns: Mapping[str, str], which: str) -> Command:
-    """Return the command that lists the ids of jobs, and then, in the opposite order, the jobs."""
+    """Return the command that lists the ids of jobs and then, in the opposite order, their rows."""
     return listed_twice(
         slurm(site, "squeue", *_WHATEVER, which),
         _format([columns["shown"]]),

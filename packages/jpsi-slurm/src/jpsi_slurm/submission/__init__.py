@@ -1,8 +1,8 @@
-"""Submission.
+"""Submits jobs to Slurm.
 
-The `#SBATCH` lines that a job's spec becomes, and the call of sbatch that hands the job over.
+The modules render a job spec into `#SBATCH` lines and build the sbatch command for the handoff.
 
-It also holds the shell that prints the node of each process, which the runner needs inside of the job.
+They also render the shell lines by which the runner, inside the job, lists the node of each process.
 """
 
 from .nodefile import nodes

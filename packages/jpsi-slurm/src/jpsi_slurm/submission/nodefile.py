@@ -1,12 +1,12 @@
-"""The shell that tells on which node each process of a job runs, from what Slurm tells the job."""
+"""Renders the shell lines that print the node of each process, from the variables that Slurm sets."""
 
 from __future__ import annotations
 
 from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, components, hookimpl, word
 
-# sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE is such as `2(x3),1`. The list of one node is
-# its name, so that nothing needs to be asked, which may not be possible where the job runs.
-# A component of a heterogeneous job has variables of its own, whose names end with its number.
+# sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE looks like `2(x3),1`. The list of a single
+# node is its name, so that scontrol is not needed, which may not work on the node.
+# Each component of a heterogeneous job has its own variables, whose names end with its number.
 _NODES = """\
 nodes=${SLURM_JOB_NODELIST%(of)s:?Slurm tells no nodes}
 case $nodes in
@@ -28,7 +28,7 @@ echo "$nodes" | awk -v tasks="$tasks" '
 
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine]:
-    """The lines, which print a node for each task, grouped by node, in the order of the ranks."""
+    """Return shell lines that print one node per task, grouped by node, in the order of the ranks."""
     parts = components(spec.resources)
     if len(parts) == 1:
         return _lines(parts[0], "")
@@ -43,9 +43,9 @@ def _lines(asked: ResourceSpecV1, of: str) -> list[ShellLine]:
 
 
 def _uneven(resources: ResourceSpecV1) -> str | None:
-    """The tasks on each node, as Slurm writes them, where they are not the same on all.
+    """Return the tasks per node in Slurm's notation if they differ between nodes; None if they do not.
 
-    There Slurm tells of as many on each as the fullest has. None leaves it to Slurm.
+    If they differ, Slurm's variable has the number of the fullest node for every node.
     """
     total, each = resources.computed_process_count, resources.processes_per_node
     if each is not None:

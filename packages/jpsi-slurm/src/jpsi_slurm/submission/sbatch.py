@@ -1,4 +1,4 @@
-"""Handing a job over to sbatch, and finding the job's id in what sbatch printed."""
+"""Builds the sbatch command and parses the native id from its output."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from jpsi.plugin.kit import the_one_id
 from ..commands import slurm
 from ..options import CUSTOM
 
-# sbatch(1) and srun(1), INPUT ENVIRONMENT VARIABLES: what the user has set for other jobs, and would beat
-# directives; OUTPUT ENVIRONMENT VARIABLES: what a surrounding job leaves. All of SLURM_* but for SLURM_CONF,
-# SLURM_JWT and SLURM_SACK*, by which Slurm is reached, and SLURM_MPI_TYPE, without which ranks may not find
-# each other.
+# sbatch(1) and srun(1), INPUT ENVIRONMENT VARIABLES: settings of the user for other jobs, which would
+# override directives; OUTPUT ENVIRONMENT VARIABLES: those of a surrounding job. These are all of SLURM_*
+# except SLURM_CONF, SLURM_JWT and SLURM_SACK*, which clients need to reach Slurm, and SLURM_MPI_TYPE, without
+# which ranks may not find each other.
 _NOT_THIS_JOBS = (
     "SBATCH_*",
     *(f"SLURM_{letter}*" for letter in "ABDEFGHIKLNOPQRTUVWXYZ"),
@@ -35,7 +35,7 @@ _NOT_THIS_JOBS = (
     *RANK_VARIABLES,
 )
 
-# What --parsable prints, and what it replaces, should a site's wrapper take it away
+# The output with --parsable, and without it, as a site's wrapper may remove the option
 _ID = re.compile(
     r"^[ \t]*(?:Submitted batch job )?([0-9]+)(?:;[^\s;]+| on cluster \S+)?[ \t]*\r?$", re.MULTILINE
 )
@@ -43,24 +43,24 @@ _ID = re.compile(
 
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
-    """The command that submits a script, which it reads from standard input."""
-    # srun has one value of it for all components; the launcher tells it the cores of each
+    """Return the sbatch command for a script, which sbatch reads from standard input."""
+    # srun has one such variable for all components; the launcher passes the cores of each to srun
     cores = None if len(components(spec.resources)) > 1 else resources(spec).cpu_cores_per_process
     return slurm(
         context.site,
         "sbatch",
         "--parsable",
-        # As in the script; the accounting keeps this line, at whose end the tag is.
+        # The script has the same option; the accounting keeps this command line, which ends with the tag.
         f"--comment={CUSTOM.merged({'comment': context.tag}, spec)['comment']}",
         stdin=script.text,
         unset=_NOT_THIS_JOBS,
-        # The job gets the environment of sbatch. srun of Slurm 22.05 to 23.02 gives its tasks one CPU each
-        # unless this is set.
+        # The job inherits sbatch's environment. srun of Slurm 22.05 to 23.02 gives each task one CPU unless
+        # this variable is set.
         environment={} if cores is None else {"SRUN_CPUS_PER_TASK": str(cores)},
     )
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    """The job's id in what sbatch printed, whatever else stands around it."""
+    """Return the job's native id from sbatch's output, which may contain other text."""
     return the_one_id(_ID.findall(result.stdout), result.stdout)

@@ -1,4 +1,4 @@
-"""What a job asks of Slurm: the `#SBATCH` lines for a spec, and what in a spec no such line can say."""
+"""Renders a job spec into `#SBATCH` lines, and checks that Slurm can express it."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from jpsi.plugin.kit import ScriptForm
 
 from ..options import CUSTOM, DEPENDENCIES, NAMES
 
-# slurmctld refuses longer values (src/slurmctld/job_mgr.c, _test_strlen), of which it counts the bytes
+# slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
 _FORM = ScriptForm(mark="#SBATCH", longest=1024, custom=CUSTOM)
 _DEFAULT_NAME = "jpsi"
-# The finest that `--time` can say (sbatch(1): the time resolution)
+# The resolution of `--time` (sbatch(1))
 _MINUTE = timedelta(minutes=1)
 _MEBIBYTE = 1 << 20
 
 
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> list[str]:
-    """Why Slurm can never be asked for this."""
+    """Return the problems for which Slurm can never run this spec."""
     found = [it for part, options in _parts(spec) for it in _FORM.problems(part, site, options)]
     return list(dict.fromkeys(found))
 
 
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
-    """The directives for a spec."""
+    """Render the directives for a spec."""
     first, *others = (_FORM.script(part, context, options) for part, options in _parts(spec))
     between = Directive.of("#SBATCH", "hetjob")
     directives = [it for script in others for it in (between, *script.directives)]
@@ -53,34 +53,34 @@ def render_script(spec: JobSpec, context: SubmitContext) -> Script:
 
 
 def _parts(spec: JobSpec) -> list[tuple[JobSpec, Callable[[JobSpec, SubmitContext], Options]]]:
-    """The spec of each component as if it were a job, with what makes options of it; sbatch(1), hetjob.
+    """Return each component's spec as if it were a job, with the function that renders its options.
 
-    A component has all options: sbatch takes some over from the component before it, and some not.
+    Each component gets all options, as it inherits only some from the component before (sbatch(1), hetjob).
     """
     kinds = components(spec.resources)
-    # --mem is one of those, and beside it no component may have --mem-per-cpu.
+    # --mem is inherited, and a component with --mem excludes --mem-per-cpu in all components.
     is_of_nodes = len(kinds) == 1 or all(it.memory is not None and _has_nodes(it) for it in kinds)
     options = _options if is_of_nodes else _options_of_cpus
     return [(attrs.evolve(spec, resources=kind), options) for kind in kinds]
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Options:
-    """The options of sbatch by their long names; sbatch(1), OPTIONS."""
+    """Return the sbatch options by their long names; sbatch(1), OPTIONS."""
     asked, config = attributes(spec), context.site.config
     return {
         "job-name": spec.name or _DEFAULT_NAME,
         "comment": context.tag,
         "array": _array(context),
-        # The runner opens the job's streams. A directory or a file that Slurm cannot open would end the
-        # job before it has begun, with no word of it anywhere.
+        # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job
+        # before it starts, without any message.
         "chdir": "/",
         "output": "/dev/null",
         "error": "/dev/null",
-        # Anything but ALL runs a login shell and leaves SLURM_EXPORT_ENV, by which srun's tasks lose
-        # their environment; and values with commas arrive cut when they stand in the option.
+        # Any other value than ALL runs a login shell and sets SLURM_EXPORT_ENV, through which srun's tasks
+        # lose their environment; and sbatch cuts values with commas in this option.
         "export": "ALL",
         **{option: getattr(asked, field) for option, field in NAMES.items()},
-        # `--time=0` means UNLIMITED, which partitions with a limit never start.
+        # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
         "time": time_limit(spec, config, _MINUTE),
         **_resources(resources(spec)),
         "requeue": config.requeue is True,
@@ -90,7 +90,7 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
 
 
 def _options_of_cpus(spec: JobSpec, context: SubmitContext) -> Options:
-    """The same, with memory as a share of each CPU."""
+    """Return the sbatch options as `_options` does, but with the memory per CPU."""
     asked, options = resources(spec), dict(_options(spec, context))
     if options.pop("mem", None) is not None and asked.memory is not None:
         options |= _memory_of_cpus(asked, asked.memory)
@@ -98,7 +98,7 @@ def _options_of_cpus(spec: JobSpec, context: SubmitContext) -> Options:
 
 
 def _array(context: SubmitContext) -> str | None:
-    """The indices of an array, and how many of its elements may run at a time."""
+    """Return the array's indices, with the limit of elements that may run at a time."""
     indices = None if context.elements is None else f"1-{context.elements}"
     return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"
 
@@ -108,10 +108,10 @@ def _resources(asked: ResourceSpecV1) -> Options:
     return {
         "nodes": nodes,
         "ntasks": asked.computed_process_count,
-        # Beside --ntasks this is the most that a node gets (sbatch(1)), so that a last node may have fewer.
+        # Together with --ntasks this is a maximum per node (sbatch(1)), so that the last node may have fewer.
         "ntasks-per-node": None if nodes is None else asked.computed_processes_per_node,
         "cpus-per-task": asked.cpu_cores_per_process,
-        # The one option that says "for each process" however many nodes Slurm chooses.
+        # The only option that counts GPUs per process however many nodes Slurm chooses.
         "gpus-per-task": asked.gpu_cores_per_process or None,
         "exclusive": asked.exclusive_node_use,
         **({} if asked.memory is None else _memory(asked, asked.memory)),
@@ -119,7 +119,7 @@ def _resources(asked: ResourceSpecV1) -> Options:
 
 
 def _memory(asked: ResourceSpecV1, memory: int) -> Options:
-    """The job's memory as a share of each node, or of each CPU where the nodes are Slurm's choice."""
+    """Return the option for memory per node, or per CPU if Slurm chooses the number of nodes."""
     if not _has_nodes(asked):
         return _memory_of_cpus(asked, memory)
     return {"mem": f"{units(memory, (node_count(asked) or 1) * _MEBIBYTE)}M"}
@@ -131,12 +131,12 @@ def _memory_of_cpus(asked: ResourceSpecV1, memory: int) -> Options:
 
 
 def _has_nodes(asked: ResourceSpecV1) -> bool:
-    """Whether it is known how many nodes there will be."""
+    """Return True if the number of nodes is known before the job starts."""
     return node_count(asked) is not None or asked.computed_process_count == 1
 
 
 def _after(after: Iterable[Dependency]) -> Options:
-    """The options for these dependencies; all of them must be satisfied."""
+    """Return the options for these dependencies, all of which must be satisfied."""
     words = [f"{DEPENDENCIES[it.kind]}:{it.native_id}" for it in after]
-    # Without the second, a job whose dependency cannot be satisfied any more stays pending for ever.
+    # Without the second option, a job whose dependency can no longer be satisfied stays pending for ever.
     return {"dependency": ",".join(words), "kill-on-invalid-dep": "yes"} if words else {}

@@ -1,8 +1,8 @@
-"""OpenSSH.
+"""Drives the OpenSSH client.
 
-The command lines of its client, the control socket and master of a connection, and its messages.
+The modules build its command lines, start the control master of a connection, and explain its messages.
 
-One process of a user makes the connection (ControlMaster), and all of the user's share it by a socket
+One process opens the connection (ControlMaster), and all processes of the user share it through a socket
 (ControlPath).
 """
 

@@ -1,4 +1,4 @@
-"""What the OpenSSH client is told, as ssh(1) and ssh_config(5) have it since OpenSSH 7.6."""
+"""Builds command lines of the OpenSSH client; ssh(1) and ssh_config(5) of OpenSSH 7.6 or later."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ..address import Address
 
-#: The one thing that a login shell is told, whichever shell that is.
+#: The only command that the login shell gets; every login shell understands it.
 REMOTE_SHELL = ("exec", "/bin/sh")
 
-# All of the user's configuration holds but what a terminal may have taken already, such as the ports of
-# forwardings, and what to run.
+# These override the user's configuration, which otherwise applies: forwardings, as a terminal session may
+# hold their ports already, and commands to run.
 _ALWAYS = {
     "ClearAllForwardings": "yes",
     "ForwardX11": "no",
@@ -18,13 +18,13 @@ _ALWAYS = {
     "PermitLocalCommand": "no",
     "RemoteCommand": "none",
 }
-# How long a connection that nobody uses is kept for whoever comes next, and when one is taken for dead.
+# The seconds that an idle connection is kept, and the keepalive interval and count after which ssh ends it.
 _PERSIST_SECONDS = 600
 _ALIVE_SECONDS, _ALIVE_COUNT = 15, 3
 
 
 def connect_command(address: Address, control_path: str, *, may_prompt: bool) -> list[str]:
-    """The command that connects, and stays in the background for others to use the connection."""
+    """Return the command that connects and stays in the background as the control master."""
     options = {
         "ControlMaster": "yes",
         "ControlPersist": str(_PERSIST_SECONDS),
@@ -37,14 +37,14 @@ def connect_command(address: Address, control_path: str, *, may_prompt: bool) ->
 
 
 def check_command(address: Address, control_path: str) -> list[str]:
-    """The command that succeeds if there is a connection to use."""
+    """Return the command that succeeds if the control master is running."""
     return ["ssh", "-O", "check", *_common(address, control_path, {})]
 
 
 def shell_command(address: Address, control_path: str) -> list[str]:
-    """The command that runs a shell on the remote host, by the connection that there is.
+    """Return the command that runs a shell on the remote host over the existing connection.
 
-    Without one it fails: ssh would make another by itself, for this one shell.
+    Without a connection the command fails; the option ProxyCommand keeps ssh from opening one for this shell.
     """
     options = {"ControlMaster": "no", "BatchMode": "yes", "ProxyCommand": "false"}
     return ["ssh", *_common(address, control_path, options), *REMOTE_SHELL]

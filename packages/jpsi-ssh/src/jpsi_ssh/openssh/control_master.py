@@ -1,4 +1,4 @@
-"""Makes the connection that everything goes by, or finds that there is one already."""
+"""Starts the control master of a connection, unless one is running already."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ..address import Address
 from .client import check_command, connect_command
 from .error_messages import explain_failure
 
-# Where nobody is asked for anything.
+# The timeout for connecting without prompts.
 _CONNECT_SECONDS = 60.0
-# Where somebody may have to find their phone.
+# The timeout if ssh may prompt, as the user may have to find a phone for a second factor.
 _PROMPT_SECONDS = 600.0
 _CHECK_SECONDS = 10.0
 _LOCK_POLL_SECONDS = 0.05
 
 
 def connect(address: Address, control_path: str, *, may_prompt: bool) -> None:
-    """See to it that there is a connection; at most one process makes it at a time.
+    """Ensure that a connection exists; a lock file lets one process at a time open it.
 
     Args:
-        address: where to.
-        control_path: the socket by which it is shared.
-        may_prompt: whether the user may be asked for a password, where there is a terminal to do so.
+        address: the remote host.
+        control_path: the socket through which processes share the connection.
+        may_prompt: True if ssh may ask the user for a password, provided that there is a terminal.
 
     Raises:
-        TransportError: there is none.
+        TransportError: the connection could not be opened.
     """
     asks = may_prompt and _has_terminal()
     seconds = _PROMPT_SECONDS if asks else _CONNECT_SECONDS
@@ -46,7 +46,7 @@ def connect(address: Address, control_path: str, *, may_prompt: bool) -> None:
         if _is_connected(address, control_path):
             return
         with contextlib.suppress(FileNotFoundError):
-            # whoever answered there is gone, or answers no more
+            # the process behind an old socket has ended, or no longer responds
             os.unlink(control_path)  # noqa: PTH108  text
         words = _start(connect_command(address, control_path, may_prompt=asks), seconds, is_foreground=asks)
         if not _is_connected(address, control_path):
@@ -70,9 +70,9 @@ def _is_connected(address: Address, control_path: str) -> bool:
 
 
 def _start(command: list[str], seconds: float, *, is_foreground: bool) -> str:
-    """Run ssh until it is in the background, and return what it said.
+    """Run ssh until it is in the background, and return its messages.
 
-    Its output is a file: what goes to the background may keep it open.
+    The messages go to a file, as the background process may keep its output open.
     """
     with tempfile.TemporaryFile() as said:
         try:
@@ -81,7 +81,7 @@ def _start(command: list[str], seconds: float, *, is_foreground: bool) -> str:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
-                # what asks for a password needs the terminal; anything else is not to be ended by its Ctrl-C
+                # ssh needs the terminal to ask for a password; otherwise Ctrl-C must not end ssh
                 start_new_session=not is_foreground,
             )
         except OSError as e:
@@ -113,7 +113,7 @@ def _no_client(error: OSError) -> TransportError:
 
 
 def _has_terminal() -> bool:
-    """Whether there is a terminal that this process may read from."""
+    """Return True if this process has a terminal and may read from it."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
@@ -128,7 +128,7 @@ def _has_terminal() -> bool:
 
 @contextlib.contextmanager
 def _locked(path: str, seconds: float) -> Iterator[bool]:
-    """Hold a lock; yields False if somebody else keeps it for longer than that."""
+    """Hold a file lock; yield False if another process keeps it for longer than `seconds`."""
     fd = open_private(path, os.O_RDWR | os.O_CREAT)
     try:
         deadline = time.monotonic() + seconds

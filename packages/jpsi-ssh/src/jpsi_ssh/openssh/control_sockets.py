@@ -1,4 +1,4 @@
-"""Where the sockets are by which processes of a user share a connection: a directory of their own."""
+"""Locates the control sockets by which a user's processes share connections, in a private directory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jpsi.plugin.kit import make_private_directory
 
 from ..address import Address
 
-# unix(7) has room for 108 bytes, other systems for 104; ssh adds 17 to the name while it makes the socket.
+# A socket's path may have 108 bytes (unix(7)), on other systems 104; ssh appends 17 at first.
 _LONGEST = 86
 _NAME_LENGTH = 16
 
 
 def control_path(address: Address, slot: int, environment: Mapping[str, str] = os.environ) -> str:
-    """The socket of one of several connections to an address, in a directory that is there.
+    """Return the socket of one of the connections to an address; make its directory if needed.
 
     Raises:
-        TransportError: the directory is not what it must be.
+        TransportError: the directory cannot be made, or other users may enter it.
     """
     return f"{_directory(environment)}/{_name(address)}.{slot}"
 
@@ -46,7 +46,7 @@ def _fits(directory: str) -> bool:
 
 
 def _made(directory: str) -> str:
-    """The directory, which nobody else can get at: whoever reaches a socket is let in by it."""
+    """Make the directory and return it; only the user may enter it, as its sockets give access to hosts."""
     try:
         make_private_directory(directory, "the directory for connections of ssh")
         found = os.lstat(directory)

@@ -1,11 +1,11 @@
-"""What the OpenSSH client says where it does not get through, in a sentence that tells what to do."""
+"""Explains failures of the OpenSSH client to the user, in a sentence that says what to do."""
 
 from __future__ import annotations
 
 from ..address import Address
 from .client import REMOTE_SHELL
 
-# Each with the words of ssh by which it is recognized; the first that fits holds.
+# (texts in ssh's messages, sentence); the first match decides.
 _MEANINGS = [
     (
         ("REMOTE HOST IDENTIFICATION HAS CHANGED",),
@@ -41,7 +41,7 @@ _SILENT = "ssh ended without a word"
 
 
 def explain_failure(address: Address, words: str, *, is_connected: bool = False) -> str:
-    """Why there is no connection, or no shell to talk to by one, as ssh's words tell it.
+    """Explain from ssh's messages why there is no connection, or no shell on an existing connection.
 
     >>> explain_failure(Address("big"), "ssh: connect to host big port 22: Connection refused")
     'big cannot be reached: ssh: connect to host big port 22: Connection refused'
@@ -58,12 +58,12 @@ def explain_failure(address: Address, words: str, *, is_connected: bool = False)
 
 
 def is_session_refused(words: str) -> bool:
-    """Whether the other side lets nobody have another session on a connection that has some."""
+    """Return True if the remote host refused another session on an existing connection (MaxSessions)."""
     return any(mark in words for mark in _NO_SESSION)
 
 
 def _last(said: str) -> str:
-    """The last of it, in whole words."""
+    """Return the end of a message, cut at a word if it is too long."""
     return said if len(said) <= _LENGTH else f"... {said[-_LENGTH:].partition(' ')[2]}"
 
 

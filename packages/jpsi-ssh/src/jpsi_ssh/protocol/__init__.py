@@ -1,9 +1,9 @@
-"""The protocol.
+"""The protocol between this process and a shell on the remote host.
 
-Requests to a shell on the remote host and its responses, over one process of the ssh client.
+Requests and responses pass through one process of the ssh client.
 
-A remote shell reads a program that carries out one request after the other. A channel sends them, and takes
-each response apart into the code and the output of a command, or into lines while it runs.
+The remote shell reads a program that executes one request after the other. A channel sends the requests, and
+parses each response into the exit code and output of a command, or into lines while the command runs.
 """
 
 from .channel import Channel, LostError

@@ -1,4 +1,4 @@
-"""A shell on the remote host that carries out requests: one process of the OpenSSH client and its streams."""
+"""Channels to a shell on the remote host: each is one process of the OpenSSH client, with its streams."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .requests import Request
 from .responses import Response
 
 _SIZE = 1 << 18
-# What a pipe takes at once, where that can be said; otherwise much is moved in many small steps.
+# The requested capacity of a pipe, on systems that can set it; with a small one, transfers take many steps.
 _PIPE_SIZE = 1 << 20
 _NONCE_BYTES = 16
-# After it was told to end, what runs on the remote host is gone at once, unless nothing gets there.
+# The wait after an abort. The remote command ends at once, unless the network delivers nothing.
 _END_SECONDS = 1.0
 _REAP_SECONDS = 1.0
-# Clients that were killed and that nobody has waited for.
+# Client processes that were killed and not reaped yet.
 _ending: list[subprocess.Popen[bytes]] = []
-# A line that is no request: whatever runs ends, with the shell.
+# A line that is no request: it ends the running command and the shell.
 _ABORT = b"end\n"
 
 
 class LostError(Exception):
-    """The channel is of no more use.
+    """The channel has failed and cannot be used any more.
 
     Args:
-        words: what ssh said.
-        was_sent: whether what was asked for may have been carried out.
+        words: ssh's messages.
+        was_sent: True if the request may have been executed.
     """
 
     def __init__(self, words: str, *, was_sent: bool) -> None:
@@ -44,13 +44,13 @@ class LostError(Exception):
 
 
 class Channel:
-    """A shell on the remote host. One thread at a time uses it.
+    """A channel to a shell on the remote host. One thread at a time may use it.
 
     Args:
-        command: what runs the shell.
+        command: the command line that starts the shell.
 
     Raises:
-        OSError: the command could not be run.
+        OSError: the command could not be started.
     """
 
     def __init__(self, command: list[str]) -> None:
@@ -76,10 +76,10 @@ class Channel:
         self._is_spent = False
 
     def greet(self, seconds: float) -> None:
-        """Have the shell read its program.
+        """Send the shell its program and wait until it is ready for requests.
 
         Raises:
-            LostError: it does not come to that.
+            LostError: the shell did not get ready within `seconds`.
         """
         nonce = secrets.token_hex(_NONCE_BYTES)
         ready = f"\n{nonce} ready\n".encode("ascii")
@@ -97,17 +97,17 @@ class Channel:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is still there, as far as is known here."""
+        """True if the shell is still connected, as far as this process can see."""
         self._converse(b"", _ignored, lambda: False, time.monotonic())
         return self._stdout in self._open and not self._is_spent
 
     def ask(self, request: Request, deadline: float | None) -> Response:
-        """Have a request carried out; returns the answer.
+        """Send a request and return the response.
 
-        It is not whole if that took too long: what runs was told to end then.
+        At the deadline, the command is aborted and the response is incomplete.
 
         Raises:
-            LostError: the answer did not come.
+            LostError: the shell ended before the response was complete.
         """
         response = Response.to(request.nonce)
 
@@ -129,7 +129,7 @@ class Channel:
         raise LostError(response.words, was_sent=not unsent)
 
     def listen(self, request: Request) -> Iterator[bytes]:
-        """Have a request carried out; yields what comes, as it comes, until there is no more."""
+        """Send a request and yield its output as it arrives, until the shell's output ends."""
         received: list[bytes] = []
 
         def take(fd: int, data: bytes) -> None:
@@ -144,7 +144,7 @@ class Channel:
             received.clear()
 
     def _abort(self, take: Callable[[int, bytes], None]) -> None:
-        """End what runs there; give it a moment, but wait for no answer, which may never come."""
+        """End the running command; read for up to `_END_SECONDS`, but do not require a response."""
         self._converse(_ABORT, take, lambda: False, time.monotonic() + _END_SECONDS)
 
     def _converse(
@@ -154,15 +154,15 @@ class Channel:
         is_done: Callable[[], bool],
         deadline: float | None,
     ) -> int:
-        """Send and listen at the same time; returns how much was not sent.
+        """Send and receive at the same time; return the number of bytes that were not sent.
 
-        It goes on until that is done, until nothing more is to be heard, or until the deadline.
+        It returns when `is_done` does, when both streams have ended, or at the deadline.
         """
         unsent = memoryview(data)
         can_send = True
         while self._open and not is_done():
             if self._stdout not in self._open:
-                # what ssh says last, unless somebody keeps the stream open
+                # read ssh's last messages, but not for long: another process may keep the stream open
                 last = time.monotonic() + _END_SECONDS
                 deadline = last if deadline is None else min(deadline, last)
             ready = self._wait(deadline, sends=bool(unsent) and can_send)
@@ -196,12 +196,12 @@ class Channel:
         return [fd for fd, _ in poll.poll(None if seconds is None else math.ceil(seconds * 1000))]
 
     def kill(self) -> None:
-        """End the client; any thread may do that at any time. In a forked child it does nothing."""
+        """Kill the client process; any thread may call this at any time. A forked child does nothing."""
         if os.getpid() == self._owner:
             self._process.kill()
 
     def close(self) -> None:
-        """Give up the client, which nobody uses any more; a forked child leaves it to its parent."""
+        """Kill the client, wait for it and close its streams; a forked child only closes the streams."""
         if os.getpid() == self._owner:
             self.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -209,7 +209,7 @@ class Channel:
         self.drop()
 
     def drop(self) -> None:
-        """As `close`, but wait for nobody: garbage is collected in a thread that may be at anything."""
+        """Close the channel without waiting: garbage collection may run this in any thread at any time."""
         if os.getpid() != self._owner:
             self._process.returncode = 0
         elif self._process.returncode is None:
@@ -224,7 +224,7 @@ class Channel:
 def _wait_for_those_that_have_ended() -> None:
     for process in list(_ending):
         if process.poll() is not None:
-            # another thread may have been quicker
+            # another thread may have removed it first
             with contextlib.suppress(ValueError):
                 _ending.remove(process)
 
@@ -236,7 +236,7 @@ def _widen(fd: int) -> None:
 
 
 def _read(fd: int) -> bytes | None:
-    """What has come; None if nothing has."""
+    """Return the bytes that have arrived, None if there are none yet, b"" at the end of the stream."""
     try:
         return os.read(fd, _SIZE)
     except BlockingIOError:
@@ -246,7 +246,7 @@ def _read(fd: int) -> bytes | None:
 
 
 def _write(fd: int, data: memoryview) -> int | None:
-    """How much could be written now; None if nothing can any more."""
+    """Return the number of bytes that could be written now; None if the stream is closed."""
     try:
         return os.write(fd, data)
     except BlockingIOError:
@@ -256,4 +256,4 @@ def _write(fd: int, data: memoryview) -> int | None:
 
 
 def _ignored(_fd: int, _data: bytes) -> None:
-    """Nobody wants to know."""
+    """Discard the data."""

@@ -1,4 +1,4 @@
-"""What a command on the remote host prints, line by line, while it runs."""
+"""Streams the output of a command on the remote host line by line while it runs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .requests import Request
 
 
 class RemoteLines:
-    """What one command prints; implements `jpsi.plugin.Lines`. Its channel is its own, and ends with it."""
+    """The output of one command as lines; implements `jpsi.plugin.Lines`. It closes its own channel."""
 
     def __init__(self, channel: Channel, request: Request) -> None:
         self._channel = channel
         self._request = request
-        #: Whether the channel is in use.
+        #: True while the channel is in use.
         self.is_open = True
         weakref.finalize(self, channel.drop)
 
     def __iter__(self) -> Iterator[str]:
-        """The lines, without their ends, until the command has ended or the connection has."""
+        """Yield the lines, without line ends, until the command or the connection ends."""
         try:
             yield from lines_in(self._channel.listen(self._request), self._request.nonce)
         finally:
@@ -28,18 +28,18 @@ class RemoteLines:
             self._channel.close()
 
     def abandon(self) -> None:
-        """Leave the command to the parent of this process."""
+        """Leave the command to the parent process, in a forked child."""
         self.is_open = False
         self._channel.close()
 
     def close(self) -> None:
-        """End the command: it sees on the remote host that nobody listens."""
+        """End the command by killing the client; the remote shell then sees the end of its input."""
         self.is_open = False
         self._channel.kill()
 
 
 def lines_in(chunks: Iterable[bytes], nonce: str) -> Iterator[str]:
-    r"""The lines between those that begin and end the answer to the request with this nonce.
+    r"""Yield the lines between the begin and end lines of the response to the request with this nonce.
 
     >>> list(lines_in([b"hi\n\nn beg", b"in\n1\n2\n", b"\nn end 0\n"], "n"))
     ['1', '2']
@@ -54,7 +54,7 @@ def lines_in(chunks: Iterable[bytes], nonce: str) -> Iterator[str]:
             return
         if is_empty_held:
             yield ""
-        # the line `end` begins with a newline, as what was printed may end without one
+        # a newline precedes the line `end`, as the command's output may end without one
         is_empty_held = not line
         if line:
             yield line.decode(errors="replace")

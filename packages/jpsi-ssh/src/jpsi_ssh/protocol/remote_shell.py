@@ -1,20 +1,21 @@
-"""The program that a shell on the remote host is given to read: it carries out requests, one after the other.
+"""The program of the shell on the remote host, which executes requests one after the other.
 
-A request is a line `NONCE MODE LENGTH LENGTH`, so many bytes of shell text, so many of input, and a line
-with the nonce: what is cut short is not carried out. A subshell runs the text with the input as a file. What
-it prints comes as it is, on both streams, between two lines that nobody can guess; what comes before them,
-such as the banner of a site, and after them is nobody's.
+A request is a line `NONCE MODE LENGTH LENGTH`, the shell text and the input, each with the number of bytes
+that the line says, and a line with the nonce. The shell does not execute a request that is cut short. A
+subshell runs the text with the input as a file. Its output arrives unchanged on both streams, between two
+lines with the nonce, which no other program can guess. Output before and after these lines, such as a site's
+banner, does not belong to the command.
 
-While the text runs, a line ends the shell with all that it has started. So does the end of all there is to
-read, where the mode is `follow`; where it is `run`, the text is left to itself then.
+While the text runs, any further line ends the shell and all that it has started. The end of input does the
+same in mode `follow`; in mode `run` the text runs on.
 
-It uses what POSIX has, and changes no variable of the user's.
+The program needs only POSIX commands and does not change the user's variables.
 """
 
 from __future__ import annotations
 
-# It is one command: a shell may read far ahead of what it carries out, so that whoever sends the program
-# waits until it is ready, and what comes then is for the program to read.
+# The program is one compound command, as a shell may read ahead of what it executes. The client waits until
+# the program is ready, and sends requests only then, so that the program reads them and not the shell.
 _PROGRAM = r"""{
 jpsi_take() { head -c "$1"; }
 # some heads read more than they give on
@@ -64,5 +65,5 @@ exit
 
 
 def program(nonce: str) -> bytes:
-    """The program; when it is ready for requests it prints `READY` with this nonce."""
+    """Return the program; it prints this nonce and `ready` when it can take requests."""
     return _PROGRAM.replace("@NONCE@", nonce).encode("ascii")

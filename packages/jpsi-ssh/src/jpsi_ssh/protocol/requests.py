@@ -1,4 +1,4 @@
-"""Requests as they are sent, and the shell text in them that runs one command."""
+"""Encodes requests for the remote shell, with the shell text that runs one command."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import attrs
 from jpsi.plugin import Command, ShellLine, line
 from jpsi.plugin.kit import command_lines
 
-#: What the text of `running` prints, after the nonce, where there is no such command.
+#: The output of the shell text of `running`, after the nonce, if the command was not found.
 NOT_FOUND = "not found"
 
 
 class Mode(StrEnum):
-    """What becomes of a text that runs when nobody listens to it any more."""
+    """The fate of a running shell text when the connection ends."""
 
-    #: It is left to itself.
+    #: The text runs on.
     RUN = "run"
-    #: It ends.
+    #: The shell ends it.
     FOLLOW = "follow"
 
 
 @attrs.frozen(slots=True)
 class Request:
-    """Shell text to be run on the remote host, with what it reads."""
+    """Shell text to run on the remote host, with its input."""
 
     nonce: str
     text: str
@@ -33,21 +33,21 @@ class Request:
 
     @property
     def sent(self) -> bytes:
-        """What is sent. Only with the last byte of it is anything run."""
+        """The encoded request. The remote shell runs nothing before the last byte has arrived."""
         text = _bytes(self.text)
         head = f"{self.nonce} {self.mode} {len(text)} {len(self.input)}\n".encode("ascii")
         return head + text + self.input + f"{self.nonce}\n".encode("ascii")
 
 
 def request(command: Command, nonce: str, mode: Mode = Mode.RUN, data: bytes | None = None) -> Request:
-    """What has a command run; `data` is what it reads in place of its `stdin`."""
+    """Return the request that runs a command; `data`, if given, replaces the command's `stdin`."""
     if data is None:
         data = b"" if command.stdin is None else _bytes(command.stdin)
     return Request(nonce, running(command, nonce), data, mode)
 
 
 def running(command: Command, nonce: str) -> str:
-    """Shell text that becomes a command.
+    """Return shell text that checks for a command and replaces its shell with it by `exec`.
 
     >>> print(running(Command(["ls", "a b"]), "n"))
     command -v ls >/dev/null 2>&1 || { printf %s 'n not found'; exit 127; }

@@ -1,4 +1,4 @@
-"""What comes back for a request: two streams, each with what was printed between two lines."""
+"""Parses the response to a request: two streams, each with the output between a begin and an end line."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import attrs
 
 from jpsi.plugin import BytesResult
 
-# A shell tells of a signal as a code above this.
+# A shell reports signal n as the code 128 + n.
 _SIGNALLED = 128
 _REFUSED = b"refused"
 
 
 @attrs.define(slots=True, eq=False)
 class FramedStream:
-    """One stream, of which a part is meant: what stands between the lines `begin` and `end` of a nonce."""
+    """A stream; the command's output is the part between the lines `begin` and `end` of a nonce."""
 
     _begin: bytes
     _end: bytes
-    #: All that came, but for what came before `begin`.
+    #: All received bytes, without those before `begin` once that has arrived.
     _received: bytearray = attrs.field(factory=bytearray, init=False)
-    #: What came before `begin`, at first; the words of others.
+    #: The bytes before `begin`, which other programs printed.
     noise: bytes = attrs.field(default=b"", init=False)
     has_begun: bool = attrs.field(default=False, init=False)
     _end_at: int | None = attrs.field(default=None, init=False)
 
     @classmethod
     def of(cls, nonce: str) -> Self:
-        """The stream in which a request with this nonce is answered."""
+        """Return an empty stream for the response to the request with this nonce."""
         return cls(f"\n{nonce} begin\n".encode("ascii"), f"\n{nonce} end".encode("ascii"))
 
     def feed(self, data: bytes) -> None:
-        """Take what has come."""
+        """Add received bytes."""
         searched = max(0, len(self._received) - len(self._begin) - len(self._end))
         self._received += data
         if not self.has_begun:
@@ -50,21 +50,21 @@ class FramedStream:
 
     @property
     def text(self) -> bytes:
-        """What was printed so far."""
+        """The command's output so far."""
         if not self.has_begun:
             return b""
         return bytes(self._received[: self._end_at])
 
     @property
     def rest(self) -> bytes:
-        """What came after `end`, or in place of everything."""
+        """The bytes after `end`, or all bytes if `begin` has not arrived."""
         if not self.has_begun:
             return bytes(self._received)
         return b"" if self._end_at is None else bytes(self._received[self._end_at + len(self._end) :])
 
     @property
     def verdict(self) -> bytes | None:
-        """What the line `end` says; None if it has not come whole."""
+        """The text of the line `end`; None if the line is not complete."""
         if self._end_at is None:
             return None
         said, newline, _ = self.rest.partition(b"\n")
@@ -73,33 +73,33 @@ class FramedStream:
 
 @attrs.define(slots=True, eq=False)
 class Response:
-    """What has come of the answer to a request."""
+    """The response to a request, as far as it has arrived."""
 
     out: FramedStream
     err: FramedStream
 
     @classmethod
     def to(cls, nonce: str) -> Self:
-        """The answer to the request with this nonce."""
+        """Return an empty response for the request with this nonce."""
         return cls(FramedStream.of(nonce), FramedStream.of(nonce))
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing more comes."""
+        """True if both streams are complete."""
         return self.out.verdict is not None and self.err.verdict is not None
 
     @property
     def is_refused(self) -> bool:
-        """Whether the input found no place, and nothing was run."""
+        """True if the remote host could not store the input, and ran nothing."""
         return self.out.verdict == _REFUSED
 
     @property
     def words(self) -> str:
-        """What others than the command have to say: those who connect, or do not."""
+        """The messages of ssh and other programs around the command's own output."""
         return (self.err.noise + b"\n" + self.err.rest).decode(errors="replace").strip()
 
     def result(self, *, timed_out: bool = False) -> BytesResult:
-        """How the command ended."""
+        """Return the command's exit code and output; a timed out command counts as killed."""
         verdict = self.out.verdict
         returncode = -signal.SIGKILL if timed_out or not verdict else _returncode(int(verdict))
         return BytesResult(
@@ -111,7 +111,7 @@ class Response:
 
 
 def _returncode(code: int) -> int:
-    """The code as `CommandResult` has it; what may have been a signal counts as one."""
+    """Return the code in the form of `CommandResult`; a code that may stand for a signal counts as one."""
     number = code - _SIGNALLED
     return -number if number in _SIGNALS else code
 

@@ -1,4 +1,4 @@
-"""What every backend and every launcher has to show: one module for each group of clauses."""
+"""The conformance tests of backends and launchers: one module for each group of clauses."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What tests of hooks say again and again: how a command ended, and who is asked what to make of that."""
+"""Helpers for tests of hooks: the result of a command, and the hooks of one plugin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jpsi.plugin import CommandResult, ExecutorHooks
 
 
 def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
-    """A command that has ended in time.
+    """Return the result of a command that has ended in time.
 
     >>> answered("job 17").checked().stdout
     'job 17'
@@ -19,10 +19,10 @@ def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> Command
 
 
 def hooks_of(plugin: object) -> ExecutorHooks:
-    """The hooks of one executor plugin, which take all arguments by name, whichever of them it uses.
+    """Return the hooks of one executor plugin, which take all arguments by name and use some of them.
 
     Raises:
-        pluggy.PluginValidationError: it has a hook that there is not, or with an argument that there is not.
+        pluggy.PluginValidationError: the plugin has an unknown hook, or a hook with an unknown argument.
     """
     manager = pluggy.PluginManager("jpsi")
     manager.add_hookspecs(ExecutorHooks)

@@ -1,4 +1,4 @@
-"""Asks the hooks of a plugin, and sees that they are nothing but functions of what they are given."""
+"""Calls the hooks of a plugin, and checks that they are pure functions of their arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jpsi import JobSpec
 from jpsi.plugin import ExecutorConfig, PluginError, Script, ShellLine, Site, SubmitContext, SubmitException
 from jpsi.plugin.engine import installed, load_plugin
 
-#: The tag that `Hooks` has jobs carry.
+#: The tag of the jobs in `Hooks`.
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
 
 _EFFECTS = ("subprocess.Popen", "builtins.open", "time.sleep", "time.time", "time.monotonic", "os.getcwd")
@@ -26,7 +26,7 @@ _EFFECTS = ("subprocess.Popen", "builtins.open", "time.sleep", "time.time", "tim
 
 @contextlib.contextmanager
 def _nothing_but_values() -> Iterator[None]:
-    """Has this thread fail where it runs a program, reads a file, asks a clock or sleeps."""
+    """Fail the test if this thread runs a program, reads a file, asks a clock or sleeps within the block."""
     thread = threading.get_ident()
     with contextlib.ExitStack() as stack:
         for name in _EFFECTS:
@@ -35,7 +35,10 @@ def _nothing_but_values() -> Iterator[None]:
 
 
 def _forbidden(effect: Callable[..., Any], thread: int) -> Callable[..., Any]:
-    """An effect that one thread may not have; executors of other tests may still be at work in theirs."""
+    """Return a replacement for an effect that fails in one thread.
+
+    Executors of other tests may still use the effect in theirs.
+    """
 
     def guarded(*args: object, **kwargs: object) -> object:
         if threading.get_ident() == thread:
@@ -47,20 +50,20 @@ def _forbidden(effect: Callable[..., Any], thread: int) -> Callable[..., Any]:
 
 
 class Hooks:
-    """The hooks of one plugin, asked with the arguments that they want."""
+    """The hooks of one plugin; a call passes only the arguments that the hook declares."""
 
     def __init__(self, plugin: object, config: ExecutorConfig) -> None:
         self.plugin = plugin
-        #: What hooks get besides.
+        #: Arguments that every hook may declare.
         self.site = Site(config=config)
         self.context = SubmitContext(site=self.site, job_id="0b9e6f0e-0000-4000-a000-000000000000", tag=TAG)
 
     def has(self, name: str) -> bool:
-        """Whether the plugin implements a hook itself."""
+        """Return True if the plugin itself implements a hook."""
         return callable(getattr(self.plugin, name, None))
 
     def __call__(self, name: str, **values: Any) -> Any:  # noqa: ANN401  the arguments and answer of any hook
-        """What a hook answers; it is asked twice, and must answer the same."""
+        """Call a hook twice, check that both calls return the same, and return that."""
         function: Callable[..., Any] = getattr(self.plugin, name)
         values = {"site": self.site, "context": self.context, "seen": {}, **values}
         wanted = {key: values[key] for key in inspect.signature(function).parameters}
@@ -74,7 +77,7 @@ class Hooks:
         return first
 
     def script(self, spec: JobSpec, context: SubmitContext | None = None) -> Script | None:
-        """The script of a job, complete; None if the batch system has no way to say what is asked for."""
+        """Return the complete script of a job; None if the batch system cannot express the spec."""
         try:
             script = self("render_script", spec=spec, context=context or self.context)
         except ValueError:
@@ -84,7 +87,7 @@ class Hooks:
 
 
 def assert_leads_to(group: str, name: str, plugin: object) -> None:
-    """Fail unless users who ask for this name get this plugin, or a copy of it on the plugin path."""
+    """Fail unless this name selects this plugin, or a copy of it on the plugin path."""
     try:
         candidate = installed().find(group, name)
         found = load_plugin(candidate)
@@ -97,7 +100,7 @@ def assert_leads_to(group: str, name: str, plugin: object) -> None:
 
 
 def _code(plugin: object) -> tuple[str, bytes]:
-    """What a plugin consists of; that of the plugin path is another module with the same text."""
+    """Return the source of a plugin, to compare it with a copy on the plugin path, another module."""
     of = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
     return "" if inspect.ismodule(of) else of.__qualname__, Path(inspect.getfile(of)).read_bytes()
 

@@ -1,4 +1,4 @@
-"""What the parts of `ExecutorConformance` share: the fixtures that a subclass overrides, and a few words."""
+"""The base of `ExecutorConformance`: the fixtures that a subclass overrides, and tools for jobs in tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_testing.fake import Dialect, FakeScheduler, on_path
 
-# What makes a real batch system, and the jobs on it, quick enough for tests.
+# Settings that make a real batch system, and the jobs on it, quick enough for tests.
 _QUICK = {
     "kill_delay": timedelta(seconds=0.5),
     "command_timeout": timedelta(seconds=20),
@@ -29,35 +29,35 @@ _QUICK = {
     "grace": timedelta(seconds=1),
 }
 
-# When a command is taken for hung where one hangs; others have answered by then, on a busy machine too.
+# The command timeout in tests where a command hangs; others answer within it even on a busy machine.
 _HASTE = timedelta(seconds=4)
 
-# How many of the last warnings a failure tells.
+# The number of warnings that a failure quotes, the last ones.
 _WARNINGS = 5
 
 
 class Kit:
-    """What a subclass says about its executor, and how the tests use it."""
+    """The class attributes that describe an executor, and the fixtures and methods that tests use."""
 
-    #: The name that the executor is asked for by.
+    #: The name of the executor.
     executor_name: ClassVar[str]
-    #: Where its batch system is; None is here.
+    #: The url of its batch system; None is this machine.
     url: ClassVar[str | None] = None
-    #: Whether the url leads to where files are elsewhere.
+    #: True if the url leads to a remote host, which has files of its own.
     is_elsewhere: ClassVar[bool] = False
-    #: The dialect of its fake batch system, or the name of it; None runs against what is on PATH.
+    #: The fake of its batch system, or that fake's name; None tests against the commands on PATH.
     dialect: ClassVar[str | Dialect | None] = None
-    #: The command of the dialect that submits a job.
+    #: The command of the fake that submits a job.
     submit_command: ClassVar[str] = ""
     #: The configuration class of the executor.
     config_class: ClassVar[type[ExecutorConfig]] = BatchConfig
-    #: What it is configured by besides short intervals, such as what a site must say.
+    #: Its configuration besides short intervals, such as values that a site must set.
     settings: ClassVar[Mapping[str, Any]] = {}
-    #: The module or object that implements the hooks; None is what the entry point of the name leads to.
+    #: The module or object that implements the hooks; None is the plugin that the entry point names.
     plugin: Any = None
     #: A native id that no job has.
     unknown_id: ClassVar[str] = "999999"
-    #: How long a job may take, in seconds, however busy the machine is.
+    #: The longest time that a job may take, in seconds, on a busy machine too.
     patience: ClassVar[float] = 60.0
     _caplog: pytest.LogCaptureFixture | None = None
 
@@ -67,19 +67,19 @@ class Kit:
 
     @pytest.fixture
     def work_directory(self, tmp_path: Path) -> Path:
-        """Where the executor keeps its files; a real cluster wants a directory that its nodes see."""
+        """Return the executor's work directory; a real cluster needs a directory that its nodes see."""
         return tmp_path / "work"
 
     @pytest.fixture
     def config(self, work_directory: Path) -> ExecutorConfig:
-        """The configuration of the executor: short intervals, and its settings."""
+        """Return the configuration of the executor: short intervals, and its settings."""
         known = {field.name for field in attrs.fields(self.config_class)}
         quick: dict[str, Any] = {name: value for name, value in _QUICK.items() if name in known}
         return self.config_class(work_directory=work_directory, **(quick | dict(self.settings)))
 
     @pytest.fixture
     def scheduler(self) -> Iterator[FakeScheduler | None]:
-        """The fake batch system, with its commands on PATH; None if a real one is there."""
+        """Yield the fake batch system, with its commands on PATH; None if the batch system is a real one."""
         if self.dialect is None:
             yield None
             return
@@ -88,30 +88,30 @@ class Kit:
 
     @pytest.fixture
     def fake(self, scheduler: FakeScheduler | None) -> FakeScheduler:
-        """The fake batch system; a test that injects faults into a real one is skipped."""
+        """Return the fake batch system; skip a test that injects faults if the batch system is a real one."""
         if scheduler is None:
             pytest.skip("faults are injected into fake batch systems only")
         return scheduler
 
     @pytest.fixture
     def executor(self, scheduler: FakeScheduler | None, config: ExecutorConfig) -> Iterator[JobExecutor]:
-        """The executor under test."""
+        """Yield the executor under test."""
         with self.new_executor(config) as executor:
             yield executor
 
     @pytest.fixture
     def hasty_config(self, fake: FakeScheduler, config: ExecutorConfig) -> ExecutorConfig:
-        """The configuration of an executor that meets commands which hang."""
+        """Return the configuration of an executor whose commands hang: its command timeout is short."""
         return attrs.evolve(config, command_timeout=_HASTE)  # type: ignore[call-arg]  # of a batch system
 
     @pytest.fixture
     def hasty(self, hasty_config: ExecutorConfig) -> Iterator[JobExecutor]:
-        """The executor under test, which does not wait long for a command that hangs."""
+        """Yield the executor under test, with a short command timeout."""
         with self.new_executor(hasty_config) as executor:
             yield executor
 
     def new_executor(self, config: ExecutorConfig) -> JobExecutor:
-        """Another instance, as a fresh process has it."""
+        """Return another instance of the executor, as a new process would create it."""
         return JobExecutor.get_instance(self.executor_name, url=self.url, config=config)
 
     def run(self, executor: JobExecutor, spec: JobSpec) -> JobStatus:
@@ -121,7 +121,7 @@ class Kit:
         return self.end(job)
 
     def end(self, job: Job) -> JobStatus:
-        """The final status of a job."""
+        """Wait for the end of a job, and return its final status."""
         status = job.wait(self.patience)
         assert status is not None, self._late(job, "has not ended")
         return status
@@ -131,7 +131,7 @@ class Kit:
         assert job.wait(self.patience, target_states=JobState.ACTIVE), self._late(job, "does not run")
 
     def _late(self, job: Job, what: str) -> str:
-        """What is wrong with a job, and the last warnings: one of them mostly says why."""
+        """Return what is wrong with a job, and the last warnings, which mostly say why."""
         told = [] if self._caplog is None else warnings(self._caplog.records)
         heard = "\n".join(["jpsi has warned:", *told[-_WARNINGS:]]) if told else "jpsi has warned of nothing"
         return f"{job!r} {what} in {self.patience:g} s; {heard}"
@@ -142,9 +142,9 @@ _LIBRARY = re.compile(r"jpsi(_\w+)?(\.|$)")
 
 
 def warnings(records: Iterable[logging.LogRecord]) -> list[str]:
-    """What jpsi has warned of, each with the exception that it was about; none twice."""
+    """Return jpsi's warnings, each with its exception; of equal warnings only the last one."""
     told = [_warning(it) for it in records if it.levelno >= logging.WARNING and _LIBRARY.match(it.name)]
-    # the last of those that are alike counts
+    # of equal warnings the last one counts
     return list(reversed(dict.fromkeys(reversed(told))))
 
 
@@ -155,27 +155,27 @@ def _warning(record: logging.LogRecord) -> str:
 
 
 def shell(text: str, *arguments: object, **fields: Any) -> JobSpec:  # noqa: ANN401  the fields of a spec
-    """A job that is a piece of shell, with these as `$1` and so on."""
+    """Return the spec of a job that runs this shell text, with these arguments as `$1` and so on."""
     words = [jpsi.escape(str(argument)) for argument in arguments]
     return JobSpec("/bin/sh", ["-c", jpsi.escape(text), "sh", *words], **fields)
 
 
 class Gate:
-    """A file that a job waits for, so that a test decides when it ends."""
+    """A file that a job waits for, so that a test decides when the job ends."""
 
     def __init__(self, path: Path) -> None:
-        #: Where it is.
+        #: The path of the file.
         self.path = path
 
     #: Shell that waits for the file `$1`.
     WAIT = 'while [ ! -e "$1" ]; do sleep 0.05; done'
 
     def job(self, code: int = 0) -> JobSpec:
-        """A job that ends with this code once the gate is open."""
+        """Return the spec of a job that ends with this exit code once the gate is open."""
         return shell(f"{self.WAIT}; exit {code}", self.path)
 
     def open(self) -> None:
-        """Let the job go on."""
+        """Create the file, so that the job goes on."""
         self.path.touch()
 
 
@@ -183,7 +183,7 @@ class Proof:
     """A file into which a job writes a line each time that it runs."""
 
     def __init__(self, path: Path) -> None:
-        #: Where it is.
+        #: The path of the file.
         self.path = path
 
     #: Shell that writes the line.
@@ -191,25 +191,25 @@ class Proof:
 
     @property
     def runs(self) -> int:
-        """How often it ran."""
+        """The number of times that the job ran."""
         return len(self.path.read_text().splitlines()) if self.path.exists() else 0
 
     def job(self, code: int = 0) -> JobSpec:
-        """A job that proves that it ran, and ends with this code."""
+        """Return the spec of a job that writes its line, and ends with this exit code."""
         return shell(f"{self.WRITE}; exit {code}", self.path)
 
 
 class Sign:
-    """A FIFO by which a job tells how far it has come: it writes a line into `path`."""
+    """A FIFO by which a job reports its progress: it writes a line into `path`."""
 
     def __init__(self, path: Path) -> None:
-        #: Where it is.
+        #: The path of the FIFO.
         self.path = path
         os.mkfifo(path, 0o600)
         self._reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
     def wait(self, timeout: float) -> bool:
-        """Wait for the line; False if it does not come in so many seconds."""
+        """Wait for the line; return False if it does not come in so many seconds."""
         poll = select.poll()
         poll.register(self._reader, select.POLLIN)
         try:

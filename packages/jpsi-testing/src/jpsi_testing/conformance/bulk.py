@@ -1,4 +1,4 @@
-"""Many jobs at once: each stays a job of its own, and a batch system that has arrays is asked little."""
+"""Tests of bulk submission: each job keeps its own outcome, and a system with arrays gets few requests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.conformance.recovery import client
 from jpsi_testing.fake import FakeScheduler
 
-# How many elements an array has here, and how many bytes a command that is about all of them may have.
+# The number of elements of an array, and the longest command, in bytes, about all elements of one.
 _COUNT = 12
 _LONGEST = 600
 
 
 class ManyTests(Kit):
-    """For every executor."""
+    """Tests of bulk requests for every executor."""
 
     def ends(self, jobs: Sequence[Job]) -> list[int | None]:
-        """The exit codes of jobs, once all have ended."""
+        """Wait for the end of jobs, and return their exit codes."""
         return [self.end(job).exit_code for job in jobs]
 
     def test_each_of_many_jobs_keeps_what_is_its_own(self, executor: JobExecutor, tmp_path: Path) -> None:
@@ -144,16 +144,16 @@ class ManyTests(Kit):
 
 
 class BulkTests(ManyTests, HookTests):
-    """For batch systems; they are skipped where jobs can only be submitted one by one."""
+    """Tests for batch systems; they are skipped if the backend submits jobs only one by one."""
 
     @pytest.fixture
     def offered(self, hooks: Hooks) -> Capabilities | None:
-        """What the backend says that it offers; None if it says nothing."""
+        """Return the backend's capabilities; None if it declares none."""
         return hooks("capabilities") if hooks.has("capabilities") else None
 
     @pytest.fixture
     def at_once(self, offered: Capabilities | None) -> int:
-        """How many jobs one request may have."""
+        """Return the largest number of jobs in one submission."""
         if offered is not None and offered.arrays is not None:
             return offered.arrays.largest
         if offered is None or offered.jobs_per_submission == 1:
@@ -240,7 +240,7 @@ class BulkTests(ManyTests, HookTests):
     ) -> None:
         proofs = [Proof(tmp_path / f"proof{code}") for code in range(4)]
         fake.lag = lag
-        # it may start before or after its submitter gives up
+        # the job may start before or after its submitter gives up
         fake.slots = 0 if lag else 8
         jobs = [Job(proof.job(code)) for code, proof in enumerate(proofs)]
         getattr(fake.faults, trouble)(self.submit_command)
@@ -299,16 +299,16 @@ class BulkTests(ManyTests, HookTests):
         assert [proof.runs for proof in proofs] == [1] * 3
 
     def submissions(self, fake: FakeScheduler) -> int:
-        """How often jobs were submitted; override it where the submit command does other things, too."""
+        """Return the number of submissions; override it if the submit command does other things, too."""
         return fake.log.count(self.submit_command)
 
 
 class ArrayTests(BulkTests):
-    """For batch systems; they are skipped where there are no arrays."""
+    """Tests for batch systems; they are skipped if the backend has no arrays."""
 
     @pytest.fixture
     def arrays(self, offered: Capabilities | None) -> Arrays:
-        """What the backend says of its arrays."""
+        """Return the backend's description of its arrays."""
         if offered is None or offered.arrays is None:
             pytest.skip("it has no arrays")
         return offered.arrays

@@ -1,4 +1,4 @@
-"""Jobs with slots of several kinds at once: taken by executors that say so, and refused by all others."""
+"""Tests of jobs with several kinds of slots: an executor either declares them, or refuses such jobs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _of_kinds(spec: JobSpec) -> Job:
 
 
 class ComponentTests(Kit):
-    """`HeterogeneousResources`, and the capability of that name."""
+    """Tests of `HeterogeneousResources`, and of the capability `heterogeneous`."""
 
     @pytest.fixture
     def able(self, executor: JobExecutor) -> JobExecutor:
-        """The executor, if it takes such jobs."""
+        """Return the executor, or skip the test if it refuses such jobs."""
         if not executor.system.capabilities.heterogeneous:
             pytest.skip("its capabilities are for one kind of slot")
         return executor

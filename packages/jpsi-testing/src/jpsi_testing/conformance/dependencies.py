@@ -1,4 +1,4 @@
-"""A job that waits for others, and the jobs that it waits for."""
+"""Tests of dependencies: jobs that wait for others."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _waiting(spec: JobSpec, job: Job | str, kind: DependencyKind = _OK) -> Job:
 
 
 class DependencyTests(HookTests):
-    """What a backend must keep that names kinds of dependencies among its capabilities."""
+    """Tests for a backend whose capabilities name kinds of dependencies."""
 
     @pytest.fixture
     def kinds(self, hooks: Hooks) -> frozenset[DependencyKind]:
-        """The kinds that the backend knows."""
+        """Return the kinds of dependencies that the backend supports."""
         capabilities: Capabilities | None = hooks("capabilities") if hooks.has("capabilities") else None
         kinds = frozenset() if capabilities is None else capabilities.dependencies
         if not kinds:
@@ -132,7 +132,7 @@ class DependencyTests(HookTests):
         kinds: frozenset[DependencyKind],
         code: int,
     ) -> None:
-        """Some systems take a dependency on a job that they have forgotten for satisfied."""
+        """Some batch systems treat a dependency on a job that they have forgotten as satisfied."""
         if _OK not in kinds:
             pytest.skip(f"it does not offer {_OK.value}")
         proof = Proof(tmp_path / "proof")

@@ -1,4 +1,4 @@
-"""How a job ends before its time: cancelled, out of time, run again, or gone."""
+"""Tests of jobs that end early: cancelled, out of time, requeued, or gone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi_testing.conformance.base import Gate, Kit, Proof, Sign, shell
 from jpsi_testing.fake import FakeScheduler, FakeState
 
-# Ends at once with 0 when it is told to, as programs do that save their state.
+# Ends at once with 0 on TERM, as programs do that save their state.
 _OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
 
 class EndTests(Kit):
-    """A job ends as what it was."""
+    """Tests that the final status of a job tells why it ended."""
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
-        """Cancel a job with the batch system's own means; override it for a real one."""
+        """Cancel a job with the batch system's own command; override it for a real batch system."""
         if scheduler is None:
             pytest.skip("cancel_outside is not said")
         scheduler.cancel(native_id)
@@ -89,7 +89,7 @@ class EndTests(Kit):
         try:
             self.cancel_outside(job.native_id or "", scheduler)
         except BaseException:
-            # as where that is skipped: the job would keep its place
+            # also if the test is skipped there: the job would keep its slot
             job.cancel()
             raise
 

@@ -1,4 +1,4 @@
-"""The tests that every backend passes."""
+"""The conformance tests that every backend passes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExecutorConformance(
     ArrayTests,
     LimitTests,
 ):
-    """Inherit it in a backend's tests, and say what is to be tested.
+    """All conformance tests of a backend; its test class inherits them and sets class attributes.
 
         class TestSlurm(ExecutorConformance):
             executor_name = "slurm"
@@ -44,6 +44,7 @@ class ExecutorConformance(
             plugin = jpsi_slurm.hooks
 
     The commands of the dialect are then on PATH, over a fake batch system in real time whose jobs really run.
-    Without a dialect the executor is tested with whatever its commands reach, and tests that inject faults
-    are skipped. Every fixture may be overridden: `executor`, `config`, `work_directory`, `scheduler`.
+    Without a dialect, the tests run against the batch system that the commands on PATH reach, and tests that
+    inject faults are skipped. Every fixture may be overridden: `executor`, `config`, `work_directory`,
+    `scheduler`.
     """

@@ -1,4 +1,4 @@
-"""A batch system that fails, hangs and babbles: no outcome changes, and each job runs exactly once."""
+"""Tests with a batch system that fails, hangs or prints garbage: every job runs once, with its outcome."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
 
 
 class FaultTests(Kit):
-    """For fake batch systems only."""
+    """Tests for fake batch systems only."""
 
     def test_the_submit_command_is_one_of_the_dialect(self) -> None:
-        """Or else no submission would ever meet a fault."""
+        """A fault of a command that the fake does not have would never strike."""
         if self.dialect is None:
             pytest.skip("there is no dialect")
         spoken = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
@@ -47,7 +47,7 @@ class FaultTests(Kit):
         job = Job(shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
         hasty.submit(job)
         self.active(job)
-        # what starts processes is a command of the batch system, too
+        # the launcher, too, may be a command of the batch system
         assert eventually(begun.exists, self.patience)
         asked = len(fake.log)
 
@@ -114,7 +114,7 @@ class FaultTests(Kit):
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
-        # it may start before or after its submitter gives up
+        # the job may start before or after its submitter gives up
         fake.slots = 0 if lag else 8
         job = Job(proof.job(3))
         getattr(fake.faults, trouble)(self.submit_command)
@@ -141,7 +141,7 @@ class FaultTests(Kit):
         work_directory: Path,
         trouble: str,
     ) -> None:
-        """The batch system is down, too, when the job is looked for."""
+        """The batch system is down, too, when the client looks for the job."""
         proof = Proof(tmp_path / "proof")
         job = Job(proof.job(3))
         fake.slots = 0
@@ -149,11 +149,11 @@ class FaultTests(Kit):
         fake.faults.down()
 
         def states() -> set[JobState]:
-            """What the program that submitted it says, what is on disk, and what who asks for it is told."""
+            """Return the job's states in the program that submitted it, on disk, and in another program."""
             told = [it.status.state for it in job_store.jobs(also=[work_directory]) if it.id == job.id]
             with self.new_executor(hasty_config) as other:
                 recalled = [it.status.state for it in other.recall([job.id])]
-                # the program that was told has the job
+                # the program that got the exception keeps the job
                 assert job.id not in [it.id for it in other.recover()]
             assert (len(told), len(recalled)) == (1, 1)
             return {job.status.state, *told, *recalled}

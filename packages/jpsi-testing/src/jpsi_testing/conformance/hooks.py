@@ -1,4 +1,4 @@
-"""The hooks of a backend: there, and nothing but functions of what they are given."""
+"""Tests of a backend's hooks: the required ones exist, and all are pure functions of their arguments."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _GARBAGE = ("", "\n", "garbage\n", "{", "[]", "null", "Welcome to the cluster!\n
 
 
 class HookTests(Kit):
-    """Strings in, values out."""
+    """Tests that call hooks with strings, and check the values that they return."""
 
     @pytest.fixture
     def hooks(self, config: ExecutorConfig) -> Hooks:
-        """The plugin's hooks."""
+        """Return the plugin's hooks; skip the test if the plugin has an engine of its own."""
         plugin = self.plugin
         if plugin is None:
             plugin = load_plugin(installed().find(_GROUP, self.executor_name))
@@ -101,7 +101,7 @@ class HookTests(Kit):
     @pytest.mark.parametrize("stdout", _GARBAGE)
     @pytest.mark.parametrize("hook", ["parse_status", "parse_finished"])
     def test_garbage_is_no_answer(self, hooks: Hooks, hook: str, stdout: str) -> None:
-        """An empty answer would say that every job is gone."""
+        """An empty answer would mean that every job is gone."""
         if not hooks.has(hook):
             pytest.skip(f"it has no {hook}")
         result = CommandResult(returncode=0, stdout=stdout)
@@ -113,7 +113,7 @@ class HookTests(Kit):
     def test_a_running_job_knows_its_native_id(
         self, hooks: Hooks, executor: JobExecutor, tmp_path: Path
     ) -> None:
-        """Or else a job that was requeued could not be told from a ghost, and would not run again."""
+        """Without it jpsi would take the second run of a requeued job for a duplicate, and stop it."""
         variable = hooks("capabilities").id_variable if hooks.has("capabilities") else ""
         if not variable:
             pytest.skip("its capabilities name no id_variable")

@@ -1,4 +1,4 @@
-"""Text that a shell or a batch system may take for something else: it arrives unchanged, or is refused."""
+"""Tests with text that a shell or a batch system may misread: it arrives unchanged, or the job is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRINT = "import os,sys;sys.stdout.buffer.write(bytes(1).join(map(os.fsencode, s
 _PRINT_VARIABLES = (
     "import os,sys;sys.stdout.buffer.write(bytes(1).join(os.environb[os.fsencode(v)] for v in sys.argv[1:]))"
 )
-#: Lines that hold a job, make it impossible, or rename it, where they are acted upon.
+#: Lines that hold a job, make it impossible, or rename it, if a batch system takes them for directives.
 _DIRECTIVES = (
     "#SBATCH --hold",
     "#SBATCH --nodes=1000000",
@@ -36,19 +36,19 @@ _DIRECTIVES = (
 
 
 class HostileTests(Kit):
-    """Nothing that a user writes is executed, or directs anything."""
+    """Tests that neither a shell nor a batch system acts upon text of the user."""
 
-    #: Lines that the batch system would act upon in the head of a script; those of many systems are tried.
+    #: Lines that the batch system would obey in the head of a script; lines of many systems are tried anyway.
     directives: ClassVar[Sequence[str]] = ()
 
     @pytest.fixture
     def canary(self, tmp_path: Path) -> Path:
-        """A file that appears if text is executed."""
+        """Return the path of a file that appears if text is executed."""
         return tmp_path / "canary"
 
     @pytest.fixture
     def texts(self, canary: Path) -> list[str]:
-        """What is tried."""
+        """Return the texts that the tests try."""
         touch = f"touch {canary}"
         attacks = [
             f"$({touch})",
@@ -102,7 +102,7 @@ class HostileTests(Kit):
         assert not canary.exists()
 
     def native_name(self, name: str) -> str:
-        """What the batch system is told of a job's name; override it where names are made legal."""
+        """Return the batch system's name for a job with this name; override it if the two differ."""
         return name
 
     @pytest.mark.clause("spec-name")
@@ -163,7 +163,7 @@ class HostileTests(Kit):
             assert scheduler.job(job.native_id or "").name == "plain"
 
     def _accepted(self, executor: JobExecutor, specs: Sequence[JobSpec]) -> list[Job]:
-        """The jobs that were not refused."""
+        """Submit jobs, and return the ones that the executor did not refuse."""
         jobs = []
         for spec in specs:
             job = Job(spec)

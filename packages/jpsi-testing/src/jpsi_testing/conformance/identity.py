@@ -1,4 +1,7 @@
-"""A native id alone proves nothing: no outcome is a stranger's, and no request reaches a stranger's job."""
+"""Tests of reused native ids: no outcome is that of a stranger's job, and no request reaches such a job.
+
+A stranger's job is one that jpsi did not submit, and that has got the native id of a job of jpsi's.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from jpsi import Job, JobExecutor, JobState, Reason
 from jpsi_testing.conformance.base import Gate, Kit, Proof
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState
 
-# How a stranger's job goes that has got the native id of a job of jpsi's.
+# The scripts of a stranger's job that has got the native id of a job of jpsi's.
 _SCRIPTS = {
     "completes": "#!/bin/sh\nexit 0\n",
     "fails": "#!/bin/sh\nexit 7\n",
     "runs": "#!/bin/sh\nexec sleep 300\n",
 }
 _RESTART_SECONDS = 5.0
-# Why a request is refused that may concern a stranger's job.
+# The reasons why a request is refused that may reach a stranger's job.
 _NOT_CANCELLED = "without the tag|another job's"
 
 
 class IdentityTests(Kit):
-    """The controller is killed before it has written a job down, and gives its native id to another job."""
+    """Tests in which a controller dies before it records a job, and gives its native id to another job."""
 
     @pytest.mark.parametrize("stranger", _SCRIPTS)
     def test_a_job_whose_native_id_is_a_strangers_is_lost(
@@ -81,7 +84,7 @@ class IdentityTests(Kit):
     def test_no_cancellation_of_many_reaches_a_strangers_job(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
-        """The others are cancelled."""
+        """The other jobs are cancelled."""
         fake.slots = 0
         jobs = [Job(Proof(tmp_path / f"proof{number}").job()) for number in range(3)]
         for job in jobs:
@@ -103,7 +106,7 @@ class IdentityTests(Kit):
     def test_a_job_that_runs_on_without_its_controller_keeps_its_code(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
-        """Its own markers count, although another job has its native id."""
+        """The job's own markers count, although another job has its native id."""
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job(7))
         executor.submit(job)
@@ -153,7 +156,7 @@ class IdentityTests(Kit):
     def test_a_job_whose_tag_was_taken_away_is_followed_and_left_alone(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
-        """As where a user or a site changes the text that carried it: it may be another job."""
+        """A user or a site may have changed the text with the tag: the job may be another one."""
         gate = Gate(tmp_path / "gate")
         job = self._followed_by_time(executor, gate.job())
 
@@ -192,6 +195,6 @@ class IdentityTests(Kit):
 
 
 def later(fake: FakeScheduler) -> None:
-    """Let some seconds pass on the clock of a batch system, as while its controller starts again."""
+    """Move the clock of a batch system on by some seconds, as during a restart of its controller."""
     clock = fake.clock
     fake.clock = lambda: clock() + _RESTART_SECONDS

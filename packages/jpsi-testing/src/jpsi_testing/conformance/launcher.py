@@ -1,4 +1,4 @@
-"""The tests that every launcher passes."""
+"""The conformance tests that every launcher passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jpsi_testing.conformance.launcher_signals import SignalTests
 
 
 class LauncherConformance(LineTests, SignalTests, JobTests):
-    """Inherit it in a launcher's tests, and say what is to be tested.
+    """All conformance tests of a launcher; its test class inherits them and sets class attributes.
 
     class TestMpirun(LauncherConformance):
         launcher_name = "mpirun"

@@ -1,4 +1,4 @@
-"""What the parts of `LauncherConformance` share: what a subclass says, and how a launcher's lines are run."""
+"""The base of `LauncherConformance`: the class attributes of a launcher, and a runner for its lines."""
 
 from __future__ import annotations
 
@@ -26,80 +26,80 @@ _PROC = Path("/proc")
 
 
 class LaunchKit:
-    """What a subclass says about its launcher."""
+    """The class attributes that describe a launcher, and the fixtures and methods that tests use."""
 
-    #: The name that the launcher is asked for by.
+    #: The name of the launcher.
     launcher_name: ClassVar[str]
-    #: The program that it needs; tests that run it are skipped where it is missing.
+    #: The program that it runs; tests that need it are skipped if it is missing.
     program: ClassVar[str | None] = None
-    #: The module or object that implements the hooks; None is what the entry point of the name leads to.
+    #: The module or object that implements the hooks; None is the plugin that the entry point names.
     plugin: Any = None
-    #: How many processes it is tried with, on this machine.
+    #: The number of processes that tests start, on this machine.
     max_processes: ClassVar[int] = 1
-    #: Custom attributes of every job: what the launcher cannot do without.
+    #: Custom attributes of every job: those that the launcher requires.
     custom_attributes: ClassVar[Mapping[str, Any]] = {}
-    #: Whether TERM ends all processes where it only reaches the launcher's own shell.
+    #: True if TERM to the launcher's own shell alone ends all processes.
     ends_on_term: ClassVar[bool] = True
-    #: How long a job may take, in seconds, however busy the machine is.
+    #: The longest time that a job may take, in seconds, on a busy machine too.
     patience: ClassVar[float] = 60.0
 
     @pytest.fixture
     def hooks(self) -> Hooks:
-        """The plugin's hooks."""
+        """Return the plugin's hooks."""
         plugin = self.plugin
         if plugin is None:
             plugin = load_plugin(installed().find(GROUP, self.launcher_name))
         return Hooks(plugin, ExecutorConfig())
 
     def resources(self, count: int) -> ResourceSpecV1:
-        """What a job of so many processes asks for."""
+        """Return the resources of a job of so many processes."""
         return ResourceSpecV1(process_count=count)
 
     def asking(self, spec: JobSpec) -> JobSpec:
-        """A spec with the custom attributes."""
+        """Return a copy of a spec with the launcher's custom attributes."""
         attributes = spec.attributes
         custom = {**(attributes.custom_attributes or {}), **self.custom_attributes}
         return attrs.evolve(spec, attributes=attrs.evolve(attributes, custom_attributes=custom))
 
     @pytest.fixture
     def lines(self, hooks: Hooks, tmp_path: Path) -> Lines:
-        """The launcher's lines for one process, to be run."""
+        """Return the launcher's lines for one process, ready to run."""
         self.need_program()
         return self.new_lines(hooks, tmp_path, 1)
 
     def new_lines(self, hooks: Hooks, folder: Path, count: int) -> Lines:
-        """The launcher's lines for so many processes."""
+        """Return the launcher's lines for so many processes."""
         spec = self.asking(JobSpec("/bin/true", resources=self.resources(count), launcher=self.launcher_name))
         text = "\n".join(hooks("launch", spec=spec))
         (folder / "nodes").write_text(f"{os.uname().nodename}\n" * count)
         return Lines(folder=folder, text=text, patience=self.patience)
 
     def need_program(self) -> None:
-        """Skip the test where the launcher cannot be run."""
+        """Skip the test if the launcher's program is not installed."""
         if self.program is not None and shutil.which(self.program) is None:
             pytest.skip(f"{self.program} is not installed")
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until something is so."""
+        """Wait until a condition is true; fail the test after `patience` seconds."""
         assert eventually(condition, self.patience), f"{what}: not so in {self.patience:g} s"
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Lines:
-    """A launcher's lines among what the runner has around them."""
+    """A launcher's lines, with the variables that the runner sets around them."""
 
     folder: Path
     text: str
-    #: How many seconds they may take.
+    #: The longest time that they may take, in seconds.
     patience: float
 
     @property
     def log(self) -> Path:
-        """What the launcher says itself."""
+        """The file for the launcher's own output."""
         return self.folder / "log"
 
     def script(self) -> Path:
-        """A file with the lines, which launches its arguments."""
+        """Write a script with the lines, which launches its arguments; return its path."""
         variables = {
             "folder": self.folder,
             "log": self.log,
@@ -123,7 +123,7 @@ class Lines:
         job_id: str = "1",
         environment: dict[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Have a shell run the lines, in a session of its own."""
+        """Start a shell that runs the lines, in a session of its own."""
         (self.folder / "stdin").write_bytes(stdin)
         nodes = str(self.folder / "nodes")
         told = {"JPSI_JOB_ID": job_id, "JPSI_NODEFILE": nodes, "PSIJ_NODEFILE": nodes}
@@ -148,7 +148,7 @@ class Lines:
         stdin: bytes = b"",
         environment: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Have a shell run the lines to their end."""
+        """Run the lines in a shell to their end."""
         process = self.start(shell, words, stdin=stdin, environment=environment)
         code = process.wait(self.patience)
         stdout, stderr = ((self.folder / name).read_bytes() for name in ("stdout", "stderr"))
@@ -156,7 +156,7 @@ class Lines:
 
 
 def processes_of(job_id: str) -> list[int]:
-    """The processes of this machine that belong to a job: their environment says so."""
+    """Return the pids of a job's processes on this machine, by their environment."""
     mark = f"JPSI_JOB_ID={job_id}".encode()
     return [pid for pid, variables in _environments() if mark in variables]
 
@@ -166,13 +166,13 @@ def _environments() -> Sequence[tuple[int, list[bytes]]]:
         pytest.skip("there is no /proc that tells what runs")
     found = []
     for folder in _PROC.iterdir():
-        # of others, and of those that have just ended, nothing is to be read
+        # /proc shows nothing of other users' processes, and of those that have just ended
         with contextlib.suppress(OSError, ValueError):
             found.append((int(folder.name), (folder / "environ").read_bytes().split(b"\0")))
     return found
 
 
 def unheeded_signals(status: str) -> set[tuple[str, int]]:
-    """The signals of POSIX that a process ignores or blocks, by what /proc says of it."""
+    """Return the POSIX signals that a process ignores or blocks, by its status in /proc."""
     masks = [line.split() for line in status.splitlines() if line.startswith(("SigIgn:", "SigBlk:"))]
     return {(name, it) for name, mask in masks for it in range(1, 32) if int(mask, 16) >> (it - 1) & 1}

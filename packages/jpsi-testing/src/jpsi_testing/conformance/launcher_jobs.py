@@ -1,4 +1,4 @@
-"""A launcher under executors: jobs of as many processes as it is tried with, here and in a batch system."""
+"""Tests of a launcher under two executors: jobs with several processes, `local` and in a batch system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jpsi_testing.conformance.launcher_base import LaunchKit, processes_of
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.plugin_directory import PluginDirectory
 
-# What a shell adds to its environment.
+# The variables that a shell adds to its environment.
 _OF_THE_SHELL = {"PWD", "OLDPWD", "SHLVL", "_"}
 _TOLD = {"JPSI_JOB_ID", "JPSI_NODEFILE", "PSIJ_NODEFILE"}
 _QUICK: dict[str, Any] = {
@@ -31,7 +31,7 @@ _QUICK: dict[str, Any] = {
 
 
 class JobTests(LaunchKit):
-    """What users are promised, whatever the launcher."""
+    """Tests of the guarantees that users have with every launcher."""
 
     @pytest.fixture(params=["local", "toy"])
     def executor(
@@ -41,7 +41,7 @@ class JobTests(LaunchKit):
         plugin_directory: PluginDirectory,
         fake_commands: Callable[..., FakeScheduler],
     ) -> Iterator[JobExecutor]:
-        """An executor: of this machine, and of a batch system."""
+        """Yield an executor: that of this machine, and one of a batch system."""
         self.need_program()
         work = tmp_path / "work"
         config = ExecutorConfig(work_directory=work, kill_delay=timedelta(seconds=1))
@@ -58,13 +58,13 @@ class JobTests(LaunchKit):
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:
-        """A directory for what processes write; its name is no easy one."""
+        """Return a directory for the files of processes, with a name full of quotes and blanks."""
         path = tmp_path / 'a "place" of it\'s own'
         path.mkdir()
         return path
 
     def spec(self, text: str, place: Path, **fields: Any) -> JobSpec:  # noqa: ANN401  the fields of a spec
-        """A job whose processes each run this shell; `$1` is the place."""
+        """Return the spec of a job whose processes each run this shell text, with the directory as `$1`."""
         return self.asking(
             JobSpec(
                 "/bin/sh",
@@ -84,11 +84,11 @@ class JobTests(LaunchKit):
         return status, job
 
     def written(self, place: Path) -> list[str]:
-        """What the processes have written, in any order."""
+        """Return the contents of the files that the processes have written, sorted."""
         return sorted(path.read_text() for path in place.iterdir())
 
     def completed(self, executor: JobExecutor, spec: JobSpec) -> Job:
-        """A job that has run, and is to have succeeded."""
+        """Run a job, check that it has completed, and return it."""
         status, job = self.run(executor, spec)
         assert status.state is JobState.COMPLETED, status
         return job
@@ -102,7 +102,7 @@ class JobTests(LaunchKit):
     def test_a_process_starts_in_each_slot_of_every_kind(
         self, executor: JobExecutor, hooks: Hooks, place: Path
     ) -> None:
-        """A launcher that does not say so is not asked."""
+        """A job with several kinds of slots is refused if the launcher does not declare `heterogeneous`."""
         spec = self.spec('echo here >"$1/$$"', place)
         spec.resources = HeterogeneousResources(
             [ResourceSpecV1(), self.resources(max(1, self.max_processes - 1))]
@@ -219,7 +219,7 @@ class JobTests(LaunchKit):
     ) -> None:
         post = tmp_path / "post.sh"
         post.write_text('for it in "$PLACE"/*; do echo "${it##*/}"; done >"$PLACE"/post\n')
-        # one of them is late
+        # one of the processes is late
         text = 'mkdir "$1/late" 2>&- && sleep 0.3; echo >"$1/done.$$"'
         spec = self.spec(text, place, post_launch=post, environment={"PLACE": str(place)})
 

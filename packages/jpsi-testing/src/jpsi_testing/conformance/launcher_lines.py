@@ -1,4 +1,4 @@
-"""A launcher's lines, in every shell: what they do with one command."""
+"""Tests of a launcher's lines, run with one command in every shell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HARMLESS = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executor
 
 
 class LineTests(LaunchKit):
-    """The lines are shell, and launch what is in `"$@"`."""
+    """Tests that the lines are shell, and launch the command in `"$@"`."""
 
     def test_the_name_leads_to_the_plugin(self, hooks: Hooks) -> None:
         assert_leads_to(GROUP, self.launcher_name, hooks.plugin)

@@ -1,4 +1,4 @@
-"""Signals: what ends a launcher ends what it has started, and what it starts heeds them all."""
+"""Tests of signals: one that ends a launcher ends its processes, which start with default dispositions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from jpsi_testing.conformance.asking import Hooks
 from jpsi_testing.conformance.launcher_base import SHELLS, LaunchKit, processes_of, unheeded_signals
 
-# A process that says that it is there, and stays.
+# A process that reports its start, and stays.
 _STAY = 'echo >"$1/$$"; exec sleep 1000'
 
 
 class SignalTests(LaunchKit):
-    """What a batch system does that signals the job's first process, and no other."""
+    """Tests for batch systems that signal only the job's first process."""
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_term_leaves_no_process_behind(self, hooks: Hooks, tmp_path: Path, shell: str) -> None:
@@ -53,7 +53,7 @@ class SignalTests(LaunchKit):
 
         done = lines.run(shell, "/bin/cat", str(status))
 
-        # what Python itself ignores it does not pass on
+        # Python does not pass on the signals that it ignores itself
         own = {("SigIgn:", signal.SIGPIPE), ("SigIgn:", signal.SIGXFSZ)}
         assert done.returncode == 0
         assert done.stdout.count(b"SigIgn:") == self.max_processes

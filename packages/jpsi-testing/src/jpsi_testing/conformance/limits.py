@@ -1,4 +1,4 @@
-"""Limits that an executor is configured with: they are kept, whoever else has jobs there."""
+"""Tests of an executor's configured limits, which count the jobs of other programs as well."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_testing.conformance.base import Gate, Kit, shell
 from jpsi_testing.fake import FakeScheduler, FakeState
 
-# Says how many jobs run, itself included, each of which has a file in the directory `$1`.
+# Prints how many jobs run, itself included; each has a file in the directory `$1`.
 _COUNT = 'touch "$1/$2" && ls "$1" | wc -l && sleep 0.2 && rm "$1/$2"'
 
 
 class LimitTests(Kit):
-    """For every executor."""
+    """Tests of limits for every executor."""
 
     def test_no_more_jobs_run_than_max_active(
         self, config: ExecutorConfig, scheduler: FakeScheduler | None, tmp_path: Path
@@ -41,7 +41,7 @@ class LimitTests(Kit):
     def test_there_are_no_more_jobs_than_max_queued(
         self, config: ExecutorConfig, fake: FakeScheduler, tmp_path: Path
     ) -> None:
-        """Jobs count that another program has submitted, and elements of its arrays, waiting or running."""
+        """Jobs of another program and elements of its arrays count, waiting or running."""
         if not isinstance(config, BatchConfig):
             pytest.skip("it has no queue")
         gate = Gate(tmp_path / "gate")

@@ -1,4 +1,4 @@
-"""The file with the node of each process of a job, which is there whatever starts the processes."""
+"""Tests of the node file, which has the node of each process of a job, whatever the launcher."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jpsi.plugin import BatchConfig, ResourceSpecV1
 from jpsi_testing.conformance.base import Kit, shell
 from jpsi_testing.plugin_directory import PluginDirectory
 
-# Runs the command of a job once, however many processes the job has: what they do is not looked at here.
+# Runs the command of a job once, however many processes the job has: these tests do not look at processes.
 _LAUNCHER = """
 from jpsi.plugin import ShellLine, hookimpl
 
@@ -21,7 +21,7 @@ def launch():
     return [ShellLine('exec "$@"')]
 """
 
-#: What a job asks for, and how many processes of it may be on each node; nothing is any number of nodes.
+#: The resources of a job, and the numbers of its processes on each node; an empty list is any layout.
 _PLACES: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
     "processes": (ResourceSpecV1(process_count=3), []),
     "one node": (ResourceSpecV1(node_count=1, process_count=3), [[3]]),
@@ -35,11 +35,11 @@ _PLACES: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
 
 
 class NodeTests(Kit):
-    """`JPSI_NODEFILE` and `PSIJ_NODEFILE` name it."""
+    """Tests of the node file, which `JPSI_NODEFILE` and `PSIJ_NODEFILE` name."""
 
     @pytest.fixture
     def lead(self, plugin_directory: PluginDirectory) -> str:
-        """A launcher that runs on the lead node, and nowhere else."""
+        """Return the name of a launcher that runs the command on the first node only."""
         plugin_directory.add(
             "jpsi-lead",
             entry_points={"jpsi.launchers": {"lead": "jpsi_lead"}},
@@ -77,7 +77,7 @@ class NodeTests(Kit):
         resources: ResourceSpecV1 | None = None,
         launcher: str | None = None,
     ) -> list[str]:
-        """What the file says in a job that asks for this; skips the test if it can never be had."""
+        """Return the node file's lines in a job with these resources; skip a test whose job is refused."""
         files = place / "jpsi", place / "psij"
         text = 'cat "$JPSI_NODEFILE" >"$1"; cat "$PSIJ_NODEFILE" >"$2"'
         job = Job(shell(text, *files, resources=resources, launcher=launcher))

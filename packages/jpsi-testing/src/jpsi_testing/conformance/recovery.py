@@ -1,4 +1,4 @@
-"""What outlives the process that submitted a job."""
+"""Tests of recovery: jobs outlive the process that submitted them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
 
-# Submits what it is told to, says so, and waits to be killed.
+# Submits the jobs on its input, prints their ids, and waits until it is killed.
 _CLIENT = """
 import jpsi, pickle, sys
 name, url, config, specs = pickle.load(sys.stdin.buffer)
@@ -45,7 +45,7 @@ def client(
     url: str | None = None,
     at_once: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """A process of its own that submits jobs to this executor, prints an id for each, and `done`."""
+    """Start a process that submits jobs to this executor, prints the id of each, and then `done`."""
     program = _CLIENT.format(submit=_AT_ONCE if at_once else _ONE_BY_ONE)
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
@@ -55,7 +55,7 @@ def client(
 
 
 class RecoveryTests(Kit):
-    """The disk remembers, not the process."""
+    """Tests that a job's state is on disk, and not only in the process that submitted it."""
 
     def test_a_killed_client_loses_no_job_and_no_code(
         self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
@@ -91,7 +91,7 @@ class RecoveryTests(Kit):
 
         fake.lag = 0
         with self.new_executor(hasty_config) as executor:
-            # its submit command may still hold the job, until it is killed for taking so long
+            # its submit command may still hold the job, until the command timeout kills it
             assert fake.wait_for(lambda: fake.jobs[0].state.final, self.patience)
             for job in executor.recover():
                 if job.status.state is JobState.NEW:
@@ -112,7 +112,7 @@ class RecoveryTests(Kit):
         self._restored(fake, job.native_id or "", is_counted=is_counted)
 
         assert (published.exit_code, job.status, proof.runs) == (code, published, 1)
-        # its records, and jobs that wait for it, are right
+        # the batch system's records are right, and so are jobs that depend on this one
         assert fake.job(job.native_id or "").exit_code == code
 
     @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
@@ -124,7 +124,7 @@ class RecoveryTests(Kit):
         fake: FakeScheduler,
         is_counted: bool,
     ) -> None:
-        # from then on it is known which failures are final here
+        # from then on the executor knows which failures are final in this work directory
         assert self.run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED
         gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(3)]
         specs = [
@@ -147,7 +147,7 @@ class RecoveryTests(Kit):
         assert [proof.runs for proof in proofs] == [1, 1, 1]
 
     def _restored(self, fake: FakeScheduler, native_id: str, *, is_counted: bool) -> None:
-        """Have a batch system forget that a job has ended, and wait until it has ended once more."""
+        """Let a batch system forget that a job has ended, and wait until it has ended once more."""
         # it left its marker a little before
         assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
         fake.restore(native_id, is_counted=is_counted)
@@ -163,7 +163,7 @@ class RecoveryTests(Kit):
         with self.new_executor(config) as fresh:
             (job,) = fresh.recall([jobs[1].id, "no-such-job"])
             assert (job.id, job.native_id) == (jobs[1].id, jobs[1].native_id)
-            # with what is configured for every job, which the one that was submitted does not say
+            # with the configured settings for every job, which the submitted spec does not have
             assert job.spec is not None
             assert job.spec.arguments == gate.job(1).arguments
             assert fresh.list() == [job.native_id]
@@ -207,5 +207,5 @@ class RecoveryTests(Kit):
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.ATTACH_UNVERIFIED)
         assert eventually(lambda: bool(seen), self.patience)
-        # nothing was told of it before it was known to be unknown
+        # no callback came before the id was known to be unknown
         assert [it.state for it in seen] == [JobState.FAILED]

@@ -1,4 +1,4 @@
-"""A job as it runs: its states, code, streams, environment and arguments."""
+"""Tests of a job's run: its states, exit code, streams, environment and arguments."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jpsi_testing.waiting import eventually
 
 _ORDER = [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
 _SECOND = timedelta(seconds=1)
-# More bytes than any kernel passes a program, whatever the limit of the stack is.
+# More bytes than any kernel passes to a program, whatever the stack limit is.
 _TOO_LARGE = 7 << 20
 
 
 class RunTests(Kit):
-    """What a user sees of a job that goes well."""
+    """Tests of a job that runs to its end, as its user sees it."""
 
     @pytest.mark.clause(
         "layer-local",
@@ -81,7 +81,7 @@ class RunTests(Kit):
     def test_what_the_kernel_refuses_where_the_job_runs_is_the_executables_failure(
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
-        """As with an environment that is found only there."""
+        """The environment may become too large only on the node, such as by pre_launch."""
         (tmp_path / "pre").write_text(f"BIG=$(printf '%0{_TOO_LARGE}d' 0)\nexport BIG\n")
 
         status = self.run(executor, JobSpec("/bin/true", pre_launch=tmp_path / "pre"))
@@ -142,7 +142,7 @@ class RunTests(Kit):
             self.end(job)
 
         assert own == {job.id: _ORDER for job in jobs}
-        # the executor's callback is called one call at a time, which may be after `wait` has returned
+        # the executor's callbacks run one after the other, and may come after `wait` has returned
         assert eventually(lambda: heard == own, self.patience), heard
 
     @pytest.mark.clause("wait-timeout")

@@ -1,4 +1,4 @@
-"""Files that a job needs, files that it leaves, and those that nobody needs any more."""
+"""Tests of staging: stage in, stage out, and cleanup of a job's files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _COPY = 'cat in >out; cat "$1"'
 
 
 class StagingTests(Kit):
-    """What is staged, from the side that submits to that of the job and back, on one machine or two."""
+    """Tests of staging from the client's side to the job's and back, on one machine or two."""
 
     @pytest.fixture
     def here(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """The working directory of the program that submits."""
+        """Return the working directory of the program that submits."""
         path = tmp_path / "here"
         path.mkdir()
         monkeypatch.chdir(path)
@@ -26,7 +26,7 @@ class StagingTests(Kit):
 
     @pytest.fixture
     def there(self, tmp_path: Path) -> Path:
-        """The directory of the job."""
+        """Return the directory of the job."""
         path = tmp_path / "there"
         path.mkdir()
         return path
@@ -56,7 +56,7 @@ class StagingTests(Kit):
         assert (status.state, status.exit_code) == (JobState.COMPLETED, 0), status
         assert (here / "results/out").read_text() == "text"
         assert (here / "results/said").read_text() == "more"
-        # between machines all of it is copied
+        # between two machines every mode copies
         assert (here / "a b").exists() is (self.is_elsewhere or mode is not StagingMode.MOVE)
         assert (there / "in").is_symlink() is (not self.is_elsewhere and mode is StagingMode.LINK)
         assert not (there / "said").exists()

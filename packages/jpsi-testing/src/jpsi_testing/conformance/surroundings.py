@@ -1,4 +1,4 @@
-"""Clocks that are set, disks that take nothing, directories that show late what is in them."""
+"""Tests with clocks that jump, read-only disks, and directories that show new files late."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.late_files import LateFiles
 
 _JUMPS = {"forward": timedelta(hours=1), "back": timedelta(hours=-1)}
-# How late files show, and how long a batch system that does not mention a job is not believed.
+# The delay of files, and the grace period in which a batch system's silence about a job does not count.
 _LATE_SECONDS = 0.5
 _GRACE = timedelta(seconds=3)
-# What a file system refuses that is read-only.
+# The functions that fail on a read-only file system.
 _WRITES = ("link", "mkdir", "rename", "unlink")
 
 
 class SurroundingsTests(Kit):
-    """For fake batch systems only: what is tried is the same for real ones."""
+    """Tests for fake batch systems only: a real one would behave the same."""
 
     @pytest.fixture
     def local_fake(self, fake: FakeScheduler) -> FakeScheduler:
-        """The fake batch system, where the files of jobs are on this machine."""
+        """Return the fake batch system; skip the test if the files of jobs are on a remote host."""
         if self.is_elsewhere:
             pytest.skip("the files of jobs are on another machine")
         return fake
 
     @pytest.fixture(params=_JUMPS.values(), ids=list(_JUMPS))
     def jump(self, request: pytest.FixtureRequest) -> timedelta:
-        """The time by which a clock jumps."""
+        """Return the time by which a clock jumps."""
         jump: timedelta = request.param
         return jump
 
@@ -134,7 +134,7 @@ class SurroundingsTests(Kit):
 
     @pytest.fixture
     def late(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], object]:
-        """Has what jobs make below a directory show late, until the test ends."""
+        """Return a function that makes new files below a directory show late, until the test ends."""
 
         def begin(folder: Path) -> None:
             LateFiles(folder, _LATE_SECONDS).install(monkeypatch.setattr)
@@ -143,10 +143,10 @@ class SurroundingsTests(Kit):
 
 
 def _set_clock(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
-    """Have the wall clock of this process be off."""
+    """Shift the wall clock of this process."""
 
     class Jumped(datetime):
-        """The time, and a jump."""
+        """The current time, shifted by the jump."""
 
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Self:
@@ -157,14 +157,14 @@ def _set_clock(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
 
 
 def _set_file_times(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
-    """Have what jobs leave carry times that are off."""
+    """Shift the times of the files that jobs leave."""
     real = markers.parse
     jump_ns = jump // timedelta(microseconds=1) * 1000
     monkeypatch.setattr(markers, "parse", lambda name, time_ns: real(name, time_ns + jump_ns))
 
 
 def _refuse_writes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have this process write nothing below a folder."""
+    """Make the file system below a directory read-only for this process."""
     root, real_open = f"{folder}/", os.open
 
     def refuse(path: Any) -> NoReturn:  # noqa: ANN401  whatever `os` takes for a path

@@ -1,4 +1,4 @@
-"""The hooks of a backend over its dialect: what they make of the answers of its commands."""
+"""Tests of a backend's hooks over its fake: how they parse the output of its commands."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from jpsi_testing.fake import (
 )
 from jpsi_testing.fake import dialect as dialect_of
 
-# How many elements an array has here.
+# The number of elements of an array.
 _COUNT = 12
 
 
 class AnswerTests(HookTests):
-    """Each command is answered by the dialect, whose jobs are played."""
+    """Tests in which the fake answers each command, and its jobs are only simulated."""
 
     @pytest.fixture
     def played(self) -> tuple[FakeScheduler, Dialect]:
-        """A fake batch system whose jobs are played, and its dialect."""
+        """Return a fake batch system that simulates its jobs, and the functions that answer its commands."""
         if self.dialect is None:
             pytest.skip("there is no dialect")
         found = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
         return FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)), found
 
     def test_no_contact_is_no_answer(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> None:
-        """An empty answer would say that every job is gone."""
+        """An empty answer would mean that every job is gone."""
         scheduler, _ = played
         scheduler.faults.down()
         result = self._call(played, hooks("query", native_ids=["1"]))
@@ -83,7 +83,7 @@ class AnswerTests(HookTests):
     def test_an_answer_says_whose_job_it_is_about(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
     ) -> None:
-        """By the tag that the job carries; of a stranger's job, that it carries none."""
+        """An observation has the tag that the job carries; for a stranger's job, an empty one."""
         scheduler, _ = played
         own, others = self._submit(hooks, played), self._submit(hooks, played)
         scheduler.supplant(others)
@@ -97,7 +97,7 @@ class AnswerTests(HookTests):
     def test_an_account_says_whose_job_it_is_about(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
     ) -> None:
-        """By the tag, or by when the batch system took the job, as the queue tells it too."""
+        """An account has the tag, or the time of submission, which the queue reports too."""
         scheduler, _ = played
         native_id = self._submit(hooks, played)
         queued = self._existing(hooks, played, native_id)[native_id]
@@ -121,7 +121,7 @@ class AnswerTests(HookTests):
     def test_an_answer_that_is_cut_is_no_answer(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], which: str
     ) -> None:
-        """Wherever it is cut, it tells what the whole one tells, or is refused."""
+        """A hook parses output that is cut anywhere like the whole output, or refuses it."""
         native_ids, result, hook = self._answered(hooks, played, which)
         whole = hooks(hook, result=result, native_ids=native_ids)
         assert whole
@@ -136,7 +136,7 @@ class AnswerTests(HookTests):
     def test_an_answer_that_is_garbled_tells_nothing_wrong(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], which: str
     ) -> None:
-        """It is refused, or no job is missing in it, and none has ended that had not."""
+        """A hook refuses garbled output, or misses no job in it and reports no end that did not happen."""
         native_ids, result, hook = self._answered(hooks, played, which)
         whole = hooks(hook, result=result, native_ids=native_ids)
         lines = result.stdout.splitlines(keepends=True)
@@ -149,7 +149,7 @@ class AnswerTests(HookTests):
                 told = hooks(hook, result=attrs.evolve(result, stdout=stdout), native_ids=native_ids)
                 for native_id, seen in whole.items():
                     found = told.get(native_id)
-                    # that a whole line is not there cannot be seen everywhere
+                    # not every format shows that a whole line is missing
                     assert found is not None or stdout in shortened, f"{native_id} is missing: {stdout!r}"
                     is_changed = found is not None and found.final and found.tag in {None, seen.tag}
                     assert not is_changed or found.state is seen.state, f"{native_id}: {found}"
@@ -158,7 +158,7 @@ class AnswerTests(HookTests):
     def test_an_unknown_id_does_not_hide_the_known(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]
     ) -> None:
-        """Whatever its exit code: jobs that are forgotten one by one are asked for with all the others."""
+        """The exit code does not matter: jpsi asks for forgotten jobs together with all the others."""
         native_id, unknown = self._submit(hooks, played), self.unknown_id
 
         for native_ids in ([native_id, unknown], [unknown, native_id], [unknown]):
@@ -229,20 +229,20 @@ class AnswerTests(HookTests):
         return str(hooks("parse_submit", result=result, context=context))
 
     def _array(self, hooks: Hooks, played: tuple[FakeScheduler, Dialect]) -> list[str]:
-        """The native ids of the elements of an array, the first of which runs while the others wait."""
+        """Submit an array whose first element runs while the others wait; return the elements' native ids."""
         offered = hooks("capabilities") if hooks.has("capabilities") else None
         if offered is None or offered.arrays is None:
             pytest.skip("it has no arrays")
         native_id = self._submit(hooks, played, attrs.evolve(hooks.context, elements=_COUNT))
         indices = range(1, 1 + _COUNT)
         if not hooks.has("element_ids"):
-            # the core's own answer
+            # the core's default
             return [f"{native_id}[{index}]" for index in indices]
         return list(hooks("element_ids", native_id=native_id, indices=indices))
 
     @staticmethod
     def _askable(hooks: Hooks, native_ids: Sequence[str]) -> list[str]:
-        """Arrays in place of their elements."""
+        """Return the native ids with arrays in place of their elements."""
         arrays = hooks("arrays_of", native_ids=native_ids) if hooks.has("arrays_of") else {}
         return list(dict.fromkeys(arrays.get(it, it) for it in native_ids))
 
@@ -256,7 +256,7 @@ class AnswerTests(HookTests):
     def _existing(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], *native_ids: str
     ) -> dict[str, Observation]:
-        """What is said of jobs but for those of which it is said that there is none."""
+        """Return the observations of jobs, without those that say that there is no such job."""
         return {name: it for name, it in self._observed(hooks, played, *native_ids).items() if it.exists}
 
     def _queried(
@@ -267,7 +267,7 @@ class AnswerTests(HookTests):
     def _answered(
         self, hooks: Hooks, played: tuple[FakeScheduler, Dialect], which: str
     ) -> tuple[list[str] | None, CommandResult, str]:
-        """Jobs, an answer about them, and the hook that reads it."""
+        """Return native ids, the output of a command about them, and the name of the hook that parses it."""
         if which == "an array":
             elements = self._array(hooks, played)
             return elements, self._queried(hooks, played, self._askable(hooks, elements)), "parse_status"
@@ -289,7 +289,7 @@ class AnswerTests(HookTests):
     ) -> Mapping[str, str]:
         result = self._call(played, hooks("cancel", native_ids=native_ids))
         if not hooks.has("parse_cancel"):
-            # the core's own answer
+            # the core's default
             return {} if result.returncode == 0 else dict.fromkeys(native_ids, result.complaint)
         found: Mapping[str, str] = hooks("parse_cancel", result=result, native_ids=native_ids)
         return found
@@ -305,12 +305,12 @@ class AnswerTests(HookTests):
 
 
 def _spoilt(text: str, at: int) -> str:
-    """A text in which one character is another."""
+    """Return the text with the character at this position replaced."""
     return text[:at] + ("~" if text[at] != "~" else "#") + text[at + 1 :]
 
 
 def _started(played: tuple[FakeScheduler, Dialect], command: Command) -> CommandResult:
-    """How a program ends that calls the commands of the dialect, such as a shell."""
+    """Run a program that calls the fake's commands, such as a shell, and return its result."""
     scheduler, dialect = played
     with on_path(dialect, scheduler):
         done = subprocess.run(

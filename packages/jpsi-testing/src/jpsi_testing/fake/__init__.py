@@ -1,9 +1,8 @@
-"""Door 3.
+"""Door 3: fake batch systems for tests; they need no pytest.
 
-Batch systems that are not there, for tests; they need no pytest.
-
-A `FakeScheduler` is the batch system. A backend ships its `Dialect`: how its commands read and answer over
-one. `on_path` puts these commands on PATH, so that any program can be tried without a cluster.
+A `FakeScheduler` is the batch system. A backend ships its `Dialect`: the functions that answer its commands
+over a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried without a
+cluster.
 """
 
 from jpsi_testing.fake.clock import FakeClock

@@ -1,6 +1,7 @@
-"""The program behind each fake command: passes its call on over a socket, and says what it is told.
+"""The program behind each fake command: sends its call over a socket, and prints the answer.
 
-Run by its path, without the rest of jpsi and with as few imports as possible: it is started very often.
+It is run by its path, without the rest of jpsi and with as few imports as possible, as it is started very
+often.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _GONE = 255
-# The bytes before each value that say how many it has.
+# The number of bytes before each value, which hold its length.
 _LENGTH = 8
 
 
 def main() -> int:
-    """Run the command that the arguments after the socket's path name."""
+    """Run the command named by the arguments after the socket's path; return its exit code."""
     path, *argv = sys.argv[1:]
     call: dict[str, object] = {"argv": argv, "environment": dict(os.environ), "directory": os.getcwd()}  # noqa: PTH109  slow
     connection = _socket.socket(_socket.AF_UNIX)
@@ -49,14 +50,14 @@ def send(connection: _socket.socket, value: str | bytes | dict[str, object]) -> 
 
 
 def receive(connection: _socket.socket) -> object:
-    """What the other end has sent; None if it has hung up."""
+    """Return the next value from the other end; None if it has closed the connection."""
     length = int.from_bytes(_bytes(connection, _LENGTH))
     message = _bytes(connection, length)
     return marshal.loads(message) if len(message) == length > 0 else None  # noqa: S302  it is ours
 
 
 def _bytes(connection: _socket.socket, count: int) -> bytes:
-    """So many bytes; fewer if the other end has hung up."""
+    """Return so many bytes; fewer if the other end has closed the connection."""
     found = b""
     while len(found) < count and (more := connection.recv(count - len(found))):
         found += more
@@ -64,8 +65,8 @@ def _bytes(connection: _socket.socket, count: int) -> bytes:
 
 
 def _start_tasks(command: str, answer: dict[str, Any], connection: _socket.socket) -> int:
-    """Start what the answer names and wait for it; few commands do, so that the others need not load it."""
-    # behind all others: nothing beside this file may stand in for a module of Python
+    """Start the tasks in the answer and wait for them; the import is late, as few commands start tasks."""
+    # at the end of the path: no file beside this one may shadow a module of Python
     sys.path.append(__file__.rpartition("/")[0])
     from task_runner import run_tasks  # type: ignore[import-not-found]  # noqa: PLC0415  it is beside this file
 

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that stands still until a test advances it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class FakeClock:
         self._listeners: list[Callable[[], None]] = []
 
     def __call__(self) -> float:
-        """The time."""
+        """Return the time."""
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; returns when all that was due by then has happened."""
+        """Let time pass; return when all that is due by then has happened."""
         if seconds < 0:
             msg = f"a clock cannot go back by {-seconds} s"
             raise ValueError(msg)
@@ -35,5 +35,5 @@ class FakeClock:
             listener()
 
     def on_advance(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called whenever time has passed."""
+        """Call `listener` whenever time has passed."""
         self._listeners.append(listener)

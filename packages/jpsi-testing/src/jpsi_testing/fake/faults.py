@@ -1,4 +1,4 @@
-"""What can go wrong with a command, whatever the batch system."""
+"""Faults of commands, whatever the batch system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY = "*"
 
 
 class Effect(enum.Enum):
-    """What happens instead of, or besides, what the command does."""
+    """The effect of a fault on a command, instead of its own or besides it."""
 
     ANSWER = "answer"
     HANG = "hang"
@@ -25,11 +25,11 @@ class Effect(enum.Enum):
 
 @attrs.define(slots=True)
 class Fault:
-    """One fault that was asked for."""
+    """A planned fault of a command."""
 
     command: str
     effect: Effect
-    #: How many more calls it strikes; None is all until `clear`.
+    #: The number of further calls that it strikes; None is all until `clear`.
     times: int | None
     result: CommandResult | None = None
 
@@ -38,8 +38,8 @@ class Faults:
     """The faults of a fake batch system; each strikes the next `times` calls of a command, or all for None.
 
     The command `"*"` is any. Several faults of one command strike one after the other, in the order in which
-    they were asked for. Once a dialect speaks to the batch system, a command that it does not have is refused
-    with `ValueError`: such a fault would strike nothing, and a test that asks for it would prove nothing.
+    a test planned them. Once a dialect is connected to the batch system, a fault of a command that it does
+    not have is refused with `ValueError`: it would never strike, and the test would prove nothing.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Faults:
         self._banner = ("", "")
 
     def know(self, commands: Iterable[str]) -> None:
-        """Hear of the commands of a dialect that speaks to the batch system from now on."""
+        """Add the commands of a dialect that is connected to the batch system from now on."""
         self._commands.update(commands)
 
     def fail(
@@ -61,42 +61,42 @@ class Faults:
         stdout: str = "",
         stderr: str = "error: injected failure\n",
     ) -> None:
-        """The command does nothing and answers this; with returncode 0 it lies."""
+        """Let the command do nothing and answer this; with returncode 0 it reports a false success."""
         result = CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
         self._plan(Fault(command, Effect.ANSWER, times, result))
 
     def hang(self, command: str, times: int | None = 1) -> None:
-        """The command does nothing and never answers."""
+        """Let the command do nothing and never answer."""
         self._plan(Fault(command, Effect.HANG, times))
 
     def accept_and_hang(self, command: str, times: int | None = 1) -> None:
-        """The command does what it is asked to and never answers."""
+        """Let the command carry out its request and never answer."""
         self._plan(Fault(command, Effect.ACCEPT_AND_HANG, times))
 
     def cut(self, command: str, times: int | None = 1) -> None:
-        """The command does what it is asked to, prints half of its answer, and is killed."""
+        """Let the command carry out its request, print half of its answer, and be killed."""
         self._plan(Fault(command, Effect.CUT, times))
 
     def banner(self, stdout: str = "", stderr: str = "") -> None:
-        """Have every command print this first, as login scripts and wrappers of sites do."""
+        """Let every command print this first, as login scripts and wrappers of sites do."""
         self._banner = (stdout, stderr)
 
     def down(self, *, hangs: bool = False) -> None:
-        """No command reaches the batch system until `up`: each says so, or hangs. Jobs run on."""
+        """Let no command reach the batch system until `up`: each prints an error, or hangs. Jobs run on."""
         self._down = Effect.HANG if hangs else Effect.UNREACHABLE
 
     def up(self) -> None:
-        """Commands reach the batch system again."""
+        """Let commands reach the batch system again."""
         self._down = None
 
     def clear(self) -> None:
-        """Nothing goes wrong any more."""
+        """Remove all faults and the banner."""
         self._planned.clear()
         self._down = None
         self._banner = ("", "")
 
     def strike(self, command: str) -> Fault | None:
-        """The fault that this call of a command meets, which is thereby used up."""
+        """Return the fault that strikes this call of a command, and count it; None if there is none."""
         for fault in self._planned:
             if fault.command in (command, EVERY) and fault.times != 0:
                 if fault.times is not None:
@@ -105,7 +105,7 @@ class Faults:
         return None if self._down is None else Fault(command, self._down, None)
 
     def decorated(self, result: CommandResult) -> CommandResult:
-        """A result with the banner before it."""
+        """Return a result with the banner before it."""
         stdout, stderr = self._banner
         return attrs.evolve(result, stdout=stdout + result.stdout, stderr=stderr + result.stderr)
 

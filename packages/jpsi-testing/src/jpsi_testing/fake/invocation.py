@@ -1,4 +1,4 @@
-"""One call of a command of a fake batch system."""
+"""A call of a command of a fake batch system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _words(argv: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Invocation:
-    """One call of a command.
+    """A call of a command.
 
     >>> Invocation(argv=["sbatch", "--parsable"], stdin="#!/bin/sh").stdin
     '#!/bin/sh'
@@ -22,27 +22,27 @@ class Invocation:
 
     #: The command's own name first, without its directory.
     argv: tuple[str, ...] = attrs.field(converter=_words)
-    # a function reads what the caller has to say, which may take as long as the caller likes
+    # a function reads the caller's input, which may take as long as the caller likes
     _stdin: str | Callable[[], str] = attrs.field(default="", repr=False)
-    #: The environment it is called with.
+    #: The environment of the call.
     environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    #: The directory it is called in.
+    #: The working directory of the call.
     directory: str = "/"
     #: The directory that has the commands, for the PATH of jobs; empty if they are not on a PATH.
     folder: str = ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What follows the command's name."""
+        """The arguments after the command's name."""
         return self.argv[1:]
 
     @property
     def stdin(self) -> str:
-        """What can be read from standard input; ask only where the real command reads it."""
+        """The text on standard input; read it only where the real command does, as it may wait."""
         return self._stdin() if callable(self._stdin) else self._stdin
 
     def reading(self, file: str) -> Invocation:
-        """The same call with the content of a file for its input: commands that submit take either.
+        """Return the same call with a file as its input, as submit commands take either.
 
         Raises:
             OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""What a fake batch system knows about a job."""
+"""A job of a fake batch system, its states and its simulated outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jpsi.plugin import DependencyKind
 
 
 class FakeState(enum.Enum):
-    """Where a job of a fake batch system stands; a dialect has its own words for these."""
+    """The state of a job of a fake batch system; a dialect has its own words for these."""
 
     PENDING = "pending"
     HELD = "held"
@@ -28,11 +28,11 @@ class FakeState(enum.Enum):
 
     @property
     def final(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self not in _UNFINISHED
 
     def meets(self, kind: DependencyKind) -> bool | None:
-        """Whether it satisfies a dependency of this kind; None while it may or may not come to that.
+        """Return True if this state satisfies a dependency of this kind, None if a later state may.
 
         >>> FakeState.FAILED.meets(DependencyKind.NOTOK), FakeState.RUNNING.meets(DependencyKind.ANY)
         (True, None)
@@ -47,9 +47,9 @@ _UNFINISHED = frozenset({FakeState.PENDING, FakeState.HELD, FakeState.RUNNING})
 
 @attrs.frozen(slots=True)
 class Outcome:
-    """How a job goes that is only played: no process runs, and the clock alone moves it."""
+    """The outcome of a simulated job: no process runs, and the clock alone moves the job."""
 
-    #: How long it runs.
+    #: The time for which it runs, in seconds.
     seconds: float = 0.0
     #: Its exit code; -n if signal n ends it.
     exit_code: int = 0
@@ -65,48 +65,48 @@ def _file(path: str | None) -> str | None:
 
 @attrs.define(slots=True, eq=False)
 class FakeJob:
-    """One job of a fake batch system.
+    """A job of a fake batch system.
 
-    The first half is what a dialect's submit command fills in; the second half is the scheduler's. Times are
+    A dialect's submit command sets the first half of the fields; the scheduler sets the second. Times are
     seconds since 1970.
     """
 
     native_id: str
-    #: What the job runs, as a batch script; its `#!` line says by what.
+    #: The job's batch script; its `#!` line names the interpreter.
     script: str = attrs.field(default="", kw_only=True)
-    #: What the script finds as `$1` and so on.
+    #: The arguments of the script, `$1` and so on.
     arguments: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     name: str = attrs.field(default="", kw_only=True)
-    #: Any text by which the job can be found again, such as a comment.
+    #: Any text by which a client can find the job again, such as a comment.
     tag: str = attrs.field(default="", kw_only=True)
     owner: str = attrs.field(factory=_user, kw_only=True)
     queue: str = attrs.field(default="", kw_only=True)
     project: str = attrs.field(default="", kw_only=True)
-    #: The whole environment of the script, the variables of the batch system among them.
+    #: The whole environment of the script, with the variables of the batch system.
     environment: dict[str, str] = attrs.field(factory=dict, kw_only=True)
-    #: Variables of the environment that name a file, with what stands in it; made anew for each start.
+    #: Variables of the environment that name a file, with the file's content; written anew for each start.
     files: dict[str, str] = attrs.field(factory=dict, kw_only=True)
-    #: Where the script runs; a directory that is not there fails the job.
+    #: The working directory of the script; a missing one fails the job.
     directory: str = attrs.field(default="/", kw_only=True)
-    #: Where the script's output goes, relative to its directory; None is /dev/null.
+    #: The file for the script's output, relative to its directory; None is /dev/null.
     stdout: str | None = attrs.field(default=None, converter=_file, kw_only=True)
     stderr: str | None = attrs.field(default=None, converter=_file, kw_only=True)
-    #: How much of the scheduler's capacity it takes.
+    #: The number of the scheduler's slots that it takes.
     slots: int = attrs.field(default=1, kw_only=True)
-    #: How long it may run, in seconds; None is no limit.
+    #: Its time limit, in seconds; None is no limit.
     time_limit: float | None = attrs.field(default=None, kw_only=True)
-    #: When it may start at the earliest.
+    #: The earliest time of its start.
     begin: float = attrs.field(default=0.0, kw_only=True)
-    #: Says why the job may not start now, or None: a dependency, a limit. Asked under the scheduler's lock.
+    #: Returns why the job may not start now, or None: a dependency, a limit. Called under the lock.
     blocked: Callable[[], str | None] | None = attrs.field(default=None, kw_only=True)
     #: Called under the scheduler's lock before each start, to set variables such as the number of restarts.
     starting: Callable[[FakeJob], None] | None = attrs.field(default=None, kw_only=True)
-    #: Whatever else a dialect wants to remember.
+    #: Further values for the dialect's own use.
     attributes: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
     #: Submit a job as HELD to have it wait for `release`.
     state: FakeState = attrs.field(default=FakeState.PENDING, kw_only=True)
 
-    #: The state that the job has been asked to end with and will have once its processes are gone.
+    #: The state that the job will have once its processes are gone, such as after a cancel.
     ending: FakeState | None = attrs.field(default=None, init=False)
     submitted: float = attrs.field(default=0.0, init=False)
     started: float | None = attrs.field(default=None, init=False)
@@ -115,20 +115,20 @@ class FakeJob:
     exit_code: int | None = attrs.field(default=None, init=False)
     #: The signal that ended the script.
     signal: int | None = attrs.field(default=None, init=False)
-    #: How often the job was put back to run again.
+    #: The number of times that the job was requeued.
     restarts: int = attrs.field(default=0, init=False)
-    #: Why the job is pending, or ended as it did, where that can be said: `resources`, `held`, `begin`,
-    #: `node`, `launch failed: …`, or what `blocked` answered.
+    #: Why the job is pending, or ended as it did, if known: `resources`, `held`, `begin`, `node`, `launch
+    #: failed: …`, or the text that `blocked` returned.
     why: str = attrs.field(default="", init=False)
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a job of the user who has this fake, and not of somebody else."""
+        """True if it is a job of the user who runs this fake."""
         return self.owner == _user()
 
 
 def strangers(lost: FakeJob, script: str) -> FakeJob:
-    """A job of the same native id and shape that somebody else submits: nothing in it has the tag."""
+    """Return another user's job with the same native id and shape; nothing in it has the tag."""
 
     def is_kept(value: object) -> bool:
         return not lost.tag or not isinstance(value, str) or lost.tag not in value
@@ -149,6 +149,6 @@ def strangers(lost: FakeJob, script: str) -> FakeJob:
 
 
 def untag(job: FakeJob) -> None:
-    """Have nothing in a job carry its tag."""
+    """Remove the tag from a job, wherever it carries it."""
     kept = strangers(job, job.script)
     job.name, job.tag, job.environment, job.attributes = kept.name, "", kept.environment, kept.attributes

@@ -1,4 +1,4 @@
-"""How many jobs of a fake batch system run at a time, where there is a limit."""
+"""Limits on the number of jobs of a fake batch system that run at a time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from jpsi_testing.fake.job import FakeJob, FakeState
 
 
 def limit(jobs: Sequence[FakeJob], at_a_time: int, why: str) -> None:
-    """Let so many of these jobs run at a time, such as the elements of an array.
+    """Let only so many of these jobs run at a time, such as the elements of an array.
 
-    The others wait, and this is why. What they wait for already comes before that.
+    The others wait with the reason `why`, unless their own `blocked` already returns a reason.
     """
 
     def full() -> str | None:

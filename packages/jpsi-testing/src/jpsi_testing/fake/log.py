@@ -1,4 +1,4 @@
-"""What a fake batch system was asked, and when."""
+"""The log of a fake batch system: which commands were called, and when."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from jpsi_testing.fake.invocation import Invocation
 
 @attrs.frozen(slots=True)
 class Call:
-    """One call of a command."""
+    """A logged call of a command."""
 
-    #: When it came, by the scheduler's clock.
+    #: The time of the call, by the scheduler's clock.
     time: float
     invocation: Invocation
 
@@ -22,12 +22,12 @@ class Call:
 
 
 class Log(list[Call]):
-    """Every call of a command, in order; those that met a fault too."""
+    """All calls of commands, in order, with those that met a fault."""
 
     def of(self, command: str) -> list[Call]:
-        """The calls of one command."""
+        """Return the calls of one command."""
         return [call for call in self if call.command == command]
 
     def count(self, command: object) -> int:
-        """How often a command was called."""
+        """Return the number of calls of a command."""
         return sum(1 for call in self if call.command == command)

@@ -1,4 +1,4 @@
-"""What moves the jobs of a fake batch system: free slots, time, and the ends of processes."""
+"""The core of a fake batch system: starts and ends jobs by free slots, time and ends of processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATIENCE = 10.0
 
 
 class Machine:
-    """The jobs of a fake batch system and their moves; everything private happens under `lock`."""
+    """The jobs of a fake batch system and their changes of state; private methods are called under `lock`."""
 
     def __init__(
         self,
@@ -30,15 +30,15 @@ class Machine:
         outcome: Outcome | None,
         outcomes: Mapping[str, Outcome],
     ) -> None:
-        #: What tells the time; seconds since 1970.
+        #: Returns the time in seconds since 1970.
         self.clock = time.time if clock is None else clock
-        #: How much can run at a time.
+        #: The number of slots for jobs.
         self.slots = slots
-        #: How long a job has between TERM and KILL.
+        #: The time between TERM and KILL, in seconds.
         self.kill_delay = kill_delay
-        #: How jobs are played; None lets them really run.
+        #: The outcome of simulated jobs; None runs real processes.
         self.outcome = outcome
-        #: How jobs of these names are played.
+        #: The outcomes of jobs with these names.
         self.outcomes = dict(outcomes)
         #: Held while anything changes, and while a command is answered.
         self.lock = threading.RLock()
@@ -64,7 +64,7 @@ class Machine:
             self._woken.notify_all()
 
     def close(self) -> None:
-        """Kill what still runs, and take no more jobs. Returns when every process has ended."""
+        """Kill all running processes, and take no more jobs; return when every process has ended."""
         with self.lock:
             self._is_closed = True
             running = [run for run in (*self._runs.values(), *self._strays) if run.script is not None]
@@ -80,7 +80,7 @@ class Machine:
 
     def _settle(self) -> None:
         if self._is_settling:
-            return  # `blocked` has cancelled a job, in the middle of this
+            return  # `blocked` has cancelled a job within this method
         self._is_settling = True
         try:
             self._move_on()
@@ -102,7 +102,7 @@ class Machine:
             self._start_jobs()
 
     def _due(self) -> float | None:
-        """When the clock alone moves something the next time."""
+        """Return the next time at which the clock alone changes something; None if there is none."""
         times = [time for run in self._runs.values() if (time := run.due()) is not None]
         times += [
             job.begin
@@ -112,7 +112,7 @@ class Machine:
         return min(times, default=None)
 
     def _start_jobs(self) -> None:
-        """Start what can start, in the order of submission; who lacks room makes those behind wait too."""
+        """Start jobs in the order of submission; one that lacks slots makes those behind it wait too."""
         free = self.slots - sum(job.slots for job in self._runs)
         is_full = False
         for job in [job for job in self._known.values() if job.state is FakeState.PENDING]:
@@ -147,7 +147,7 @@ class Machine:
         self._runs[job] = run
 
     def _file(self) -> Path:
-        """Where the script of a run is put."""
+        """Return a new path for the script of a run."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-"))
             # whatever the umask
@@ -156,7 +156,7 @@ class Machine:
         return self._folder / f"script{self._files}"
 
     def _move_runs(self) -> None:
-        """What the clock does to runs at this moment."""
+        """End, stop or kill the runs for which this is due now."""
         for job, run in list(self._runs.items()):
             if run.end is not None and run.end <= self._moment:
                 self._finish(job, run.code)
@@ -175,7 +175,7 @@ class Machine:
         finish(job, self._moment, code)
 
     def _on_end(self, job: FakeJob, code: int) -> None:
-        """A process has ended; called on a thread of its own."""
+        """Record the end of a process; called on a thread of its own."""
         with self.lock:
             if job in self._runs:
                 self._moment = max(self.clock(), self._moment)
@@ -183,7 +183,7 @@ class Machine:
             self.settle()
 
     def _keep_time(self) -> None:
-        """See to it that real time moves the jobs."""
+        """Start the thread that lets real time change the jobs."""
         if self._thread is None and not isinstance(self.clock, FakeClock):
             self._thread = threading.Thread(target=self._tick, name="fake batch system", daemon=True)
             self._thread.start()

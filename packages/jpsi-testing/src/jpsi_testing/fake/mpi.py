@@ -1,7 +1,7 @@
-"""`mpirun` and `mpiexec` of a fake batch system, whose nodes no real one could reach.
+"""`mpirun` and `mpiexec` of a fake batch system, whose nodes a real one could not reach.
 
-They understand what scripts give Open MPI 4, and start its ranks on this machine. A program that calls
-MPI_Init there finds itself alone.
+They accept the options of Open MPI 4 that scripts use, and start the ranks on this machine. A program that
+calls MPI_Init finds no other ranks.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from jpsi_testing.fake.tasks import Task, TaskLaunch
 Slots = Callable[[FakeScheduler, Invocation], Sequence[str]]
 
 _VERSION = "{} (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"
-# mpirun(1) of Open MPI 4: the number of ranks, and what makes no difference to processes of one machine, by
-# the number of values
+# mpirun(1) of Open MPI 4: options for the number of ranks, and options without effect on one machine, by the
+# number of their values
 _COUNT = frozenset({"n", "np", "c"})
 _HOSTFILE = frozenset({"hostfile", "machinefile"})
 _IGNORED = {
@@ -35,7 +35,7 @@ _REFUSED = 213
 
 
 def mpirun_commands(slots: Slots) -> Mapping[str, CommandFunction]:
-    """The commands that start ranks in the slots of a job, by name."""
+    """Return the commands that start ranks in the slots of a job, by name."""
 
     def mpirun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         name, *words = invocation.argv
@@ -75,7 +75,7 @@ def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
         msg = f"there are not enough slots available in the system: {count} were asked for, of {len(slots)}"
         raise ValueError(msg)
     slots = slots or ["localhost"] * (count or 1)
-    # all of them once, and then again from the first
+    # all slots once, and then again from the first
     ranks = itertools.islice(itertools.cycle(slots), len(slots) if count is None else count)
     return TaskLaunch(tasks=_tasks(words, list(ranks), exported), ends_on_failure=True)
 
@@ -88,7 +88,7 @@ def _value(option: str, words: list[str]) -> str:
 
 
 def _slots_of(hostfile: str) -> Iterator[str]:
-    """The node of each slot in a file of lines such as `node1 slots=2`."""
+    """Yield the node of each slot in a hostfile of lines such as `node1 slots=2`."""
     for line in hostfile.splitlines():
         name, *settings = line.partition("#")[0].split() or [""]
         number = dict(it.partition("=")[::2] for it in settings).get("slots", "1")
@@ -96,7 +96,7 @@ def _slots_of(hostfile: str) -> Iterator[str]:
 
 
 def _tasks(argv: Sequence[str], nodes: Sequence[str], exported: Mapping[str, str]) -> Iterator[Task]:
-    """The ranks, with the variables that Open MPI promises them and those of PMIx that name the rank."""
+    """Yield the ranks, with the variables that Open MPI documents, and PMIX_RANK."""
     before: Counter[str] = Counter()
     whole = Counter(nodes)
     for rank, node in enumerate(nodes):

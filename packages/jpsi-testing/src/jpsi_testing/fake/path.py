@@ -1,4 +1,4 @@
-"""Puts the commands of a fake batch system on PATH, for this process and those that it starts."""
+"""Puts the commands of a fake batch system on PATH, for this process and its child processes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from jpsi_testing.fake.registry import dialect as dialect_of
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import CommandServer
 
-# sun_path has 108 bytes on Linux and 104 elsewhere
+# sun_path has 108 bytes on Linux and 104 on other systems
 _SOCKET_LENGTH = 100
 _SOCKET = "socket"
 
 
 @contextlib.contextmanager
 def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> Iterator[FakeScheduler]:
-    """Within the block, the commands of this dialect are on PATH and talk to the scheduler, which is yielded.
+    """Put the commands of a dialect on PATH within the block, and yield their scheduler.
 
-    Without a scheduler it is a new one, in real time and with real processes; what still runs at the end is
-    killed then. A command that hangs does so until it is killed, or until the end of the block.
+    Without a scheduler it is a new one, in real time and with real processes, which kills all that still runs
+    at the end of the block. A command that hangs does so until it is killed, or until the end of the block.
 
     Args:
-        dialect: what the commands say, or the name under which a backend offers that.
+        dialect: the functions that answer commands, or the name under which a backend offers them.
         scheduler: the batch system; it stays open.
 
     Raises:
@@ -49,12 +49,12 @@ def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> I
 def command_folder(
     dialect: Dialect, scheduler: FakeScheduler, on_hang: Callable[[], None] | None = None
 ) -> Iterator[Path]:
-    """Within the block, the commands of a dialect are in the folder that is yielded, for a PATH to name.
+    """Write the commands of a dialect into a directory within the block, and yield it, for PATH.
 
     Args:
-        dialect: what the commands say.
+        dialect: the functions that answer commands.
         scheduler: the batch system.
-        on_hang: called when a command hangs, which then fails at once; None has it hang.
+        on_hang: called when a command hangs, which then fails at once; None lets it hang.
     """
     with contextlib.ExitStack() as stack:
         folder = _private_folder()
@@ -71,9 +71,9 @@ def _private_folder() -> Path:
     if len(os.fsencode(folder / _SOCKET)) > _SOCKET_LENGTH:
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="jpsi-fake-", dir="/tmp"))
-    # whoever can change what leads there can put other commands on PATH
+    # a user who can write to a directory above could put other commands on PATH
     check_way(folder.parent, "the directory for temporary files")
-    # whatever the umask, and before anything is in it
+    # whatever the umask, and before any file is in it
     folder.chmod(0o700)
     return folder
 
@@ -82,7 +82,7 @@ def _write_commands(folder: Path, names: Iterable[str], socket: Path) -> None:
     make_directory(str(folder))
     for name in names:
         file = folder / name
-        # sh, as a `#!` line could neither hold a blank nor a long path to the interpreter
+        # sh, as a `#!` line could hold neither a blank nor a long path to the interpreter
         call = line("exec", sys.executable, "-ISE", client.__file__, str(socket), name)
         file.write_text(f'#!/bin/sh\n{call} "$@"\n')
         file.chmod(0o700)

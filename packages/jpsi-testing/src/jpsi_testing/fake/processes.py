@@ -28,35 +28,35 @@ class RunningScript:
     _thread: threading.Thread
 
     def send(self, number: int) -> None:
-        """Signal every process of the session; those that have ended are no error."""
+        """Signal every process of the session; ignore those that have ended."""
         _send(self._process.pid, number)
 
     def join(self, timeout: float) -> None:
-        """Wait until the end of the script was told."""
+        """Wait until `ended` was called, at most this time in seconds."""
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
 
 def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScript:
-    """Start a job's script from `file`; `ended` gets its exit code, or -n after signal n, on another thread.
+    """Start a job's script from `file`; on another thread, `ended` gets its exit code, or -n after signal n.
 
-    What else the job has of files is beside it.
+    The job's further files are written beside it.
 
     Raises:
-        OSError: the directory, a stream or the interpreter is not there.
+        OSError: the directory, a stream or the interpreter does not exist.
     """
     _write(file, job.script)
     files = {name: file.with_name(f"{file.name}.{name}") for name in job.files}
     for name, path in files.items():
         _write(path, job.files[name])
     with _open(job, job.stdout) as stdout, _open(job, job.stderr) as stderr:
-        process = subprocess.Popen(  # noqa: S603  running what was submitted is its purpose
+        process = subprocess.Popen(  # noqa: S603  running the submitted script is its purpose
             [*_interpreter(job.script), str(file), *job.arguments],
             cwd=job.directory,
             env={**job.environment, **{name: str(path) for name, path in files.items()}},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
-            # two places in one file would overwrite each other's output
+            # two open files of one path would overwrite each other's output
             stderr=stdout if os.path.sameopenfile(stdout.fileno(), stderr.fileno()) else stderr,
             start_new_session=True,
         )
@@ -76,7 +76,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:
-    # not reaped before the rest of the session is killed, so that its number stays taken
+    # reap it only after the rest of the session is killed, so that its pid is not reused
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     _send(process.pid, signal.SIGKILL)
     ended(process.wait())
@@ -98,7 +98,7 @@ def _open(job: FakeJob, path: str | None) -> IO[bytes]:
 
 
 def _members(leader: int) -> Iterator[int]:
-    """The processes of a session; only its first process group where there is no /proc."""
+    """Yield the processes of a session; without /proc, only the leader's process group."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208  names are enough
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Answers one call of a command: the dialect's answer, or what a fault makes of it."""
+"""Answers one call of a command, through the dialect and its faults."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jpsi_testing.fake.invocation import Invocation
 from jpsi_testing.fake.registry import Dialect
 from jpsi_testing.fake.scheduler import FakeScheduler
 
-#: The answer that never comes; whoever gets it waits, or says that it has waited.
+#: The result of a command that never answers: it has timed out.
 NO_ANSWER = CommandResult(returncode=-signal.SIGKILL, timed_out=True)
 
 
 def answer(scheduler: FakeScheduler, dialect: Dialect, invocation: Invocation) -> CommandResult:
-    """What a command says that is called like this; `NO_ANSWER` if it hangs.
+    """Return the result of a call of a command; `NO_ANSWER` if it hangs.
 
     Raises:
         KeyError: the dialect has no such command.

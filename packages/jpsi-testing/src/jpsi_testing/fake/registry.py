@@ -1,4 +1,4 @@
-"""How a batch system's commands read and answer: what a backend ships to be tested without a cluster."""
+"""Dialects: the functions that answer a batch system's commands in tests, which its backend ships."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ if TYPE_CHECKING:
 GROUP = "jpsi.fakes"
 
 
-#: A command: does to the scheduler what it is asked to, and returns what the real one would print, or a
-#: `TaskLaunch` for processes that it starts. It is called under the scheduler's lock, so that it sees one
-#: moment and is never in two threads.
+#: A command: it applies the request to the scheduler, and returns what the real command would print, or a
+#: `TaskLaunch` for processes that it starts. It is called under the scheduler's lock, so that nothing else
+#: changes meanwhile and it never runs in two threads.
 CommandFunction = Callable[["FakeScheduler", Invocation], CommandResult]
 
 
 class Dialect(Protocol):
-    """What an entry point of the group `jpsi.fakes` leads to: a module with these two names, or an object."""
+    """A module with these two names, or an object, that an entry point of the group `jpsi.fakes` names."""
 
     @property
     def commands(self) -> Mapping[str, CommandFunction]:
         """The commands of this batch system by name, such as `sbatch`."""
 
     def unreachable(self, command: str) -> CommandResult:
-        """What this command prints, and returns, when it cannot contact the batch system."""
+        """Return the result of this command if it cannot contact the batch system."""
 
 
 def dialect(name: str) -> Dialect:
-    """The dialect of this name that a backend offers, installed or on the plugin path; case does not matter.
+    """Return the dialect that a backend offers under this name, installed or on the plugin path.
+
+    Case does not matter.
 
     Raises:
         PluginError: no backend offers it, it cannot be loaded, or it is no dialect.

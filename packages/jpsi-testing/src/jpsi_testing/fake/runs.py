@@ -1,4 +1,4 @@
-"""One run of a job, played or real, and what is due for it."""
+"""A run of a job, simulated or real, and the times at which it ends."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Run:
     """A job that runs."""
 
     job: FakeJob
-    #: What runs it; None for a run that is played.
+    #: Its processes; None for a simulated run.
     script: processes.RunningScript | None
-    #: When a played run ends, and how.
+    #: When a simulated run ends, and its exit code.
     end: float | None
     code: int
-    #: When its time is up.
+    #: When its time limit is up.
     limit: float | None
-    #: When what did not heed TERM is killed.
+    #: When processes that ignored TERM are killed.
     kill: float | None = None
 
     def due(self) -> float | None:
-        """When the clock alone moves this run on."""
+        """Return the next time at which the clock alone changes this run."""
         return min((time for time in (self.end, self.limit, self.kill) if time is not None), default=None)
 
     def stop(self, moment: float, ending: FakeState, kill_delay: float) -> bool:
-        """Ask for its end; returns whether that has come already, as nothing really runs."""
+        """Request its end; return True if it has ended already, as a simulated run does."""
         if self.job.ending is None or ending.final:
             self.job.ending = ending
         self.limit = None
@@ -69,7 +69,7 @@ def begin(
 
 
 def finish(job: FakeJob, moment: float, code: int) -> None:
-    """Note the end of a run in its job: what was asked for, else what the code says."""
+    """Record the end of a run in its job: the requested state, else that of the exit code."""
     job.ended = moment
     job.exit_code = code if code >= 0 else None
     job.signal = -code if code < 0 else None
@@ -81,14 +81,14 @@ def finish(job: FakeJob, moment: float, code: int) -> None:
 
 
 def put_back(job: FakeJob, *, is_counted: bool = True) -> None:
-    """Let a job wait for another run."""
+    """Requeue a job."""
     job.state = FakeState.PENDING
     job.restarts += is_counted
     job.started = job.ended = job.exit_code = job.signal = None
 
 
 def as_of(moment: float, job: FakeJob) -> FakeJob:
-    """The job as it was at a moment: itself, or a copy that has not ended yet, or not even started."""
+    """Return the job as it was at a time: itself, or a copy that has not ended or not started."""
     has_ended = job.ended is not None and job.ended <= moment
     has_started = job.started is not None and job.started <= moment
     if has_ended or (job.ended is None and (has_started or job.started is None)):

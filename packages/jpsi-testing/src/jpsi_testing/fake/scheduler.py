@@ -1,4 +1,4 @@
-"""A batch system in one process, as its commands and the tests of its users see it."""
+"""A batch system in one process, with methods for its commands and for tests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PATIENCE = 30.0
 class FakeScheduler(Machine):
     """A batch system that starts jobs in the order of their submission while it has slots for them.
 
-    Jobs run as real processes, unless an `Outcome` says how they are to be played. With a `FakeClock`
-    nothing but the ends of real processes happens before the clock is advanced. All methods may be called
-    from any thread. Close it, or use it in a `with`, to end what still runs.
+    Jobs run as real processes, unless an `Outcome` simulates them. With a `FakeClock` only the ends of real
+    processes happen before the clock is advanced. Any thread may call its methods. Close it, or use it in a
+    `with`, to end what still runs.
 
     >>> from jpsi_testing.fake import FakeClock
     >>> clock = FakeClock()
@@ -47,30 +47,30 @@ class FakeScheduler(Machine):
         outcomes: Mapping[str, Outcome] | None = None,
     ) -> None:
         super().__init__(clock, slots=slots, kill_delay=kill_delay, outcome=outcome, outcomes=outcomes or {})
-        #: How long a new job does not show in listings.
+        #: The time for which listings do not show a new job, in seconds.
         self.lag = lag
-        #: How long an ended job still shows in listings.
+        #: The time for which listings still show an ended job, in seconds.
         self.keep = keep
-        #: Whether there is accounting.
+        #: True if there is accounting.
         self.accounting = accounting
-        #: How long the accounting takes to hear of a submission, a start or an end.
+        #: The time after which the accounting records a submission, a start or an end, in seconds.
         self.accounting_lag = accounting_lag
-        #: What goes wrong with commands.
+        #: The faults of commands.
         self.faults = Faults()
-        #: Every call of a command.
+        #: All calls of commands.
         self.log = Log()
         self._number = 0
 
-    # What commands ask and do.
+    # For commands.
 
     def next_number(self) -> int:
-        """A number for a job's native id; a submission that is then refused has used it up."""
+        """Return a new number for a job's native id; a submission that is then refused has used it up."""
         with self.lock:
             self._number += 1
             return self._number
 
     def submit(self, job: FakeJob) -> FakeJob:
-        """Take a job into the queue; it is returned.
+        """Queue a job, and return it.
 
         Raises:
             ValueError: there is a job of this native id already, or the scheduler is closed.
@@ -79,7 +79,7 @@ class FakeScheduler(Machine):
         return job
 
     def submit_all(self, jobs: Iterable[FakeJob]) -> None:
-        """Take jobs into the queue, as the elements of an array: all before any of them starts.
+        """Queue jobs, as the elements of an array: all before any of them starts.
 
         Raises:
             ValueError: as for `submit`; those before it are in the queue.
@@ -98,7 +98,7 @@ class FakeScheduler(Machine):
             self.settle()
 
     def listed(self) -> list[FakeJob]:
-        """The jobs that the queue knows: new ones after `lag`, ended ones for `keep`."""
+        """Return the jobs that the queue lists: new ones after `lag`, ended ones for `keep`."""
         with self.lock:
             now = self.clock()
             return [
@@ -108,9 +108,9 @@ class FakeScheduler(Machine):
             ]
 
     def accounted(self) -> list[FakeJob]:
-        """The jobs that the accounting knows; none if there is no accounting.
+        """Return the jobs in the accounting; none if there is no accounting.
 
-        One of which the accounting has not heard the latest is a copy of the job as it was.
+        If a job has changed within `accounting_lag`, it is a copy in its earlier state.
         """
         with self.lock:
             heard = self.clock() - self.accounting_lag
@@ -118,23 +118,23 @@ class FakeScheduler(Machine):
             return [as_of(heard, job) for job in known if job.submitted <= heard]
 
     def cancel(self, native_id: str) -> bool:
-        """End a job; False if there is none that could be ended."""
+        """End a job; return False if no job was ended."""
         return self._end(native_id, FakeState.CANCELLED)
 
     def cancel_all(self, native_ids: Iterable[str]) -> None:
-        """End jobs, as one request about them does: all before any other starts."""
+        """End jobs in one request: all before any other starts."""
         self._end_all(native_ids, FakeState.CANCELLED)
 
     def hold(self, native_id: str) -> bool:
-        """Keep a pending job from starting; False if there is none."""
+        """Keep a pending job from starting; return False if there is none."""
         return self._swap(native_id, FakeState.PENDING, FakeState.HELD)
 
     def release(self, native_id: str) -> bool:
-        """Let a held job start; False if there is none."""
+        """Let a held job start; return False if there is none."""
         return self._swap(native_id, FakeState.HELD, FakeState.PENDING)
 
     def signal(self, native_id: str, number: int) -> bool:
-        """Signal the processes of a job; False if it has none."""
+        """Signal the processes of a job; return False if it has none."""
         with self.lock:
             job = self._known.get(native_id)
             run = None if job is None else self._runs.get(job)
@@ -143,10 +143,10 @@ class FakeScheduler(Machine):
             run.script.send(number)
             return True
 
-    # What happens to jobs.
+    # Events of jobs, for tests.
 
     def requeue(self, native_id: str, delay: float = 0.0) -> bool:
-        """Put a job back to run again, ended by TERM if it runs; False if there is none that started."""
+        """Requeue a job, with TERM if it runs; return False if no such job has started."""
         with self.lock:
             job = self._known.get(native_id)
             if job is None or job.started is None:
@@ -159,17 +159,17 @@ class FakeScheduler(Machine):
             return self._end(native_id, FakeState.PENDING)
 
     def restore(self, native_id: str, *, is_counted: bool = False) -> FakeJob:
-        """Forget that a job has ended, or even begun, so that it starts again; it is returned.
+        """Forget that a job has ended, or even begun, so that it starts again; return it.
 
-        So does a controller that was killed and came back from an old state.
+        A controller does so that was killed and restarts from an old state.
 
         Args:
             native_id: the job.
-            is_counted: whether it had begun by that state, so that it is put back, which counts as a restart;
-                otherwise it waits again as if it never had.
+            is_counted: whether the job had begun in that state, so that this counts as a restart; otherwise
+                it waits again as if it had never begun.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such job.
             ValueError: it has not ended.
         """
         with self.lock:
@@ -182,11 +182,11 @@ class FakeScheduler(Machine):
             return job
 
     def end_as(self, native_id: str, state: FakeState) -> bool:
-        """Have the system end a job by itself, as for too much memory; False if there is none to be ended."""
+        """Let the system end a job, such as for too much memory; return False if no job was ended."""
         return self._end(native_id, state)
 
     def fail_node(self, *, requeue: bool = False) -> list[FakeJob]:
-        """Let the machine die under all running jobs, which are returned; they end, or are put back."""
+        """Let the node fail under all running jobs; they end, or are requeued, and are returned."""
         with self.lock:
             lost = list(self._runs)
             for job in lost:
@@ -196,10 +196,10 @@ class FakeScheduler(Machine):
             return lost
 
     def vanish(self, native_id: str, *, kill: bool = True) -> None:
-        """Forget a job at once and without trace, in accounting too; its processes are killed, or run on.
+        """Forget a job at once and without trace, in accounting too; kill its processes, or let them run on.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such job.
         """
         with self.lock:
             run = self._runs.pop(self._known.pop(native_id), None)
@@ -212,18 +212,18 @@ class FakeScheduler(Machine):
     def supplant(
         self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n", *, kill: bool = True
     ) -> FakeJob:
-        """Forget a job without trace, and give its native id to a stranger's, which is returned.
+        """Forget a job without trace, and give its native id to a stranger's job, which is returned.
 
-        So does a controller that was killed before it had written down a job, and started again. The
-        stranger's job runs `script`, was submitted now, and carries no tag.
+        A controller does so that was killed before it recorded a job, and restarted. The stranger's job runs
+        `script`, was submitted now, and carries no tag.
 
         Args:
             native_id: the job.
-            script: the stranger's.
+            script: the stranger's script.
             kill: whether the processes of the job are killed; otherwise they run on.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such job.
         """
         with self.lock:
             lost = self.job(native_id)
@@ -231,37 +231,37 @@ class FakeScheduler(Machine):
             return self.submit(strangers(lost, script))
 
     def untag(self, native_id: str) -> None:
-        """Have nothing in a job carry its tag, as after a user has changed what carried it.
+        """Remove the tag from a job, as if a user had changed the text that carried it.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such job.
         """
         with self.lock:
             untag(self.job(native_id))
 
-    # What tests ask.
+    # Queries, for tests.
 
     @property
     def jobs(self) -> list[FakeJob]:
-        """Every job that was ever submitted, whatever listings show, in order."""
+        """All jobs that were ever submitted, in order, whatever listings show."""
         with self.lock:
             return list(self._jobs)
 
     def job(self, native_id: str) -> FakeJob:
-        """The job of this id, whether listings show it or not.
+        """Return the job of this id, even if no listing shows it.
 
         Raises:
-            KeyError: there is none, or it has vanished.
+            KeyError: there is no such job, or it has vanished.
         """
         return self._known[native_id]
 
     def wait_for(self, condition: Callable[[], object], timeout: float = _PATIENCE) -> bool:
-        """Wait until `condition` is true, asked whenever something has changed; False if time runs out."""
+        """Wait until `condition` is true, checked after every change; return False after the timeout."""
         with self._changed:
             return bool(self._changed.wait_for(lambda: bool(condition()), timeout))
 
     def note(self, invocation: Invocation) -> None:
-        """Write a call of a command into the log."""
+        """Log a call of a command."""
         with self.lock:
             self.log.append(Call(self.clock(), invocation))
             self._changed.notify_all()
@@ -281,7 +281,7 @@ class FakeScheduler(Machine):
         return self._end_all([native_id], state) > 0
 
     def _end_all(self, native_ids: Iterable[str], state: FakeState) -> int:
-        """End jobs; returns how many of them could be ended."""
+        """End jobs; return the number of jobs that could be ended."""
         count = 0
         with self.lock:
             self.settle()

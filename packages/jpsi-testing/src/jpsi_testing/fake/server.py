@@ -1,4 +1,4 @@
-"""Answers the fake commands that other processes call, over a socket."""
+"""The server that answers fake commands of other processes, over a socket."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import TaskLaunch
 
 _PATIENCE = 10.0
-# What the client takes for a question about its standard input.
+# The message by which the server asks the client for its standard input.
 _STDIN = "stdin"
 
 
 class CommandServer:
-    """Listens on a socket of the file system; close it to hang up on all who still wait.
+    """A server on a Unix socket; `close` ends all connections.
 
     Args:
         path: the socket.
         scheduler: the batch system.
-        dialect: what the commands say.
-        on_hang: called when a command hangs, which then fails at once; None has it hang.
-        folder: where the commands are.
+        dialect: the functions that answer commands.
+        on_hang: called when a command hangs, which then fails at once; None lets it hang.
+        folder: the directory of the commands.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class CommandServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Close the socket and all connections."""
         with self._lock:
             self._is_closed = True
             connections = list(self._connections)
         for connection in (self._listener, *connections):
-            # wakes the thread that waits for it
+            # wakes the thread that waits on it
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         self._thread.join(_PATIENCE)
@@ -86,7 +86,7 @@ class CommandServer:
             with connection:
                 self._reply(connection)
         except OSError:
-            pass  # the caller was killed, which is nothing special here
+            pass  # the caller was killed, as some tests do
         finally:
             with self._lock:
                 self._connections.discard(connection)
@@ -99,7 +99,7 @@ class CommandServer:
         invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin, folder=self._folder)
         try:
             result = answer(self._scheduler, self._dialect, invocation)
-        except Exception as e:  # noqa: BLE001  a mistake of the dialect is told to whoever called the command
+        except Exception as e:  # noqa: BLE001  the caller of the command gets an error of the dialect
             result = CommandResult(returncode=70, stderr=f"{type(e).__name__} in the fake command: {e}\n")
         if result.timed_out and self._on_hang is not None:
             self._on_hang()
@@ -112,7 +112,7 @@ class CommandServer:
 
 
 def _fields(result: CommandResult) -> dict[str, object]:
-    """An answer as the client understands it."""
+    """Return a result in the form that the client expects."""
     fields: dict[str, object] = {name: getattr(result, name) for name in ("returncode", "stdout", "stderr")}
     if isinstance(result, TaskLaunch):
         fields["tasks"] = [[list(task.argv), dict(task.environment)] for task in result.tasks]

@@ -1,6 +1,6 @@
 """Starts the tasks of a fake command, in the process of that command, and waits for them.
 
-The client imports it by its place, without the rest of jpsi, when it is told to start tasks.
+The client imports it from its own directory, without the rest of jpsi, if the answer has tasks.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# What srun(1) and mpirun(1) pass on, and what batch systems send.
+# The signals that srun(1) and mpirun(1) pass on, and those that batch systems send.
 _PASSED = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGCONT),
 )
-# What Python ignores would be ignored in every task.
+# Python ignores these, and every task would inherit that.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _SIGNAL_BASE = 128
-# How long tasks have between TERM and KILL once another has failed, in seconds.
+# The time between TERM and KILL, in seconds, for the other tasks once one has failed.
 _KILL_DELAY = 2.0
 
 
 def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], object]) -> int:
-    """Start the tasks of a launch and wait for them; returns the exit code of the command.
+    """Start the tasks of a launch and wait for them; return the exit code of the command.
 
     Args:
         command: its name.
         launch: the fields of a `TaskLaunch`.
         wait_for_end: returns once the fake batch system is gone, which kills the tasks.
     """
-    # until all have been started, none is told of a signal that others do not get
+    # block signals until all tasks have been started, so that all get the same ones
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED)
     running, codes = _start(command, launch, mask)
 
@@ -61,7 +61,7 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
 
 
 def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[int], list[int]]:
-    """Start all tasks; returns the ids of the processes, and the exit codes of those that did not start."""
+    """Start all tasks; return the pids, and the exit codes of the tasks that did not start."""
     running: set[int] = set()
     codes: list[int] = []
     null = os.open(os.devnull, os.O_RDONLY)
@@ -87,8 +87,8 @@ def _start(command: str, launch: dict[str, Any], mask: set[Any]) -> tuple[set[in
 
 
 def _wait(running: set[int], codes: list[int]) -> int:
-    """Wait for the end of one task; returns its exit code."""
-    # It is not reaped before it is forgotten, so that no signal goes to another process of that number.
+    """Wait for the end of one task; return its exit code."""
+    # Forget it before it is reaped, so that no signal goes to another process with its pid.
     ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
     pid = ended.si_pid if ended is not None else 0
     is_task = pid in running
@@ -102,7 +102,7 @@ def _wait(running: set[int], codes: list[int]) -> int:
 
 
 def _end(send: Callable[[int], None]) -> None:
-    """Have tasks end, at the latest a moment later."""
+    """End tasks: send TERM, and KILL after a delay."""
     send(signal.SIGTERM)
     timer = threading.Timer(_KILL_DELAY, send, [signal.SIGKILL])
     timer.daemon = True

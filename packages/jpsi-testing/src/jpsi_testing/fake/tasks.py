@@ -1,4 +1,4 @@
-"""The answers of fake commands that start processes where they were called, as srun and mpirun do."""
+"""The results of fake commands that start processes on the caller's side, as srun and mpirun do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def _words(argv: Iterable[str]) -> tuple[str, ...]:
 class Task:
     """A process that a command starts."""
 
-    #: The program, which is looked for on the caller's PATH, and its arguments.
+    #: The program, which is searched on the caller's PATH, and its arguments.
     argv: tuple[str, ...] = attrs.field(converter=_words)
-    #: The variables that it has besides those that the command was called with.
+    #: The variables that are added to the environment of the command.
     environment: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -32,8 +32,8 @@ class TaskLaunch(CommandResult):
     """The answer of a command that starts tasks on this machine, side by side, and waits for them.
 
     The command passes signals on to them and exits with the largest of their exit codes, which is 128+n after
-    signal n. They have its output and its directory. They end at the latest with the fake batch system. Only
-    commands on PATH start any: what `answer` returns in this process has started nothing.
+    signal n. They share its output and its directory. They end at the latest with the fake batch system. Only
+    commands on PATH start tasks: a call of `answer` in this process starts nothing.
 
     >>> launch = TaskLaunch(tasks=[Task(argv=["true"], environment={"RANK": str(at)}) for at in range(2)])
     >>> launch.returncode, len(launch.tasks)
@@ -42,10 +42,10 @@ class TaskLaunch(CommandResult):
 
     returncode: int = 0
     tasks: tuple[Task, ...] = attrs.field(converter=_tasks)
-    #: Which of them has the standard input of the command, counted from 0; the others read nothing.
+    #: The index of the task that reads the standard input of the command, from 0; the others read nothing.
     stdin: int | None = 0
-    #: Whether the first that fails ends the others; the exit code is its code then.
+    #: True if the first task that fails ends the others; its exit code is then that of the command.
     ends_on_failure: bool = False
-    #: The exit code of a task whose program is not there, and of one whose program cannot be executed.
+    #: The exit code of a task whose program does not exist, and of one whose program cannot be executed.
     not_found: int = 127
     not_executable: int = 126

@@ -1,4 +1,4 @@
-"""The transport `elsewhere`: this machine as if it were another one, with another home directory."""
+"""A transport that treats this machine as if it were a remote host, with another home directory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jpsi.plugin import (
     BytesResult,
     Command,
     CommandResult,
-    FarDirectories,
     Lines,
+    RemoteDirectories,
     ShellLine,
     Transport,
     TransportError,
@@ -34,32 +34,31 @@ _GONE = "the connection broke"
 
 
 class ElsewhereTransport:
-    """Runs commands on this machine as if it had files of its own; implements `jpsi.plugin.FileTransport`.
+    """A transport to a simulated remote host on this machine; implements `jpsi.plugin.FileTransport`.
 
     It is a `LineTransport` and a `BytesTransport` as well. Commands find another home directory and begin in
-    it. What is sent there and brought here is as for a machine behind ssh, so that a backend can be tested
-    for that without one:
+    it. Files are staged as for a host behind ssh, so that a backend can be tested for that without one:
 
-        elsewhere = ElsewhereTransport(tmp_path / "home")
-        executor = JobExecutor.get_instance("slurm", url=elsewhere.url)
+        transport = ElsewhereTransport(tmp_path / "home")
+        executor = JobExecutor.get_instance("slurm", url=transport.url)
 
-    A URL of this form leads to such a transport in any process; faults are those of this one.
+    A URL of this form leads to such a transport in any process; faults apply to this object alone.
 
     Args:
-        home: the home directory over there; it is made.
+        home: the home directory on the remote host; it is created.
     """
 
     is_local = False
 
     def __init__(self, home: Path) -> None:
-        #: The home directory over there.
+        #: The home directory on the remote host.
         self.home = home.absolute()
         self.home.mkdir(parents=True, exist_ok=True)
-        #: What leads to this transport.
+        #: The url of this transport.
         self.url = f"{_SCHEME}{self.home}"
-        #: Whether the connection is cut.
+        #: True if the connection is cut.
         self.is_down = False
-        #: Whether something can be listened to.
+        #: True if `open` works.
         self.listens = True
         #: The words and the input of each command that was sent.
         self.sent: list[str] = []
@@ -70,39 +69,39 @@ class ElsewhereTransport:
         _transports[self.url] = self
 
     def cut(self, word: str, *, after: bool = False, stays_down: bool = False) -> None:
-        """Have the connection break at the next command in whose words or input this stands.
+        """Break the connection at the next command whose words or input contain this word.
 
         Args:
             word: the word.
-            after: whether the command is done by then, and only its answer is lost; it is not run otherwise.
-            stays_down: whether no other connection is made until `up`.
+            after: whether the command runs, and only its answer is lost; otherwise it does not run.
+            stays_down: whether no new connection is possible until `up`.
         """
         with self._lock:
             self._cuts.append(_Cut(word, after, stays_down))
 
     def down(self) -> None:
-        """Cut the connection until `up`; nothing can be run, and what is listened to ends."""
+        """Cut the connection until `up`; no command can run, and opened commands end."""
         self.is_down = True
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Have end what is listened to."""
+        """End all opened commands."""
         for lines in list(self._open):
             lines.close()
 
     def up(self) -> None:
-        """Let the connection be made again."""
+        """Allow connections again."""
         self.is_down = False
 
-    def directories(self) -> FarDirectories:
-        """Where things are over there; see `jpsi.plugin.FileTransport`."""
+    def directories(self) -> RemoteDirectories:
+        """Return the directories of the remote host; see `jpsi.plugin.FileTransport`."""
         return read_directories(self.run(directories_command()))
 
     def run(
         self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
     ) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`."""
-        del keep  # no process of this machine, as far as anybody knows
+        del keep  # a remote command is no process of this machine, and cannot hold a descriptor of this one
         return self._sent(command, lambda there: self._here.run(there, None, ready))
 
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
@@ -122,7 +121,7 @@ class ElsewhereTransport:
         return result
 
     def open(self, command: Command) -> Lines:
-        """Start a command that is listened to; see `jpsi.plugin.LineTransport`."""
+        """Start a command and return its lines as they come; see `jpsi.plugin.LineTransport`."""
         self._struck(command)
         if not self.listens:
             msg = "nothing can be listened to"
@@ -130,12 +129,12 @@ class ElsewhereTransport:
         lines = _Listened(self._here.open(self._over_there(command)))
         self._open.add(lines)
         if self.is_down or not self.listens:
-            # it was cut as it was opened
+            # the connection was cut during the start
             lines.close()
         return lines
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def _struck(self, command: Command) -> _Cut | None:
         if self.is_down:
@@ -165,7 +164,7 @@ class ElsewhereTransport:
 
 @attrs.frozen
 class _Cut:
-    """Where a connection breaks."""
+    """A planned break of the connection."""
 
     word: str
     after: bool
@@ -173,7 +172,7 @@ class _Cut:
 
 
 class _Listened:
-    """What a command prints, until the connection is cut."""
+    """The lines of an opened command, until the connection is cut."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -196,6 +195,6 @@ _transports: weakref.WeakValueDictionary[str, ElsewhereTransport] = weakref.Weak
 
 @hookimpl
 def open_transport(url: str) -> Transport:
-    """The transport that an `elsewhere://` URL leads to."""
+    """Return the transport with this URL."""
     known = _transports.get(url)
     return ElsewhereTransport(Path(url.removeprefix(_SCHEME))) if known is None else known

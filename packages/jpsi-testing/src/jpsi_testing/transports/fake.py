@@ -20,18 +20,18 @@ _numbers = itertools.count(1)
 
 
 class FakeTransport:
-    """Runs the commands of a dialect over a fake batch system; implements `jpsi.plugin.Transport`.
+    """A transport to the commands of a dialect over a fake batch system; implements `jpsi.plugin.Transport`.
 
-    A command that hangs has timed out at once. A shell runs as a process, which finds the commands of the
-    dialect first on PATH. An executor finds it by its `url`, for as long as it is held:
+    A command that hangs times out at once. A shell runs as a process, which finds the commands of the dialect
+    first on PATH. An executor finds the transport by its `url`, for as long as it is referenced:
 
         transport = FakeTransport(scheduler, "slurm")
         executor = JobExecutor.get_instance("slurm", url=transport.url)
 
     Args:
         scheduler: the batch system.
-        dialect: what the commands say, or the name under which a backend offers that.
-        name: what the url is made of; None is a number.
+        dialect: the functions that answer commands, or the name under which a backend offers them.
+        name: the name in the url; None is a number.
     """
 
     def __init__(self, scheduler: FakeScheduler, dialect: str | Dialect, name: str | None = None) -> None:
@@ -39,13 +39,13 @@ class FakeTransport:
         self.scheduler = scheduler
         self._dialect = dialect_of(dialect) if isinstance(dialect, str) else dialect
         scheduler.faults.know(self._dialect.commands)
-        #: What leads to this transport within this process.
+        #: The url of this transport within this process.
         self.url = f"{_SCHEME}{name or next(_numbers)}"
         _transports[self.url] = self
 
     @property
     def is_local(self) -> bool:
-        """Always true: jobs that really run do so on this machine."""
+        """Always True: jobs with real processes run on this machine."""
         return True
 
     def run(
@@ -87,7 +87,7 @@ class FakeTransport:
         return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 _transports: weakref.WeakValueDictionary[str, FakeTransport] = weakref.WeakValueDictionary()
@@ -95,7 +95,7 @@ _transports: weakref.WeakValueDictionary[str, FakeTransport] = weakref.WeakValue
 
 @hookimpl
 def open_transport(url: str) -> Transport:
-    """The transport of this process that a `fake://` URL leads to."""
+    """Return the transport of this process with this `fake://` URL."""
     transport = _transports.get(url)
     if transport is None:
         known = ", ".join(sorted(_transports)) or "none"

@@ -1,4 +1,4 @@
-"""A transport that answers commands with what a real batch system was recorded to answer."""
+"""A transport that answers commands from recordings of a real batch system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jpsi_testing.recordings import Recording
 
 
 class ReplayTransport:
-    """Answers recorded command lines with their recorded results; implements `jpsi.plugin.Transport`.
+    """A transport that answers recorded command lines with their results; implements `jpsi.plugin.Transport`.
 
     A command line that was recorded several times gets its answers in their order, the last one from then on.
     """
@@ -26,7 +26,7 @@ class ReplayTransport:
 
     @property
     def is_local(self) -> bool:
-        """Always true."""
+        """Always True."""
         return True
 
     def run(
@@ -48,4 +48,4 @@ class ReplayTransport:
             return answers.popleft() if len(answers) > 1 else answers[0]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""

@@ -1,6 +1,6 @@
-"""Tools for plugins, by what they are for.
+"""Tools for plugins, grouped by purpose.
 
-Readers of scripts and options, directives, host lists, answers, private files.
+Readers of scripts and options, directives, host lists, command output, private files.
 """
 
 from jpsi.contract import (

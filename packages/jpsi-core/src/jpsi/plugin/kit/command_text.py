@@ -1,4 +1,4 @@
-"""A command as shell text, for where only a shell can be told what to run."""
+"""Commands as shell text, for interfaces that accept only a shell script."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from jpsi.contract import Command, ShellLine, line, word
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-# A name that stands at the beginning of a line in the middle of a value may be unset as well: there is none.
+# A name that begins a line inside a multi-line value is unset as well, which is harmless: it is no variable.
 _NAMES = "env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'"
 
 
 def command_lines(command: Command, not_found: ShellLine) -> Sequence[ShellLine]:
-    r"""Lines of POSIX shell that become a command, with its environment; standard input is not looked at.
+    r"""Return lines of POSIX shell that exec a command, with its environment; its `stdin` is ignored.
 
     Args:
-        command: what to run.
-        not_found: what to do where there is no such command; it must end the shell.
+        command: the command.
+        not_found: the line to run if there is no such command; it must end the shell.
 
     >>> print(*command_lines(Command(["ls", "a b"], environment={"B": "1"}), line("exit", "127")), sep="\n")
     command -v ls >/dev/null 2>&1 || { exit 127; }

@@ -1,4 +1,4 @@
-"""The words of a directive, and the options that they are, as submit commands read them."""
+"""Splits a directive into words, and words into options, as submit commands read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-#: An option by its name, without dashes, and its value; None if it has none.
+#: The name of an option, without dashes, and its value; None if it has none.
 Given = tuple[str, str | None]
 
 # Quoted parts and plain letters of one word.
@@ -14,13 +14,13 @@ _WORD = re.compile(r"""\s*((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+)""")
 
 
 def directive_words(text: str) -> list[str]:
-    """The words of a directive without its mark, up to a comment.
+    """Return the words of a directive without its mark, up to a comment.
 
     >>> directive_words("--job-name='my job' -n 4  # all of them")
     ['--job-name=my job', '-n', '4']
 
     Raises:
-        ValueError: a quote has no partner.
+        ValueError: a quote is not closed.
     """
     words: list[str] = []
     place, end = 0, len(text.rstrip())
@@ -39,17 +39,17 @@ def directive_words(text: str) -> list[str]:
 def gnu_options(
     words: Sequence[str], letters: Mapping[str, str], plain: Collection[str], names: Collection[str] = ()
 ) -> Iterator[Given]:
-    """The options of a command that reads them as getopt_long does.
+    """Yield the options of a command that reads them as getopt_long does.
 
     >>> list(gnu_options(["-n4", "--part", "a", "-x"], {"n": "ntasks", "x": "exclusive"}, {"exclusive"},
     ...                  {"partition"}))
     [('ntasks', '4'), ('partition', 'a'), ('exclusive', None)]
 
     Args:
-        words: what the command is given.
-        letters: the names that letters stand for; others are their own names.
+        words: the command's arguments.
+        letters: the option names of single letters; a letter that is not in it is its own name.
         plain: the names of options that have no value unless it is joined to them by `=`.
-        names: names of other options, for which their beginnings stand.
+        names: the names of further options; like all names, they may be abbreviated to their beginning.
 
     Raises:
         ValueError: a word is no option, or lacks its value.
@@ -88,14 +88,14 @@ def _of_letters(
 
 
 def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Given]:
-    """The options of a command whose names have one dash, however long they are.
+    """Yield the options of a command whose names have one dash, whatever their length.
 
     >>> list(dash_options(["-pe", "mpi", "8", "-cwd", "-n4"], {"pe": 2, "cwd": 0, "n": 1}))
     [('pe', 'mpi 8'), ('cwd', None), ('n', '4')]
 
     Args:
-        words: what the command is given.
-        counts: how many words follow each option; those of several become one value.
+        words: the command's arguments.
+        counts: the number of words that follow each option; several words become one value.
 
     Raises:
         ValueError: a word is no option, or lacks its value.
@@ -112,7 +112,7 @@ def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Gi
 
 
 def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
-    """The option that a word is, and the value that is joined to it, if one is."""
+    """Return the option that a word names, and the value that is joined to it, if any."""
     if word.startswith("-") and word[1:] in counts:
         return word[1:], None
     joined = [it for it, count in counts.items() if count == 1 and word.startswith(f"-{it}")]

@@ -1,4 +1,4 @@
-"""The short form in which several batch systems write the names of many nodes."""
+"""Reads host lists, the short form in which several batch systems write the names of many nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 _NAME = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+")
 _BRACKET = re.compile(r"([^\[]*)\[([^\]]*)\](.*)\Z", re.DOTALL)
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)\Z")
-# No machine has more; an answer that was garbled shall not fill the memory.
+# No machine has more nodes; a garbled list must not fill the memory.
 _MOST = 1_000_000
 
 
 def hostlist(text: str) -> tuple[str, ...]:
-    """The nodes that a list names (Slurm: scontrol(1), show hostnames; Flux: RFC 29).
+    """Return the nodes of a host list (Slurm: scontrol(1), show hostnames; Flux: RFC 29).
 
     >>> hostlist("login1,node[08-10,x]-ib")
     ('login1', 'node08-ib', 'node09-ib', 'node10-ib', 'nodex-ib')

@@ -1,4 +1,4 @@
-"""The indices of an array's elements, as batch systems write several of them."""
+"""Reads and writes the indices of array elements, as batch systems write several of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?\Z")
 
 
 def read_indices(text: str) -> list[range]:
-    """The ranges of indices that a text names.
+    """Return the ranges of indices in a text.
 
     >>> read_indices("1-3,7,10-20:5")
     [range(1, 4), range(7, 8), range(10, 21, 5)]
 
     Raises:
-        ValueError: it is no such text.
+        ValueError: the text is no list of indices.
     """
     found = []
     for part in text.split(","):
@@ -30,7 +30,7 @@ def read_indices(text: str) -> list[range]:
 
 
 def write_indices(indices: Iterable[int]) -> str:
-    """A text that names these indices, as short as it can be without steps.
+    """Return a text for these indices, as short as it can be without steps.
 
     >>> write_indices([9, 3, 1, 2])
     '1-3,9'

@@ -1,4 +1,4 @@
-"""Lines of shell that say why a launcher could not launch: a program is missing."""
+"""Shell lines that report why a launcher could not launch: a program is missing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from jpsi.contract import ShellLine, line, word
 
 
 def need_program(name: str) -> list[ShellLine]:
-    """The lines that end a job, with the launcher to blame, where a program is not to be found.
+    """Return lines that end a job, and blame the launcher, if a program is not installed.
 
-    They go first in what a launcher answers: to the shell a program that is missing is one that fails.
+    They must come first in a launcher's lines: the shell cannot tell a missing program from one that fails.
     """
     said = word(f"{name} is not on the PATH of the job:")
     return [

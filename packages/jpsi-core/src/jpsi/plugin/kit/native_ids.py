@@ -1,4 +1,4 @@
-"""What the native ids of a batch system look like, so that nothing else is ever taken for one."""
+"""The form of a batch system's native ids, which keeps other text from being taken for one."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ class IdForm:
     (True, False, False, False)
     """
 
-    #: The system, as people call it.
+    #: The system's name, as users know it.
     system: str
-    #: All of an id; of one that is of several parts, the first is a number.
+    #: A pattern for the whole id; if an id has several parts, the first is a number.
     pattern: re.Pattern[str] = attrs.field(converter=_compiled)
-    #: The largest number that an id can have: many commands take others for what is left of them in 32 bits.
+    #: The largest number of an id: many commands truncate larger numbers to 32 bits and take them for other
+    #: ids.
     largest: int | None = attrs.field(default=None, kw_only=True)
 
     def has(self, text: str) -> bool:
-        """Whether a text is the id of one job."""
+        """Return True if the text is the id of one job."""
         if not self.pattern.fullmatch(text):
             return False
         return self.largest is None or number(text) <= self.largest
 
     def canonical(self, text: str) -> str:
-        """The text, if it is an id: for the hook `canonical_id`.
+        """Return the text if it is an id: for the hook `canonical_id`.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is no id.
         """
         if not self.has(text):
             msg = f"{text!r} is no job id of {self.system}'s"
@@ -50,14 +51,14 @@ class IdForm:
 
 
 def the_one_id(found: Iterable[str], printed: str) -> str:
-    """The id that a submit command printed: for the hook `parse_submit`.
+    """Return the id that a submit command printed: for the hook `parse_submit`.
 
     Args:
-        found: what looks like an id in what was printed; the same id may be there several times.
-        printed: all that was printed, for the message.
+        found: the texts in the output that look like an id; the same id may occur several times.
+        printed: the whole output, for the message.
 
     Raises:
-        ValueError: there is none, or there are several.
+        ValueError: there is no id, or there are several.
     """
     ids = sorted(set(found))
     if len(ids) != 1:
@@ -68,7 +69,7 @@ def the_one_id(found: Iterable[str], printed: str) -> str:
 
 
 def number(native_id: str) -> int:
-    """The number that a native id begins with, which is smaller for an older job; 0 if it begins otherwise.
+    """Return the number that a native id begins with, smaller for an older job; 0 if it has none.
 
     >>> number("17[3].server"), number("x17")
     (17, 0)

@@ -1,4 +1,4 @@
-"""Readers for options that many batch systems have, and what others are made of."""
+"""Readers of options that many batch systems have, and functions to build other readers from."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _AMOUNT = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))? ?([A-Za-z]*)")
 
 
 def passed_over(_draft: Draft, _value: str) -> None:
-    """A reader for an option that changes nothing for jpsi."""
+    """Ignore an option that changes nothing for jpsi."""
 
 
 def read_name(draft: Draft, value: str) -> None:
-    """A reader for the name of a job."""
+    """Read the name of a job."""
     draft.spec.name = value
 
 
 def attribute(field: str) -> Reader:
-    """A reader for an option that is the attribute of this name."""
+    """Return a reader for an option that sets the attribute of this name."""
 
     def read(draft: Draft, value: str) -> None:
         setattr(draft.attributes, field, value or None)
@@ -31,7 +31,7 @@ def attribute(field: str) -> Reader:
 
 
 def count(field: str) -> Reader:
-    """A reader for an option that is the field of this name in the resources."""
+    """Return a reader for an option that sets the field of this name in the resources."""
 
     def read(draft: Draft, value: str) -> None:
         setattr(draft.resources, field, read_count(value))
@@ -40,7 +40,7 @@ def count(field: str) -> Reader:
 
 
 def path(field: str, patterns: re.Pattern[str]) -> Reader:
-    """A reader for an option that is the path of this name; `patterns` as for `read_path`."""
+    """Return a reader for an option that sets the path of this name; `patterns` as for `read_path`."""
 
     def read(draft: Draft, value: str) -> None:
         setattr(draft.spec, field, read_path(value, patterns))
@@ -49,7 +49,7 @@ def path(field: str, patterns: re.Pattern[str]) -> Reader:
 
 
 def output(patterns: re.Pattern[str], others: Iterable[str]) -> Reader:
-    """A reader for the file of the job's output, and of its errors too where none of `others` is given."""
+    """Return a reader for the file of the output, and of the errors if no option in `others` is given."""
 
     def read(draft: Draft, value: str) -> None:
         draft.spec.stdout_path = read_path(value, patterns)
@@ -60,7 +60,7 @@ def output(patterns: re.Pattern[str], others: Iterable[str]) -> Reader:
 
 
 def read_exclusive(draft: Draft, value: str) -> None:
-    """A reader for the option that gives a job its nodes alone."""
+    """Read the option that gives a job its nodes alone."""
     if value:
         msg = "jpsi has nodes shared with no other job, or with any"
         raise ValueError(msg)
@@ -68,10 +68,10 @@ def read_exclusive(draft: Draft, value: str) -> None:
 
 
 def read_count(value: str) -> int:
-    """A number of at least 1.
+    """Return a number of at least 1.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no such number.
     """
     if _COUNT.fullmatch(value) is None:
         msg = f"{value!r} is not one number"
@@ -80,13 +80,13 @@ def read_count(value: str) -> int:
 
 
 def read_amount(value: str, units: Mapping[str, int]) -> int:
-    """An amount in whole ones, rounded up, of which the unit stands behind the number.
+    """Return an amount as a whole number of ones, rounded up; the unit follows the number.
 
     >>> read_amount("1.5k", {"k": 1000})
     1500
 
     Raises:
-        ValueError: it is none, or nothing at all.
+        ValueError: the text is no amount, or the amount is zero.
     """
     amount = _AMOUNT.fullmatch(value)
     if amount is None or amount[3] not in units:
@@ -101,10 +101,10 @@ def read_amount(value: str, units: Mapping[str, int]) -> int:
 
 
 def read_path(value: str, patterns: re.Pattern[str]) -> Path:
-    """A path, if it is the same for every job.
+    """Return a path, if it is the same for every job.
 
     Raises:
-        ValueError: it has something in it that matches `patterns`, which stands for something else.
+        ValueError: it contains a placeholder that matches `patterns`.
     """
     if not value or patterns.search(value):
         msg = "a path of jpsi has no patterns; without it the output is kept in the job's own folder"

@@ -1,4 +1,4 @@
-"""How a batch system is told of a job by directives, each an option of its submit command."""
+"""Writes a job's script for a batch system: directives, each an option of its submit command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jpsi.contract import (
 )
 from jpsi.model import JobSpec
 
-#: The options that a backend sets for a job; ValueError says what they cannot say.
+#: Returns the options that a backend sets for a job; ValueError says what the options cannot express.
 OptionsOf: TypeAlias = Callable[[JobSpec, SubmitContext], Options]
 
 
@@ -30,32 +30,33 @@ def _as_it_is(name: str, value: str | None) -> tuple[str, str | None]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class ScriptForm:
-    """The form of one system's scripts: for the hooks `check_spec` and `render_script`."""
+    """The form of one batch system's scripts: for the hooks `check_spec` and `render_script`."""
 
-    #: How each directive begins; a blank follows.
+    #: The beginning of each directive; a blank follows.
     mark: str
-    #: What stands before the name of an option,
+    #: The prefix of an option's name.
     dashes: str = "--"
-    #: and between name and value.
+    #: The separator between name and value.
     joint: str = "="
-    #: How many bytes a value may have.
+    #: The largest number of bytes of a value; None is no limit.
     longest: int | None = None
-    #: Which options users may set past jpsi.
+    #: The options that users may set past jpsi.
     custom: CustomOptions
-    #: Name and value as the system reads them, from those of `Options`; ValueError for what it would misread.
+    #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
+    #: would misread.
     spelled: Callable[[str, str | None], tuple[str, str | None]] = _as_it_is
 
     def script(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
-        """The directives for a spec.
+        """Return the directives for a spec.
 
         Raises:
-            ValueError: something cannot be said; `problems` says so first.
+            ValueError: a directive cannot express a value; `problems` reports this earlier.
         """
         merged = self.custom.merged(options(spec, context), spec)
         return Script([self._directive(name, value) for name, value in given(merged)])
 
     def problems(self, spec: JobSpec, site: Site, options: OptionsOf) -> Iterator[str]:
-        """Why a valid spec can never be written as a script, one sentence each."""
+        """Yield why a valid spec can never be written as a script, one sentence each."""
         yield from _empty_names(spec)
         wrong = list(self.custom.problems(spec))
         yield from wrong
@@ -87,7 +88,7 @@ class ScriptForm:
 
 
 def _empty_names(spec: JobSpec) -> Iterator[str]:
-    """What is said of names that are given and empty; no batch system has a queue without a name."""
+    """Yield a problem for each name that is given and empty; no batch system has a queue without a name."""
     for name in ("queue_name", "project_name", "reservation_id"):
         if getattr(attributes(spec), name) == "":
             yield f"attributes.{name} is empty; None leaves the choice to the batch system"

@@ -1,4 +1,4 @@
-"""How the scripts of one batch system are read: which lines count, and what becomes of them."""
+"""Reads the scripts of one batch system: finds the directives and converts their options to a spec."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class ScriptReader:
-    """How the scripts of one batch system are read: for the hook `read_script`."""
+    """A reader of one batch system's scripts: for the hook `read_script`."""
 
-    #: What a directive begins with, at the beginning of its line.
+    #: The beginning of a directive, at the beginning of its line.
     mark: re.Pattern[str] = attrs.field(converter=_compiled)
-    #: Whether directives behind the first command count too.
+    #: True if directives after the first command count too.
     is_read_whole: bool
-    #: The options that the words of a directive are; ValueError for what is none.
+    #: Yields the options in the words of a directive; ValueError for a word that is no option.
     options: Callable[[Sequence[str]], Iterator[Given]]
-    #: What stands before the name of an option in messages.
+    #: The prefix of an option's name in messages.
     dashes: str = "--"
-    #: Which options users may set past jpsi: those that have no reader, or not for this value.
+    #: The options that users may set past jpsi; kept if there is no reader, or it refuses the value.
     custom: CustomOptions
-    #: Name and value of an option as a script has them, in messages.
+    #: Returns name and value of an option as scripts spell them, for messages.
     spelled: Spelled = _as_it_is
-    #: What stands between the values of an option of which all count that are given.
+    #: For options whose values add up, the separator between them.
     joints: Mapping[str, str] = attrs.field(factory=dict)
-    #: What becomes of an option. They are asked in this order, so that one may count on those before it.
+    #: The reader of each option. They are called in this order, so that one may rely on those before it.
     readers: Mapping[str, Reader]
 
     def read(self, text: str) -> ForeignScript:
-        """What a script asks for."""
+        """Return the job that a script asks for."""
         directives = list(self._directives(text))
         options: dict[str, str | None] = {}
         unread = []
         for directive in directives:
             try:
-                # what was read before the mistake is kept
+                # options before the mistake are kept
                 for name, value in self.options(directive_words(directive)):
                     before = options.pop(name, None)
                     options[name] = self._together(name, before, value)

@@ -1,38 +1,39 @@
-"""Lines of shell that have what runs in the background take signals as if it ran in the foreground.
+"""Shell lines with which background processes receive signals as foreground processes do.
 
-A shell that waits for a command in the foreground does nothing about a signal before that has ended. So what
-has to pass signals on starts its commands in the background, where they would ignore INT and QUIT.
+A shell that waits for a foreground command does not handle a signal before the command has ended. So a script
+that must pass signals on starts its commands in the background, where they would ignore INT and QUIT.
 """
 
 from __future__ import annotations
 
 from jpsi.contract import ShellLine
 
-#: What batch systems and users send to a job, to end it or to tell it something.
+#: The signals that batch systems and users send to a job, to end it or to notify it.
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 
 
 def heed_signals() -> list[ShellLine]:
-    r"""The lines that have the command in `"$@"` take INT and QUIT in the background, too.
+    r"""Return lines that make the command in `"$@"` react to INT and QUIT in the background, too.
 
-    They hold for what is started with `[ -z "${BASH_VERSION-}" ] || trap - INT QUIT` before it.
+    They apply to a command that is started with `[ -z "${BASH_VERSION-}" ] || trap - INT QUIT` before it.
     """
     return _lines(_HEED)
 
 
 def pass_signals(name: str) -> list[ShellLine]:
-    """The functions that pass signals on to processes of the shell, for `trap_signals` and its caller.
+    """Return shell functions that pass signals on to child processes, for `trap_signals` and its caller.
 
-    - `_NAME_pass SIGNAL`, which is for traps, sends a signal to the processes in `_NAME_pids`, each with a
-      blank after it.
-    - `_NAME_wait PID` waits for the end of the first of these, leaves its code in `_NAME_code`, and takes it
-      off the list. A signal that came before is passed on then, to all.
+    - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
+      which a blank follows each id.
+    - `_NAME_wait PID` waits for the end of the first process in the list, stores its exit code in
+      `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to all
+      processes.
     """
     return _lines(_FORWARDING.replace("NAME", name))
 
 
 def trap_signals(name: str, before: str = "") -> list[ShellLine]:
-    """The lines that pass every signal on, after the commands `before`."""
+    """Return lines that pass every signal on, after running the commands `before`."""
     return _lines(_TRAP.replace("NAME", name).replace("BEFORE", before))
 
 
@@ -40,15 +41,15 @@ def _lines(text: str) -> list[ShellLine]:
     return [ShellLine(it) for it in text.splitlines()]
 
 
-# POSIX XCU 2.11; of the shells only bash can undo it, elsewhere env(1) of coreutils 8.31 and later does.
+# POSIX XCU 2.11; of the shells only bash can undo it, for others env(1) of coreutils 8.31 and later does.
 _HEED = """\
 # What runs in the background ignores INT and QUIT; bash undoes that itself, elsewhere env(1) can.
 if [ -z "${BASH_VERSION-}" ] && /usr/bin/env -i --default-signal=INT,QUIT >/dev/null 2>&1; then
   set -- /usr/bin/env --default-signal=INT,QUIT "$@"
 fi"""
 
-# Such a 127 cannot be told from the code of a process that was sent a signal and then exits 127 by itself.
-# Batch systems signal the shell and the process at once, so that the first is the one that happens.
+# The shell's 127 cannot be told from the exit code of a process that gets a signal and then exits 127 itself.
+# Batch systems signal the shell and the process at once, so that the shell's 127 is the usual case.
 _FORWARDING = """\
 _NAME_pids='' _NAME_got=''
 # shellcheck disable=SC2317,SC2329  # the traps call it

@@ -1,4 +1,4 @@
-"""What it means for a job that its submission failed: whether the system may have the job nonetheless."""
+"""Classifies failed submissions: decides if the batch system may have the job nevertheless."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import attrs
 
 from jpsi.contract import CommandResult, Failure, FailureKind
 
-# A shell, or env, where a program is not installed
+# Exit codes of a shell, or of env, if a program is not installed
 _NOT_FOUND = frozenset({126, 127})
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class SubmitErrors:
-    """What a submit command says when it fails, and what that means: for the hook `classify_failure`."""
+    """The error messages of a submit command, and their meaning: for the hook `classify_failure`."""
 
-    #: The command, as messages begin.
+    #: The command's name, with which messages begin.
     command: str
-    #: Parts of what it says, in the order in which they are looked for. What stands in no line is AMBIGUOUS.
+    #: Parts of its output with their meaning, tried in this order. Output that matches none is AMBIGUOUS.
     texts: Sequence[tuple[str, FailureKind]]
-    #: Exit codes with which it refuses a job in any other words,
+    #: Exit codes with which it refuses a job in words that are not in `texts`.
     own_codes: Collection[int] = ()
-    #: if one of these stands among them: by a code alone it cannot be told from a shell or from ssh.
+    #: Words one of which must be in the output for `own_codes` to count: the code alone could come from a
+    #: shell or from ssh.
     own_words: Sequence[str] = ()
-    #: What is of no interest in what it says, as a regular expression.
+    #: A regular expression for parts of its output to leave out of messages.
     noise: str | None = None
 
     def failure(self, result: CommandResult) -> Failure:
-        """What a failed submission means, with what was said."""
+        """Return the meaning of a failed submission, with the command's message."""
         said = result.complaint if self.noise is None else re.sub(self.noise, "", result.complaint)
         kind = self._kind(result.returncode, result.stderr + result.stdout)
         return Failure(kind, f"{self.command}: {said}")
