@@ -69,7 +69,7 @@ class Package:
         return list(self.settings["project"].get("optional-dependencies", {}).get(extra, ()))
 
     def built(self, ending: str) -> Path:
-        """The one file in dist with this ending that was built of it."""
+        """Return the file in dist with this ending that was built of it."""
         (path,) = ROOT.glob(f"dist/{self.stem}*{ending}")
         return path
 
@@ -138,7 +138,7 @@ def tests(session: nox.Session, name: str) -> None:
 
 
 def _paths(argument: str) -> list[str]:
-    """The paths that an argument of `tests` stands for, relative to the root; none for an option."""
+    """Return the paths that an argument of `tests` stands for, relative to the root; none for an option."""
     if argument in WITH_CODE:
         return [PACKAGES[argument].source, f"{PACKAGES[argument].path}/tests"]
     return [argument] if argument.startswith("packages/") else []
@@ -357,7 +357,7 @@ def _e2e_environment(
     folders: Iterable[str] = ("e2e",),
     group: str = "test",
 ) -> str:
-    """An environment with packages, and folders of tests of the first, that an ordinary user can read.
+    """Make an environment with packages, and folders of tests of the first, that an ordinary user can read.
 
     A group of dependencies says what those tests need. Returns its Python.
     """
@@ -525,7 +525,7 @@ def build(session: nox.Session) -> None:
 
 
 def _archive_problems(package: Package) -> Iterator[str]:
-    """What is missing from the wheel and the sdist of a package, or should not be there."""
+    """Yield what the wheel and the sdist of a package lack, or should not hold."""
     with zipfile.ZipFile(package.built(".whl")) as wheel:
         in_wheel = set(wheel.namelist())
     with tarfile.open(package.built(".tar.gz")) as sdist:
@@ -657,7 +657,7 @@ def _install(session: nox.Session, *requirements: str) -> None:
 
 
 def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> list[str]:
-    """The packages of this repository that requirements lead to, as wheels that are built now.
+    """Build wheels of the packages of this repository that requirements lead to.
 
     The version is hatchling's word: `standard`, or `editable` for one that leads here. To leave that to pip
     would take ten times as long, as it makes an environment to build each in.
@@ -684,7 +684,7 @@ def _tell_editable(environment: Path, package: Package) -> None:
 
 
 def _from_here(requirements: Iterable[str]) -> dict[str, str]:
-    """The packages of this repository that requirements lead to, each with the extras asked for.
+    """Return the packages of this repository that requirements lead to, each with the extras asked for.
 
     Those with extras come first: pip would look for one in an index that another requires before.
     """

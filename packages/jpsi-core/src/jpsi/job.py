@@ -70,7 +70,7 @@ States = JobState | Iterable[JobState]
 
 
 class Job:
-    """One job, from before its submission until after its end. All methods may be called from any thread."""
+    """A job, from before its submission until after its end. All methods may be called from any thread."""
 
     __slots__ = (
         "__weakref__",

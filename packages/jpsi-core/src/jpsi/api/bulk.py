@@ -248,7 +248,7 @@ def _to_nobody(_: Mapping[Job, JpsiError | None]) -> None:
 
 
 class _Request:
-    """One request about many jobs, and its progress."""
+    """A request about many jobs, and its progress."""
 
     def __init__(self, given: Mapping[str, Job], heard: Heard = _to_nobody) -> None:
         self.given = given

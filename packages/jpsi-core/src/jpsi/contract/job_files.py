@@ -90,7 +90,7 @@ _MOST = 1 << 20
 
 @attrs.frozen
 class Output:
-    """One stream of a job: a file that grows. Any thread may read it."""
+    """A stream of a job: a file that grows. Any thread may read it."""
 
     _files: JobFiles
     #: Its path on the machine where the job runs.

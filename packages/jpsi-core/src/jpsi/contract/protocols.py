@@ -20,7 +20,7 @@ from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress
 
 @attrs.frozen(slots=True, kw_only=True)
 class Submission:
-    """One job on its way to the engine: its spec is valid and no other code changes it."""
+    """A job on its way to the engine: its spec is valid and no other code changes it."""
 
     job_id: str
     #: The number of this attempt to submit the job, from 1.

@@ -11,7 +11,7 @@ import attrs
 
 @attrs.frozen(slots=True, kw_only=True)
 class Queue:
-    """One queue or partition; facts that the batch system does not report are None."""
+    """A queue or partition; facts that the batch system does not report are None."""
 
     #: The name by which jobs choose it; empty if there is only one, which has no name.
     name: str

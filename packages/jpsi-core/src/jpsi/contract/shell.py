@@ -104,7 +104,7 @@ def _refused_in(value: str) -> str:
 
 @attrs.frozen(slots=True)
 class Directive:
-    """One line of a script that tells the batch system a need of the job; made by `of`."""
+    """A line of a script that tells the batch system a need of the job; made by `of`."""
 
     text: str
 

@@ -44,7 +44,7 @@ _answer_type = functools.cache(answer_type)
 
 
 class _Hook:
-    """One hook of all layers."""
+    """A hook of all layers."""
 
     def __init__(self, name: str, caller: HookCaller, returned: Any) -> None:  # noqa: ANN401  an annotation
         """Wrap pluggy's caller; `returned` is the type of one layer's result, None if it is not used."""

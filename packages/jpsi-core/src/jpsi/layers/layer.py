@@ -1,4 +1,4 @@
-"""One layer of hooks with its name for messages, and the relay that calls several of them."""
+"""A layer of hooks with its name for messages, and the relay that calls several of them."""
 
 from __future__ import annotations
 

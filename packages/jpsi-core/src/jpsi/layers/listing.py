@@ -33,7 +33,7 @@ _NONE = "-"
 
 @attrs.frozen(slots=True, kw_only=True)
 class Plugin:
-    """One name that an installed distribution or an override of one file provides."""
+    """A name that an installed distribution or an override of one file provides."""
 
     #: executor, launcher, transport, override, observer or fake.
     kind: str

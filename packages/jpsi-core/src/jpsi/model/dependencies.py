@@ -56,7 +56,7 @@ def _kind(value: DependencyKind | str) -> DependencyKind | str:
 
 @attrs.frozen(slots=True)
 class Dependency:
-    """One job that another waits for."""
+    """A job that another waits for."""
 
     #: A submitted Job, or the native id of a job of the same batch system.
     job: OtherJob | str

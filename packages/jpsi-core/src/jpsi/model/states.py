@@ -126,7 +126,7 @@ def _utc_now() -> datetime:
 
 @attrs.frozen(slots=True, kw_only=True)
 class JobStatus:
-    """One status of a job: the state, when it was entered, and further facts."""
+    """A status of a job: the state, when it was entered, and further facts."""
 
     #: The state that was entered.
     state: JobState = attrs.field(kw_only=False)

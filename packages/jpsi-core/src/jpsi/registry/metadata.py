@@ -31,7 +31,7 @@ FOUNDATIONS = (CORE, ENGINE)
 
 @attrs.frozen(slots=True)
 class EntryPoint:
-    """One line of a distribution's entry points."""
+    """A line of a distribution's entry points."""
 
     group: str
     name: str

@@ -30,7 +30,7 @@ LOST = {Reason.LOST, Reason.NODE_FAIL}
 
 @attrs.frozen(slots=True)
 class Place:
-    """One replica of an entry; replicas count from 1."""
+    """A replica of an entry; replicas count from 1."""
 
     entry: Entry
     replica: int

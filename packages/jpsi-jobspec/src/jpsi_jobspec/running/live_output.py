@@ -14,7 +14,7 @@ Show = Callable[[bytes, str], None]
 
 @attrs.define(slots=True, eq=False)
 class _Stream:
-    """One output stream of a job, and how much of it was shown."""
+    """An output stream of a job, and how much of it was shown."""
 
     name: str
     output: Output

@@ -1,7 +1,7 @@
-"""In PostgreSQL, who does not own the tables reads and writes what is his, and nothing else.
+"""Row security in PostgreSQL: a role that does not own the tables reads and writes its own rows alone.
 
-The owner, and whoever is a member of that role, is the dispatcher: row security does not hold for him.
-Anybody else who can connect has requests; what follows from them the dispatcher writes.
+The owner, and every member of that role, is the dispatcher: row security does not hold for it. Every other
+role that can connect has requests; the dispatcher writes what follows from them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Let nobody but the owner in."""
+    """Let the owner in alone."""
     if op.get_bind().dialect.name != "postgresql":
         return
     op.execute("DROP FUNCTION same_computation")

@@ -21,7 +21,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """As it was."""
+    """Grant what was granted before."""
     if op.get_bind().dialect.name == "postgresql":
         op.execute(f"REVOKE INSERT ({_GIVEN}) ON event FROM PUBLIC")
         op.execute("GRANT INSERT ON event TO PUBLIC")

@@ -1,0 +1,69 @@
+"""The docstrings of all packages are plain: they name the actor, and begin with what a thing is or does."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/src/*/__init__.py"))
+# What a reader has to turn around in their head first.
+OPENING = re.compile(
+    r"(What|Whether|How|Those|Whoever|Who|Whose|Which|When|Where|Nobody|Somebody|One|That|It|Of|As|To|So"
+    r"|There)\b"
+)
+# No reader would search for these, and they hide who acts.
+PHRASE = re.compile(
+    r"\b(nobody|somebody|whoever|over there|elsewhere|(?:is|was|are|were|be) told|to be had|given anew"
+    r"|written down|comes? to nothing|came of|stands? in line|begun anew|lets? go of|one asks|one waits"
+    r"|far (?:machine|side|host|folder))\b",
+    re.IGNORECASE,
+)
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """The docstrings of a module, without their examples, each with its line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                line = node.body[0].lineno
+                yield line, re.sub(r"^>>>.*?(?=\n\n|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def complaints(source: str) -> list[str]:
+    """What in the docstrings of a module is not plain."""
+    found = []
+    for line, text in docstrings(source):
+        if match := OPENING.match(text):
+            found.append(f"{line}: opens with {match[0]!r}")
+        found += [f"{line}: {match[0]!r}" for match in PHRASE.finditer(text)]
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_docstrings_are_plain(package: Path) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{it}"
+        for path in sorted(package.rglob("*.py"))
+        for it in complaints(path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Return the jobs.", []),
+        ("What the jobs are.", ["1: opens with 'What'"]),
+        ("Return the jobs that nobody follows.", ["1: 'nobody'"]),
+        ("Return a job.\n\n>>> job()\n'nobody'\n\nIt is told.", ["1: 'is told'"]),
+    ],
+)
+def test_what_is_not_plain_is_seen(text: str, expected: list[str]) -> None:
+    assert complaints(f'"""{text}"""') == expected
