@@ -90,6 +90,36 @@ def test_who_cannot_look_is_told_so() -> None:
         Line().entrance.enter(["a"], fail)
 
 
+PASSING = SubmitException("the list changed", transient=True)
+
+
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_check_that_fails_for_a_reason_that_may_pass_is_made_again(failures: int) -> None:
+    line = Line()
+    line.room_after = 0
+    left = [PASSING] * failures
+
+    def look() -> str | QuotaReached:
+        if left:
+            raise left.pop()
+        return line.look()
+
+    assert line.entrance.enter(["a"], look) == "room"
+    assert line.clock() == failures
+
+
+def test_a_check_that_keeps_failing_is_an_error_after_a_while() -> None:
+    line = Line()
+
+    def look() -> str | QuotaReached:
+        line.looks += 1
+        raise PASSING
+
+    with pytest.raises(SubmitException, match="the list changed"):
+        line.entrance.enter(["a"], look)
+    assert (line.looks, line.clock()) == (4, 3.0)
+
+
 def test_who_waits_goes_on_though_it_cannot_be_looked_for_a_while() -> None:
     line = Line()
 

@@ -27,6 +27,7 @@ T = TypeVar("T")
 _LONG_SECONDS = 30.0
 _AGAIN_SECONDS = 600.0
 # The time until the next check after a check failed.
+_RETRY_SECONDS, _RETRIES = 1.0, 3
 _FAILED_SECONDS = 30.0
 
 
@@ -62,6 +63,8 @@ class _Place:
     given_up: set[str] = attrs.field(factory=set)
     #: True if it was logged that it waits.
     is_told: bool = False
+    #: How many checks have failed before one succeeded, for a reason that may pass.
+    failures: int = 0
 
 
 class SubmitQueue:
@@ -101,7 +104,8 @@ class SubmitQueue:
 
         Raises:
             SubmissionCancelled: some of the jobs were given up; there may be room for the others.
-            JpsiError: the first check failed. A submission that waits already retries instead.
+            JpsiError: the first check failed, and the next three, a second apart, if the reason may pass. A
+                submission that waits already retries instead.
         """
         with self._standing(job_ids) as place:
             while True:
@@ -111,7 +115,8 @@ class SubmitQueue:
                 result = self._looked(place, look)
                 if not isinstance(result, QuotaReached):
                     return result
-                self._tell(place, result)
+                if place.is_told or not place.failures:
+                    self._tell(place, result)
                 with self._changed:
                     self._check(place)
                     if self._is_closed:
@@ -162,11 +167,17 @@ class SubmitQueue:
     @staticmethod
     def _looked(place: _Place, look: Callable[[], T | QuotaReached]) -> T | QuotaReached:
         try:
-            return look()
+            result = look()
         except JpsiError as e:
-            if not place.is_told:
+            if place.is_told:
+                return QuotaReached(_FAILED_SECONDS, str(e))
+            # such as a list of jobs that changed between its two halves
+            if place.failures == _RETRIES or not (isinstance(e, SubmitException) and e.transient):
                 raise
-            return QuotaReached(_FAILED_SECONDS, str(e))
+            place.failures += 1
+            return QuotaReached(_RETRY_SECONDS, str(e))
+        place.failures = 0
+        return result
 
     def _tell(self, place: _Place, full: QuotaReached) -> None:
         now = self._now()
