@@ -609,7 +609,7 @@ name, module, group = sys.argv[1:]  # an empty group is all that need nothing el
 importlib.import_module(module)
 print(f"{name}: import {module}")
 for entry_point in importlib.metadata.distribution(name).entry_points:
-    # pytest's own plugins, which nobody loads where pytest is not installed, as here; fakes are tried apart
+    # pytest alone loads its plugins, and is not installed here; fakes are tried apart
     if entry_point.group not in {group} if group else entry_point.group in {"pytest11", "jpsi.fakes"}:
         continue
     entry_point.load()

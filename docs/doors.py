@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def mistakes() -> list[str]:
-    """Return the names that nobody can know the meaning of."""
+    """Return the names without a sentence that says what they mean."""
     return [
         f"{it.module}: {it.name}, a name of {door}, has no sentence that says what it is"
         for door in DOORS

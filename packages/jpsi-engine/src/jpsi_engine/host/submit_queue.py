@@ -26,8 +26,9 @@ T = TypeVar("T")
 # When a waiting submission is first logged as a warning, and the interval between such warnings.
 _LONG_SECONDS = 30.0
 _AGAIN_SECONDS = 600.0
-# The time until the next check after a check failed.
+# The pause after a first check that failed for a reason that may pass, and the number of such pauses.
 _RETRY_SECONDS, _RETRIES = 1.0, 3
+# The time until the next check after a check failed, for a submission that waits already.
 _FAILED_SECONDS = 30.0
 
 
