@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted(path.parent for path in ROOT.glob("packages/*/src/*/__init__.py"))
 # A door is a module that other distributions import, wherever it is.
-DOORS = {"jpsi.plugin.engine"}
+DOORS = {"jpsi.plugin.engine", "jpsi_engine.job_store"}
 
 
 @functools.cache
@@ -34,8 +34,13 @@ def is_folder(module: str) -> bool:
     return modules()[module].name == "__init__.py"
 
 
-def imported(module: str) -> Iterator[tuple[int, str, str | None]]:
+@functools.cache
+def imported(module: str) -> Sequence[tuple[int, str, str | None]]:
     """What a module imports of these packages: the line, a module, and the name that it takes from there."""
+    return list(_imported(module))
+
+
+def _imported(module: str) -> Iterator[tuple[int, str, str | None]]:
     known = modules()
     for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -67,11 +72,26 @@ def room_that_is_passed(module: str, target: str, name: str | None) -> str | Non
 
 @functools.cache
 def face(room: str) -> frozenset[str]:
-    """The names in the `__all__` of a room."""
-    for node in ast.parse(modules()[room].read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return frozenset(ast.literal_eval(node.value))
-    return frozenset()
+    """The names that the face of a room imports, and so exports."""
+    return frozenset(name or target.rpartition(".")[2] for _, target, name in imported(room))
+
+
+@functools.cache
+def defined(module: str) -> frozenset[str]:
+    """The names that a module binds at its top, other than by importing them from these packages."""
+    tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+    taken = {name for _, _, name in imported(module)}
+    bound = {it.id for it in ast.walk(tree) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)}
+    made = {
+        it.name for it in tree.body if isinstance(it, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    foreign = {
+        (it.asname or it.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for it in node.names
+    } - taken
+    return frozenset(bound | made | foreign)
 
 
 def distributions() -> list[str]:
@@ -86,6 +106,19 @@ def test_nobody_imports_past_the_face_of_a_room(package: str) -> None:
         if f"{module}.".startswith(f"{package}.")
         for line, target, name in imported(module)
         if (room := room_that_is_passed(module, target, name)) is not None
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("package", distributions())
+def test_name_is_imported_from_the_module_that_defines_it_or_from_a_face(package: str) -> None:
+    found = [
+        f"{module}:{line} imports {name} from {target}, which only imports it"
+        for module in modules()
+        if f"{module}.".startswith(f"{package}.")
+        for line, target, name in imported(module)
+        if name is not None and not is_folder(target) and target not in DOORS and name not in defined(target)
     ]
 
     assert found == []
