@@ -490,13 +490,13 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of every package, of benchmarks, chaos and examples with mypy --strict."""
+    """Check the types of every package, of benchmarks, chaos and examples with mypy, as strict as pyproject.toml says."""
     _install(session, *PACKAGES, "jpsi-testing", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
     for package in WITH_CODE.values():
-        session.run("mypy", "--strict", *session.posargs, package.source)
-    session.run("mypy", "--strict", *session.posargs, "benchmarks")
-    session.run("mypy", "--strict", *session.posargs, "chaos")
-    session.run("mypy", "--strict", *session.posargs, *map(str, sorted(ROOT.glob("examples/*.py"))))
+        session.run("mypy", *session.posargs, package.source)
+    session.run("mypy", *session.posargs, "benchmarks")
+    session.run("mypy", *session.posargs, "chaos")
+    session.run("mypy", *session.posargs, *map(str, sorted(ROOT.glob("examples/*.py"))))
 
 
 @nox.session
