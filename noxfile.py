@@ -490,7 +490,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of every package, of benchmarks, chaos and examples with mypy, as strict as pyproject.toml says."""
+    """Check the types of every package, of benchmarks, chaos and examples with mypy."""
     _install(session, *PACKAGES, "jpsi-testing", "jpsi-cli[top]", "jpsi-pilot[dask]", *_tools("types"))
     for package in WITH_CODE.values():
         session.run("mypy", *session.posargs, package.source)
