@@ -42,8 +42,7 @@ from jpsi.plugin.engine import (
     one_line,
     plain_values,
 )
-from jpsi.plugin.kit import check_way
-from jpsi_engine.host import is_on_network, is_transient
+from jpsi_engine.host import check_way, is_on_network, is_transient
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, hearing
 from jpsi_engine.runner import streams_of
 from jpsi_engine.scheduler import (

@@ -1,6 +1,6 @@
 """The interface between jpsi's core and its plugins and engines.
 
-Hook specifications, protocols, commands, shell text, observations, and the rules that keep files private.
+Hook specifications, protocols, commands, shell text, observations, and the rules by which files are trusted.
 """
 
 from typing import TYPE_CHECKING
@@ -75,17 +75,6 @@ if TYPE_CHECKING:
         look,
         walk,
     )
-    from jpsi.contract.private_files import (
-        check_directory_here,
-        check_private_directory,
-        check_way,
-        make_directories,
-        make_directory,
-        make_private_directory,
-        open_private,
-        private_opener,
-        shed_default_acl,
-    )
     from jpsi.contract.protocols import (
         BulkEngine,
         BytesTransport,
@@ -151,10 +140,6 @@ else:
             "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation ShownJob",
             "options": "CustomOptions Options custom_options given",
             "ownership": "file_identity look walk",
-            "private_files": (
-                "check_directory_here check_private_directory check_way make_directories make_directory "
-                "make_private_directory open_private private_opener shed_default_acl"
-            ),
             "protocols": (
                 "BulkEngine BytesTransport Engine EngineSetup FileTransport InquiringEngine "
                 "InterruptedSubmission LineTransport Lines Outcomes PatientEngine Preview PreviewingEngine "
@@ -235,9 +220,6 @@ __all__ = [
     "Transport",
     "TransportHooks",
     "attributes",
-    "check_directory_here",
-    "check_private_directory",
-    "check_way",
     "custom_options",
     "dependencies",
     "directories_command",
@@ -249,18 +231,12 @@ __all__ = [
     "is_refused",
     "line",
     "look",
-    "make_directories",
-    "make_directory",
-    "make_private_directory",
     "node_count",
-    "open_private",
     "owner_of",
     "ownership",
     "path_word",
-    "private_opener",
     "read_directories",
     "resources",
-    "shed_default_acl",
     "time_limit",
     "units",
     "walk",

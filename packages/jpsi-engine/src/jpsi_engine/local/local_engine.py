@@ -32,7 +32,6 @@ from jpsi.plugin.engine import (
     plain_values,
     process_count,
 )
-from jpsi.plugin.kit import check_way
 from jpsi_engine.host import (
     NOBODY,
     ProcessId,
@@ -40,6 +39,7 @@ from jpsi_engine.host import (
     SubmitQueue,
     belongs_to_user,
     boot_id,
+    check_way,
     current_umask,
     identify_started,
     is_transient,
