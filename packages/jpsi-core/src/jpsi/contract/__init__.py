@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         REQUIRED_LAUNCHER_HOOKS,
         REQUIRED_OBSERVER_HOOKS,
         REQUIRED_TRANSPORT_HOOKS,
+        SOME_TAG,
         Arrays,
         Capabilities,
         EngineHooks,
@@ -47,13 +48,6 @@ if TYPE_CHECKING:
         Progress,
         Stream,
         Streams,
-    )
-    from jpsi.contract.job_identity import (
-        SOME_TAG,
-        Owner,
-        is_own,
-        is_refused,
-        owner_of,
     )
     from jpsi.contract.observation import (
         NOT_OFFERED,
@@ -133,10 +127,9 @@ else:
             "hookspecs": (
                 "Arrays Capabilities EngineHooks ExecutorHooks LauncherHooks ObserverHooks PROJECT "
                 "REQUIRED_BATCH_HOOKS REQUIRED_ENGINE_HOOKS REQUIRED_LAUNCHER_HOOKS REQUIRED_OBSERVER_HOOKS "
-                "REQUIRED_TRANSPORT_HOOKS Site SubmitContext TransportHooks hookimpl"
+                "REQUIRED_TRANSPORT_HOOKS SOME_TAG Site SubmitContext TransportHooks hookimpl"
             ),
             "job_files": "JobFiles Output OutputPart Progress Stream Streams",
-            "job_identity": "Owner SOME_TAG is_own is_refused owner_of",
             "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation ShownJob",
             "options": "CustomOptions Options custom_options given",
             "ownership": "file_identity look walk",
@@ -197,7 +190,6 @@ __all__ = [
     "Outcomes",
     "Output",
     "OutputPart",
-    "Owner",
     "PatientEngine",
     "Preview",
     "PreviewingEngine",
@@ -227,12 +219,9 @@ __all__ = [
     "file_identity",
     "given",
     "hookimpl",
-    "is_own",
-    "is_refused",
     "line",
     "look",
     "node_count",
-    "owner_of",
     "ownership",
     "path_word",
     "read_directories",

@@ -114,6 +114,10 @@ class Site:
     offers: Mapping[str, Any] = attrs.field(factory=dict)
 
 
+#: A placeholder for the tag of a submission that is not made yet; as long as a tag may be.
+SOME_TAG = f"jpsi-00000000-0000-0000-0000-000000000000-{'0' * 18}"
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class SubmitContext:
     """The facts about a submission that its spec does not hold."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         InquiringEngine,
         InterruptedSubmission,
         Outcomes,
-        Owner,
         PatientEngine,
         Preview,
         PreviewingEngine,
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
         dependencies,
         expanding,
         file_identity,
-        is_own,
-        is_refused,
         look,
-        owner_of,
         ownership,
         path_word,
         walk,
@@ -72,9 +68,9 @@ else:
             "jpsi.concurrency": "concurrently",
             "jpsi.contract": (
                 "BulkEngine Engine EngineHooks EngineSetup InquiringEngine InterruptedSubmission Outcomes "
-                "Owner PatientEngine Preview PreviewingEngine Progress RecallingEngine Recovered "
+                "PatientEngine Preview PreviewingEngine Progress RecallingEngine Recovered "
                 "RefusingEngine SOME_TAG ShownJob Stream Submission dependencies expanding file_identity "
-                "is_own is_refused look owner_of ownership path_word walk"
+                "look ownership path_word walk"
             ),
             "jpsi.layers": "assemble open_transport",
             "jpsi.lazy": "lazy_attributes lazy_names",
@@ -97,7 +93,6 @@ __all__ = [
     "InquiringEngine",
     "InterruptedSubmission",
     "Outcomes",
-    "Owner",
     "PatientEngine",
     "Preview",
     "PreviewingEngine",
@@ -124,15 +119,12 @@ __all__ = [
     "has_staging",
     "installed",
     "is_native_id",
-    "is_own",
-    "is_refused",
     "lazy_attributes",
     "lazy_names",
     "load_plugin",
     "look",
     "one_line",
     "open_transport",
-    "owner_of",
     "ownership",
     "path_word",
     "pieces",
