@@ -18,9 +18,9 @@ import pytest
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
+from jpsi.contract.engine import EngineSetup, InterruptedSubmission, Recovered, Submission
 from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, Site, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
-from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Recovered, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.job import Job
 from jpsi.layers import default_hooks

@@ -15,9 +15,9 @@ import pytest
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
+from jpsi.contract.engine import EngineSetup, Submission
 from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, hookimpl
 from jpsi.contract.observation import Observation
-from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi.model.errors import SubmitException

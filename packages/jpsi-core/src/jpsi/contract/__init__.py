@@ -16,6 +16,15 @@ if TYPE_CHECKING:
         BatchConfig,
         ExecutorConfig,
     )
+    from jpsi.contract.engine import (
+        Engine,
+        EngineSetup,
+        InterruptedSubmission,
+        Outcomes,
+        Preview,
+        Recovered,
+        Submission,
+    )
     from jpsi.contract.foreign_scripts import (
         Draft,
         ForeignScript,
@@ -69,33 +78,8 @@ if TYPE_CHECKING:
         look,
         walk,
     )
-    from jpsi.contract.protocols import (
-        BulkEngine,
-        BytesTransport,
-        Engine,
-        EngineSetup,
-        FileTransport,
-        InquiringEngine,
-        InterruptedSubmission,
-        Lines,
-        LineTransport,
-        Outcomes,
-        PatientEngine,
-        Preview,
-        PreviewingEngine,
-        RecallingEngine,
-        Recovered,
-        RefusingEngine,
-        Submission,
-        Transport,
-    )
     from jpsi.contract.queue import (
         Queue,
-    )
-    from jpsi.contract.remote_directories import (
-        RemoteDirectories,
-        directories_command,
-        read_directories,
     )
     from jpsi.contract.shell import (
         Directive,
@@ -115,6 +99,16 @@ if TYPE_CHECKING:
         time_limit,
         units,
     )
+    from jpsi.contract.transport import (
+        BytesTransport,
+        FileTransport,
+        Lines,
+        LineTransport,
+        RemoteDirectories,
+        Transport,
+        directories_command,
+        read_directories,
+    )
 else:
     from jpsi.lazy import lazy_attributes
 
@@ -123,6 +117,7 @@ else:
         {
             "command": "BytesResult Command CommandResult",
             "config": "BatchConfig ExecutorConfig",
+            "engine": "Engine EngineSetup InterruptedSubmission Outcomes Preview Recovered Submission",
             "foreign_scripts": "Draft ForeignScript Reader Spelled",
             "hookspecs": (
                 "Arrays Capabilities EngineHooks ExecutorHooks LauncherHooks ObserverHooks PROJECT "
@@ -133,15 +128,13 @@ else:
             "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation ShownJob",
             "options": "CustomOptions Options custom_options given",
             "ownership": "file_identity look walk",
-            "protocols": (
-                "BulkEngine BytesTransport Engine EngineSetup FileTransport InquiringEngine "
-                "InterruptedSubmission LineTransport Lines Outcomes PatientEngine Preview PreviewingEngine "
-                "RecallingEngine Recovered RefusingEngine Submission Transport"
-            ),
             "queue": "Queue",
-            "remote_directories": "RemoteDirectories directories_command read_directories",
             "shell": "Directive Script ShellLine expanding line path_word word",
             "spec_values": "RANK_VARIABLES attributes dependencies node_count resources time_limit units",
+            "transport": (
+                "BytesTransport FileTransport Lines LineTransport RemoteDirectories "
+                "Transport directories_command read_directories"
+            ),
             "": "ownership",
         },
     )
@@ -158,7 +151,6 @@ __all__ = [
     "SOME_TAG",
     "Arrays",
     "BatchConfig",
-    "BulkEngine",
     "BytesResult",
     "BytesTransport",
     "Capabilities",
@@ -176,7 +168,6 @@ __all__ = [
     "FailureKind",
     "FileTransport",
     "ForeignScript",
-    "InquiringEngine",
     "InterruptedSubmission",
     "JobFiles",
     "LauncherHooks",
@@ -190,15 +181,11 @@ __all__ = [
     "Outcomes",
     "Output",
     "OutputPart",
-    "PatientEngine",
     "Preview",
-    "PreviewingEngine",
     "Progress",
     "Queue",
     "Reader",
-    "RecallingEngine",
     "Recovered",
-    "RefusingEngine",
     "RemoteDirectories",
     "Script",
     "ShellLine",

@@ -1,6 +1,6 @@
 """The interface for authors of engines, beyond `jpsi.plugin`.
 
-Protocols of engines, and functions that read and write jobs, references and paths.
+The base class of engines, and functions that read and write jobs, references and paths.
 """
 
 from typing import TYPE_CHECKING
@@ -9,20 +9,14 @@ if TYPE_CHECKING:
     from jpsi.concurrency import concurrently
     from jpsi.contract import (
         SOME_TAG,
-        BulkEngine,
         Engine,
         EngineHooks,
         EngineSetup,
-        InquiringEngine,
         InterruptedSubmission,
         Outcomes,
-        PatientEngine,
         Preview,
-        PreviewingEngine,
         Progress,
-        RecallingEngine,
         Recovered,
-        RefusingEngine,
         ShownJob,
         Stream,
         Submission,
@@ -67,9 +61,9 @@ else:
         {
             "jpsi.concurrency": "concurrently",
             "jpsi.contract": (
-                "BulkEngine Engine EngineHooks EngineSetup InquiringEngine InterruptedSubmission Outcomes "
-                "PatientEngine Preview PreviewingEngine Progress RecallingEngine Recovered "
-                "RefusingEngine SOME_TAG ShownJob Stream Submission dependencies expanding file_identity "
+                "Engine EngineHooks EngineSetup InterruptedSubmission Outcomes "
+                "Preview Progress Recovered "
+                "SOME_TAG ShownJob Stream Submission dependencies expanding file_identity "
                 "look ownership path_word walk"
             ),
             "jpsi.layers": "assemble open_transport",
@@ -86,21 +80,15 @@ else:
 __all__ = [
     "SOME_TAG",
     "TIME_SOURCE",
-    "BulkEngine",
     "Engine",
     "EngineHooks",
     "EngineSetup",
-    "InquiringEngine",
     "InterruptedSubmission",
     "Outcomes",
-    "PatientEngine",
     "Preview",
-    "PreviewingEngine",
     "Progress",
-    "RecallingEngine",
     "Recovered",
     "Reference",
-    "RefusingEngine",
     "ShownJob",
     "Stream",
     "Submission",
