@@ -23,7 +23,7 @@ from jpsi.contract.hookspecs import (
 from jpsi.contract.observation import NOT_OFFERED
 from jpsi.contract.shell import Script
 from jpsi.layers import default_hooks
-from jpsi.layers.answer_types import answer_type, fits, spelled
+from jpsi.layers.hook_caller import answer_type, fits, spelled
 from jpsi.layers.layer import Layer, relay
 from jpsi.model.errors import InvalidJobException, PluginError, SubmitException
 
