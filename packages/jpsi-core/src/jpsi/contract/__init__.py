@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         Meaning,
         NotOffered,
         Observation,
+        Queue,
         ShownJob,
     )
     from jpsi.contract.options import (
@@ -77,9 +78,6 @@ if TYPE_CHECKING:
         file_identity,
         look,
         walk,
-    )
-    from jpsi.contract.queue import (
-        Queue,
     )
     from jpsi.contract.shell import (
         Directive,
@@ -125,10 +123,9 @@ else:
                 "REQUIRED_TRANSPORT_HOOKS SOME_TAG Site SubmitContext TransportHooks hookimpl"
             ),
             "job_files": "JobFiles Output OutputPart Progress Stream Streams",
-            "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation ShownJob",
+            "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation Queue ShownJob",
             "options": "CustomOptions Options custom_options given",
             "ownership": "file_identity look walk",
-            "queue": "Queue",
             "shell": "Directive Script ShellLine expanding line path_word word",
             "spec_values": "RANK_VARIABLES attributes dependencies node_count resources time_limit units",
             "transport": (

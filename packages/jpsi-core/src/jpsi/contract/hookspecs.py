@@ -25,8 +25,7 @@ from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.engine import Engine, EngineSetup
 from jpsi.contract.foreign_scripts import ForeignScript
 from jpsi.contract.job_files import JobFiles
-from jpsi.contract.observation import Failure, NotOffered, Observation
-from jpsi.contract.queue import Queue
+from jpsi.contract.observation import Failure, NotOffered, Observation, Queue
 from jpsi.contract.shell import Script, ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jpsi.contract import (
     NOT_OFFERED,
@@ -70,10 +71,16 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[st
     return dict.fromkeys(native_ids, result.complaint)
 
 
+@hookimpl
+def arrays_of() -> Mapping[str, Any]:
+    """Return an empty mapping: no job is an element."""
+    return {}
+
+
 parse_hold = parse_release = parse_cancel
 # no command tells more of the site, the version, the queues, changes, finished jobs, or jobs by their tags
 probe = version = queues = watch = query_finished = find = hookimpl(lambda: NOT_OFFERED)
 # each job has a submit command of its own, no job can be held, and no scripts but those of jpsi are read
 submit_several = hold = release = read_script = hookimpl(lambda: NOT_OFFERED)
-parse_probe = parse_submit_several = parse_find = parse_finished = arrays_of = hookimpl(lambda: dict[str, str]())
+parse_probe = parse_submit_several = parse_find = parse_finished = arrays_of
 parse_event = parse_queues = hookimpl(lambda: ())

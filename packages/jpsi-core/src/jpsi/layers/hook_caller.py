@@ -6,7 +6,7 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from types import FrameType, GenericAlias, TracebackType
+from types import FrameType, GenericAlias
 from typing import TYPE_CHECKING, Any, NewType
 
 from jpsi.model import JpsiError, PluginError
@@ -72,8 +72,10 @@ class _Hook:
         return answer
 
     def _failed(self, error: Exception) -> str:
+        from traceback import walk_tb  # few programs need it
+
         implementations = self.caller.get_hookimpls()
-        raisers, place = _raisers(implementations, list(_frames(error.__traceback__)))
+        raisers, place = _raisers(implementations, list(walk_tb(error.__traceback__)))
         what = f"{type(error).__name__}: {told(error)}{place}"
         return f"the hook {self.name} of {_labels(raisers or implementations)} failed: {what}"
 
@@ -118,12 +120,6 @@ def _is_wrapper(implementation: HookImpl) -> bool:
 def _labels(implementations: Sequence[HookImpl]) -> str:
     """Return the names of the layers, the strongest last."""
     return " or ".join(str(it.plugin_name) for it in implementations)
-
-
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
-    while traceback is not None:
-        yield traceback.tb_frame, traceback.tb_lineno
-        traceback = traceback.tb_next
 
 
 def _raisers(

@@ -25,17 +25,13 @@ class Layer:
     label: str
     plugin: Any  # pluggy takes any object
 
-    def mistakes(self, specifications: Sequence[type]) -> list[str]:
-        """Return the mistakes in its implementations of hooks; one phrase each."""
-        return mistakes(self.plugin, specifications)
-
     def check(self, specifications: Sequence[type], required: Sequence[str] = ()) -> None:
         """Raise unless it implements only existing hooks, with their arguments, and all required ones.
 
         Raises:
             PluginError: it does not; the message names every mistake.
         """
-        found = self.mistakes(specifications)
+        found = mistakes(self.plugin, specifications)
         if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
             found.append(f"it lacks {named(missing)}")
         if found:

@@ -20,7 +20,7 @@ from jpsi.contract import (
     TransportHooks,
 )
 from jpsi.layers import default_hooks
-from jpsi.layers.layer import Layer, checked, implemented, lacking, named, relay
+from jpsi.layers.layer import Layer, checked, implemented, lacking, mistakes, named, relay
 from jpsi.layers.overrides import latest, overrides
 from jpsi.model import ConfigError, PluginError
 from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, TRANSPORTS, Candidate, Plugins, load_plugin
@@ -93,7 +93,7 @@ def executor_layers(
         PluginError: as for `executor_stack`.
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
-    wrong = [layer.mistakes(LAID_OVER) for layer in layers]
+    wrong = [mistakes(layer.plugin, LAID_OVER) for layer in layers]
     missing = lacking((layer.plugin for layer in layers), REQUIRED_BATCH_HOOKS)
     is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
     if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
