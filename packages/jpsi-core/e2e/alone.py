@@ -31,6 +31,7 @@ import subprocess
 import threading
 
 from jpsi.plugin import Evidence, ExecutorConfig, JobState, SubmitException, hookimpl
+from jpsi.plugin.engine import Engine
 from jpsi import JobStatus
 
 
@@ -41,18 +42,15 @@ def config_class():
 
 @hookimpl
 def make_engine(setup):
-    return Engine(setup.publish)
+    return OwnEngine(setup.publish)
 
 
-class Engine:
+class OwnEngine(Engine):
     """Runs each job as a process of this one."""
 
     def __init__(self, publish):
         self.publish = publish
         self.processes = {}
-
-    def offers(self):
-        return {}
 
     def problems(self, spec):
         return ["it has no pre_launch here"] if spec.pre_launch else []
@@ -79,25 +77,8 @@ class Engine:
     def cancel(self, job_id):
         self.processes[job_id].terminate()
 
-    def attach(self, job_id, native_id):
-        raise SubmitException("there are no jobs of others")
-
-    def recover(self):
-        return []
-
-    def hold(self, job_id):
-        raise SubmitException("nothing waits here")
-
-    release = hold
-
-    def info(self, job_id):
-        return None
-
     def native_ids(self):
         return [str(it.pid) for it in self.processes.values() if it.poll() is None]
-
-    def streams(self, job_id):
-        return None
 '''
 
 #: A backend that works by command lines: it brings no engine, and needs the one that is installed.
@@ -142,6 +123,7 @@ import subprocess
 
 from jpsi import JobStatus
 from jpsi.plugin import CommandResult, Evidence, Site, SubmitContext, hookimpl
+from jpsi.plugin.engine import Engine
 
 
 class Here:
@@ -162,7 +144,7 @@ def local_transport():
 
 @hookimpl
 def batch_engine(setup, hooks):
-    return Engine(setup, hooks)
+    return OtherEngine(setup, hooks)
 
 
 @hookimpl
@@ -175,19 +157,13 @@ def open_files(transport):
     raise NotImplementedError
 
 
-class Engine:
+class OtherEngine(Engine):
     """Submits a job, and asks once for what has become of it."""
 
     def __init__(self, setup, hooks):
         self.setup, self.hooks = setup, hooks
         self.site = Site(config=setup.config)
         self.ids = {}
-
-    def offers(self):
-        return {}
-
-    def problems(self, spec):
-        return []
 
     def submit(self, submission):
         job_id, spec = submission.job_id, submission.spec
@@ -207,6 +183,9 @@ class Engine:
             found.state, exit_code=found.exit_code, evidence=Evidence.QUEUE, metadata=metadata
         )
         self.setup.publish(job_id, status)
+
+    def cancel(self, job_id):
+        raise NotImplementedError
 '''
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
-from jpsi.contract.protocols import InterruptedSubmission, Submission
+from jpsi.contract.engine import InterruptedSubmission, Submission
 
 PATIENCE = 30
 

@@ -41,19 +41,15 @@ def check_spec(spec):
 
 @hookimpl
 def make_engine(setup):
-    return Telling(setup.process_engine(setup))
+    engine = setup.process_engine(setup)
+    submit = engine.submit
 
-
-class Telling:
-    def __init__(self, engine):
-        self.engine = engine
-
-    def __getattr__(self, name):
-        return getattr(self.engine, name)
-
-    def submit(self, submission):
+    def submit_with_version(submission):
         submission.spec.environment = {"CODE": parts.VERSION, "HELP": parts.HELP}
-        return self.engine.submit(submission)
+        return submit(submission)
+
+    engine.submit = submit_with_version
+    return engine
 """
 LAUNCHER = """
 from jpsi.plugin import ShellLine, hookimpl
@@ -359,6 +355,7 @@ def test_import_scans_nothing_and_imports_no_plugin(installed: Path) -> None:
 
 OTHER_ENGINE = """
 from jpsi.plugin import hookimpl
+from jpsi.plugin.engine import Engine
 
 MADE = []
 
@@ -369,11 +366,11 @@ def local_transport():
 @hookimpl
 def batch_engine(setup, hooks):
     MADE.append((setup.executor, setup.transport.name))
-    return Engine(setup)
+    return OwnEngine(setup)
 
 @hookimpl
 def process_engine(setup):
-    return Engine(setup)
+    return OwnEngine(setup)
 
 @hookimpl
 def open_files(transport):
@@ -382,18 +379,16 @@ def open_files(transport):
 class Transport:
     is_local, name = True, "other"
 
-class Engine:
+class OwnEngine(Engine):
     def __init__(self, setup):
         self.publish = setup.publish
-    def offers(self):
-        return {}
-    def problems(self, spec):
-        return []
     def submit(self, submission):
         return "other-1"
     def track(self, job_id):
         from jpsi import Evidence, JobState, JobStatus
         self.publish(job_id, JobStatus(JobState.COMPLETED, exit_code=0, evidence=Evidence.QUEUE))
+    def cancel(self, job_id):
+        pass
 """
 
 
@@ -469,7 +464,8 @@ def test_executor_that_requires_another_engine_is_refused(
 
 
 OWN_ENGINE = """
-from jpsi.plugin import ExecutorConfig, SubmitException, hookimpl
+from jpsi.plugin import ExecutorConfig, hookimpl
+from jpsi.plugin.engine import Engine
 
 @hookimpl
 def config_class():
@@ -477,21 +473,19 @@ def config_class():
 
 @hookimpl
 def make_engine(setup):
-    return Engine(setup)
+    return OwnEngine(setup)
 
-class Engine:
+class OwnEngine(Engine):
     def __init__(self, setup):
         self.publish = setup.publish
-    def offers(self):
-        return {}
-    def problems(self, spec):
-        return []
     def submit(self, submission):
         assert list(submission.launch) == [], submission
         return "own-1"
     def track(self, job_id):
         from jpsi import Evidence, JobState, JobStatus
         self.publish(job_id, JobStatus(JobState.COMPLETED, exit_code=0, evidence=Evidence.QUEUE))
+    def cancel(self, job_id):
+        pass
 """
 
 

@@ -17,7 +17,7 @@ from documents import DOCUMENT, mistakes, system
 from gate import PATIENCE, Gate
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, read_document
 from jpsi.contract.hookspecs import ExecutorHooks
-from jpsi.layers import hooks as hook_checks
+from jpsi.layers import layer as hook_checks
 from jpsi_testing import toy
 
 

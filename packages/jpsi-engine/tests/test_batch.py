@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import attrs
-import pluggy
 import pytest
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
-from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, Site, hookimpl
+from jpsi.contract.engine import EngineSetup, InterruptedSubmission, Recovered, Submission
+from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, Site, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
-from jpsi.contract.protocols import EngineSetup, InterruptedSubmission, Recovered, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.job import Job
 from jpsi.layers import default_hooks
+from jpsi.layers.layer import Layer, relay
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException, JpsiError, SubmitException
 from jpsi.model.spec import JobAttributes, JobSpec
@@ -62,10 +62,7 @@ class Bench:
 
     def process(self) -> BatchEngine:
         """An engine as another process has it that works in the same directory."""
-        manager = pluggy.PluginManager(PROJECT)
-        manager.add_hookspecs(ExecutorHooks)
-        for layer in (default_hooks, toy, *self.overrides):
-            manager.register(layer)
+        layers = [Layer(f"layer {at}", it) for at, it in enumerate((default_hooks, toy, *self.overrides))]
         config = BatchConfig(
             work_directory=self.root,
             shortest_interval=timedelta(seconds=2),
@@ -82,7 +79,7 @@ class Bench:
             renamed=self.renamed.__setitem__,
             process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
         )
-        return BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+        return BatchEngine(setup, cast("ExecutorHooks", relay(layers, (ExecutorHooks,))))
 
     @property
     def spool(self) -> Spool:
@@ -320,7 +317,7 @@ def test_mistake_of_a_plugin_costs_one_question(bench: Bench, caplog: pytest.Log
     with caplog.at_level("INFO"):
         bench.ask()
 
-    assert "a plugin that the executor toy uses failed: KeyError" in caplog.text
+    assert "the hook parse_status of layer 2 failed: KeyError" in caplog.text
     assert bench.states() == []
 
 

@@ -28,8 +28,8 @@ from jpsi import (
     Reason,
     ResourceSpecV1,
 )
+from jpsi.contract.engine import InterruptedSubmission
 from jpsi.contract.observation import Observation
-from jpsi.contract.protocols import InterruptedSubmission
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
 from jpsi_engine.scheduler.backend import Backend

@@ -14,13 +14,11 @@ from jpsi.api import BulkOperations, NoTransport, Observers, System, Validation,
 from jpsi.contract import (
     EngineSetup,
     FileTransport,
-    InquiringEngine,
     InterruptedSubmission,
     JobFiles,
+    NotOffered,
     Output,
     Preview,
-    PreviewingEngine,
-    RecallingEngine,
     Recovered,
     Site,
     Stream,
@@ -207,10 +205,11 @@ class JobExecutor(BulkOperations):
         """
         check_job(job)
         submission = self._checking.submission(job, 1)
-        if not isinstance(self._engine, PreviewingEngine):
+        preview = self._engine.preview(submission)
+        if isinstance(preview, NotOffered):
             msg = f"the executor {self._name} does not tell what it would submit"
             raise SubmitException(msg)
-        return self._engine.preview(submission)
+        return preview
 
     def _take(self, job: Job) -> int:
         return job._take(self)  # noqa: SLF001  two halves of one thing
@@ -322,11 +321,12 @@ class JobExecutor(BulkOperations):
         wanted = [job_id for job_id in dict.fromkeys(job_ids) if is_job_id(job_id)]
         with self._lock:
             known = [self._jobs[job_id] for job_id in wanted if job_id in self._jobs]
-        if not isinstance(self._engine, RecallingEngine):
+        have = {job.id for job in known}
+        found = self._engine.recall([it for it in wanted if it not in have])
+        if isinstance(found, NotOffered):
             msg = f"the executor {self._name} knows only the jobs that this process submitted"
             raise SubmitException(msg)
-        have = {job.id for job in known}
-        return known + self._take_over(self._engine.recall([it for it in wanted if it not in have]))
+        return known + self._take_over(found)
 
     def _take_over(self, found: Iterable[Recovered]) -> list[Job]:
         """Follow jobs that the engine found on disk, and return them, oldest first."""
@@ -443,8 +443,7 @@ class JobExecutor(BulkOperations):
         Raises:
             SubmitException: the work directory cannot be used.
         """
-        if isinstance(self._engine, InquiringEngine):
-            self._engine.find_out()
+        self._engine.find_out()
 
     def close(self) -> None:
         """Accept no more jobs; a `submit` that waits for the quota raises SubmitException."""

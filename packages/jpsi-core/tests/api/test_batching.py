@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import jpsi
 from gate import PATIENCE
 from jpsi import BulkException, InvalidJobException, Job, JobExecutor, JobSpec, JobState, SubmitException, aio
 from jpsi.api import batching
-from jpsi.contract.job_files import Streams
-from jpsi.contract.protocols import Outcomes, Recovered, Submission
+from jpsi.contract.engine import Engine, Outcomes, Submission
 
 
-class Counter:
+class Counter(Engine):
     """An engine that notes what it is given at a time, and can be made to wait or to refuse."""
+
+    is_bulk = True
 
     def __init__(self) -> None:
         self.requests: list[list[str]] = []
@@ -49,12 +49,6 @@ class Counter:
         self.refused.update(job_ids or ())
         self.may_go_on.set()
 
-    def problems(self, spec: JobSpec) -> list[str]:
-        return []
-
-    def offers(self) -> Mapping[str, Any]:
-        return {}
-
     def submit(self, submission: Submission) -> str:
         raise NotImplementedError
 
@@ -64,31 +58,8 @@ class Counter:
     def track_many(self, job_ids: Sequence[str]) -> None:
         pass
 
-    def attach(self, job_id: str, native_id: str) -> str:
-        return native_id
-
-    def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
-        return native_ids
-
-    def recover(self) -> Sequence[Recovered]:
-        return ()
-
     def cancel(self, job_id: str) -> None:
         self.cancelled.append(job_id)
-
-    def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, jpsi.JpsiError]:
-        return {}
-
-    hold = release = cancel
-
-    def info(self, job_id: str) -> None:
-        return None
-
-    def native_ids(self) -> list[str]:
-        return []
-
-    def streams(self, job_id: str) -> Streams | None:
-        return None
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from jpsi.api.system import System
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig, ExecutorConfig
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, Site, hookimpl
-from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation, ShownJob
-from jpsi.contract.queue import Queue
+from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation, Queue, ShownJob
 from jpsi.contract.shell import Script
 from jpsi.layers import default_hooks
 from jpsi.model.errors import SubmitException, TransportError

@@ -13,7 +13,7 @@ from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import PROJECT, REQUIRED_BATCH_HOOKS, ExecutorHooks
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind
 from jpsi.layers import default_hooks
-from jpsi.layers.hooks import implemented, mistakes, specified
+from jpsi.layers.layer import implemented, mistakes, specified
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 

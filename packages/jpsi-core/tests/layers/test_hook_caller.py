@@ -11,6 +11,7 @@ import pytest
 
 from jpsi.contract.command import Command
 from jpsi.contract.config import BatchConfig, ExecutorConfig
+from jpsi.contract.engine import Engine, Submission
 from jpsi.contract.hookspecs import (
     Capabilities,
     ExecutorHooks,
@@ -22,11 +23,22 @@ from jpsi.contract.hookspecs import (
 from jpsi.contract.observation import NOT_OFFERED
 from jpsi.contract.shell import Script
 from jpsi.layers import default_hooks
-from jpsi.layers.answer_types import answer_type, fits, spelled
+from jpsi.layers.hook_caller import answer_type, fits, spelled
 from jpsi.layers.layer import Layer, relay
 from jpsi.model.errors import InvalidJobException, PluginError, SubmitException
 
 ALL = (ExecutorHooks, ObserverHooks)
+
+
+class AnEngine(Engine):
+    def submit(self, submission: Submission) -> str:
+        return "17"
+
+    def track(self, job_id: str) -> None:
+        pass
+
+    def cancel(self, job_id: str) -> None:
+        pass
 
 
 def plugin(**hooks: Callable[..., Any]) -> SimpleNamespace:
@@ -71,7 +83,7 @@ def test_answer_of_a_wrong_type_is_told_with_its_plugin(hook: str, answer: objec
         ("find", NOT_OFFERED),
         ("find", Command(["x"])),
         ("make_engine", None),
-        ("make_engine", object()),
+        ("make_engine", AnEngine()),
         ("check_spec", []),
         ("check_spec", {"a": 1}),
         ("parse_probe", {}),

@@ -12,7 +12,7 @@ from jpsi.model.errors import PluginError
 from jpsi.registry.candidate import EXECUTORS, Candidate
 from jpsi.registry.discovery import installed
 from jpsi.registry.loading import added_to_path, load_plugin
-from jpsi.registry.self_imports import absolute_imports
+from jpsi.registry.own_modules import absolute_imports
 
 
 def find(*places: Path, name: str = "mine") -> Candidate:

@@ -8,12 +8,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine import job_store
     from jpsi_engine.batch import BatchEngine
+    from jpsi_engine.host import (
+        check_private_directory,
+        check_way,
+        make_directory,
+        make_private_directory,
+        open_private,
+    )
     from jpsi_engine.local import LocalEngine
 else:
     from jpsi.plugin.engine import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
-        __name__, {"": "job_store", "batch": "BatchEngine", "local": "LocalEngine"}
+        __name__,
+        {
+            "": "job_store",
+            "batch": "BatchEngine",
+            "host": "check_private_directory check_way make_directory make_private_directory open_private",
+            "local": "LocalEngine",
+        },
     )
 
-__all__ = ["BatchEngine", "LocalEngine", "job_store"]
+__all__ = [
+    "BatchEngine",
+    "LocalEngine",
+    "check_private_directory",
+    "check_way",
+    "job_store",
+    "make_directory",
+    "make_private_directory",
+    "open_private",
+]

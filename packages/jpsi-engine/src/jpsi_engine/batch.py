@@ -32,6 +32,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.engine import (
     SOME_TAG,
+    Engine,
     EngineSetup,
     InterruptedSubmission,
     Outcomes,
@@ -42,8 +43,7 @@ from jpsi.plugin.engine import (
     one_line,
     plain_values,
 )
-from jpsi.plugin.kit import check_way
-from jpsi_engine.host import is_on_network, is_transient
+from jpsi_engine.host import check_way, is_on_network, is_transient
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, hearing
 from jpsi_engine.runner import streams_of
 from jpsi_engine.scheduler import (
@@ -101,8 +101,10 @@ class _BusyError(Exception):
     """Another process is submitting this job."""
 
 
-class BatchEngine:
-    """An engine that runs jobs through a batch system's commands; implements `jpsi.plugin.Engine`."""
+class BatchEngine(Engine):
+    """An engine that runs jobs through a batch system's commands."""
+
+    is_bulk = True
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
         self._setup = setup
@@ -135,21 +137,21 @@ class BatchEngine:
         self._ears: Sequence[PollLoop | MarkerSource | EventStream] = ()
 
     def offers(self) -> Mapping[str, Any]:
-        """Return what the site's probe found; see `jpsi.plugin.Engine`."""
+        """Return what the site's probe found; see `jpsi.plugin.engine.Engine`."""
         return self._backend.site.offers
 
     def find_out(self) -> None:
-        """Find out which exit codes are final, and keep that on disk; see `jpsi.plugin.InquiringEngine`."""
+        """Find out which exit codes are final, and keep that on disk; see `jpsi.plugin.engine.Engine`."""
         if read_codes(self._spool.root) is EVERY_FAILURE:
             tracking, _ = self._open()
             tracking.find_out(time.monotonic)
 
     def problems(self, spec: JobSpec) -> list[str]:
-        """Return the reasons why a spec cannot run at present; see `jpsi.plugin.Engine`."""
+        """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
         return self._side.problems(spec)
 
     def refused(self, spec: JobSpec) -> list[str]:
-        """Return the reasons why a spec can never run; see `jpsi.plugin.RefusingEngine`."""
+        """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
         after, found = tuple(dependencies(spec)), list[str]()
         for native_id in (it.native_id for it in after if it.native_id):
             try:
@@ -166,7 +168,7 @@ class BatchEngine:
     # ------------------------------------------------------------------------------------- submission
 
     def submit(self, submission: Submission) -> str:
-        """Submit one job; see `jpsi.plugin.Engine`."""
+        """Submit one job; see `jpsi.plugin.engine.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
         tracking, _ = self._open()
         with self._admission.one(job_id):
@@ -181,18 +183,18 @@ class BatchEngine:
         return accepted.native_id
 
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
-        """Submit many jobs; see `jpsi.plugin.BulkEngine`."""
+        """Submit many jobs; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         BulkSubmission(self._backend, self._submitting, self._admission, tracking.add).submit(
             submissions, told
         )
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Stop waiting for quota for these jobs; see `jpsi.plugin.PatientEngine`."""
+        """Stop waiting for quota for these jobs; see `jpsi.plugin.engine.Engine`."""
         self._admission.give_up(job_ids)
 
     def preview(self, submission: Submission) -> Preview:
-        """Return what would be submitted for a job; see `jpsi.plugin.PreviewingEngine`."""
+        """Return what would be submitted for a job; see `jpsi.plugin.engine.Engine`."""
         return self._submitting.preview(submission)
 
     def _open_dependencies(self, spec: JobSpec) -> tuple[Dependency, ...]:
@@ -289,7 +291,7 @@ class BatchEngine:
     # -------------------------------------------------------------------------------------- following
 
     def track(self, job_id: str) -> None:
-        """Follow a job; see `jpsi.plugin.Engine`."""
+        """Follow a job; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         self._tell_malformed([job_id])
         job = tracking.get(job_id)
@@ -298,7 +300,7 @@ class BatchEngine:
             self._begin()
 
     def track_many(self, job_ids: Sequence[str]) -> None:
-        """Follow jobs; see `jpsi.plugin.BulkEngine`."""
+        """Follow jobs; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         self._tell_malformed(job_ids)
         jobs = [job for job_id in job_ids if (job := tracking.get(job_id)) is not None]
@@ -314,11 +316,11 @@ class BatchEngine:
             log.warning("no thread could be started to follow jobs", exc_info=True)
 
     def attach(self, job_id: str, native_id: str) -> str:
-        """Bind a job to a job of the batch system; see `jpsi.plugin.Engine`."""
+        """Bind a job to a job of the batch system; see `jpsi.plugin.engine.Engine`."""
         return self._attached({job_id: native_id})[job_id]
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
-        """Bind several jobs to jobs of the batch system; see `jpsi.plugin.BulkEngine`."""
+        """Bind several jobs to jobs of the batch system; see `jpsi.plugin.engine.Engine`."""
         return self._attached(native_ids)
 
     def _attached(self, native_ids: Mapping[str, str]) -> Mapping[str, str]:
@@ -355,7 +357,7 @@ class BatchEngine:
         return {native_id: intent for native_id, intent in own.items() if native_id not in others}
 
     def recover(self) -> Sequence[Recovered]:
-        """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
+        """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         unheard = self._find_others()
         with self._reading():
@@ -445,7 +447,7 @@ class BatchEngine:
         return intents
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
-        """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""
+        """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         with self._reading():
             intents = intents_of(self._spool, [it for it in job_ids if not _is_followed(tracking, it)])
@@ -602,7 +604,7 @@ class BatchEngine:
     # --------------------------------------------------------------------------------------- requests
 
     def cancel(self, job_id: str) -> None:
-        """Ask a job to end; see `jpsi.plugin.Engine`."""
+        """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         job = tracking.get(job_id)
         if job is None and not self._spool.is_final(job_id, self._settles):
@@ -613,7 +615,7 @@ class BatchEngine:
         self._changing().cancel(job)
 
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
-        """Ask jobs to end; see `jpsi.plugin.BulkEngine`."""
+        """Ask jobs to end; see `jpsi.plugin.engine.Engine`."""
         tracking, _ = self._open()
         refused: dict[str, JpsiError] = {}
         jobs = []
@@ -632,15 +634,15 @@ class BatchEngine:
         return Control(self._backend, *self._open(), self._side.pass_on)
 
     def hold(self, job_id: str) -> None:
-        """Keep a pending job from starting; see `jpsi.plugin.Engine`."""
+        """Keep a pending job from starting; see `jpsi.plugin.engine.Engine`."""
         self._changing().hold(self._present(job_id))
 
     def release(self, job_id: str) -> None:
-        """Let a held job start; see `jpsi.plugin.Engine`."""
+        """Let a held job start; see `jpsi.plugin.engine.Engine`."""
         self._changing().release(self._present(job_id))
 
     def info(self, job_id: str) -> Observation | None:
-        """Return what the batch system shows of a job now; see `jpsi.plugin.Engine`."""
+        """Return what the batch system shows of a job now; see `jpsi.plugin.engine.Engine`."""
         job = self._present(job_id)
         return self._open()[0].info(job, time.monotonic, time.sleep)
 

@@ -13,8 +13,8 @@ import pluggy
 import pytest
 
 from jpsi.contract.config import BatchConfig
+from jpsi.contract.engine import EngineSetup, Submission
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks
-from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi.model.errors import SubmitException

@@ -17,9 +17,10 @@ import pytest
 
 from jpsi.contract.command import Command
 from jpsi.contract.config import BatchConfig
+from jpsi.contract.engine import EngineSetup, Submission
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, hookimpl
-from jpsi.contract.protocols import EngineSetup, Lines, Submission
 from jpsi.contract.shell import ShellLine
+from jpsi.contract.transport import Lines
 from jpsi.layers import default_hooks
 from jpsi.model.errors import PluginError, TransportError
 from jpsi.model.spec import JobSpec

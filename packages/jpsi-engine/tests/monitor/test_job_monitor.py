@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import cast
 
 import attrs
-import pluggy
 import pytest
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import BatchConfig
-from jpsi.contract.hookspecs import PROJECT, Capabilities, ExecutorHooks, hookimpl
+from jpsi.contract.engine import EngineSetup, Submission
+from jpsi.contract.hookspecs import Capabilities, ExecutorHooks, hookimpl
 from jpsi.contract.observation import Observation
-from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
+from jpsi.layers.layer import Layer, relay
 from jpsi.model.errors import SubmitException
 from jpsi.model.plain_values import encode_status
 from jpsi.model.spec import JobSpec
@@ -87,10 +87,7 @@ class Client:
     engine: BatchEngine = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        manager = pluggy.PluginManager(PROJECT)
-        manager.add_hookspecs(ExecutorHooks)
-        for layer in (default_hooks, toy, *self.overrides):
-            manager.register(layer)
+        layers = [Layer(f"layer {at}", it) for at, it in enumerate((default_hooks, toy, *self.overrides))]
         setup = EngineSetup(
             executor="toy",
             version="1",
@@ -101,7 +98,7 @@ class Client:
             publish=self._publish,
             process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
         )
-        self.engine = BatchEngine(setup, cast("ExecutorHooks", manager.hook))
+        self.engine = BatchEngine(setup, cast("ExecutorHooks", relay(layers, (ExecutorHooks,))))
         self.tracking, _ = self.engine._open()
 
     def _publish(self, job_id: str, status: JobStatus) -> None:

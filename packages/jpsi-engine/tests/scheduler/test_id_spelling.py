@@ -11,9 +11,9 @@ import pytest
 
 from jpsi.contract.command import CommandResult
 from jpsi.contract.config import BatchConfig
+from jpsi.contract.engine import EngineSetup, Submission
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks, SubmitContext, hookimpl
 from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
-from jpsi.contract.protocols import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi.model.dependencies import Dependency

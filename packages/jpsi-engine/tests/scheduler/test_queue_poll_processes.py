@@ -29,7 +29,7 @@ from pathlib import Path
 import pluggy
 from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks
-from jpsi.contract.protocols import EngineSetup, Submission
+from jpsi.contract.engine import EngineSetup, Submission
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi_engine.batch import BatchEngine

@@ -15,7 +15,7 @@ import pytest
 
 from jpsi.contract.command import BytesResult, Command, CommandResult
 from jpsi.contract.job_files import JobFiles, OutputPart
-from jpsi.contract.protocols import BytesTransport
+from jpsi.contract.transport import BytesTransport
 from jpsi.model.errors import TransferError, TransportError
 from jpsi_engine.host.local_transport import LocalTransport
 from jpsi_engine.transfer import checksums, remote_commands, remote_shell

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jpsi.api.validation import KnownAnswers
 from jpsi.concurrency import concurrently
-from jpsi.contract import BulkEngine, InterruptedSubmission, Outcomes, PatientEngine, Submission
+from jpsi.contract import InterruptedSubmission, Outcomes, Submission
 from jpsi.job import Job
 from jpsi.model import BulkException, InvalidJobException, JobState, JobStatus, JpsiError, SubmitException
 
@@ -87,7 +87,7 @@ class BulkOperations(abc.ABC):
     def _submissions(self, request: _Request) -> list[Submission]:
         """Return the submissions of the valid jobs; the request records the errors of the others."""
         checking, found = self._checking, list[Submission]()
-        present = KnownAnswers() if isinstance(self._engine, BulkEngine) else None
+        present = KnownAnswers() if self._engine.is_bulk else None
         for job in request.given.values():
             try:
                 attempt = request.taken[job] = self._take(job)
@@ -114,7 +114,7 @@ class BulkOperations(abc.ABC):
                 told({submission.job_id: e.native_id})
                 raise e.interrupt from None
 
-        if isinstance(engine, BulkEngine):
+        if engine.is_bulk:
             engine.submit_many(submissions, told)
         else:
             jobs = [request.given[it.job_id] for it in submissions]
@@ -141,12 +141,10 @@ class BulkOperations(abc.ABC):
         self._fail(request, failed)
 
     def _track(self, job_ids: Sequence[str]) -> None:
-        engine = self._engine
-        if len(job_ids) > 1 and isinstance(engine, BulkEngine):
-            engine.track_many(job_ids)
-        else:
-            for job_id in job_ids:
-                engine.track(job_id)
+        if len(job_ids) == 1:
+            self._engine.track(job_ids[0])
+        elif job_ids:
+            self._engine.track_many(job_ids)
 
     def _fail(self, request: _Request, failed: Mapping[Job, JpsiError]) -> None:
         """Release jobs that could not be submitted or attached, so that a retry is possible at once."""
@@ -157,8 +155,7 @@ class BulkOperations(abc.ABC):
 
     def _give_up(self, jobs: Iterable[Job] | None) -> None:
         """Make submissions of these jobs fail that wait for the quota; None means all, now and later."""
-        if isinstance(self._engine, PatientEngine):
-            self._engine.give_up(None if jobs is None else [job.id for job in jobs])
+        self._engine.give_up(None if jobs is None else [job.id for job in jobs])
 
     def _drop_rest(self, request: _Request) -> None:
         for job, attempt in request.taken.items():
@@ -186,20 +183,9 @@ class BulkOperations(abc.ABC):
                 request.failed[job] = e
             else:
                 asked += [] if job.status.final else [job.id]
-        refused = self._cancelled(asked)
+        refused = self._engine.cancel_many(asked)
         request.fail({request.given[job_id]: why for job_id, why in refused.items()})
         request.check("cancelled")
-
-    def _cancelled(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
-        if isinstance(self._engine, BulkEngine):
-            return self._engine.cancel_many(job_ids)
-        refused: dict[str, JpsiError] = {}
-        for job_id in job_ids:
-            try:
-                self._engine.cancel(job_id)
-            except JpsiError as e:
-                refused[job_id] = e
-        return refused
 
     def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
         """Attach NEW jobs to jobs that the backend has, each given with its native id; as `attach`.
@@ -217,7 +203,9 @@ class BulkOperations(abc.ABC):
             except InvalidJobException as e:
                 request.failed[job] = e
         try:
-            outcomes = self._attached({job.id: native_id for job, native_id in pairs if job in request.taken})
+            outcomes = self._engine.attach_many(
+                {job.id: native_id for job, native_id in pairs if job in request.taken}
+            )
             for job in [request.given[name] for name, it in outcomes.items() if isinstance(it, str)]:
                 job.spec = None
                 with self._lock:
@@ -226,17 +214,6 @@ class BulkOperations(abc.ABC):
         finally:
             self._drop_rest(request)
         request.check("attached")
-
-    def _attached(self, native_ids: Mapping[str, str]) -> Outcomes:
-        if isinstance(self._engine, BulkEngine):
-            return self._engine.attach_many(native_ids)
-        outcomes: dict[str, str | JpsiError] = {}
-        for job_id, native_id in native_ids.items():
-            try:
-                outcomes[job_id] = self._engine.attach(job_id, native_id)
-            except JpsiError as e:
-                outcomes[job_id] = e
-        return outcomes
 
 
 def _withheld() -> SubmitException:

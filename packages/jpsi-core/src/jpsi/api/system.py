@@ -22,7 +22,6 @@ from jpsi.contract import (
     Site,
     SubmitContext,
     Transport,
-    is_own,
     line,
 )
 from jpsi.model import JobSpec, SubmitException
@@ -177,12 +176,9 @@ class System:
             seen = self._hooks.parse_status(result=result, native_ids=native_ids, site=site)
             for job_id, native_id in names.items():
                 it = None if native_id is None else seen.get(native_id)
-                if (
-                    native_id is not None
-                    and it is not None
-                    and not it.final
-                    and is_own(it, wanted[job_id][0])
-                ):
+                if native_id is None or it is None or it.final or not it.exists:
+                    continue
+                if it.tag in {None, wanted[job_id][0]}:
                     found[job_id] = self._shown(native_id, it, site)
         return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from jpsi.api.dependencies import resolved
-from jpsi.contract import RefusingEngine, Site, Submission
+from jpsi.contract import Site, Submission
 from jpsi.model import (
     HeterogeneousResources,
     InvalidJobException,
@@ -94,7 +94,6 @@ class Validation:
         self._warn = warn
         self._has_policy = has_policy
         self._is_elsewhere = is_elsewhere
-        self._refuses = engine.refused if isinstance(engine, RefusingEngine) else _nothing
         self._known: tuple[Mapping[str, Any], KnownAnswers] = {}, KnownAnswers()
 
     def submission(self, job: Job, attempt: int, present: KnownAnswers | None = None) -> Submission:
@@ -160,7 +159,7 @@ class Validation:
 
     def _answer(self, spec: JobSpec, site: Site, *, is_sound: bool) -> _Answer:
         objections = [] if self._has_policy else self._objections(spec, site)
-        refused = objections + self._refuses(spec)
+        refused = objections + self._engine.refused(spec)
         if refused or not is_sound:
             return _Answer(refused)
         return _Answer([], list(self._hooks.nodes(spec=spec, site=site)))
@@ -189,11 +188,6 @@ def _once(known: KnownAnswers | None, key: str | None, ask: Callable[[], _Answer
     if answer is None:
         answer = known[key] = ask()
     return answer
-
-
-def _nothing(spec: JobSpec) -> list[str]:
-    del spec
-    return []
 
 
 def _flat(answers: Iterable[Iterable[str]]) -> list[str]:

@@ -1,6 +1,6 @@
 """The interface between jpsi's core and its plugins and engines.
 
-Hook specifications, protocols, commands, shell text, observations, and the rules that keep files private.
+Hook specifications, protocols, commands, shell text, observations, and the rules by which files are trusted.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
         BatchConfig,
         ExecutorConfig,
     )
+    from jpsi.contract.engine import (
+        Engine,
+        EngineSetup,
+        InterruptedSubmission,
+        Outcomes,
+        Preview,
+        Recovered,
+        Submission,
+    )
     from jpsi.contract.foreign_scripts import (
         Draft,
         ForeignScript,
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
         REQUIRED_LAUNCHER_HOOKS,
         REQUIRED_OBSERVER_HOOKS,
         REQUIRED_TRANSPORT_HOOKS,
+        SOME_TAG,
         Arrays,
         Capabilities,
         EngineHooks,
@@ -48,13 +58,6 @@ if TYPE_CHECKING:
         Stream,
         Streams,
     )
-    from jpsi.contract.job_identity import (
-        SOME_TAG,
-        Owner,
-        is_own,
-        is_refused,
-        owner_of,
-    )
     from jpsi.contract.observation import (
         NOT_OFFERED,
         Failure,
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
         Meaning,
         NotOffered,
         Observation,
+        Queue,
         ShownJob,
     )
     from jpsi.contract.options import (
@@ -74,45 +78,6 @@ if TYPE_CHECKING:
         file_identity,
         look,
         walk,
-    )
-    from jpsi.contract.private_files import (
-        check_directory_here,
-        check_private_directory,
-        check_way,
-        make_directories,
-        make_directory,
-        make_private_directory,
-        open_private,
-        private_opener,
-        shed_default_acl,
-    )
-    from jpsi.contract.protocols import (
-        BulkEngine,
-        BytesTransport,
-        Engine,
-        EngineSetup,
-        FileTransport,
-        InquiringEngine,
-        InterruptedSubmission,
-        Lines,
-        LineTransport,
-        Outcomes,
-        PatientEngine,
-        Preview,
-        PreviewingEngine,
-        RecallingEngine,
-        Recovered,
-        RefusingEngine,
-        Submission,
-        Transport,
-    )
-    from jpsi.contract.queue import (
-        Queue,
-    )
-    from jpsi.contract.remote_directories import (
-        RemoteDirectories,
-        directories_command,
-        read_directories,
     )
     from jpsi.contract.shell import (
         Directive,
@@ -132,6 +97,16 @@ if TYPE_CHECKING:
         time_limit,
         units,
     )
+    from jpsi.contract.transport import (
+        BytesTransport,
+        FileTransport,
+        Lines,
+        LineTransport,
+        RemoteDirectories,
+        Transport,
+        directories_command,
+        read_directories,
+    )
 else:
     from jpsi.lazy import lazy_attributes
 
@@ -140,30 +115,23 @@ else:
         {
             "command": "BytesResult Command CommandResult",
             "config": "BatchConfig ExecutorConfig",
+            "engine": "Engine EngineSetup InterruptedSubmission Outcomes Preview Recovered Submission",
             "foreign_scripts": "Draft ForeignScript Reader Spelled",
             "hookspecs": (
                 "Arrays Capabilities EngineHooks ExecutorHooks LauncherHooks ObserverHooks PROJECT "
                 "REQUIRED_BATCH_HOOKS REQUIRED_ENGINE_HOOKS REQUIRED_LAUNCHER_HOOKS REQUIRED_OBSERVER_HOOKS "
-                "REQUIRED_TRANSPORT_HOOKS Site SubmitContext TransportHooks hookimpl"
+                "REQUIRED_TRANSPORT_HOOKS SOME_TAG Site SubmitContext TransportHooks hookimpl"
             ),
             "job_files": "JobFiles Output OutputPart Progress Stream Streams",
-            "job_identity": "Owner SOME_TAG is_own is_refused owner_of",
-            "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation ShownJob",
+            "observation": "Failure FailureKind Meaning NOT_OFFERED NotOffered Observation Queue ShownJob",
             "options": "CustomOptions Options custom_options given",
             "ownership": "file_identity look walk",
-            "private_files": (
-                "check_directory_here check_private_directory check_way make_directories make_directory "
-                "make_private_directory open_private private_opener shed_default_acl"
-            ),
-            "protocols": (
-                "BulkEngine BytesTransport Engine EngineSetup FileTransport InquiringEngine "
-                "InterruptedSubmission LineTransport Lines Outcomes PatientEngine Preview PreviewingEngine "
-                "RecallingEngine Recovered RefusingEngine Submission Transport"
-            ),
-            "queue": "Queue",
-            "remote_directories": "RemoteDirectories directories_command read_directories",
             "shell": "Directive Script ShellLine expanding line path_word word",
             "spec_values": "RANK_VARIABLES attributes dependencies node_count resources time_limit units",
+            "transport": (
+                "BytesTransport FileTransport Lines LineTransport RemoteDirectories "
+                "Transport directories_command read_directories"
+            ),
             "": "ownership",
         },
     )
@@ -180,7 +148,6 @@ __all__ = [
     "SOME_TAG",
     "Arrays",
     "BatchConfig",
-    "BulkEngine",
     "BytesResult",
     "BytesTransport",
     "Capabilities",
@@ -198,7 +165,6 @@ __all__ = [
     "FailureKind",
     "FileTransport",
     "ForeignScript",
-    "InquiringEngine",
     "InterruptedSubmission",
     "JobFiles",
     "LauncherHooks",
@@ -212,16 +178,11 @@ __all__ = [
     "Outcomes",
     "Output",
     "OutputPart",
-    "Owner",
-    "PatientEngine",
     "Preview",
-    "PreviewingEngine",
     "Progress",
     "Queue",
     "Reader",
-    "RecallingEngine",
     "Recovered",
-    "RefusingEngine",
     "RemoteDirectories",
     "Script",
     "ShellLine",
@@ -235,9 +196,6 @@ __all__ = [
     "Transport",
     "TransportHooks",
     "attributes",
-    "check_directory_here",
-    "check_private_directory",
-    "check_way",
     "custom_options",
     "dependencies",
     "directories_command",
@@ -245,22 +203,13 @@ __all__ = [
     "file_identity",
     "given",
     "hookimpl",
-    "is_own",
-    "is_refused",
     "line",
     "look",
-    "make_directories",
-    "make_directory",
-    "make_private_directory",
     "node_count",
-    "open_private",
-    "owner_of",
     "ownership",
     "path_word",
-    "private_opener",
     "read_directories",
     "resources",
-    "shed_default_acl",
     "time_limit",
     "units",
     "walk",

@@ -22,12 +22,12 @@ import pluggy
 
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
+from jpsi.contract.engine import Engine, EngineSetup
 from jpsi.contract.foreign_scripts import ForeignScript
 from jpsi.contract.job_files import JobFiles
-from jpsi.contract.observation import Failure, NotOffered, Observation
-from jpsi.contract.protocols import Engine, EngineSetup, Transport
-from jpsi.contract.queue import Queue
+from jpsi.contract.observation import Failure, NotOffered, Observation, Queue
 from jpsi.contract.shell import Script, ShellLine
+from jpsi.contract.transport import Transport
 from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus
 
 #: The project name under which pluggy knows jpsi.
@@ -112,6 +112,10 @@ class Site:
     config: Any
     #: The result of `parse_probe`; empty before the first probe.
     offers: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+#: A placeholder for the tag of a submission that is not made yet; as long as a tag may be.
+SOME_TAG = f"jpsi-00000000-0000-0000-0000-000000000000-{'0' * 18}"
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import attrs
@@ -122,3 +122,32 @@ class ShownJob:
     word: str
     #: The shell command that ends it; None if one command is not enough.
     cancel_command: str | None = None
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Queue:
+    """A queue or partition; facts that the batch system does not report are None."""
+
+    #: The name by which jobs choose it; empty if there is only one, which has no name.
+    name: str
+    #: The batch system's own words for its state.
+    word: str
+    #: True if it accepts jobs.
+    is_open: bool | None = None
+    #: True if it starts jobs.
+    is_started: bool | None = None
+    #: True if jobs that name no queue go to it.
+    is_default: bool = False
+    #: The largest walltime of a job; zero is no limit.
+    longest: timedelta | None = None
+    #: The walltime of a job that asks for none; zero is no limit.
+    usual: timedelta | None = None
+    #: The largest number of nodes of a job.
+    most_nodes: int | None = None
+    #: The number of its nodes.
+    nodes: int | None = None
+    #: The numbers of jobs that wait in it, and that run.
+    pending: int | None = None
+    running: int | None = None
+    #: All other facts, by dotted names that begin with the system's (`slurm.MaxMemPerNode`).
+    details: Mapping[str, Any] = attrs.field(factory=dict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NewType
 
 import attrs
@@ -132,10 +131,6 @@ class Directive:
         return cls(f"{prefix} {option}{joint}{value}")
 
 
-def _directives(directives: Iterable[Directive]) -> tuple[Directive, ...]:
-    return tuple(directives)
-
-
 @attrs.frozen(slots=True)
 class Script:
     """The script that a batch system receives: directives, and one line that runs the job.
@@ -144,7 +139,7 @@ class Script:
     a directive anywhere in a script.
     """
 
-    directives: tuple[Directive, ...] = attrs.field(converter=_directives)
+    directives: tuple[Directive, ...] = attrs.field(converter=tuple[Directive, ...])
     #: The line that runs the job; the core sets it.
     run: ShellLine = ShellLine("")
 

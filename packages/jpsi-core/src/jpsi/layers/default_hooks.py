@@ -13,9 +13,6 @@ from jpsi.contract import (
     ExecutorConfig,
     Failure,
     FailureKind,
-    NotOffered,
-    Observation,
-    Queue,
     ShellLine,
     hookimpl,
 )
@@ -35,30 +32,6 @@ def capabilities() -> Capabilities:
 
 
 @hookimpl
-def probe() -> NotOffered:
-    """Return NOT_OFFERED: no command is run."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_probe() -> Mapping[str, Any]:
-    """Return an empty result."""
-    return {}
-
-
-@hookimpl
-def submit_several() -> NotOffered:
-    """Return NOT_OFFERED: each job needs a command of its own."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_submit_several() -> Mapping[str, str]:
-    """Return no ids."""
-    return {}
-
-
-@hookimpl
 def canonical_id(native_id: str) -> str:
     """Return the native id unchanged."""
     return native_id
@@ -71,69 +44,9 @@ def element_ids(native_id: str, indices: Sequence[int]) -> Sequence[str]:
 
 
 @hookimpl
-def arrays_of() -> Mapping[str, str]:
-    """Return an empty mapping: no job is an element."""
-    return {}
-
-
-@hookimpl
 def classify_failure(result: CommandResult) -> Failure:
     """Return AMBIGUOUS: the job may exist or not, and the engine looks for it."""
     return Failure(FailureKind.AMBIGUOUS, result.complaint)
-
-
-@hookimpl
-def find() -> NotOffered:
-    """Return NOT_OFFERED: jobs cannot be found by their tag."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_find() -> Mapping[str, str]:
-    """Return no ids."""
-    return {}
-
-
-@hookimpl
-def query_finished() -> NotOffered:
-    """Return NOT_OFFERED: there is no accounting."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_finished() -> Mapping[str, Observation]:
-    """Return no observations."""
-    return {}
-
-
-@hookimpl
-def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Report an error for all jobs or for none, by the exit code."""
-    return _refused(result, native_ids)
-
-
-@hookimpl
-def hold() -> NotOffered:
-    """Return NOT_OFFERED: jobs cannot be held."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_hold(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Report an error for all jobs or for none, by the exit code."""
-    return _refused(result, native_ids)
-
-
-@hookimpl
-def release() -> NotOffered:
-    """Return NOT_OFFERED: jobs cannot be released."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_release(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Report an error for all jobs or for none, by the exit code."""
-    return _refused(result, native_ids)
 
 
 @hookimpl
@@ -151,42 +64,23 @@ def nodes(spec: JobSpec) -> Sequence[ShellLine]:
 
 
 @hookimpl
-def watch() -> NotOffered:
-    """Return NOT_OFFERED: the batch system does not report changes by itself."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_event() -> Sequence[str]:
-    """Return no ids."""
-    return ()
-
-
-@hookimpl
-def version() -> NotOffered:
-    """Return NOT_OFFERED: there is no command for the version."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def queues() -> NotOffered:
-    """Return NOT_OFFERED: there is no command for the queues."""
-    return NOT_OFFERED
-
-
-@hookimpl
-def parse_queues() -> Sequence[Queue]:
-    """Return no queues."""
-    return ()
-
-
-@hookimpl
-def read_script() -> NotOffered:
-    """Return NOT_OFFERED: the backend has no scripts but those of jpsi."""
-    return NOT_OFFERED
-
-
-def _refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
+def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
+    """Report an error for all jobs or for none, by the exit code."""
     if result.returncode == 0 and not result.timed_out:
         return {}
     return dict.fromkeys(native_ids, result.complaint)
+
+
+@hookimpl
+def arrays_of() -> Mapping[str, Any]:
+    """Return an empty mapping: no job is an element."""
+    return {}
+
+
+parse_hold = parse_release = parse_cancel
+# no command tells more of the site, the version, the queues, changes, finished jobs, or jobs by their tags
+probe = version = queues = watch = query_finished = find = hookimpl(lambda: NOT_OFFERED)
+# each job has a submit command of its own, no job can be held, and no scripts but those of jpsi are read
+submit_several = hold = release = read_script = hookimpl(lambda: NOT_OFFERED)
+parse_probe = parse_submit_several = parse_find = parse_finished = arrays_of
+parse_event = parse_queues = hookimpl(lambda: ())

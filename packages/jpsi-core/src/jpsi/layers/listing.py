@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
 from jpsi.config import loader
-from jpsi.contract import ownership
+from jpsi.contract import (
+    REQUIRED_ENGINE_HOOKS,
+    REQUIRED_LAUNCHER_HOOKS,
+    REQUIRED_OBSERVER_HOOKS,
+    REQUIRED_TRANSPORT_HOOKS,
+    EngineHooks,
+    LauncherHooks,
+    TransportHooks,
+    ownership,
+)
 from jpsi.document import did_you_mean
-from jpsi.layers import checks
-from jpsi.layers.overrides import ALL, by_distribution, files
+from jpsi.layers.layer import checked
+from jpsi.layers.overrides import ALL, by_distribution, file_layer, files
+from jpsi.layers.stack import LAID_OVER, executor_layers
+from jpsi.model import PluginError
 from jpsi.registry import (
+    ENGINES,
     EXECUTORS,
     GROUPS,
+    LAUNCHERS,
     OBSERVERS,
     OVERRIDES,
+    TRANSPORTS,
     Candidate,
     Plugins,
     conflict,
     installed,
     kind,
+    load_plugin,
     verdicts,
 )
 
+#: The hooks that plugins without other layers may implement, and those that they must.
+_ALONE: dict[str, tuple[Sequence[type], Sequence[str]]] = {
+    ENGINES: ((EngineHooks,), REQUIRED_ENGINE_HOOKS),
+    LAUNCHERS: ((LauncherHooks,), REQUIRED_LAUNCHER_HOOKS),
+    TRANSPORTS: ((TransportHooks,), REQUIRED_TRANSPORT_HOOKS),
+    OVERRIDES: (LAID_OVER, ()),
+    OBSERVERS: (LAID_OVER, REQUIRED_OBSERVER_HOOKS),
+}
+_FAKE = ("commands", "unreachable")
 #: Groups of which all plugins are used, not only the requested one.
 _TOGETHER = (OVERRIDES, OBSERVERS)
 #: Stands for the distribution and the version of a file that belongs to no distribution.
@@ -92,28 +116,43 @@ def listing(
         targets: the names of the configured targets.
         load: True to try to load them.
     """
-    return list(_listed(found, constraints, folders, targets, load=load))
-
-
-def _listed(
-    found: Plugins,
-    constraints: Mapping[str, str | None],
-    folders: Sequence[Path],
-    targets: Collection[str],
-    *,
-    load: bool,
-) -> Iterator[Plugin]:
+    listed = []
+    executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
     for group in GROUPS:
         for candidate, why_not in _judged(found.of(group), group, constraints):
             is_tried = load and candidate.refusal is None
-            load_error = checks.error(found, candidate, folders) if is_tried else None
-            yield _plugin(candidate, why_not, load_error)
+            plugin = Plugin(
+                kind=kind(group),
+                name=candidate.name,
+                aliases=tuple(sorted(name for name in candidate.aliases if name != candidate.name)),
+                version=candidate.version,
+                distribution=candidate.distribution,
+                origin=candidate.origin or "environment",
+                chosen=why_not is None,
+                why_not=why_not,
+                load_error=_error(found, candidate, folders) if is_tried else None,
+            )
+            listed.append(plugin)
         if group == OVERRIDES:
-            executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
-            for path in (path for folder in folders for path in files(folder)):
-                refusal = ownership.refusal(path)
-                load_error = checks.file_error(path) if load and refusal is None else None
-                yield _file(path, refusal or over_nothing(path.stem, executors, targets), load_error)
+            paths = [path for folder in folders for path in files(folder)]
+            listed += [_file(path, executors, targets, load=load) for path in paths]
+    return listed
+
+
+def _file(path: Path, executors: Collection[str], targets: Collection[str], *, load: bool) -> Plugin:
+    refusal = ownership.refusal(path)
+    why_not = refusal or over_nothing(path.stem, executors, targets)
+    return Plugin(
+        kind=kind(OVERRIDES),
+        name=path.stem,
+        aliases=(),
+        version=_NONE,
+        distribution=_NONE,
+        origin=str(path),
+        chosen=why_not is None,
+        why_not=why_not,
+        load_error=_file_error(path) if load and refusal is None else None,
+    )
 
 
 def _judged(
@@ -144,34 +183,6 @@ def _of_one_name(named: Sequence[Candidate], constraint: str | None) -> list[tup
     return list(zip(named, why_not, strict=True))
 
 
-def _plugin(candidate: Candidate, why_not: str | None, load_error: str | None) -> Plugin:
-    return Plugin(
-        kind=kind(candidate.group),
-        name=candidate.name,
-        aliases=tuple(sorted(name for name in candidate.aliases if name != candidate.name)),
-        version=candidate.version,
-        distribution=candidate.distribution,
-        origin=candidate.origin or "environment",
-        chosen=why_not is None,
-        why_not=why_not,
-        load_error=load_error,
-    )
-
-
-def _file(path: Path, why_not: str | None, load_error: str | None) -> Plugin:
-    return Plugin(
-        kind=kind(OVERRIDES),
-        name=path.stem,
-        aliases=(),
-        version=_NONE,
-        distribution=_NONE,
-        origin=str(path),
-        chosen=why_not is None,
-        why_not=why_not,
-        load_error=load_error,
-    )
-
-
 def over_nothing(name: str, executors: Collection[str], targets: Collection[str]) -> str | None:
     """Return why an override of one file with this name overrides no executor; None if it does.
 
@@ -185,3 +196,39 @@ def over_nothing(name: str, executors: Collection[str], targets: Collection[str]
     else:
         advice = did_you_mean(name.lower(), executors)
     return f"lies over nothing: there is no executor {name!r}{advice}"
+
+
+def _error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> str | None:
+    """Return why a candidate could not be used; None if it could be.
+
+    Args:
+        plugins: the installed plugins: overrides may supply hooks that an executor lacks, or be broken.
+        candidate: the plugin.
+        folders: the configuration directories that may hold overrides of one file.
+    """
+    try:
+        if candidate.group == EXECUTORS:
+            executor_layers(plugins, candidate, folders)
+        elif candidate.group in _ALONE:
+            checked(candidate, *_ALONE[candidate.group])
+        else:
+            _check_fake(candidate)
+    except PluginError as e:
+        return str(e)
+    return None
+
+
+def _file_error(path: Path) -> str | None:
+    """Return why an override of one file could not be used; None if it could be."""
+    try:
+        file_layer(path).check(LAID_OVER)
+    except PluginError as e:
+        return str(e)
+    return None
+
+
+def _check_fake(candidate: Candidate) -> None:
+    plugin = load_plugin(candidate)
+    if missing := [name for name in _FAKE if not hasattr(plugin, name)]:
+        msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
+        raise PluginError(msg)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -11,6 +11,7 @@ from jpsi.contract import (
     REQUIRED_BATCH_HOOKS,
     REQUIRED_ENGINE_HOOKS,
     REQUIRED_LAUNCHER_HOOKS,
+    REQUIRED_OBSERVER_HOOKS,
     REQUIRED_TRANSPORT_HOOKS,
     EngineHooks,
     ExecutorHooks,
@@ -19,19 +20,20 @@ from jpsi.contract import (
     TransportHooks,
 )
 from jpsi.layers import default_hooks
-from jpsi.layers.hooks import implemented, lacking
-from jpsi.layers.layer import Layer, checked, named, relay
-from jpsi.layers.observers import observers
-from jpsi.layers.overrides import overrides
+from jpsi.layers.layer import Layer, checked, implemented, lacking, mistakes, named, relay
+from jpsi.layers.overrides import latest, overrides
 from jpsi.model import ConfigError, PluginError
-from jpsi.registry import ENGINES, LAUNCHERS, TRANSPORTS, Candidate, Plugins, load_plugin
+from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, TRANSPORTS, Candidate, Plugins, load_plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jpsi.contract import ExecutorConfig, Transport
 
+#: The specifications of plugins that have other layers.
+LAID_OVER = (ExecutorHooks, ObserverHooks)
 _MAKE_ENGINE = "make_engine"
+_told: set[str] = set()
 #: The engine of backends that have none of their own.
 ENGINE = "batch"
 
@@ -72,7 +74,7 @@ def executor_stack(plugins: Plugins, candidate: Candidate, folders: Sequence[Pat
         PluginError: the plugin or an override of it is broken; the message names every mistake.
     """
     layers, missing = executor_layers(plugins, candidate, folders)
-    hooks = relay([Layer("the core", default_hooks), *layers], (ExecutorHooks, ObserverHooks))
+    hooks = relay([Layer("the core", default_hooks), *layers], LAID_OVER)
     return Stack(
         candidate=candidate,
         hooks=cast("ExecutorHooks", hooks),
@@ -91,7 +93,7 @@ def executor_layers(
         PluginError: as for `executor_stack`.
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
-    wrong = [layer.mistakes((ExecutorHooks, ObserverHooks)) for layer in layers]
+    wrong = [mistakes(layer.plugin, LAID_OVER) for layer in layers]
     missing = lacking((layer.plugin for layer in layers), REQUIRED_BATCH_HOOKS)
     is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
     if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
@@ -173,3 +175,38 @@ def name_and_constraint(text: str) -> tuple[str, str]:
         msg = f"{text!r} is not a launcher's name, with or without a version constraint"
         raise PluginError(msg, e) from e
     return wanted.name, str(wanted.specifier)
+
+
+def observers(plugins: Plugins, layers: Iterable[Layer]) -> tuple[ObserverHooks, ...]:
+    """Return the installed observers, and those of an executor's layers that observe, each once.
+
+    A broken observer only causes a warning, once per process.
+    """
+    found: list[Layer] = []
+    for layer in (*layers, *_installed(plugins)):
+        is_new = all(layer.plugin is not other.plugin for other in found)
+        if is_new and not implemented(layer.plugin).keys().isdisjoint(REQUIRED_OBSERVER_HOOKS):
+            found.append(layer)
+    return tuple(cast("ObserverHooks", relay([layer], LAID_OVER)) for layer in found)
+
+
+def _installed(plugins: Plugins) -> Iterator[Layer]:
+    for candidates, refusals in latest(plugins.of(OBSERVERS)):
+        for candidate in candidates:
+            try:
+                if refusals:
+                    msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
+                    raise PluginError(msg)  # noqa: TRY301  both errors become one warning
+                layer = checked(candidate, LAID_OVER, REQUIRED_OBSERVER_HOOKS)
+            except PluginError as e:
+                _warn(str(e))
+            else:
+                yield layer
+
+
+def _warn(message: str) -> None:
+    import logging  # costs a tenth of what `import jpsi` takes
+
+    if message not in _told:
+        _told.add(message)
+        logging.getLogger(__name__).warning("nothing is told to an observer: %s", message)

@@ -1,6 +1,6 @@
 """The interface for authors of engines, beyond `jpsi.plugin`.
 
-Protocols of engines, and functions that read and write jobs, references and paths.
+The base class of engines, and functions that read and write jobs, references and paths.
 """
 
 from typing import TYPE_CHECKING
@@ -9,31 +9,21 @@ if TYPE_CHECKING:
     from jpsi.concurrency import concurrently
     from jpsi.contract import (
         SOME_TAG,
-        BulkEngine,
         Engine,
         EngineHooks,
         EngineSetup,
-        InquiringEngine,
         InterruptedSubmission,
         Outcomes,
-        Owner,
-        PatientEngine,
         Preview,
-        PreviewingEngine,
         Progress,
-        RecallingEngine,
         Recovered,
-        RefusingEngine,
         ShownJob,
         Stream,
         Submission,
         dependencies,
         expanding,
         file_identity,
-        is_own,
-        is_refused,
         look,
-        owner_of,
         ownership,
         path_word,
         walk,
@@ -71,10 +61,10 @@ else:
         {
             "jpsi.concurrency": "concurrently",
             "jpsi.contract": (
-                "BulkEngine Engine EngineHooks EngineSetup InquiringEngine InterruptedSubmission Outcomes "
-                "Owner PatientEngine Preview PreviewingEngine Progress RecallingEngine Recovered "
-                "RefusingEngine SOME_TAG ShownJob Stream Submission dependencies expanding file_identity "
-                "is_own is_refused look owner_of ownership path_word walk"
+                "Engine EngineHooks EngineSetup InterruptedSubmission Outcomes "
+                "Preview Progress Recovered "
+                "SOME_TAG ShownJob Stream Submission dependencies expanding file_identity "
+                "look ownership path_word walk"
             ),
             "jpsi.layers": "assemble open_transport",
             "jpsi.lazy": "lazy_attributes lazy_names",
@@ -90,22 +80,15 @@ else:
 __all__ = [
     "SOME_TAG",
     "TIME_SOURCE",
-    "BulkEngine",
     "Engine",
     "EngineHooks",
     "EngineSetup",
-    "InquiringEngine",
     "InterruptedSubmission",
     "Outcomes",
-    "Owner",
-    "PatientEngine",
     "Preview",
-    "PreviewingEngine",
     "Progress",
-    "RecallingEngine",
     "Recovered",
     "Reference",
-    "RefusingEngine",
     "ShownJob",
     "Stream",
     "Submission",
@@ -124,15 +107,12 @@ __all__ = [
     "has_staging",
     "installed",
     "is_native_id",
-    "is_own",
-    "is_refused",
     "lazy_attributes",
     "lazy_names",
     "load_plugin",
     "look",
     "one_line",
     "open_transport",
-    "owner_of",
     "ownership",
     "path_word",
     "pieces",

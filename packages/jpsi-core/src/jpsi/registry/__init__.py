@@ -28,12 +28,10 @@ if TYPE_CHECKING:
         Plugins,
         installed,
     )
-    from jpsi.registry.isolated_import import (
-        forget,
-        private_name,
-    )
     from jpsi.registry.loading import (
+        forget,
         load_plugin,
+        private_name,
         told,
     )
     from jpsi.registry.metadata import (
@@ -56,8 +54,7 @@ else:
             ),
             "custom_attributes": "doubts systems",
             "discovery": "Plugins installed",
-            "isolated_import": "forget private_name",
-            "loading": "load_plugin told",
+            "loading": "forget load_plugin private_name told",
             "metadata": "canonical",
             "versions": "conflict is_constraint missing verdicts",
             "": "discovery",

@@ -15,8 +15,7 @@ from jpsi.registry.candidate import Candidate
 from jpsi.registry.loading import added_to_path
 from jpsi.registry.metadata import FOUNDATIONS, Distribution
 from jpsi.registry.own_modules import own_modules
-from jpsi.registry.requirements import unmet
-from jpsi.registry.versions import choose
+from jpsi.registry.versions import choose, unmet
 
 #: The environment variable with further directories of plugins.
 PLUGIN_PATH = "JPSI_PLUGIN_PATH"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 import importlib_metadata
+from importlib_metadata import EntryPoint
 
 if TYPE_CHECKING:
     from importlib_metadata import PackageMetadata
@@ -27,16 +28,6 @@ CORE = "jpsi-core"
 ENGINE = "jpsi-engine"
 #: The distributions whose versions others depend on; always found, even without entry points.
 FOUNDATIONS = (CORE, ENGINE)
-
-
-@attrs.frozen(slots=True)
-class EntryPoint:
-    """A line of a distribution's entry points."""
-
-    group: str
-    name: str
-    #: The object with that name: `module` or `module:attribute`.
-    value: str
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -155,7 +146,7 @@ class _Files(importlib_metadata.Distribution):
             # importlib-metadata 8.7: one value that is no reference makes it fail for all entry points
             self._lines = _REFERENCE_LINE
             found = self.entry_points
-        return [EntryPoint(it.group.strip(), it.name, it.value) for it in found]
+        return [EntryPoint(it.name, it.value, it.group.strip()) for it in found]
 
     def header(self, name: str) -> str:
         """Return a header of its metadata; `unknown` if it has none."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.hookspecs import LauncherHooks
-from jpsi.layers.hooks import mistakes
+from jpsi.layers.layer import mistakes
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 from jpsi.plugin.kit.script_launcher import ScriptLauncher

@@ -33,6 +33,17 @@ if TYPE_CHECKING:
         LocalTransport,
         environment_of,
     )
+    from jpsi_engine.host.private_files import (
+        check_directory_here,
+        check_private_directory,
+        check_way,
+        make_directories,
+        make_directory,
+        make_private_directory,
+        open_private,
+        private_opener,
+        shed_default_acl,
+    )
     from jpsi_engine.host.procfs import (
         NO_BOOT,
         NOBODY,
@@ -68,6 +79,10 @@ else:
             ),
             "filesystems": "is_on_network",
             "local_transport": "LocalTransport environment_of",
+            "private_files": (
+                "check_directory_here check_private_directory check_way make_directories make_directory "
+                "make_private_directory open_private private_opener shed_default_acl"
+            ),
             "procfs": (
                 "NOBODY NO_BOOT ProcessId belongs_to_user boot_id command_line current_umask identify "
                 "identify_started parse_native_id seconds_since_start session start_tick"
@@ -91,6 +106,9 @@ __all__ = [
     "boot_id",
     "cause_of",
     "changed",
+    "check_directory_here",
+    "check_private_directory",
+    "check_way",
     "command_line",
     "current_umask",
     "environment_of",
@@ -102,13 +120,19 @@ __all__ = [
     "identify_started",
     "is_on_network",
     "is_transient",
+    "make_directories",
+    "make_directory",
+    "make_private_directory",
     "not_admitted",
+    "open_private",
     "parse_native_id",
     "pidfd",
+    "private_opener",
     "read_json",
     "read_text",
     "seconds_since_start",
     "session",
+    "shed_default_acl",
     "start_tick",
     "take_lock",
     "write",

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from jpsi.plugin.kit import open_private
+from jpsi_engine.host.private_files import open_private
 
 
 def exists(path: str) -> bool:

@@ -13,16 +13,16 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from jpsi import JobStatus, Streams
 from jpsi.plugin import BatchConfig, JobSpec, JobState, Observation, SubmitException
 from jpsi.plugin.engine import (
+    Engine,
     EngineSetup,
     Preview,
     Recovered,
@@ -32,7 +32,6 @@ from jpsi.plugin.engine import (
     plain_values,
     process_count,
 )
-from jpsi.plugin.kit import check_way
 from jpsi_engine.host import (
     NOBODY,
     ProcessId,
@@ -40,6 +39,7 @@ from jpsi_engine.host import (
     SubmitQueue,
     belongs_to_user,
     boot_id,
+    check_way,
     current_umask,
     identify_started,
     is_transient,
@@ -73,8 +73,8 @@ _JUDGE_SECONDS = 5.0
 _PRUNE_SECONDS = 3600.0
 
 
-class LocalEngine:
-    """An engine that runs jobs as processes of this machine; implements `jpsi.plugin.Engine`.
+class LocalEngine(Engine):
+    """An engine that runs jobs as processes of this machine.
 
     Raises:
         ConfigError: other users can change a directory on the path to the work directory.
@@ -96,12 +96,8 @@ class LocalEngine:
         self._is_open = False
         self._pruned = float("-inf")
 
-    def offers(self) -> Mapping[str, Any]:
-        """Return nothing; see `jpsi.plugin.Engine`."""
-        return {}
-
     def problems(self, spec: JobSpec) -> list[str]:
-        """Return the reasons why a spec cannot run on this machine at present; see `jpsi.plugin.Engine`."""
+        """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
         found, needed = problems_here(spec, self._shell[0]), core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
@@ -114,11 +110,11 @@ class LocalEngine:
             self._entrance.look_again()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
-        """Stop waiting for slots for these jobs; see `jpsi.plugin.PatientEngine`."""
+        """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""
         self._entrance.give_up(job_ids)
 
     def submit(self, submission: Submission) -> str:
-        """Start a job once enough slots are free; see `jpsi.plugin.Engine`."""
+        """Start a job once enough slots are free; see `jpsi.plugin.engine.Engine`."""
         try:
             job = self._start(submission) if self._slots is None else self._start_in(self._slots, submission)
         except FileExistsError as e:
@@ -195,7 +191,7 @@ class LocalEngine:
         )
 
     def preview(self, submission: Submission) -> Preview:
-        """Return what would be started for a job; see `jpsi.plugin.PreviewingEngine`."""
+        """Return what would be started for a job; see `jpsi.plugin.engine.Engine`."""
         path = self._script(submission)
         text = render_runner(self._run(submission))
         return Preview(command=[*self._shell, path], script=None, run=text, path=Path(path))
@@ -246,13 +242,13 @@ class LocalEngine:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
 
     def track(self, job_id: str) -> None:
-        """Follow a job; see `jpsi.plugin.Engine`."""
+        """Follow a job; see `jpsi.plugin.engine.Engine`."""
         job = self._follower.get(job_id)
         if job is not None:
             self._follower.track(job)
 
     def attach(self, job_id: str, native_id: str) -> str:
-        """Bind a job to a process; see `jpsi.plugin.Engine`."""
+        """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
         with self._reading():
             self._open()
             for intent, runner_process in attempts.find(self._spool, native_id):
@@ -267,14 +263,14 @@ class LocalEngine:
         return native_id if process is None else process.native_id
 
     def recover(self) -> Sequence[Recovered]:
-        """Find the jobs on disk that are not final; see `jpsi.plugin.Engine`."""
+        """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
         with self._reading():
             self._open()
             job_ids = self._spool.job_ids()
         return self._recalled(job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, exited_at_all))
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
-        """Find single jobs on disk; see `jpsi.plugin.RecallingEngine`."""
+        """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
         with self._reading():
             self._open()
         return self._recalled(job_ids, is_settled=lambda _: False)
@@ -368,7 +364,7 @@ class LocalEngine:
         return streams_of(intent.content, self._spool.folder(spool_id))
 
     def cancel(self, job_id: str) -> None:
-        """Ask a job to end; see `jpsi.plugin.Engine`."""
+        """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         job = self._follower.get(job_id)
         try:
             if job is not None:
@@ -378,17 +374,17 @@ class LocalEngine:
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:
-        """Raise, as holding is not offered; see `jpsi.plugin.Engine`."""
+        """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""
         msg = f"job {job_id} cannot be held: processes of this machine start at once"
         raise SubmitException(msg)
 
     def release(self, job_id: str) -> None:
-        """Raise, as holding is not offered; see `jpsi.plugin.Engine`."""
+        """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""
         msg = f"job {job_id} is not held: processes of this machine start at once"
         raise SubmitException(msg)
 
     def info(self, job_id: str) -> Observation | None:
-        """Return ACTIVE with the start time if the job runs, else None; see `jpsi.plugin.Engine`."""
+        """Return ACTIVE with the start time if the job runs, else None; see `jpsi.plugin.engine.Engine`."""
         job = self._follower.get(job_id)
         if job is None or job.process is None:
             return None

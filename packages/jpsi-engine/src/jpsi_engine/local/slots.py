@@ -18,8 +18,16 @@ from collections.abc import Iterator
 
 import attrs
 
-from jpsi.plugin.kit import make_directories, open_private
-from jpsi_engine.host import NOBODY, ProcessId, QuotaReached, forget, identify, parse_native_id
+from jpsi_engine.host import (
+    NOBODY,
+    ProcessId,
+    QuotaReached,
+    forget,
+    identify,
+    make_directories,
+    open_private,
+    parse_native_id,
+)
 
 # Seconds between two checks for ended jobs of other programs; this program's own jobs trigger a check.
 _LOOK_SECONDS = 0.5

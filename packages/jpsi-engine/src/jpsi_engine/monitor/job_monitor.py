@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from jpsi.plugin import JobState, JpsiError, Observation
-from jpsi.plugin.engine import is_own
 from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler import (
     Absences,
@@ -30,7 +29,7 @@ from jpsi_engine.scheduler import (
     tell,
 )
 from jpsi_engine.spool import Spool, keep_codes
-from jpsi_engine.verdict import Marker, Stop, parse
+from jpsi_engine.verdict import Marker, Stop, is_own, parse
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ import time
 
 import attrs
 
-from jpsi.plugin.kit import make_directory
-from jpsi_engine.host import forget, write, write_new, write_once
+from jpsi_engine.host import forget, make_directory, write, write_new, write_once
 from jpsi_engine.remote.folders import RemoteFolder
 from jpsi_engine.remote.marker_mirror import DRAFT, order
 from jpsi_engine.remote.markers import ClockDifference, RemoteMarker

@@ -6,8 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 
-from jpsi.plugin.kit import open_private
-from jpsi_engine.host import forget
+from jpsi_engine.host import forget, open_private
 from jpsi_engine.remote.markers import ClockDifference, RemoteClock, RemoteMarker, RemoteMarkers, read_line
 from jpsi_engine.verdict import Marker, parse
 

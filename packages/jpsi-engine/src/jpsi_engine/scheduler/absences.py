@@ -21,8 +21,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin.kit import make_directory
-from jpsi_engine.host import NO_BOOT, boot_id, forget, read_json, write
+from jpsi_engine.host import NO_BOOT, boot_id, forget, make_directory, read_json, write
 from jpsi_engine.scheduler.job_view import Absence, JobView
 
 _JSON = ".json"

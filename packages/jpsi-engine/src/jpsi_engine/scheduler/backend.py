@@ -64,8 +64,8 @@ class SubmittedSeveral:
 class Backend:
     """A batch system as one executor uses it. Methods may be called from any thread.
 
-    Hooks are called with valid native ids only, and of their answers only those about these ids are used. An
-    exception that a hook must not raise becomes a PluginError, so that every failure is a JpsiError.
+    Hooks are called with valid native ids only, and of their answers only those about these ids are used. The
+    core passes hooks that raise PluginError where a plugin fails, so that every failure is a JpsiError.
     """
 
     def __init__(self, setup: EngineSetup, hooks: ExecutorHooks) -> None:
@@ -85,7 +85,7 @@ class Backend:
         self._offered: tuple[Site, Capabilities] | None = None
         # native ids that are known to be valid: most polls are about the same ids, and hooks returned them
         self._known_ids: set[str] = set()
-        self._probe = self._ask(lambda: hooks.probe(site=self.site))
+        self._probe = hooks.probe(site=self.site)
         self._is_probed = isinstance(self._probe, NotOffered)
         self._has_warned = False
 
@@ -120,8 +120,8 @@ class Backend:
         like the name of the variable in which a job finds its native id.
         """
         try:
-            command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
-            variable = self._ask(lambda: self.capabilities.id_variable)
+            command = self._hooks.query(native_ids=None, site=self.site)
+            variable = self.capabilities.id_variable
         except JpsiError:
             log.debug("what the executor %s asks is not known", self.name, exc_info=True)
             return self._alone
@@ -148,7 +148,7 @@ class Backend:
         command = self._probe
         if not isinstance(command, NotOffered):
             result = self._run(command)
-            offers = self._ask(lambda: self._hooks.parse_probe(result=result, site=self.site))
+            offers = self._hooks.parse_probe(result=result, site=self.site)
             self.site = attrs.evolve(self.site, offers=offers)
         self._is_probed = True
 
@@ -158,16 +158,11 @@ class Backend:
         Raises:
             ValueError: the batch system cannot express what the spec requests.
         """
-        try:
-            return self._hooks.render_script(spec=spec, context=context)
-        except (JpsiError, ValueError):
-            raise
-        except Exception as e:
-            raise self._mistake(e) from e
+        return self._hooks.render_script(spec=spec, context=context)
 
     def submission(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
         """Return the command that submits a script."""
-        return self._ask(lambda: self._hooks.submit(script=script, spec=spec, context=context))
+        return self._hooks.submit(script=script, spec=spec, context=context)
 
     def submit(
         self,
@@ -206,7 +201,8 @@ class Backend:
         """Submit scripts with one command; otherwise like `submit`."""
         command = self._several(scripts, spec, contexts)
         if isinstance(command, NotOffered):
-            raise self._mistake(TypeError("it offered to submit several jobs, and now does not"))
+            msg = f"the executor {self.name} offered to submit several jobs, and now does not"
+            raise PluginError(msg)
 
         def read(result: CommandResult) -> dict[str, str]:
             printed = self._hooks.parse_submit_several(result=result, contexts=contexts)
@@ -222,7 +218,7 @@ class Backend:
     def _several(
         self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
     ) -> Command | NotOffered:
-        return self._ask(lambda: self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts))
+        return self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts)
 
     def _handed_over(self, command: Command, run: Run, read: Callable[[CommandResult], T]) -> T | Failure:
         """Run a submit command; return what `read` finds in its output, or the failure."""
@@ -264,11 +260,7 @@ class Backend:
         returns ids of the usual form. The markers that the elements leave tell what becomes of them.
         """
         try:
-            found = list(
-                self._ask(
-                    lambda: self._hooks.element_ids(native_id=native_id, indices=indices, site=self.site)
-                )
-            )
+            found = list(self._hooks.element_ids(native_id=native_id, indices=indices, site=self.site))
             if len(set(found)) == len(indices) and all(map(is_native_id, found)):
                 # the ids differ in their indices only, so the first one is checked for all
                 self._known_ids.update(found if found and self._is_id(found[0]) else ())
@@ -286,12 +278,7 @@ class Backend:
         Raises:
             ValueError: the text cannot be a native id.
         """
-        try:
-            return _native_id(self._hooks.canonical_id(native_id=native_id, site=self.site))
-        except (JpsiError, ValueError):
-            raise
-        except Exception as e:
-            raise self._mistake(e) from e
+        return _native_id(self._hooks.canonical_id(native_id=native_id, site=self.site))
 
     def spelled(self, text: str) -> str:
         """Return a native id in the hooks' spelling; text that cannot be one is returned unchanged."""
@@ -308,11 +295,11 @@ class Backend:
         Raises:
             SubmitException: the batch system did not answer.
         """
-        command = self._ask(lambda: self._hooks.find(tags=tags, site=self.site))
+        command = self._hooks.find(tags=tags, site=self.site)
         if isinstance(command, NotOffered):
             return None
         result = self._run(command)
-        found = self._ask(lambda: self._hooks.parse_find(result=result, tags=tags, site=self.site))
+        found = self._hooks.parse_find(result=result, tags=tags, site=self.site)
         return {tag: native_id for tag, native_id in found.items() if is_native_id(native_id)}
 
     def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
@@ -326,13 +313,9 @@ class Backend:
         """
         found: dict[str, Observation] = {}
         for asked, members in self._questions(native_ids):
-            command = self._ask(lambda ids=asked: self._hooks.query(native_ids=ids, site=self.site))  # type: ignore[misc]  # a default is how a lambda keeps a value
+            command = self._hooks.query(native_ids=asked, site=self.site)
             result = self._run(command)
-            answer = self._ask(
-                lambda result=result, ids=members: self._hooks.parse_status(  # type: ignore[misc]  # as above
-                    result=result, native_ids=ids, site=self.site
-                )
-            )
+            answer = self._hooks.parse_status(result=result, native_ids=members, site=self.site)
             if asked is not None:
                 answer = _only(answer, [*asked, *members]) | self._besides(answer, asked, members)
             found |= answer
@@ -356,9 +339,9 @@ class Backend:
         Raises:
             SubmitException: the batch system did not answer.
         """
-        command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
+        command = self._hooks.query(native_ids=None, site=self.site)
         result = self._run(command)
-        seen = self._ask(lambda: self._hooks.parse_status(result=result, native_ids=None, site=self.site))
+        seen = self._hooks.parse_status(result=result, native_ids=None, site=self.site)
         there = {native_id: it for native_id, it in seen.items() if it.exists and not it.final}
         for array in self.arrays_of(list(there)).values():
             there.pop(array, None)
@@ -381,7 +364,7 @@ class Backend:
         """
         found: dict[str, Observation] = {}
         for asked, members in self._by_array(self._askable(native_ids), self._ids_per_accounting):
-            command = self._ask(lambda ids=asked: self._hooks.query_finished(native_ids=ids, site=self.site))  # type: ignore[misc]  # as above
+            command = self._hooks.query_finished(native_ids=asked, site=self.site)
             if isinstance(command, NotOffered):
                 return None
             try:
@@ -392,11 +375,7 @@ class Backend:
                 # for example, the accounting command does not exist
                 self._warn_of_no_accounting(str(e))
                 return None
-            told = self._ask(
-                lambda result=result, ids=members: self._hooks.parse_finished(  # type: ignore[misc]  # as above
-                    result=result, native_ids=ids, site=self.site
-                )
-            )
+            told = self._hooks.parse_finished(result=result, native_ids=members, site=self.site)
             if isinstance(told, NotOffered):
                 self._warn_of_no_accounting(result.complaint)
                 return None
@@ -447,12 +426,12 @@ class Backend:
         refused = {it: f"{it!r} is no native id here" for it in set(native_ids).difference(ids)}
         if not ids:
             return refused
-        command = self._ask(lambda: request(native_ids=ids, site=self.site))
+        command = request(native_ids=ids, site=self.site)
         if isinstance(command, NotOffered):
             msg = f"the executor {self.name} does not offer {what}"
             raise SubmitException(msg)
         result = self._run(command)
-        return refused | self._ask(lambda: dict(parse(result=result, native_ids=ids, site=self.site)))
+        return refused | dict(parse(result=result, native_ids=ids, site=self.site))
 
     @property
     def tells(self) -> bool:
@@ -473,10 +452,10 @@ class Backend:
 
     def news(self, line: str) -> Sequence[str]:
         """Return the native ids of the jobs that a line of that command is about."""
-        return self._ask(lambda: self._hooks.parse_event(line=line, site=self.site))
+        return self._hooks.parse_event(line=line, site=self.site)
 
     def _watch(self) -> Command | NotOffered:
-        return self._ask(lambda: self._hooks.watch(site=self.site))
+        return self._hooks.watch(site=self.site)
 
     def _askable(self, native_ids: Sequence[str]) -> list[str]:
         """Return the valid ones of `native_ids`.
@@ -538,23 +517,7 @@ class Backend:
         """Return the native id of the array of each of these jobs that is an element of one."""
         if self.capabilities.arrays is None:
             return {}
-        return self._ask(lambda: self._hooks.arrays_of(native_ids=native_ids, site=self.site))
-
-    def _ask(self, hook: Callable[[], T]) -> T:
-        """Return what a hook answers; an error in the hook becomes a PluginError."""
-        try:
-            answer = hook()
-        except JpsiError:
-            raise
-        except Exception as e:
-            raise self._mistake(e) from e
-        if answer is None:
-            raise self._mistake(TypeError("it answered None"))
-        return answer
-
-    def _mistake(self, error: Exception) -> PluginError:
-        msg = f"a plugin that the executor {self.name} uses failed: {type(error).__name__}: {error}"
-        return PluginError(msg, error)
+        return self._hooks.arrays_of(native_ids=native_ids, site=self.site)
 
 
 _IDS_PER_QUERY = 200

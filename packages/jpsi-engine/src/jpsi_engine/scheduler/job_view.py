@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 import attrs
 
 from jpsi.plugin import JobState, Observation
-from jpsi.plugin.engine import Owner, owner_of
 from jpsi_engine.spool import UNNAMED, ArrayMember, array_tag, tag
-from jpsi_engine.verdict import Marker, Stop
+from jpsi_engine.verdict import Marker, Owner, Stop, owner_of
 
 _NOT_YET = float("inf")
 _NEVER = float("-inf")

@@ -26,8 +26,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jpsi.plugin.kit import make_directory, open_private
-from jpsi_engine.host import NO_BOOT, boot_id
+from jpsi_engine.host import NO_BOOT, boot_id, make_directory, open_private
 from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,16 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin.kit import make_directory, open_private
-from jpsi_engine.host import read_text, take_lock, write, write_all, write_new, write_once
+from jpsi_engine.host import (
+    make_directory,
+    open_private,
+    read_text,
+    take_lock,
+    write,
+    write_all,
+    write_new,
+    write_once,
+)
 from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
 
 #: The number of elements that have their lines in one file. Larger blocks mean fewer files, smaller ones less

@@ -7,8 +7,7 @@ import re
 
 import attrs
 
-from jpsi.plugin.kit import open_private
-from jpsi_engine.host import write_all
+from jpsi_engine.host import open_private, write_all
 
 #: The beginning of the claim of a job that does not know its native id.
 UNNAMED = "unnamed."

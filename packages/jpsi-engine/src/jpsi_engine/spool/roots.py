@@ -10,14 +10,14 @@ from pathlib import Path
 
 from jpsi.plugin import ConfigError
 from jpsi.plugin.engine import file_identity, look, walk
-from jpsi.plugin.kit import (
+from jpsi_engine.host import (
     check_directory_here,
     check_private_directory,
     make_directories,
     make_private_directory,
     shed_default_acl,
+    write,
 )
-from jpsi_engine.host import write
 
 #: The version of the layout; docs/reference/spool.md draws it.
 LAYOUT = 1

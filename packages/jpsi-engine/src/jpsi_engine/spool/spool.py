@@ -36,14 +36,21 @@ from typing import Any
 import attrs
 
 from jpsi.plugin import ConfigError
-from jpsi.plugin.kit import (
+from jpsi_engine.host import (
     check_directory_here,
+    exists,
+    forget,
+    is_transient,
     make_directories,
     make_directory,
     open_private,
     private_opener,
+    take_lock,
+    write,
+    write_all,
+    write_new,
+    write_once,
 )
-from jpsi_engine.host import exists, forget, is_transient, take_lock, write, write_all, write_new, write_once
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link, read_link
 from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop

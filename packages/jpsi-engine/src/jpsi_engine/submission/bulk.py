@@ -51,7 +51,7 @@ class BulkSubmission:
         self._add = add
 
     def submit(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
-        """Submit jobs; see `jpsi.plugin.BulkEngine`."""
+        """Submit jobs; see `jpsi.plugin.engine.Engine`."""
         if not submissions:
             return
         offered = self._offered()

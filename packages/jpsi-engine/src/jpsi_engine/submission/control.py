@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from jpsi.plugin import JobState, JpsiError, Observation, SubmitException
-from jpsi.plugin.engine import Owner, is_refused
 from jpsi_engine.host import is_transient
 from jpsi_engine.monitor import JobMonitor, PollLoop
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import stop_file
-from jpsi_engine.verdict import CANCEL, Stop
+from jpsi_engine.verdict import CANCEL, Owner, Stop, is_refused
 
 
 class Control:

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode_status, dependencies, is_own
+from jpsi.plugin.engine import decode_status, dependencies
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, given_anew, intent_tag
 from jpsi_engine.spool import Intent, Spool
 from jpsi_engine.submission.dependencies import weigh
-from jpsi_engine.verdict import Facts, judge
+from jpsi_engine.verdict import Facts, is_own, judge
 
 _SUBJECT = "the job"
 

@@ -137,7 +137,7 @@ class SubmissionPipeline:
         self._slots = threading.BoundedSemaphore(backend.config.submit_concurrency)
 
     def one(self, submission: Submission) -> Accepted:
-        """Submit one job; see `jpsi.plugin.Engine`."""
+        """Submit one job; see `jpsi.plugin.engine.Engine`."""
         job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
         written = JobIntent(self._spool, job_id, attempt)
         self._learn_requeue_codes()
@@ -236,7 +236,7 @@ class SubmissionPipeline:
         return self._sending.send_several(list(locks), spec, contexts, list(locks.values()))
 
     def preview(self, submission: Submission) -> Preview:
-        """Return what would be submitted for a job; see `jpsi.plugin.PreviewingEngine`."""
+        """Return what would be submitted for a job; see `jpsi.plugin.engine.Engine`."""
         spec = submission.spec
         written = JobIntent(self._spool, submission.job_id, submission.attempt)
         context = SubmitContext(

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from jpsi.plugin.kit import open_private
-from jpsi_engine.host import failed_here, forget, take_lock, write_all
+from jpsi_engine.host import failed_here, forget, open_private, take_lock, write_all
 
 _NAME_LENGTH = 16
 _NONCE_BYTES = 4

@@ -39,6 +39,12 @@ if TYPE_CHECKING:
         STDOUT,
         TIMEOUT,
     )
+    from jpsi_engine.verdict.job_identity import (
+        Owner,
+        is_own,
+        is_refused,
+        owner_of,
+    )
     from jpsi_engine.verdict.marker_verdict import (
         SIGNAL_BASE,
         ProcessEnd,
@@ -70,6 +76,7 @@ else:
                 "NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH PRE_LAUNCH PROLOGUE RAN SETUP_CODE SHELL "
                 "STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
             ),
+            "job_identity": "Owner is_own is_refused owner_of",
             "marker_verdict": "ProcessEnd SIGNAL_BASE Stop conclude exited_at_all from_ns never_ran",
             "markers": "Marker parse scan",
             "staging_outcome": "phase_of what_failed with_staging",
@@ -104,6 +111,7 @@ __all__ = [
     "TIMEOUT",
     "Facts",
     "Marker",
+    "Owner",
     "ProcessEnd",
     "Stop",
     "begun",
@@ -111,9 +119,12 @@ __all__ = [
     "exit_phases",
     "exited_at_all",
     "from_ns",
+    "is_own",
+    "is_refused",
     "judge",
     "markers",
     "never_ran",
+    "owner_of",
     "parse",
     "phase_of",
     "scan",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi import SubmitException
-from jpsi.plugin.kit import open_private
+from jpsi_engine import open_private
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 import attrs
 
 from jpsi import JobState, SubmitException
-from jpsi.plugin.kit import make_private_directory, open_private
+from jpsi_engine import make_private_directory, open_private
 
 from ..planning import Entry, Plan, flatten
 from .disk import kept, sync, write

@@ -26,7 +26,7 @@ import attrs
 import platformdirs
 
 from jpsi import SubmitException
-from jpsi.plugin.kit import check_private_directory, make_private_directory, open_private
+from jpsi_engine import check_private_directory, make_private_directory, open_private
 
 from ..document import Findings, load
 from ..planning import Limit, Machine, Mapped, Site, SubsystemNode, make_plan

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from jpsi.plugin import ConfigError
-from jpsi.plugin.kit import make_private_directory, open_private
+from jpsi_engine import make_private_directory, open_private
 
 from ..errors import StoreError
 from ..files import Blobs, Repositories

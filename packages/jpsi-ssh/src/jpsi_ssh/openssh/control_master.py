@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 from jpsi.plugin import TransportError
-from jpsi.plugin.kit import open_private
+from jpsi_engine import open_private
 
 from ..address import Address
 from .client import check_command, connect_command

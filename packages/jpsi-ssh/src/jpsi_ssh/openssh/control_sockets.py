@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 
 from jpsi.plugin import ConfigError, TransportError
-from jpsi.plugin.kit import make_private_directory
+from jpsi_engine import make_private_directory
 
 from ..address import Address
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from jpsi.plugin import line
-from jpsi.plugin.kit import check_way, make_directory
+from jpsi_engine import check_way, make_directory
 from jpsi_testing.fake import client
 from jpsi_testing.fake.registry import Dialect
 from jpsi_testing.fake.registry import dialect as dialect_of

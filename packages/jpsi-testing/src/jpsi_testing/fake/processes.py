@@ -14,7 +14,7 @@ from typing import IO
 
 import attrs
 
-from jpsi.plugin.kit import open_private
+from jpsi_engine import open_private
 from jpsi_testing.fake.job import FakeJob
 
 _SHELL = ["/bin/sh"]

@@ -1,20 +1,11 @@
 """Tools for plugins, grouped by purpose.
 
-Readers of scripts and options, directives, host lists, command output, private files.
+Readers of scripts and options, directives, host lists, command output.
 """
 
 from jpsi.contract import (
-    check_directory_here,
-    check_private_directory,
-    check_way,
     directories_command,
-    make_directories,
-    make_directory,
-    make_private_directory,
-    open_private,
-    private_opener,
     read_directories,
-    shed_default_acl,
 )
 from jpsi.plugin.kit.answers import carried_tag, moment, refusals, tagged
 from jpsi.plugin.kit.command_text import command_lines
@@ -51,9 +42,6 @@ __all__ = [
     "SubmitErrors",
     "attribute",
     "carried_tag",
-    "check_directory_here",
-    "check_private_directory",
-    "check_way",
     "command_lines",
     "count",
     "dash_options",
@@ -61,17 +49,12 @@ __all__ = [
     "gnu_options",
     "heed_signals",
     "hostlist",
-    "make_directories",
-    "make_directory",
-    "make_private_directory",
     "moment",
     "need_program",
-    "open_private",
     "output",
     "pass_signals",
     "passed_over",
     "path",
-    "private_opener",
     "read_amount",
     "read_count",
     "read_directories",
@@ -80,7 +63,6 @@ __all__ = [
     "read_name",
     "read_path",
     "refusals",
-    "shed_default_acl",
     "tagged",
     "the_one_id",
     "trap_signals",

@@ -10,11 +10,7 @@ from __future__ import annotations
 import enum
 from datetime import datetime, timedelta
 
-from jpsi.contract.observation import Observation
-from jpsi.model import JobState
-
-#: A placeholder for the tag of a submission that is not made yet; as long as a tag may be.
-SOME_TAG = f"jpsi-00000000-0000-0000-0000-000000000000-{'0' * 18}"
+from jpsi.plugin import JobState, Observation
 
 # Systems print the time of a submission in whole seconds, rounded by some and truncated by others.
 _SAME_TIME = timedelta(seconds=1)

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 import attrs
 import pytest
 
-from jpsi.contract.job_identity import Owner, is_own, is_refused, owner_of
-from jpsi.contract.observation import Observation
-from jpsi.model.states import JobState
+from jpsi.plugin import JobState, Observation
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.arrays import ArrayMember
+from jpsi_engine.verdict.job_identity import Owner, is_own, is_refused, owner_of
 from jpsi_engine.verdict.markers import Marker, parse
 
 TAG = "jpsi-a1-1"

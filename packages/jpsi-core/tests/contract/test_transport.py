@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from jpsi.contract.command import CommandResult
-from jpsi.contract.remote_directories import RemoteDirectories, directories_command, read_directories
+from jpsi.contract.transport import RemoteDirectories, directories_command, read_directories
 from jpsi.model.errors import TransportError
 
 

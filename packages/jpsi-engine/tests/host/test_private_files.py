@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.contract import ownership
-from jpsi.contract.private_files import (
+from jpsi.plugin import ConfigError
+from jpsi.plugin.engine import ownership
+from jpsi_engine.host.private_files import (
     check_directory_here,
     check_private_directory,
     check_way,
@@ -20,7 +21,6 @@ from jpsi.contract.private_files import (
     make_private_directory,
     open_private,
 )
-from jpsi.model.errors import ConfigError
 
 STRANGER = 4321
 _ROUNDS = 300

@@ -8,8 +8,8 @@ import os
 import stat
 from collections.abc import Callable
 
-from jpsi.contract import ownership
-from jpsi.model import ConfigError
+from jpsi.plugin import ConfigError
+from jpsi.plugin.engine import ownership
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600

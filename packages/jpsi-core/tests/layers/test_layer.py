@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jpsi.contract.hookspecs import ExecutorHooks, LauncherHooks, ObserverHooks, hookimpl
-from jpsi.layers.hooks import implemented, lacking, mistakes, specified
+from jpsi.layers.layer import implemented, lacking, mistakes, specified
 
 ALL = (ExecutorHooks, ObserverHooks)
 
