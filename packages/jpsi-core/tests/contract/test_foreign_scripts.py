@@ -9,17 +9,17 @@ import pytest
 
 from jpsi.contract.foreign_scripts import Draft, ForeignScript
 from jpsi.contract.options import CustomOptions
-from jpsi.plugin.kit.directive_words import gnu_options
-from jpsi.plugin.kit.readers import (
+from jpsi.plugin.kit.script_reader import (
+    ScriptReader,
     attribute,
     count,
+    gnu_options,
     passed_over,
     read_amount,
     read_count,
     read_name,
     read_path,
 )
-from jpsi.plugin.kit.script_reader import ScriptReader
 
 
 def _memory(draft: Draft, value: str) -> None:

@@ -16,16 +16,25 @@ from jpsi.contract import (
     read_directories,
     shed_default_acl,
 )
-from jpsi.plugin.kit.answers import carried_tag, moment, refusals, tagged
-from jpsi.plugin.kit.command_text import command_lines
-from jpsi.plugin.kit.directive_words import Given, dash_options, gnu_options
-from jpsi.plugin.kit.hostlists import hostlist
-from jpsi.plugin.kit.indices import read_indices, write_indices
-from jpsi.plugin.kit.missing_program import need_program
-from jpsi.plugin.kit.native_ids import IdForm, the_one_id
-from jpsi.plugin.kit.readers import (
+from jpsi.plugin.kit.command_results import (
+    IdForm,
+    SubmitErrors,
+    carried_tag,
+    moment,
+    refusals,
+    tagged,
+    the_one_id,
+)
+from jpsi.plugin.kit.ranges import hostlist, read_indices, write_indices
+from jpsi.plugin.kit.script_form import ScriptForm
+from jpsi.plugin.kit.script_launcher import ScriptLauncher
+from jpsi.plugin.kit.script_reader import (
+    Given,
+    ScriptReader,
     attribute,
     count,
+    dash_options,
+    gnu_options,
     output,
     passed_over,
     path,
@@ -35,11 +44,14 @@ from jpsi.plugin.kit.readers import (
     read_name,
     read_path,
 )
-from jpsi.plugin.kit.script_form import ScriptForm
-from jpsi.plugin.kit.script_launcher import ScriptLauncher
-from jpsi.plugin.kit.script_reader import ScriptReader
-from jpsi.plugin.kit.signals import SIGNALS, heed_signals, pass_signals, trap_signals
-from jpsi.plugin.kit.submit_errors import SubmitErrors
+from jpsi.plugin.kit.shell_lines import (
+    SIGNALS,
+    command_lines,
+    heed_signals,
+    need_program,
+    pass_signals,
+    trap_signals,
+)
 
 __all__ = [
     "SIGNALS",

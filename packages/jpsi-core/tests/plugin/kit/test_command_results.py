@@ -1,4 +1,4 @@
-"""Answers of commands, in the forms that several batch systems have."""
+"""Results of commands: ids, tags, times and complaints, in the forms that several batch systems have."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jpsi.plugin import CommandResult
-from jpsi.plugin.kit import moment, refusals, tagged
+from jpsi.plugin import CommandResult, FailureKind
+from jpsi.plugin.kit import IdForm, SubmitErrors, moment, refusals, tagged, the_one_id
 
 IDS = ["17", "18"]
 
@@ -71,3 +71,63 @@ def test_what_is_no_time_is_none(text: str) -> None:
 
 def test_the_months_of_ctime_are_english_whatever_the_locale() -> None:
     assert moment("Fri Dec  4 09:00:42 2026") == datetime(2026, 12, 4, 9, 0, 42, tzinfo=UTC)
+
+
+FORM = IdForm("ACME", r"[1-9][0-9]*", largest=100)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "17\n", "17 18", "101", "all"])
+def test_what_is_no_id_is_refused_with_the_name_of_the_system(text: str) -> None:
+    assert not FORM.has(text)
+    with pytest.raises(ValueError, match="is no job id of ACME's"):
+        FORM.canonical(text)
+
+
+def test_an_id_is_its_own_spelling() -> None:
+    assert FORM.canonical("100") == "100"
+
+
+def test_one_id_may_be_printed_twice() -> None:
+    assert the_one_id(["17", "17"], "17 17") == "17"
+
+
+@pytest.mark.parametrize(("found", "what"), [([], "no job id"), (["2", "1"], r"several job ids \(1, 2\)")])
+def test_anything_but_one_id_is_refused_with_what_was_printed(found: list[str], what: str) -> None:
+    with pytest.raises(ValueError, match=rf"{what} in the answer 'printed'"):
+        the_one_id(found, "printed\n")
+
+
+ERRORS = SubmitErrors(
+    command="asub",
+    texts=(("no answer", FailureKind.AMBIGUOUS), ("no server", FailureKind.TRANSIENT)),
+    own_codes={2},
+    own_words=("asub: ",),
+    noise=r"asub: ",
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "kind"),
+    [
+        (1, "asub: no server", FailureKind.TRANSIENT),
+        (1, "no server, no answer", FailureKind.AMBIGUOUS),
+        (2, "asub: whatever", FailureKind.INVALID_JOB),
+        (2, "whatever", FailureKind.AMBIGUOUS),
+        (1, "asub: whatever", FailureKind.AMBIGUOUS),
+        (127, "sh: asub: not found", FailureKind.PERMANENT),
+        (127, "", FailureKind.AMBIGUOUS),
+    ],
+)
+def test_words_count_before_codes(code: int, said: str, kind: FailureKind) -> None:
+    assert ERRORS.failure(CommandResult(returncode=code, stderr=said)).kind is kind
+    assert ERRORS.failure(CommandResult(returncode=code, stdout=said)).kind is kind
+
+
+def test_the_message_names_the_command_once() -> None:
+    assert ERRORS.failure(CommandResult(returncode=2, stderr="asub: no\n")).message == "asub: no"
+
+
+def test_without_noise_all_that_was_said_is_kept() -> None:
+    errors = SubmitErrors(command="asub", texts=())
+
+    assert errors.failure(CommandResult(returncode=2, stderr="a  b\nc")).message == "asub: a b c"
