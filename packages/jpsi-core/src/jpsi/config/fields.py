@@ -30,19 +30,19 @@ def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) 
     for name, value in values.items():
         if name not in fields:
             sentence = f"is not known to {config_class.__name__}{did_you_mean(name, fields)}"
-            problems.append(value.mistakes.located(value.place, sentence))
+            problems.append(value.located(sentence))
             continue
         try:
             given[name] = _CONVERTER.structure(value.raw, fields[name].type)
         except Exception as e:  # noqa: BLE001  a plugin's types and validators raise what they like
             sentence = "; ".join(_sentences(e)) or f"cannot be used: {e}"
-            problems.append(value.mistakes.located(value.place, sentence))
+            problems.append(value.located(sentence))
     if not problems:
         try:
             return config_class(**given)
         except Exception as e:  # noqa: BLE001  as above
             alone = _wrong_alone(config_class, given, str(e))
-            problems += [values[name].mistakes.located(values[name].place, it) for name, it in alone.items()]
+            problems += [values[name].located(it) for name, it in alone.items()]
             if not alone:
                 problems.append(f"{config_class.__name__} cannot be made of {', '.join(given)}: {e}")
     raise config_error(problems)

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from jpsi.config.spec_defaults import SpecDefaults
-from jpsi.document import Problems, Value, parse, shown
+from jpsi.document import Value, parse, shown
 from jpsi.model import parse_duration
 from jpsi.registry import is_constraint
 
@@ -57,12 +57,12 @@ def read(text: str, source: str) -> Layer:
     """Read the text of a configuration file.
 
     Raises:
-        DocumentError: the text has mistakes; `problems` names all of them.
+        DocumentError: the text has problems; `problems` names all of them.
     """
-    mistakes = Problems(source)
-    layer = _layer(Value(parse(text, mistakes), (), mistakes))
-    if mistakes:
-        raise mistakes.error()
+    document = parse(text, source)
+    layer = _layer(document)
+    if document.problems:
+        raise document.problems.error()
     return layer
 
 
@@ -115,7 +115,7 @@ def _constraint(value: Value) -> str:
 
 
 def _place(value: Value) -> str:
-    return value.mistakes.located(value.place, "")
+    return value.located("")
 
 
 def _defaults(value: Value) -> SpecDefaults:

@@ -13,8 +13,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.document.problems import Problems, did_you_mean, shown
-from jpsi.document.values import Value
+from jpsi.document.values import Problems, Value, did_you_mean, shown
 from jpsi.model import ResourceSpecV1
 
 #: The label of the slot in written documents.
@@ -44,30 +43,28 @@ def write_graph(resources: ResourceSpecV1) -> tuple[list[dict[str, Any]], dict[s
 
 def derive(resources: object, count: object) -> ResourceSpecV1:
     """Return the resources that `read_graph` reads from the output of `write_graph`."""
-    mistakes = Problems("")
+    document = Value(None, (), Problems(""))
     found = read_graph(
-        Value(resources, ("resources",), mistakes),
-        Value(LABEL, ("slot",), mistakes),
-        Value(count, ("count",), mistakes),
+        document.child("resources", resources), document.child("slot", LABEL), document.child("count", count)
     )
     if found is None:
-        raise mistakes.error()
+        raise document.problems.error()
     return found
 
 
 def read_graph(resources: Value, slot: Value, count: Value) -> ResourceSpecV1 | None:
     """Return the resources of a document from its `resources`, `tasks[0].slot` and `tasks[0].count`.
 
-    Returns None if they contain a mistake.
+    Returns None if they contain a problem.
     """
     # J/PSI A: "The resources list MUST contain exactly one element, which MUST be either node or slot."
     root = _vertex(resources.only("vertex, a node or a slot"), ("node", "slot"))
     _check_labels([root, *_below(root)], slot)
     # J/PSI A: "a dictionary supporting at least the keys per_slot and total, with other keys reserved"
-    counts = {key: value.count() for key, value in count.mapping().items() if key in COUNT_KEYS}
+    counts = {key: value.integer(1) for key, value in count.mapping().items() if key in COUNT_KEYS}
     if not counts:
         count.wrong("must have per_slot or total")
-    if resources.mistakes.concern(resources.place) or count.mistakes.concern(count.place):
+    if resources.is_wrong or count.is_wrong:
         return None
     return _resources(root, counts, count)
 
@@ -100,7 +97,7 @@ def _vertex(at: Value, types: Sequence[str]) -> _Vertex:
     contents = _contents(fields["with"]) if "with" in fields and _INSIDE[type_] else []
     inside = [_vertex(content, _INSIDE[type_]) for content in contents]
     label = fields["label"].text() if "label" in fields else None
-    vertex = _Vertex(at, type_, fields["count"].count(), label, inside)
+    vertex = _Vertex(at, type_, fields["count"].integer(1), label, inside)
     _check_vertex(vertex)
     return vertex
 
@@ -141,7 +138,7 @@ def _check_labels(vertices: Sequence[_Vertex], slot: Value) -> None:
         if vertex.label is not None:
             types.setdefault(vertex.label, vertex.type)
     slots = [vertex.at.child("label") for vertex in vertices if vertex.type == "slot"]
-    known = slots and not any(label.mistakes.concern(label.place) for label in slots)
+    known = slots and not any(label.is_wrong for label in slots)
     name = slot.text()
     # J/PSI A: "The value of the slot key SHALL match a label of a resource vertex of type slot."
     if types.get(name) != "slot" and known:
@@ -172,7 +169,7 @@ def _resources(root: _Vertex, counts: Mapping[str, int], at: Value) -> ResourceS
     if resources is None:
         where = "" if nodes is None else f" on {nodes} nodes"
         at.wrong(f"cannot be expressed: {total} tasks do not fill {slots} slots{where}")
-    if resources is None or at.mistakes.concern(at.place):
+    if resources is None or at.is_wrong:
         return None
     resources.cpu_cores_per_process = shares["core"]
     resources.gpu_cores_per_process = shares.get("gpu")
