@@ -60,31 +60,22 @@ class ScriptReader:
                 # options before the mistake are kept
                 for name, value in self.options(directive_words(directive)):
                     before = options.pop(name, None)
-                    options[name] = self._together(name, before, value)
+                    adds_up = before is not None and value is not None and name in self.joints
+                    options[name] = f"{before}{self.joints[name]}{value}" if adds_up else value
             except ValueError as e:
                 unread.append(f"the directive {directive!r} is not read to its end: {e}")
         draft = Draft(
             options=options, dashes=self.dashes, custom=self.custom, spelled=self.spelled, lost=unread
         )
-        self._fill(draft)
-        return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
-
-    def _together(self, name: str, before: str | None, value: str | None) -> str | None:
-        if before is None or value is None or name not in self.joints:
-            return value
-        return f"{before}{self.joints[name]}{value}"
-
-    def _fill(self, draft: Draft) -> None:
-        for name, reader in self.readers.items():
-            if name in draft.options:
-                value = draft.options[name]
-                try:
-                    reader(draft, value or "")
-                except ValueError as e:
-                    draft.keep(name, value, str(e))
-        for name, value in draft.options.items():
+        for name in filter(options.__contains__, self.readers):
+            try:
+                self.readers[name](draft, options[name] or "")
+            except ValueError as e:
+                draft.keep(name, options[name], str(e))
+        for name, option in options.items():
             if name not in self.readers:
-                draft.keep(name, value)
+                draft.keep(name, option)
+        return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
 
     def _directives(self, text: str) -> Iterator[str]:
         for line in text.splitlines():
@@ -141,32 +132,22 @@ def gnu_options(
     for word in rest:
         if word.startswith("--") and word != "--":
             name, joint, value = word[2:].partition("=")
-            whole = _whole(name, known)
+            found = [it for it in known if it.startswith(name)]
+            whole = found[0] if name not in known and len(found) == 1 else name
             if joint or whole in plain:
                 yield whole, value if joint else None
             else:
                 yield whole, _next(rest, word)
         elif word.startswith("-") and len(word) > 1:
-            yield from _of_letters(word, rest, letters, plain)
+            for end, letter in enumerate(word[1:], 2):
+                name = letters.get(letter, letter)
+                if name not in plain:
+                    yield name, word[end:] or _next(rest, word)
+                    break
+                yield name, None
         else:
             msg = f"{word!r} is no option"
             raise ValueError(msg)
-
-
-def _whole(name: str, known: Collection[str]) -> str:
-    found = [it for it in known if it.startswith(name)]
-    return found[0] if name not in known and len(found) == 1 else name
-
-
-def _of_letters(
-    word: str, rest: Iterator[str], letters: Mapping[str, str], plain: Collection[str]
-) -> Iterator[Given]:
-    for place, letter in enumerate(word[1:], 2):
-        name = letters.get(letter, letter)
-        if name not in plain:
-            yield name, word[place:] or _next(rest, word)
-            return
-        yield name, None
 
 
 def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Given]:
