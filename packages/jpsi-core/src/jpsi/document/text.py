@@ -74,20 +74,17 @@ def _parse_yaml(text: str, problems: Problems) -> object:
         loader = _Loader(text, problems)
         node = loader.get_single_node()
         return None if node is None else loader.plain(node, ())
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        sentence = f"holds the character U+{ord(text[error.position]):04X}; write it as an escape, in quotes"
+    # PyYAML 6.0 does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
+    except (yaml.YAMLError, ValueError, OverflowError) as e:
+        line, sentence = None, "cannot be read as YAML: an escape or a version in it is out of range"
+        if isinstance(e, yaml.reader.ReaderError):
+            line = text.count("\n", 0, e.position) + 1
+            sentence = f"holds the character U+{ord(text[e.position]):04X}; write it as an escape, in quotes"
+        elif isinstance(e, yaml.MarkedYAMLError):
+            line = e.problem_mark.line + 1 if e.problem_mark else None
+            sentence = f"cannot be read as YAML: {', '.join(filter(None, (e.context, e.problem)))}"
         problems.add_beside((), sentence, line)
-        raise problems.error() from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        sentence = ", ".join(filter(None, (error.context, error.problem)))
-        problems.add_beside((), f"cannot be read as YAML: {sentence}", mark.line + 1 if mark else None)
-        raise problems.error() from error
-    except (ValueError, OverflowError) as error:
-        # PyYAML 6.0 does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
-        problems.add_beside((), "cannot be read as YAML: an escape or a version in it is out of range")
-        raise problems.error() from error
+        raise problems.error() from e
 
 
 class _Loader(yaml.SafeLoader):
