@@ -11,10 +11,10 @@ from jpsi.contract.foreign_scripts import Draft, ForeignScript
 from jpsi.contract.options import CustomOptions
 from jpsi.plugin.kit.script_reader import (
     ScriptReader,
-    attribute,
-    count,
+    attribute_reader,
+    count_reader,
     gnu_options,
-    passed_over,
+    ignore_option,
     read_amount,
     read_count,
     read_name,
@@ -36,10 +36,10 @@ def _reader(*, is_read_whole: bool = False) -> ScriptReader:
         ),
         readers={
             "name": read_name,
-            "queue": attribute("queue_name"),
-            "ranks": count("process_count"),
+            "queue": attribute_reader("queue_name"),
+            "ranks": count_reader("process_count"),
             "mem": _memory,
-            "terse": passed_over,
+            "terse": ignore_option,
         },
         joints={"note": " "},
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from jpsi.plugin import CommandResult, FailureKind
-from jpsi.plugin.kit import IdForm, SubmitErrors, moment, refusals, tagged, the_one_id
+from jpsi.plugin.kit import IdForm, SubmitErrors, ids_by_tag, parse_time, refusals, require_one_id
 
 IDS = ["17", "18"]
 
@@ -31,19 +31,19 @@ def test_a_failure_with_complaints_is_that_of_those_jobs() -> None:
 
 
 def test_where_success_is_told_silence_is_none() -> None:
-    assert refusals(result(1), IDS, {}, done={"17"}) == {"18": "it failed"}
-    assert refusals(result(1), IDS, {"18": "denied"}, done=()) == {"17": "it failed", "18": "denied"}
+    assert refusals(result(1), IDS, {}, changed={"17"}) == {"18": "it failed"}
+    assert refusals(result(1), IDS, {"18": "denied"}, changed=()) == {"17": "it failed", "18": "denied"}
 
 
 def test_a_job_that_needs_no_change_is_no_failure() -> None:
-    assert refusals(result(1), IDS, {"17": "is over", "18": "denied"}, over=["over"]) == {"18": "denied"}
+    assert refusals(result(1), IDS, {"17": "is over", "18": "denied"}, harmless=["over"]) == {"18": "denied"}
 
 
 def test_that_one_job_needs_no_change_says_nothing_of_another() -> None:
     """The complaint of the whole command has the words that are about the one."""
     cut_off = CommandResult(returncode=1, stderr="17 is over\nconnection lost\n")
 
-    assert refusals(cut_off, IDS, {"17": "is over"}, over=["over"], done=()).keys() == {"18"}
+    assert refusals(cut_off, IDS, {"17": "is over"}, harmless=["over"], changed=()).keys() == {"18"}
 
 
 def test_complaints_about_other_jobs_are_passed_over() -> None:
@@ -52,25 +52,25 @@ def test_complaints_about_other_jobs_are_passed_over() -> None:
 
 @pytest.mark.parametrize("text", ["name jpsi-5-1", "jpsi-5-1", "name.jpsi-5-1", "jpsi-5-1\n", "A=jpsi-5-1"])
 def test_a_tag_is_found_at_the_end(text: str) -> None:
-    assert tagged([(text, "17")], ["jpsi-5-1"]) == {"jpsi-5-1": "17"}
+    assert ids_by_tag([(text, "17")], ["jpsi-5-1"]) == {"jpsi-5-1": "17"}
 
 
 @pytest.mark.parametrize("text", ["", "jpsi-5-1 name", "jpsi-5-11", "xjpsi-5-1"])
 def test_what_only_looks_like_a_tag_is_none(text: str) -> None:
-    assert tagged([(text, "17")], ["jpsi-5-1"]) == {}
+    assert ids_by_tag([(text, "17")], ["jpsi-5-1"]) == {}
 
 
 def test_the_oldest_of_several_jobs_with_one_tag_is_found() -> None:
-    assert tagged([("a", "9"), ("a", "10"), ("a", "8.server")], ["a"]) == {"a": "8.server"}
+    assert ids_by_tag([("a", "9"), ("a", "10"), ("a", "8.server")], ["a"]) == {"a": "8.server"}
 
 
 @pytest.mark.parametrize("text", ["", "N/A", "-/-", "Unknown", "Sat Nov 40 09:00:42 2026", "9" * 40])
 def test_what_is_no_time_is_none(text: str) -> None:
-    assert moment(text) is None
+    assert parse_time(text) is None
 
 
 def test_the_months_of_ctime_are_english_whatever_the_locale() -> None:
-    assert moment("Fri Dec  4 09:00:42 2026") == datetime(2026, 12, 4, 9, 0, 42, tzinfo=UTC)
+    assert parse_time("Fri Dec  4 09:00:42 2026") == datetime(2026, 12, 4, 9, 0, 42, tzinfo=UTC)
 
 
 FORM = IdForm("ACME", r"[1-9][0-9]*", largest=100)
@@ -78,7 +78,7 @@ FORM = IdForm("ACME", r"[1-9][0-9]*", largest=100)
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "17\n", "17 18", "101", "all"])
 def test_what_is_no_id_is_refused_with_the_name_of_the_system(text: str) -> None:
-    assert not FORM.has(text)
+    assert not FORM.is_id(text)
     with pytest.raises(ValueError, match="is no job id of ACME's"):
         FORM.canonical(text)
 
@@ -88,13 +88,13 @@ def test_an_id_is_its_own_spelling() -> None:
 
 
 def test_one_id_may_be_printed_twice() -> None:
-    assert the_one_id(["17", "17"], "17 17") == "17"
+    assert require_one_id(["17", "17"], "17 17") == "17"
 
 
 @pytest.mark.parametrize(("found", "what"), [([], "no job id"), (["2", "1"], r"several job ids \(1, 2\)")])
 def test_anything_but_one_id_is_refused_with_what_was_printed(found: list[str], what: str) -> None:
     with pytest.raises(ValueError, match=rf"{what} in the answer 'printed'"):
-        the_one_id(found, "printed\n")
+        require_one_id(found, "printed\n")
 
 
 ERRORS = SubmitErrors(

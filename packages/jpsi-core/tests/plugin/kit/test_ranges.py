@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.plugin.kit.ranges import hostlist, read_indices, write_indices
+from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from jpsi.plugin.kit.ranges import hostlist, read_indices, write_indices
     ],
 )
 def test_lists_of_nodes(text: str, expected: tuple[str, ...]) -> None:
-    assert hostlist(text) == expected
+    assert expand_hostlist(text) == expected
 
 
 @given(st.text(alphabet="an0123456789[]-,", max_size=20))
 def test_any_list_of_nodes_is_read(text: str) -> None:
-    assert all(hostlist(text))
+    assert all(expand_hostlist(text))
 
 
 @given(indices=st.sets(st.integers(0, 200), min_size=1))

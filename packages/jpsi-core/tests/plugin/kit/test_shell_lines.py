@@ -12,7 +12,13 @@ import pytest
 
 from jpsi.contract.command import Command
 from jpsi.contract.shell import ShellLine
-from jpsi.plugin.kit.shell_lines import SIGNALS, command_lines, heed_signals, pass_signals, trap_signals
+from jpsi.plugin.kit.shell_lines import (
+    SIGNALS,
+    command_lines,
+    forward_signals,
+    trap_signals,
+    unignore_signals,
+)
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 START = ["(", '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT', 'exec "$@"', ") &"]
@@ -40,7 +46,14 @@ def _is_ignored(number: signal.Signals) -> bool:
 
 def done(shell: str, path: Path, lines: list[str], command: str) -> subprocess.CompletedProcess[str]:
     """A shell runs the lines with a command in `"$@"`; the command knows it as `$SHELL_PID`."""
-    text = ["export SHELL_PID=$$", *heed_signals(), *pass_signals("my"), *trap_signals("my"), *lines, ""]
+    text = [
+        "export SHELL_PID=$$",
+        *unignore_signals(),
+        *forward_signals("my"),
+        *trap_signals("my"),
+        *lines,
+        "",
+    ]
     path.write_text("\n".join(text))
     return subprocess.run(
         [shell, path, "/bin/sh", "-c", command], check=False, capture_output=True, text=True, timeout=60

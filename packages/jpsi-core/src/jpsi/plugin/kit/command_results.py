@@ -32,7 +32,7 @@ class IdForm:
     r"""The form of one system's native ids, which keeps other text from being taken for one.
 
     >>> form = IdForm("ACME", r"[1-9][0-9]*(\.[0-9]+)?", largest=99999)
-    >>> form.has("17.1"), form.has("017"), form.has("100000"), form.has("*")
+    >>> form.is_id("17.1"), form.is_id("017"), form.is_id("100000"), form.is_id("*")
     (True, False, False, False)
     """
 
@@ -44,7 +44,7 @@ class IdForm:
     #: ids.
     largest: int | None = attrs.field(default=None, kw_only=True)
 
-    def has(self, text: str) -> bool:
+    def is_id(self, text: str) -> bool:
         """Return True if the text is the id of one job."""
         matches = self.pattern.fullmatch(text) is not None
         return matches and (self.largest is None or _number(text) <= self.largest)
@@ -55,7 +55,7 @@ class IdForm:
         Raises:
             ValueError: it is no id.
         """
-        if not self.has(text):
+        if not self.is_id(text):
             msg = f"{text!r} is no job id of {self.system}'s"
             raise ValueError(msg)
         return text
@@ -67,7 +67,7 @@ def _number(native_id: str) -> int:
     return int(digits[0]) if digits else 0
 
 
-def the_one_id(found: Iterable[str], printed: str) -> str:
+def require_one_id(found: Iterable[str], printed: str) -> str:
     """Return the id that a submit command printed: for the hook `parse_submit`.
 
     Args:
@@ -118,13 +118,13 @@ class SubmitErrors:
         return FailureKind.AMBIGUOUS
 
 
-def tagged(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[str, str]:
+def ids_by_tag(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[str, str]:
     """Return the native ids of the jobs that carry these tags: for the hook `parse_find`.
 
     If several jobs carry a tag, the oldest one counts: a job that was submitted from within another may have
     inherited its tag with the environment, and of a request that was sent twice the first is likely to run.
 
-    >>> tagged([("my name jpsi-5-1", "18"), ("jpsi-5-1", "17"), ("jpsi-6-1", "19")], ["jpsi-5-1"])
+    >>> ids_by_tag([("my name jpsi-5-1", "18"), ("jpsi-5-1", "17"), ("jpsi-6-1", "19")], ["jpsi-5-1"])
     {'jpsi-5-1': '17'}
 
     Args:
@@ -135,12 +135,12 @@ def tagged(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[str,
     return dict(sorted(found, key=lambda item: _number(item[1]), reverse=True))
 
 
-def carried_tag(text: str) -> str:
+def extract_tag(text: str) -> str:
     """Return the tag at the end of a job's text, such as its comment; empty if there is none.
 
     For `Observation.tag`. The text before the tag is the user's or the site's.
 
-    >>> carried_tag("my name jpsi-5-1"), carried_tag("(null)")
+    >>> extract_tag("my name jpsi-5-1"), extract_tag("(null)")
     ('jpsi-5-1', '')
     """
     end = _end(text)
@@ -155,10 +155,10 @@ def _end(text: str) -> str:
 def refusals(
     result: CommandResult,
     native_ids: Sequence[str],
-    said: Mapping[str, str],
+    complaints: Mapping[str, str],
     *,
-    over: Iterable[str] = (),
-    done: Collection[str] | None = None,
+    harmless: Iterable[str] = (),
+    changed: Collection[str] | None = None,
 ) -> dict[str, str]:
     """Return why jobs were not changed: for the hooks `parse_cancel`, `parse_hold` and `parse_release`.
 
@@ -167,29 +167,31 @@ def refusals(
     Args:
         result: the result of the command.
         native_ids: the jobs that it should change.
-        said: its complaints, by native id.
-        over: parts of complaints which mean that a job needs no change any more.
-        done: the jobs that it reports as changed; None for a command that does not report these. If a command
-            that reports them fails, it failed for the remaining jobs.
+        complaints: its complaints, by native id.
+        harmless: parts of complaints which mean that a job needs no change any more.
+        changed: the jobs that it reports as changed; None for a command that does not report these. If a
+            command that reports them fails, it failed for the remaining jobs.
     """
     asked = frozenset(native_ids)
-    found = {native_id: why for native_id, why in said.items() if native_id in asked}
+    found = {native_id: why for native_id, why in complaints.items() if native_id in asked}
     failed = result.returncode != 0 or result.timed_out
-    rest = asked.difference(found, done or ()) if failed and (done is not None or not found) else ()
+    rest = asked.difference(found, changed or ()) if failed and (changed is not None or not found) else ()
     # the complaint of the whole command may only mean that another job needs no change
     return {
-        **{native_id: why for native_id, why in found.items() if not any(text in why for text in over)},
+        **{native_id: why for native_id, why in found.items() if not any(text in why for text in harmless)},
         **{native_id: result.complaint for native_id in native_ids if native_id in rest},
     }
 
 
-def moment(text: str) -> datetime | None:
+def parse_time(text: str) -> datetime | None:
     """Return a time that a command printed in UTC: give it `TZ=UTC0` in its environment.
 
     The text is in the form of ISO 8601, in that of ctime(3), or in seconds since 1970. Any other text, such
     as a placeholder for a missing time, gives None.
 
-    >>> moment("Sat Nov 21 09:00:42 2026") == moment("2026-11-21T09:00:42") == moment("1795251642")
+    >>> parse_time("Sat Nov 21 09:00:42 2026") == parse_time("2026-11-21T09:00:42")
+    True
+    >>> parse_time("1795251642") == parse_time("2026-11-21T09:00:42")
     True
     """
     try:

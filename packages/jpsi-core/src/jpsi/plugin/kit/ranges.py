@@ -15,10 +15,10 @@ _MOST = 1_000_000
 _INDEX_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([1-9][0-9]{0,8}))?)?\Z")
 
 
-def hostlist(text: str) -> tuple[str, ...]:
+def expand_hostlist(text: str) -> tuple[str, ...]:
     """Return the nodes of a host list (Slurm: scontrol(1), show hostnames; Flux: RFC 29).
 
-    >>> hostlist("login1,node[08-10,x]-ib")
+    >>> expand_hostlist("login1,node[08-10,x]-ib")
     ('login1', 'node08-ib', 'node09-ib', 'node10-ib', 'nodex-ib')
     """
     return tuple(node for name in _NAME.findall(text) for node in _expand(name) if node)

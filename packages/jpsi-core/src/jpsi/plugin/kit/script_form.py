@@ -48,7 +48,7 @@ class ScriptForm:
     #: would misread.
     spelled: Spelled = unchanged
 
-    def script(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
+    def render(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
         """Return the directives for a spec.
 
         Raises:

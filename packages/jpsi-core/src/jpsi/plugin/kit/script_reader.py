@@ -16,7 +16,7 @@ from jpsi.contract import CustomOptions, Draft, ForeignScript, Reader, Spelled
 from jpsi.plugin.kit.script_form import unchanged
 
 #: The name of an option, without dashes, and its value; None if it has none.
-Given = tuple[str, str | None]
+ParsedOption = tuple[str, str | None]
 
 _COMMAND = re.compile(r"[ \t]*[^#\s]")
 # Quoted parts and plain letters of one word.
@@ -38,7 +38,7 @@ class ScriptReader:
     #: True if directives after the first command count too.
     is_read_whole: bool
     #: Yields the options in the words of a directive; ValueError for a word that is no option.
-    options: Callable[[Sequence[str]], Iterator[Given]]
+    options: Callable[[Sequence[str]], Iterator[ParsedOption]]
     #: The prefix of an option's name in messages.
     dashes: str = "--"
     #: The options that users may set past jpsi; kept if there is no reader, or it refuses the value.
@@ -111,7 +111,7 @@ def directive_words(text: str) -> list[str]:
 
 def gnu_options(
     words: Sequence[str], letters: Mapping[str, str], plain: Collection[str], names: Collection[str] = ()
-) -> Iterator[Given]:
+) -> Iterator[ParsedOption]:
     """Yield the options of a command that reads them as getopt_long does.
 
     >>> list(gnu_options(["-n4", "--part", "a", "-x"], {"n": "ntasks", "x": "exclusive"}, {"exclusive"},
@@ -150,7 +150,7 @@ def gnu_options(
             raise ValueError(msg)
 
 
-def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[Given]:
+def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[ParsedOption]:
     """Yield the options of a command whose names have one dash, whatever their length.
 
     >>> list(dash_options(["-pe", "mpi", "8", "-cwd", "-n4"], {"pe": 2, "cwd": 0, "n": 1}))
@@ -194,7 +194,7 @@ def _next(rest: Iterator[str], word: str) -> str:
     return value
 
 
-def passed_over(_draft: Draft, _value: str) -> None:
+def ignore_option(_draft: Draft, _value: str) -> None:
     """Ignore an option that changes nothing for jpsi."""
 
 
@@ -203,7 +203,7 @@ def read_name(draft: Draft, value: str) -> None:
     draft.spec.name = value
 
 
-def attribute(field: str) -> Reader:
+def attribute_reader(field: str) -> Reader:
     """Return a reader for an option that sets the attribute of this name."""
 
     def read(draft: Draft, value: str) -> None:
@@ -212,7 +212,7 @@ def attribute(field: str) -> Reader:
     return read
 
 
-def count(field: str) -> Reader:
+def count_reader(field: str) -> Reader:
     """Return a reader for an option that sets the field of this name in the resources."""
 
     def read(draft: Draft, value: str) -> None:
@@ -221,7 +221,7 @@ def count(field: str) -> Reader:
     return read
 
 
-def path(field: str, patterns: re.Pattern[str]) -> Reader:
+def path_reader(field: str, patterns: re.Pattern[str]) -> Reader:
     """Return a reader for an option that sets the path of this name; `patterns` as for `read_path`."""
 
     def read(draft: Draft, value: str) -> None:
@@ -230,7 +230,7 @@ def path(field: str, patterns: re.Pattern[str]) -> Reader:
     return read
 
 
-def output(patterns: re.Pattern[str], others: Iterable[str]) -> Reader:
+def output_reader(patterns: re.Pattern[str], others: Iterable[str]) -> Reader:
     """Return a reader for the file of the output, and of the errors if no option in `others` is given."""
 
     def read(draft: Draft, value: str) -> None:

@@ -14,7 +14,7 @@ from jpsi.contract import Command, ShellLine, line, word
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 
 
-def heed_signals() -> list[ShellLine]:
+def unignore_signals() -> list[ShellLine]:
     r"""Return lines that make the command in `"$@"` react to INT and QUIT in the background, too.
 
     They apply to a command that is started with `[ -z "${BASH_VERSION-}" ] || trap - INT QUIT` before it.
@@ -22,7 +22,7 @@ def heed_signals() -> list[ShellLine]:
     return _lines(_HEED)
 
 
-def pass_signals(name: str) -> list[ShellLine]:
+def forward_signals(name: str) -> list[ShellLine]:
     """Return shell functions that pass signals on to child processes, for `trap_signals` and its caller.
 
     - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
@@ -43,7 +43,7 @@ def _lines(text: str) -> list[ShellLine]:
     return [ShellLine(it) for it in text.splitlines()]
 
 
-def need_program(name: str) -> list[ShellLine]:
+def require_program(name: str) -> list[ShellLine]:
     """Return lines that end a job, and blame the launcher, if a program is not installed.
 
     They must come first in a launcher's lines: the shell cannot tell a missing program from one that fails.
