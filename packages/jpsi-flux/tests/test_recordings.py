@@ -12,7 +12,7 @@ import pytest
 
 from flux_support import HOOKED, RECORDINGS, VERSIONS, recordings
 from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
-from jpsi.plugin.kit import carried_tag
+from jpsi.plugin.kit import extract_tag
 from jpsi_flux import hooks, native_ids
 from jpsi_flux.states import STATES
 from jpsi_flux.submission import flux_submit
@@ -281,7 +281,7 @@ def test_jobs(recording: Recording) -> None:
     for job in about:
         seen = found[str(job["id"])]
         assert seen.word == job["status"]
-        assert seen.tag == carried_tag(job.get("name", ""))
+        assert seen.tag == extract_tag(job.get("name", ""))
         assert seen.submitted is not None
         assert seen.state is not None
         is_final = job["state"] == "INACTIVE"

@@ -180,7 +180,7 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
             hooks.parse_status(result, ids)
         return
     if "Unknown queue" in result.stderr or "Express option" in result.stderr:
-        assert not all(map(IDS.has, ids)), "such an id is never asked for"
+        assert not all(map(IDS.is_id, ids)), "such an id is never asked for"
         return
 
     found = observed(hooks, result)
@@ -194,7 +194,7 @@ def _read(hooks: Hooks, recording: Recording, by_hand: Callable[[str], dict[str,
     if ids and result.returncode == 0 and not expected and not result.stderr:
         with pytest.raises(SubmitException, match="no answer"):
             hooks.parse_status(result, ids)
-    elif ids and result.returncode == 0 and all(map(IDS.has, ids)):
+    elif ids and result.returncode == 0 and all(map(IDS.is_id, ids)):
         # a whole array is listed by its elements too
         shown = {name.removesuffix(".node01") for name in expected}
         own = {it for it in ids if it.removesuffix(".node01") in shown}
@@ -235,7 +235,7 @@ def _by_hand_in_xml(output: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qdel"), ids=str)
 def test_qdel(recording: Recording) -> None:
-    result, ids = recording.result, list(filter(IDS.has, _ids(recording)))
+    result, ids = recording.result, list(filter(IDS.is_id, _ids(recording)))
     if not ids:
         return  # `qdel --version` and the like
 
@@ -251,7 +251,7 @@ def test_qdel(recording: Recording) -> None:
 
 @pytest.mark.parametrize("recording", _of([*OPENPBS, *OLD], "qhold") + _of([*OPENPBS, *OLD], "qrls"), ids=str)
 def test_qhold_and_qrls(recording: Recording) -> None:
-    ids = list(filter(IDS.has, _ids(recording)))
+    ids = list(filter(IDS.is_id, _ids(recording)))
 
     wrong = PBS.parse_hold(recording.result, ids)
 

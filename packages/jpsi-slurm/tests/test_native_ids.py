@@ -27,7 +27,7 @@ from jpsi_slurm.queue.listing import Row
     ],
 )
 def test_ids(text: str, expected: bool) -> None:
-    assert IDS.has(text) is expected
+    assert IDS.is_id(text) is expected
 
 
 def _names(shown: str, number: str) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ import pytest
 
 from jpsi.config.fields import structured
 from jpsi.contract.config import BatchConfig, ExecutorConfig
-from jpsi.document.problems import Problems
-from jpsi.document.values import Value
+from jpsi.document.values import Problems, Value
 from jpsi.model.errors import ConfigError
 
 
@@ -56,11 +55,8 @@ class Pair(ExecutorConfig):
 
 
 def made(values: dict[str, Any], config_class: type[ExecutorConfig] = Config) -> ExecutorConfig:
-    mistakes = Problems("config.yaml")
-    place = ("executors", "toy", "config")
-    return structured(
-        config_class, {name: Value(raw, (*place, name), mistakes) for name, raw in values.items()}
-    )
+    section = Value(values, ("executors", "toy", "config"), Problems("config.yaml"))
+    return structured(config_class, section.mapping())
 
 
 def test_values_become_what_the_fields_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,17 +9,17 @@ import pytest
 
 from jpsi.contract.foreign_scripts import Draft, ForeignScript
 from jpsi.contract.options import CustomOptions
-from jpsi.plugin.kit.directive_words import gnu_options
-from jpsi.plugin.kit.readers import (
-    attribute,
-    count,
-    passed_over,
+from jpsi.plugin.kit.script_reader import (
+    ScriptReader,
+    attribute_reader,
+    count_reader,
+    gnu_options,
+    ignore_option,
     read_amount,
     read_count,
     read_name,
     read_path,
 )
-from jpsi.plugin.kit.script_reader import ScriptReader
 
 
 def _memory(draft: Draft, value: str) -> None:
@@ -36,10 +36,10 @@ def _reader(*, is_read_whole: bool = False) -> ScriptReader:
         ),
         readers={
             "name": read_name,
-            "queue": attribute("queue_name"),
-            "ranks": count("process_count"),
+            "queue": attribute_reader("queue_name"),
+            "ranks": count_reader("process_count"),
             "mem": _memory,
-            "terse": passed_over,
+            "terse": ignore_option,
         },
         joints={"note": " "},
     )

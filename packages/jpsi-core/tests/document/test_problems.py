@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from documents import DOCUMENT, changed, jpsi, mistakes, read_quietly, system
 from jpsi.document.documents import read_document, write_document
-from jpsi.document.dump import dump_json, dump_yaml
+from jpsi.document.text import dump_json, dump_yaml
 from jpsi.model.errors import DocumentError, DocumentWarning
 from jpsi.model.spec import JobSpec
 from jpsi_testing import PYTHON_WORDS, spoilt

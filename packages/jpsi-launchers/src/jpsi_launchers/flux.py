@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
-from jpsi.plugin.kit import need_program
+from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
 
@@ -18,7 +18,7 @@ def rank_variables() -> Sequence[str]:
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
-        *need_program("flux"),
+        *require_program("flux"),
         ShellLine(f'{line("exec", "flux", "run", *_options(ProcessLayout.of(spec)))} "$@"'),
     ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jpsi.plugin import ShellLine, line, word
-from jpsi.plugin.kit import heed_signals, need_program, pass_signals, trap_signals
+from jpsi.plugin.kit import forward_signals, require_program, trap_signals, unignore_signals
 
 from .process_layout import ProcessLayout
 from .shell_lines import HIDE_COLONS, KEEP_INPUT, shell
@@ -34,7 +34,7 @@ def _lines(program: str, layouts: Sequence[ProcessLayout]) -> Iterator[ShellLine
     processes = sum(it.processes for it in layouts)
     # several components may differ in their cores, which no option can express
     cores = layouts[0].cores if len(layouts) == 1 else None
-    yield from need_program(program)
+    yield from require_program(program)
     if len(layouts) > 1:
         yield from _SEVERAL
     yield from HIDE_COLONS
@@ -49,8 +49,8 @@ def _lines(program: str, layouts: Sequence[ProcessLayout]) -> Iterator[ShellLine
     yield ShellLine("esac")
     yield ShellLine(f'{line("set", "--", "-n", str(processes))} "$@"')
     yield ShellLine('set -- "$_mpi_program" "$@"')
-    yield from heed_signals()
-    yield from pass_signals("launch")
+    yield from unignore_signals()
+    yield from forward_signals("launch")
     yield from trap_signals("launch")
     yield from KEEP_INPUT
     yield from _UNDER_WATCH

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jpsi.plugin import JobSpec, ShellLine, hookimpl, word
-from jpsi.plugin.kit import heed_signals, pass_signals, trap_signals
+from jpsi.plugin.kit import forward_signals, trap_signals, unignore_signals
 
 from .process_layout import ProcessLayout
 from .shell_lines import KEEP_INPUT, shell
@@ -33,8 +33,8 @@ def rank_variables() -> Sequence[str]:
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
         ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in ProcessLayout.of_each(spec))))}"),
-        *heed_signals(),
-        *pass_signals("launch"),
+        *unignore_signals(),
+        *forward_signals("launch"),
         *trap_signals("launch"),
         *KEEP_INPUT,
         *_LINES,

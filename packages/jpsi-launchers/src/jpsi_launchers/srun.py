@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line
-from jpsi.plugin.kit import need_program
+from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
 from .shell_lines import HIDE_COLONS, shell
@@ -69,7 +69,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
     layouts = ProcessLayout.of_each(spec)
     # If the user set an option about how steps share the job, that option decides.
     inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP
-    before = [*need_program("srun"), *HIDE_COLONS, *inside]
+    before = [*require_program("srun"), *HIDE_COLONS, *inside]
     if len(layouts) > 1:
         return [*before, *_several(layouts, spec)]
     options = CUSTOM.merged(_options(layouts[0]), spec)

@@ -31,7 +31,7 @@ def is_id(text: str) -> bool:
     >>> is_id("17[3]"), is_id("17[~]")
     (True, False)
     """
-    return _IDS.has(text)
+    return _IDS.is_id(text)
 
 
 @hookimpl
@@ -63,7 +63,7 @@ def named(text: str) -> Iterator[str]:
     """
     match = _TOGETHER.fullmatch(text)
     if match is None:
-        yield from [text] if _IDS.has(text) else []
+        yield from [text] if _IDS.is_id(text) else []
         return
     try:
         indices = [index for part in read_indices(match[2]) for index in part]

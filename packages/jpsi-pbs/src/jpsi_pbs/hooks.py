@@ -27,7 +27,7 @@ from jpsi.plugin import (
     attributes,
     hookimpl,
 )
-from jpsi.plugin.kit import ScriptForm, tagged
+from jpsi.plugin.kit import ScriptForm, ids_by_tag
 
 from .config import config_class
 from .convert import read_script
@@ -210,7 +210,7 @@ class Hooks(ABC):
     @hookimpl
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Render the directives for a spec."""
-        return self.form.script(spec, context, self.options)
+        return self.form.render(spec, context, self.options)
 
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
@@ -269,7 +269,7 @@ class Hooks(ABC):
     def parse_find(self, result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
         """Return the native ids of the jobs that carry the tags."""
         found = [(tag, job.native_id) for job in self.everything(result) for tag in tags_in(job.variables)]
-        return tagged(found, tags)
+        return ids_by_tag(found, tags)
 
     def everything(self, result: CommandResult) -> list[Listed]:
         """Return the jobs in the output of `find`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from jpsi.plugin.kit import carried_tag
+from jpsi.plugin.kit import extract_tag
 
 _DEFAULT_NAME = "jpsi"
 # Measured on OpenPBS 23.06.06: qsub refuses other characters and longer names.
@@ -69,7 +69,7 @@ def tag_in(variables: str, *, is_whole: bool) -> str | None:
         is_whole: True if the list is complete, so that a missing tag means that there is none.
     """
     tags: set[str] = set(_EXACT.findall(variables))
-    if len(tags) == 1 and (tag := tags.pop()) and carried_tag(tag) == tag:
+    if len(tags) == 1 and (tag := tags.pop()) and extract_tag(tag) == tag:
         return tag
     is_without = is_whole and TAG not in variables and not _ASTRAY.search(variables)
     return "" if is_without else None

@@ -103,7 +103,7 @@ class Asked:
 
     def names(self, shown: str) -> list[str]:
         """Return the queried ids that mean the job with the id `shown`."""
-        if not IDS.has(shown):
+        if not IDS.is_id(shown):
             return []
         if self._by_number is None:
             return [shown]

@@ -63,7 +63,7 @@ def named(text: str) -> Iterator[str]:
     """
     match = _TOGETHER.fullmatch(text)
     if match is None:
-        yield from [text.removesuffix(_FIRST)] if IDS.has(text) else []
+        yield from [text.removesuffix(_FIRST)] if IDS.is_id(text) else []
         return
     try:
         indices = read_indices(match[2])

@@ -30,7 +30,7 @@ from jpsi.plugin import (
     components,
     hookimpl,
 )
-from jpsi.plugin.kit import carried_tag, moment, read_indices
+from jpsi.plugin.kit import extract_tag, parse_time, read_indices
 
 # In the order of the manual: tstat(1), STATES.
 _STATES: Mapping[str, tuple[JobState, Reason | None]] = {
@@ -221,8 +221,8 @@ def _observation(row: re.Match[str]) -> Observation:
     return Observation(
         state=state,
         word=row["word"],
-        tag=carried_tag(row["tag"]),
-        submitted=moment(row["submitted"]),
+        tag=extract_tag(row["tag"]),
+        submitted=parse_time(row["submitted"]),
         reason=reason,
         exit_code=None if row["code"] == "-" else int(row["code"]),
         # tstat(1): only a job that has run has a code

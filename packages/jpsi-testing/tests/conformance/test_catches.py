@@ -62,12 +62,12 @@ MISTAKES = {
         "answer_that_is_garbled",
     ),
     "an answer does not say whose job it is about": (
-        'tag=carried_tag(row["tag"])',
+        'tag=extract_tag(row["tag"])',
         "tag=None",
         "whose_job",
     ),
     "a stranger's end is the job's": (
-        'tag=carried_tag(row["tag"])',
+        'tag=extract_tag(row["tag"])',
         'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
         "says_whose_job",
     ),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from jpsi.config import loader
-from jpsi.config.spec_defaults import SpecDefaults
 
 if TYPE_CHECKING:
     from jpsi.config.file import Section
@@ -47,36 +46,28 @@ def configuration() -> Configuration:
     """Return the current configuration; the values are not checked against the plugins.
 
     Raises:
-        ConfigError: a file has mistakes; the message lists all of them.
+        ConfigError: a file has problems; the message lists all of them.
     """
     settings = loader.load()
-    layers = settings.layers
     return Configuration(
         files=loader.files(),
         default_executor=settings.default_executor,
         plugin_path=settings.plugin_path,
-        executors=_joined([layer.executors for layer in layers]),
-        targets=_joined([layer.targets for layer in layers]),
+        executors=_merged([layer.executors for layer in settings.layers]),
+        targets=_merged([layer.targets for layer in settings.layers]),
     )
 
 
-def _joined(layers: Sequence[Mapping[str, Section]]) -> Mapping[str, Configured]:
-    names = sorted({name for layer in layers for name in layer})
-    return {name: _configured([layer[name] for layer in layers if name in layer]) for name in names}
+def _merged(layers: Sequence[Mapping[str, Section]]) -> dict[str, Configured]:
+    sections = {name: loader.overlay(layers, [name]) for name in sorted(set[str]().union(*layers))}
+    return {name: _configured(section) for name, section in sections.items() if section is not None}
 
 
-def _configured(sections: Sequence[Section]) -> Configured:
-    joined, *weaker = sections
-    for section in weaker:
-        joined = joined.over(section)
-    defaults = attrs.asdict(joined.defaults)
+def _configured(section: Section) -> Configured:
     return Configured(
-        executor=joined.executor,
-        url=joined.url,
-        version=joined.version,
-        config={name: value.raw for name, value in joined.config.items()},
-        defaults={name: it for name, it in defaults.items() if it != getattr(_NOTHING, name)},
+        executor=section.executor,
+        url=section.url,
+        version=section.version,
+        config={name: value.raw for name, value in section.config.items()},
+        defaults=attrs.asdict(section.defaults, filter=lambda _, value: value not in (None, {})),
     )
-
-
-_NOTHING = SpecDefaults()

@@ -22,38 +22,38 @@ def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) 
     """Return an instance of `config_class` with these values.
 
     Raises:
-        ConfigError: a name or a value is wrong; the message lists all mistakes, with their places.
+        ConfigError: a name or a value is wrong; the message lists all problems, with their locations.
     """
     fields = {field.alias: field for field in attrs.fields(attrs.resolve_types(config_class)) if field.init}
     problems: list[str] = []
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, value in values.items():
         if name not in fields:
             sentence = f"is not known to {config_class.__name__}{did_you_mean(name, fields)}"
-            problems.append(value.mistakes.located(value.place, sentence))
+            problems.append(value.located(sentence))
             continue
         try:
-            given[name] = _CONVERTER.structure(value.raw, fields[name].type)
+            arguments[name] = _CONVERTER.structure(value.raw, fields[name].type)
         except Exception as e:  # noqa: BLE001  a plugin's types and validators raise what they like
             sentence = "; ".join(_sentences(e)) or f"cannot be used: {e}"
-            problems.append(value.mistakes.located(value.place, sentence))
+            problems.append(value.located(sentence))
     if not problems:
         try:
-            return config_class(**given)
+            return config_class(**arguments)
         except Exception as e:  # noqa: BLE001  as above
-            alone = _wrong_alone(config_class, given, str(e))
-            problems += [values[name].mistakes.located(values[name].place, it) for name, it in alone.items()]
+            alone = _wrong_alone(config_class, arguments, str(e))
+            problems += [values[name].located(it) for name, it in alone.items()]
             if not alone:
-                problems.append(f"{config_class.__name__} cannot be made of {', '.join(given)}: {e}")
+                problems.append(f"{config_class.__name__} cannot be made of {', '.join(arguments)}: {e}")
     raise config_error(problems)
 
 
 def _wrong_alone(
-    config_class: type[ExecutorConfig], given: Mapping[str, Any], first: str
+    config_class: type[ExecutorConfig], values: Mapping[str, Any], first: str
 ) -> Mapping[str, str]:
     """Return the class's error for each value that it rejects alone; empty if `first` is not among them."""
     found: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in values.items():
         try:
             config_class(**{name: value})
         except Exception as e:  # noqa: BLE001  as above
@@ -68,35 +68,6 @@ def _sentences(error: BaseException) -> list[str]:
     return [f"{error} ({notes})" if notes else str(error)]
 
 
-def _timedelta(raw: object, _: type) -> timedelta:
-    return as_duration(raw)
-
-
-def _path(raw: object, _: type) -> Path:
-    return Path(_text(raw, str)).expanduser()
-
-
-def _text(raw: object, _: type) -> str:
-    return _exactly(raw, str, "text")
-
-
-def _boolean(raw: object, _: type) -> bool:
-    return _exactly(raw, bool, "true or false")
-
-
-def _whole(raw: object, _: type) -> int:
-    return _exactly(raw, int, "a whole number")
-
-
-def _number(raw: object, _: type) -> float:
-    return float(_exactly(raw, int, "a number") if isinstance(raw, int) else _exactly(raw, float, "a number"))
-
-
-def _lines(raw: object, _: type) -> tuple[str, ...]:
-    # cattrs itself would split a text into a list of its letters
-    return tuple(_text(item, str) for item in _exactly(raw, list, "a list of texts"))
-
-
 def _exactly(raw: object, kind: type[T], what: str) -> T:
     if isinstance(raw, kind) and (kind is bool or not isinstance(raw, bool)):
         return raw
@@ -104,20 +75,20 @@ def _exactly(raw: object, kind: type[T], what: str) -> T:
     raise ValueError(msg)
 
 
-def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    # cattrs itself would convert the text "no" to true, and 1.5 to 1.
-    for kind, hook in {
-        str: _text,
-        bool: _boolean,
-        int: _whole,
-        float: _number,
-        timedelta: _timedelta,
-        Path: _path,
-    }.items():
-        converter.register_structure_hook(kind, hook)
-    converter.register_structure_hook_func(lambda kind: kind == tuple[str, ...], _lines)
-    return converter
+def _number(raw: object) -> float:
+    return float(raw) if type(raw) is int else _exactly(raw, float, "a number")
 
 
-_CONVERTER = _converter()
+def _texts(raw: object) -> tuple[str, ...]:
+    return tuple(_exactly(item, str, "text") for item in _exactly(raw, list, "a list of texts"))
+
+
+# cattrs itself would convert the text "no" to true, 1.5 to 1, and a text to a list of its letters.
+_CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+_CONVERTER.register_structure_hook(str, lambda raw, _: _exactly(raw, str, "text"))
+_CONVERTER.register_structure_hook(bool, lambda raw, _: _exactly(raw, bool, "true or false"))
+_CONVERTER.register_structure_hook(int, lambda raw, _: _exactly(raw, int, "a whole number"))
+_CONVERTER.register_structure_hook(float, lambda raw, _: _number(raw))
+_CONVERTER.register_structure_hook(timedelta, lambda raw, _: as_duration(raw))
+_CONVERTER.register_structure_hook(Path, lambda raw, _: Path(_exactly(raw, str, "text")).expanduser())
+_CONVERTER.register_structure_hook_func(lambda kind: kind == tuple[str, ...], lambda raw, _: _texts(raw))

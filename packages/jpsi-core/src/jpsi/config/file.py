@@ -1,15 +1,16 @@
-"""Reads one configuration file, and notes every mistake in it with its place."""
+"""Reads one configuration file, and notes every problem in it with its location."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from jpsi.config.spec_defaults import SpecDefaults
-from jpsi.document import Problems, Value, parse, shown
+from jpsi.document import Value, parse, shown
 from jpsi.model import parse_duration
 from jpsi.registry import is_constraint
 
@@ -23,22 +24,34 @@ class Section:
     url: str | None = None
     #: A PEP 440 version constraint.
     version: str | None = None
-    #: Values for fields of the executor's configuration, with their places.
+    #: Values for fields of the executor's configuration, with their locations.
     config: Mapping[str, Value] = attrs.field(factory=dict)
     defaults: SpecDefaults = attrs.field(factory=SpecDefaults)
-    #: The places of `executor`, `url` and `version`: `config.yaml:3: targets.far.executor`.
-    places: Mapping[str, str] = attrs.field(factory=dict)
+    #: The locations of `executor`, `url` and `version`: `config.yaml:3: targets.far.executor`.
+    locations: Mapping[str, str] = attrs.field(factory=dict)
 
     def over(self, lower: Section) -> Section:
         """Return this section, with what it leaves open filled in from a weaker one."""
+        merged = {
+            name: attrs.evolve(value, raw=_merged(value.raw, lower.config[name].raw))
+            for name, value in self.config.items()
+            if name in lower.config
+        }
         return Section(
             executor=self.executor or lower.executor,
             url=self.url or lower.url,
             version=self.version or lower.version,
-            config=_joined(self.config, lower.config),
+            config={**lower.config, **self.config, **merged},
             defaults=self.defaults.over(lower.defaults),
-            places={**lower.places, **self.places},
+            locations={**lower.locations, **self.locations},
         )
+
+
+def _merged(high: object, low: object) -> object:
+    """Return the stronger value; two mappings are merged key by key."""
+    if not isinstance(high, dict) or not isinstance(low, dict):
+        return high
+    return {**low, **{key: _merged(value, low.get(key)) for key, value in high.items()}}
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -46,8 +59,8 @@ class Layer:
     """The content of one configuration file; names of executors and targets are in lower case."""
 
     default_executor: str | None = None
-    #: The place of `default_executor`.
-    default_place: str = ""
+    #: The location of `default_executor`.
+    default_location: str = ""
     plugin_path: tuple[Path, ...] = ()
     executors: Mapping[str, Section] = attrs.field(factory=dict)
     targets: Mapping[str, Section] = attrs.field(factory=dict)
@@ -57,82 +70,14 @@ def read(text: str, source: str) -> Layer:
     """Read the text of a configuration file.
 
     Raises:
-        DocumentError: the text has mistakes; `problems` names all of them.
+        DocumentError: the text has problems; `problems` names all of them.
     """
-    mistakes = Problems(source)
-    layer = _layer(Value(parse(text, mistakes), (), mistakes))
-    if mistakes:
-        raise mistakes.error()
+    document = parse(text, source)
+    found = _fields(document, _LAYER)
+    layer = Layer(**found, default_location=_locations(document, found).get("default_executor", ""))
+    if document.problems:
+        raise document.problems.error()
     return layer
-
-
-def _layer(value: Value) -> Layer:
-    found = _fields(value, ("default_executor", "plugin_path", "executors", "targets"))
-    return Layer(
-        default_executor=found["default_executor"].text() if "default_executor" in found else None,
-        default_place=_place(found["default_executor"]) if "default_executor" in found else "",
-        plugin_path=tuple(map(_directory, found["plugin_path"].items())) if "plugin_path" in found else (),
-        executors=_sections(found.get("executors"), ()),
-        targets=_sections(found.get("targets"), ("executor", "url")),
-    )
-
-
-def _fields(value: Value, names: tuple[str, ...]) -> dict[str, Value]:
-    """Return the values of a mapping by key; a key without a value counts as absent."""
-    if value.raw is None:
-        return {}
-    return {name: it for name, it in value.fields((), names).items() if it.raw is not None}
-
-
-def _sections(value: Value | None, more: tuple[str, ...]) -> dict[str, Section]:
-    named = {} if value is None else value.mapping()
-    return {name.lower(): _section(it, more) for name, it in named.items()}
-
-
-def _section(value: Value, more: tuple[str, ...]) -> Section:
-    found = _fields(value, (*more, "version", "config", "defaults"))
-    texts = {name: found[name].text() for name in more if name in found}
-    if "version" in found:
-        texts["version"] = _constraint(found["version"])
-    return Section(
-        **texts,
-        places={name: _place(found[name]) for name in texts},
-        config=found["config"].mapping() if "config" in found else {},
-        defaults=_defaults(found["defaults"]) if "defaults" in found else SpecDefaults(),
-    )
-
-
-def _constraint(value: Value) -> str:
-    raw = value.raw
-    if isinstance(raw, int | float) and not isinstance(raw, bool):
-        value.must_be("a version constraint in quotes", f"; for this version alone: '== {raw}'")
-        return ""
-    text = value.text()
-    if not is_constraint(text):
-        this = f"; for this version alone: '== {text}'" if is_constraint(f"== {text}") else ""
-        value.must_be("a version constraint such as '>= 0.2' or '>= 0.2, < 1'", this)
-    return text
-
-
-def _place(value: Value) -> str:
-    return value.mistakes.located(value.place, "")
-
-
-def _defaults(value: Value) -> SpecDefaults:
-    found = _fields(value, (*_TEXTS, "account", "duration", "custom_attributes"))
-    texts = {name: found[name].text() for name in _TEXTS if name in found}
-    if "account" in found:
-        account = found["account"].text()
-        if texts.setdefault("project_name", account) != account:
-            found["account"].wrong("is the same as project_name, which has another value here")
-    return SpecDefaults(
-        **texts,
-        duration=_duration(found["duration"]) if "duration" in found else None,
-        custom_attributes=found["custom_attributes"].free_mapping() if "custom_attributes" in found else {},
-    )
-
-
-_TEXTS = ("launcher", "queue_name", "project_name", "reservation_id")
 
 
 def as_duration(raw: object) -> timedelta:
@@ -153,6 +98,47 @@ def as_duration(raw: object) -> timedelta:
 
 
 _LONGEST_SECONDS = timedelta.max.total_seconds()
+# Any: whatever type the field has
+_Readers = Mapping[str, Callable[[Value], Any]]
+
+
+def _fields(value: Value, readers: _Readers) -> dict[str, Any]:
+    """Return the values of a mapping by key, each by its reader; a key without a value counts as absent."""
+    fields = {} if value.raw is None else value.fields((), readers)
+    return {name: readers[name](it) for name, it in fields.items() if it.raw is not None}
+
+
+def _locations(value: Value, found: Mapping[str, object]) -> dict[str, str]:
+    return {name: value.child(name).located("") for name, it in found.items() if isinstance(it, str)}
+
+
+def _sections(readers: _Readers) -> Callable[[Value], dict[str, Section]]:
+    return lambda value: {name.lower(): _section(it, readers) for name, it in value.mapping().items()}
+
+
+def _section(value: Value, readers: _Readers) -> Section:
+    found = _fields(value, readers)
+    return Section(**found, locations=_locations(value, found))
+
+
+def _constraint(value: Value) -> str:
+    raw = value.raw
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        value.must_be("a version constraint in quotes", f"; for this version alone: '== {raw}'")
+        return ""
+    text = value.text()
+    if not is_constraint(text):
+        this = f"; for this version alone: '== {text}'" if is_constraint(f"== {text}") else ""
+        value.must_be("a version constraint such as '>= 0.2' or '>= 0.2, < 1'", this)
+    return text
+
+
+def _defaults(value: Value) -> SpecDefaults:
+    found = _fields(value, _DEFAULTS)
+    account = found.pop("account", None)
+    if account is not None and found.setdefault("project_name", account) != account:
+        value.child("account").wrong("is the same as project_name, which has another value here")
+    return SpecDefaults(**found)
 
 
 def _duration(value: Value) -> timedelta:
@@ -170,21 +156,19 @@ def _directory(value: Value) -> Path:
     return path
 
 
-def _joined(high: Mapping[str, Value], low: Mapping[str, Value]) -> dict[str, Value]:
-    """Merge two mappings, key by key; where both have a mapping, these are merged too."""
-    return {**low, **{key: _over(value, low.get(key)) for key, value in high.items()}}
-
-
-def _over(high: Value, low: Value | None) -> Value:
-    if low is None or not isinstance(high.raw, dict) or not isinstance(low.raw, dict):
-        return high
-    return attrs.evolve(high, raw=_joined_raw(high.raw, low.raw))
-
-
-def _joined_raw(high: Mapping[str, object], low: Mapping[str, object]) -> dict[str, object]:
-    joined = {**low, **high}
-    for key, value in high.items():
-        below = low.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            joined[key] = _joined_raw(value, below)
-    return joined
+_DEFAULTS: _Readers = {
+    "launcher": Value.text,
+    "queue_name": Value.text,
+    "project_name": Value.text,
+    "reservation_id": Value.text,
+    "account": Value.text,
+    "duration": _duration,
+    "custom_attributes": Value.free_mapping,
+}
+_EXECUTOR: _Readers = {"version": _constraint, "config": Value.mapping, "defaults": _defaults}
+_LAYER: _Readers = {
+    "default_executor": Value.text,
+    "plugin_path": lambda value: tuple(map(_directory, value.items())),
+    "executors": _sections(_EXECUTOR),
+    "targets": _sections({"executor": Value.text, "url": Value.text, **_EXECUTOR}),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -37,9 +38,9 @@ class Settings:
         return next((it.default_executor for it in self.layers if it.default_executor), None)
 
     @property
-    def default_place(self) -> str:
-        """The place where that is configured; empty if it is not."""
-        return next((it.default_place for it in self.layers if it.default_executor), "")
+    def default_location(self) -> str:
+        """The location where that is configured; empty if it is not."""
+        return next((it.default_location for it in self.layers if it.default_executor), "")
 
     @property
     def targets(self) -> list[str]:
@@ -52,7 +53,7 @@ class Settings:
         Raises:
             ConfigError: no layer names the executor of the target.
         """
-        target = _overlaid([layer.targets for layer in self.layers], [name])
+        target = overlay([layer.targets for layer in self.layers], [name])
         if target is not None and target.executor is None:
             msg = f"the target {name!r} is configured without its executor; add it: targets.{name}.executor"
             raise ConfigError(msg)
@@ -60,17 +61,14 @@ class Settings:
 
     def executor(self, names: Collection[str]) -> Section | None:
         """Return the configuration of an executor that has these names, or None."""
-        return _overlaid([layer.executors for layer in self.layers], names)
+        return overlay([layer.executors for layer in self.layers], names)
 
 
-def _overlaid(layers: Iterable[Mapping[str, Section]], names: Collection[str]) -> Section | None:
+def overlay(layers: Iterable[Mapping[str, Section]], names: Collection[str]) -> Section | None:
+    """Return the sections with these names, merged into one; None if there are none."""
     wanted = sorted({name.lower() for name in names})
-    found: Section | None = None
-    for layer in layers:
-        for name in wanted:
-            if name in layer:
-                found = layer[name] if found is None else found.over(layer[name])
-    return found
+    sections = [layer[name] for layer in layers for name in wanted if name in layer]
+    return functools.reduce(lambda high, low: high.over(low), sections) if sections else None
 
 
 def folders() -> tuple[Path, Path]:
@@ -96,7 +94,7 @@ def load() -> Settings:
     """Load the current configuration.
 
     Raises:
-        ConfigError: a file has mistakes or may be changed by other users, or JPSI_CONFIG does not name a
+        ConfigError: a file has problems or may be changed by other users, or JPSI_CONFIG does not name a
             file; the message lists all problems of the files.
     """
     layers: list[Layer] = []

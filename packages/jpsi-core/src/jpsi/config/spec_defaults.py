@@ -25,30 +25,25 @@ class SpecDefaults:
 
     def over(self, lower: SpecDefaults) -> SpecDefaults:
         """Return these defaults, with what they leave open filled in from a weaker configuration."""
-        mine = {name: getattr(self, name) for name in _NAMES}
-        filled = {name: getattr(lower, name) if value is None else value for name, value in mine.items()}
         joined = {**lower.custom_attributes, **self.custom_attributes}
-        return SpecDefaults(**filled, custom_attributes=joined)
+        filled = {name: getattr(lower, name) for name in _NAMES if getattr(self, name) is None}
+        return attrs.evolve(self, **filled, custom_attributes=joined)
 
     def filled_in(self, spec: JobSpec) -> JobSpec:
         """Return the spec with these values in its open fields; the spec itself is not changed."""
-        given = spec.attributes
         if self == SpecDefaults():
             return spec
-        custom = {**self.custom_attributes, **(given.custom_attributes or {})}
-        attributes = attrs.evolve(
-            given,
-            duration=_either(given.duration, self.duration),
-            queue_name=_either(given.queue_name, self.queue_name),
-            project_name=_either(given.project_name, self.project_name),
-            reservation_id=_either(given.reservation_id, self.reservation_id),
-            custom_attributes=custom or given.custom_attributes,
+        attributes = spec.attributes
+        custom = {**self.custom_attributes, **(attributes.custom_attributes or {})}
+        filled = {name: getattr(self, name) for name in _ATTRIBUTES if getattr(attributes, name) is None}
+        return attrs.evolve(
+            spec,
+            launcher=self.launcher if spec.launcher is None else spec.launcher,
+            attributes=attrs.evolve(
+                attributes, **filled, custom_attributes=custom or attributes.custom_attributes
+            ),
         )
-        return attrs.evolve(spec, launcher=_either(spec.launcher, self.launcher), attributes=attributes)
 
 
-_NAMES = ("launcher", "duration", "queue_name", "project_name", "reservation_id")
-
-
-def _either(value: Any, default: Any) -> Any:  # noqa: ANN401  a field of any type
-    return default if value is None else value
+_ATTRIBUTES = ("duration", "queue_name", "project_name", "reservation_id")
+_NAMES = ("launcher", *_ATTRIBUTES)

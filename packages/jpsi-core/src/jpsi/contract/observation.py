@@ -25,7 +25,7 @@ class Observation:
     state: JobState | None
     #: The batch system's own word for the state.
     word: str
-    #: The tag that the job carries (`SubmitContext.tag`), as `carried_tag` reads it; empty if the answer
+    #: The tag that the job carries (`SubmitContext.tag`), as `extract_tag` reads it; empty if the answer
     #: shows that it carries none, so that jpsi did not submit it; None if the answer cannot show it.
     tag: str | None = None
     #: The time when the batch system accepted the job, timezone-aware, by its own clock. If an answer has no

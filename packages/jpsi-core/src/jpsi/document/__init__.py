@@ -10,16 +10,13 @@ if TYPE_CHECKING:
         read_document,
         write_document,
     )
-    from jpsi.document.problems import (
-        Problems,
-        did_you_mean,
-        shown,
-    )
     from jpsi.document.text import (
         parse,
     )
     from jpsi.document.values import (
         Value,
+        did_you_mean,
+        shown,
     )
 else:
     from jpsi.lazy import lazy_attributes
@@ -28,14 +25,12 @@ else:
         __name__,
         {
             "documents": "read_document write_document",
-            "problems": "Problems did_you_mean shown",
             "text": "parse",
-            "values": "Value",
+            "values": "Value did_you_mean shown",
         },
     )
 
 __all__ = [
-    "Problems",
     "Value",
     "did_you_mean",
     "parse",

@@ -20,7 +20,7 @@
         cwd: /scratch/run               # directory
         job: {name: simulation}         # name; other keys are custom attributes job.<key>
         jpsi: {queue_name: debug}       # the other fields of a spec; see the module extension
-      user: {}                          # attributes.user, carried unchanged
+      user: {}                          # attributes.user, standard_attributes unchanged
 
 Every written document reads back as the same spec.
 """
@@ -28,15 +28,28 @@ Every written document reads back as the same spec.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
 
-from jpsi.document.dump import dump_json, dump_yaml
-from jpsi.document.problems import Place, Problems, spelled
-from jpsi.document.standard import from_spec, place_of, to_spec
-from jpsi.document.text import parse
-from jpsi.document.values import Value, inexpressible
-from jpsi.model import Dependency, DocumentWarning, InvalidJobException, JobSpec, problems
+from jpsi.document.extension import DURATION, NAMES, read_extension, standard_attributes, write_extension
+from jpsi.document.graph import COUNT_KEYS, LABEL, derive, read_graph, write_graph
+from jpsi.document.text import dump_json, dump_yaml, parse
+from jpsi.document.values import Value, ValuePath, did_you_mean, format_path, inexpressible, shown
+from jpsi.model import (
+    ENVIRONMENT_NAME,
+    Dependency,
+    DocumentWarning,
+    InvalidJobException,
+    JobSpec,
+    components,
+    decode,
+    encode_resources,
+    problems,
+)
 
 
 def read_document(text: str, source: str = "<document>") -> JobSpec:
@@ -49,20 +62,21 @@ def read_document(text: str, source: str = "<document>") -> JobSpec:
         source: Its name in messages, usually its file name.
 
     Raises:
-        DocumentError: The document has mistakes; the message names all of them, each with its line and its
+        DocumentError: The document has problems; the message names all of them, each with its line and its
             keys.
     """
-    mistakes = Problems(source)
-    spec = to_spec(Value(parse(text, mistakes), (), mistakes))
-    if mistakes.doubts:
-        warnings.warn("\n".join(mistakes.doubts), DocumentWarning, stacklevel=2)
+    document = parse(text, source)
+    spec = _to_spec(document)
+    found = document.problems
+    if found.warnings:
+        warnings.warn("\n".join(found.warnings), DocumentWarning, stacklevel=2)
     for problem in problems(spec):
-        place, sentence = _placed(problem)
+        path, sentence = _locate(problem)
         # In place of a wrong value the spec has a harmless one, which is not always valid.
-        if not mistakes.concern(place):
-            mistakes.add(place, sentence)
-    if mistakes:
-        raise mistakes.error()
+        if not found.has_overlap(path):
+            found.add(path, sentence)
+    if found:
+        raise found.error()
     return spec
 
 
@@ -76,39 +90,190 @@ def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
         InvalidJobException: The spec is not valid, or has values that a document cannot hold.
     """
     _refuse(problems(spec))
-    _refuse(_nameless(spec))
-    document = from_spec(spec)
-    found = [f"{spelled(place)} {sentence}" for place, sentence in inexpressible(document)]
-    _refuse(found)
+    _refuse(
+        f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
+        for index, item in enumerate(spec.attributes.after or ())
+        if Dependency.of(item).native_id is None
+    )
+    document = _from_spec(spec)
+    _refuse(f"{format_path(path)} {sentence}" for path, sentence in inexpressible(document))
     return dump_json(document) if as_json else dump_yaml(document)
 
 
-def _nameless(spec: JobSpec) -> list[str]:
-    """Return a problem for each dependency that has no native id yet."""
-    after = spec.attributes.after or []
-    return [
-        f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
-        for index, item in enumerate(after)
-        if Dependency.of(item).native_id is None
-    ]
-
-
-def _refuse(found: list[str]) -> None:
-    subject = "the job"
+def _refuse(problems_of_spec: Iterable[str]) -> None:
+    subject, found = "the job", list(problems_of_spec)
     if found:
         raise InvalidJobException.of(subject, found)
 
 
-def _placed(problem: str) -> tuple[Place, str]:
-    """Return the place in a document that a sentence of `problems` is about, and the rest of the sentence."""
-    match = _PROBLEM.match(problem)
-    if match is None:
-        return (), problem
-    steps = (step.groups() for step in _STEP.finditer(match["field"]))
-    return place_of(tuple(name or ast.literal_eval(key) for name, key in steps)), match["sentence"]
+def _from_spec(spec: JobSpec) -> dict[str, Any]:
+    """Return the document of a valid spec."""
+    attributes = spec.attributes
+    custom = attributes.custom_attributes
+    resources, count = write_graph(components(spec.resources)[0])
+    job = {**({} if spec.name is None else {"name": spec.name}), **standard_attributes(custom, "job")}
+    system = {
+        "duration": _seconds(attributes.duration),
+        "environment": None if spec.environment is None else dict(spec.environment),
+        "cwd": None if spec.directory is None else str(spec.directory),
+        "job": job or None,
+        "jpsi": write_extension(spec, derive(resources, count)) or None,
+    }
+    task = {
+        "command": [spec.executable, *(spec.arguments or ())],
+        "slot": LABEL,
+        "count": {**count, **standard_attributes(custom, "count")},
+    }
+    return {
+        "version": 1,
+        "resources": resources,
+        "tasks": [task],
+        "attributes": {"system": _without_none(system), **_without_none({"user": attributes.user})},
+    }
+
+
+def _without_none(mapping: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in mapping.items() if value is not None}
+
+
+def _seconds(duration: timedelta | None) -> float:
+    if duration is None:
+        return DURATION
+    return duration.total_seconds() if duration.microseconds else duration // timedelta(seconds=1)
+
+
+def _to_spec(document: Value) -> JobSpec:
+    """Return the spec of a document, and note all problems that are not in the spec itself."""
+    if document.raw is None:
+        document.wrong("is empty")
+    # J/PSI A: "The dictionary MUST contain the keys resources, tasks, attributes, and version."
+    top = document.fields(("version", "resources", "tasks", "attributes"))
+    _check_version(top["version"])
+    # J/PSI A: "a strict list which MUST define exactly one task"
+    task = top["tasks"].only("task").fields(("command", "slot", "count"))
+    resources = read_graph(top["resources"], task["slot"], task["count"])
+    # J/PSI A: "The attributes dictionary MAY contain one or both of the following keys"
+    attributes = top["attributes"].fields(("system",), ("user",))
+    system = _system(attributes["system"])
+    command = _command(task["command"])
+    job = {key: text.text() for key, text in system["job"].mapping().items()} if "job" in system else {}
+    custom = {f"job.{key}": text for key, text in job.items() if key != "name"}
+    custom.update(_extra_counts(task["count"]))
+    plain: dict[str, Any] = {
+        "executable": command[0],
+        "arguments": command[1:] or None,
+        "name": job.get("name"),
+        "environment": _environment(system["environment"]) if "environment" in system else None,
+        "directory": system["cwd"].text() if "cwd" in system else None,
+        "resources": None if resources is None else encode_resources(resources),
+        "attributes": {
+            "duration": _duration(system["duration"]),
+            "user": attributes["user"].free_mapping() if "user" in attributes else None,
+            "custom_attributes": custom or None,
+        },
+    }
+    if "jpsi" in system:
+        read_extension(system["jpsi"], plain, resources)
+    return decode(plain)
+
+
+def _check_version(version: Value) -> None:
+    # J/PSI A: "The version key SHALL contain the value 1. Larger versions are reserved"
+    if type(version.raw) is int and version.raw > 1:
+        version.wrong(f"is {shown(version.raw)}, but this jpsi reads version 1 only; a newer one may read it")
+    elif type(version.raw) is not int or version.raw != 1:
+        version.must_be("1")
+
+
+def _command(command: Value) -> list[str]:
+    # J/PSI A: "The value of the command key SHALL be a list representing an executable and its arguments."
+    items = command.items()
+    if not items:
+        command.wrong("must have at least the executable")
+    return [item.text() for item in items] or [""]
+
+
+def _extra_counts(count: Value) -> dict[str, Any]:
+    extra = {key: value for key, value in count.mapping().items() if key not in COUNT_KEYS}
+    for key, value in extra.items():
+        value.warn(f"has no meaning to jpsi, which only carries it{did_you_mean(key, COUNT_KEYS)}")
+    return {f"count.{key}": value.anything() for key, value in extra.items()}
+
+
+def _system(system: Value) -> dict[str, Value]:
+    known = ("duration", "environment", "cwd", "job", "jpsi")
+    found = system.mapping()
+    suggested = (*known, *(f"jpsi.{name}" for name in NAMES))
+    for key in [key for key in found if key not in known]:
+        # J/PSI A: "unrecognized words SHALL trigger no more than a warning"
+        found.pop(key).warn(f"is not known and has no effect{did_you_mean(key, suggested)}")
+    # J/PSI A: "Most system attributes are optional, but the duration attribute is required."
+    if "duration" not in found:
+        found["duration"] = system.child("duration")
+        found["duration"].wrong("is missing; 0 is unlimited")
+    return found
+
+
+def _environment(environment: Value) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for name, value in environment.mapping().items():
+        if ENVIRONMENT_NAME.match(name):
+            # J/PSI A: "A null value represents unsetting the environment variable given by key."
+            found[name] = None if value.raw is None else value.text()
+        else:
+            value.wrong("cannot be set; names consist of letters, digits and _ and do not start with a digit")
+    return found
+
+
+def _duration(duration: Value) -> float:
+    # J/PSI A: "a floating-point number greater than or equal to zero representing time span in seconds"
+    seconds = duration.raw
+    if type(seconds) not in (int, float):
+        duration.must_be("a number of seconds")
+    elif not 0 <= seconds < math.inf:
+        duration.must_be("a finite number of seconds, at least 0", "; 0 is unlimited")
+    else:
+        # A duration that rounds to 0 must not become unlimited; `problems` reports one that is too long.
+        return max(_SHORTEST, min(seconds, _LONGEST)) if seconds else 0
+    return DURATION
+
+
+_SHORTEST = timedelta.resolution.total_seconds()
+_LONGEST = timedelta.max // timedelta(seconds=1)
 
 
 # An index or a key; together with names they are the steps of `attributes.user['a'][0]`.
 _KEY = r"""(?:\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _STEP = re.compile(rf"\.?([a-z_]+)|\[({_KEY})\]")
 _PROBLEM = re.compile(rf"(?P<field>[a-z_]+(?:\.[a-z_]+|\[{_KEY}\])*):? (?P<sentence>.*)", re.DOTALL)
+_SYSTEM: ValuePath = ("attributes", "system")
+#: The paths in a document of the fields of a spec; the others are below attributes.system.jpsi.
+_PATHS: Mapping[ValuePath, ValuePath] = {
+    ("executable",): ("tasks", 0, "command", 0),
+    ("arguments",): ("tasks", 0, "command"),
+    ("name",): (*_SYSTEM, "job", "name"),
+    ("directory",): (*_SYSTEM, "cwd"),
+    ("environment",): (*_SYSTEM, "environment"),
+    ("attributes", "duration"): (*_SYSTEM, "duration"),
+    ("attributes", "user"): ("attributes", "user"),
+}
+
+
+def _locate(problem: str) -> tuple[ValuePath, str]:
+    """Return the path in a document that a sentence of `problems` is about, and the rest of the sentence."""
+    match = _PROBLEM.match(problem)
+    if match is None:
+        return (), problem
+    steps = (step.groups() for step in _STEP.finditer(match["field"]))
+    return _path_of(tuple(name or ast.literal_eval(key) for name, key in steps)), match["sentence"]
+
+
+def _path_of(field: ValuePath) -> ValuePath:
+    """Return the path in a document of a field of a spec, or of a value in it."""
+    for length in range(len(field), 0, -1):
+        if field[:length] in _PATHS:
+            path, rest = _PATHS[field[:length]], field[length:]
+            if field[0] == "arguments":
+                rest = tuple(step + 1 for step in rest if isinstance(step, int))
+            return (*path, *rest)
+    return (*_SYSTEM, "jpsi", *field[field[0] == "attributes" :])

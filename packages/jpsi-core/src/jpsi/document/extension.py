@@ -7,24 +7,26 @@ contradict the standard part. If there are several kinds of slots, the standard 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from jpsi.document.graph import COUNT_KEYS
-from jpsi.document.problems import shown
-from jpsi.document.shapes import ATTRIBUTES, RESOURCES, SPEC, shaped
-from jpsi.document.values import Value
+from jpsi.document.values import Value, shown
 from jpsi.model import (
     COMPONENTS,
+    DependencyKind,
     HeterogeneousResources,
     JobSpec,
     ResourceSpecV1,
+    StageOutFlags,
+    StagingMode,
     components,
     decode_resources,
     encode,
     encode_attributes,
+    encode_flags,
     encode_resources,
     resource_problems,
 )
@@ -33,7 +35,7 @@ from jpsi.model import (
 DURATION = 600
 
 
-def carried(custom_attributes: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
+def standard_attributes(custom_attributes: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
     """Return the custom attributes that the standard part can hold, without the `<kind>.` of their names.
 
     `job.<key>` belongs in attributes.system.job, if it is text, and `count.<key>` in tasks[0].count.
@@ -41,23 +43,21 @@ def carried(custom_attributes: Mapping[str, Any] | None, kind: str) -> dict[str,
     return {
         name.removeprefix(f"{kind}."): value
         for name, value in (custom_attributes or {}).items()
-        if _carrier(name, value) == kind
+        if _standard_kind(name, value) == kind
     }
 
 
-def _carrier(name: str, value: object) -> str | None:
+def _standard_kind(name: str, value: object) -> str | None:
     kind, dot, key = name.partition(".")
-    if kind == "job" and dot and key != "name" and isinstance(value, str):
-        return kind
-    if kind == "count" and dot and key not in COUNT_KEYS:
-        return kind
-    return None
+    is_job = kind == "job" and key != "name" and isinstance(value, str)
+    is_count = kind == "count" and key not in COUNT_KEYS
+    return kind if dot and (is_job or is_count) else None
 
 
 def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     """Return the extension for a valid spec whose standard part has the resources `standard`."""
     plain = encode(spec)
-    extension = {name: plain[name] for name in SPEC if name in plain}
+    extension = {name: plain[name] for name in _SPEC if name in plain}
     if spec.arguments is not None and not spec.arguments:
         extension["arguments"] = []
     if isinstance(spec.resources, HeterogeneousResources):
@@ -70,11 +70,11 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
             name: value for name, value in attrs.asdict(spec.resources).items() if value != other[name]
         }
     attributes = encode_attributes(spec.attributes)
-    extension.update((name, attributes[name]) for name in ATTRIBUTES if name in attributes)
+    extension.update((name, attributes[name]) for name in _ATTRIBUTES if name in attributes)
     if spec.attributes.duration is None:
         extension["duration"] = None
     custom = spec.attributes.custom_attributes
-    rest = {name: value for name, value in (custom or {}).items() if _carrier(name, value) is None}
+    rest = {name: value for name, value in (custom or {}).items() if _standard_kind(name, value) is None}
     if rest or custom == {}:
         extension["custom_attributes"] = rest
     return extension
@@ -83,14 +83,14 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
 def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 | None) -> None:
     """Complete `plain`, the spec of the standard part, from the extension.
 
-    `standard` are the resources of the standard part; None if there was a mistake in them.
+    `standard` are the resources of the standard part; None if there was a problem in them.
     """
     for name, value in jpsi.mapping().items():
-        if name in _ELSEWHERE:
-            value.wrong(f"belongs in {_ELSEWHERE[name]}")
+        if name in _STANDARD:
+            value.wrong(f"belongs in {_STANDARD[name]}")
     fields = jpsi.fields((), NAMES)
-    plain.update(shaped(fields, SPEC))
-    plain["attributes"].update(shaped(fields, ATTRIBUTES))
+    plain.update(_shaped(fields, _SPEC))
+    plain["attributes"].update(_shaped(fields, _ATTRIBUTES))
     if "resources" in fields:
         plain["resources"] = _resources(fields["resources"], standard)
     for name, apply in _MARKS.items():
@@ -102,21 +102,21 @@ def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] 
     plain = None
     if value.raw is not None and COMPONENTS in value.mapping():
         parts = value.fields((COMPONENTS,))[COMPONENTS].items()
-        plain = {COMPONENTS: [shaped(part.fields((), RESOURCES), RESOURCES) for part in parts]}
+        plain = {COMPONENTS: [_shaped(part.fields((), _RESOURCES), _RESOURCES) for part in parts]}
     elif value.raw is not None:
         plain = {} if standard is None else encode_resources(standard)
-        plain.update(shaped(value.fields((), RESOURCES), RESOURCES))
+        plain.update(_shaped(value.fields((), _RESOURCES), _RESOURCES))
     resources = decode_resources(plain or {})
-    # Values with a mistake, or with one that `problems` will report, cannot be compared.
-    wrong = value.mistakes.concern(value.place) or resource_problems(resources)
-    if standard is not None and not wrong:
-        here, there = _effective(components(resources)[0]), _effective(standard)
-        differing = [name for name in here if here[name] != there[name]]
+    # Values with a problem, or with one that `problems` will report, cannot be compared.
+    if standard is not None and not value.is_wrong and not resource_problems(resources):
+        own, other = _effective(components(resources)[0]), _effective(standard)
+        differing = [name for name in own if own[name] != other[name]]
         if differing:
-            said = ", ".join(f"{name} {here[name]}" for name in differing)
-            graph = ", ".join(f"{name} {there[name]}" for name in differing)
-            of = f" in {COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
-            value.wrong(f"comes to {said}{of}, but the document's resources and tasks come to {graph}")
+            own_text, other_text = (", ".join(f"{it} {of[it]}" for it in differing) for of in (own, other))
+            first = f" in {COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
+            value.wrong(
+                f"comes to {own_text}{first}, but the document's resources and tasks come to {other_text}"
+            )
     return plain
 
 
@@ -163,17 +163,92 @@ def _no_duration(value: Value, plain: dict[str, Any]) -> None:
 
 
 def _no_attributes(value: Value, plain: dict[str, Any]) -> None:
-    given = {name: item for name, item in plain["attributes"].items() if item is not None}
-    if given.get("duration") == DURATION:
-        del given["duration"]
+    present = {name: item for name, item in plain["attributes"].items() if item is not None}
+    if present.get("duration") == DURATION:
+        del present["duration"]
     if value.raw is not None:
         value.must_be("null", "; attributes belong in attributes.system.jpsi itself")
-    elif given:
-        value.wrong(f"says that no attribute is set, but the document has {', '.join(given)}")
+    elif present:
+        value.wrong(f"says that no attribute is set, but the document has {', '.join(present)}")
     else:
         plain["attributes"] = None
 
 
+#: Converts a value of a document to its plain form, or to a harmless value if it is wrong.
+_Shape = Callable[[Value], Any]
+
+
+def _shaped(fields: Mapping[str, Value], shapes: Mapping[str, _Shape]) -> dict[str, Any]:
+    """Return the plain forms of the fields that have one of these shapes."""
+    return {name: shape(fields[name]) for name, shape in shapes.items() if name in fields}
+
+
+def _or_null(shape: _Shape) -> _Shape:
+    return lambda value: None if value.raw is None else shape(value)
+
+
+def _each(shape: _Shape) -> _Shape:
+    return lambda value: [shape(item) for item in value.items()]
+
+
+def _one_of(words: Iterable[str]) -> _Shape:
+    choices = list(words)
+    return lambda value: value.one_of(choices)
+
+
+def _record(required: tuple[str, ...], shapes: Mapping[str, _Shape]) -> _Shape:
+    return lambda value: _shaped(value.fields(required, shapes), shapes)
+
+
+def _path(value: Value) -> str:
+    path = value.text()
+    if not path:
+        value.wrong("must not be empty")
+    return path
+
+
+def _after(value: Value) -> Any:  # noqa: ANN401  text or a mapping
+    if not isinstance(value.raw, dict):
+        return value.text()
+    return {"kind": DependencyKind.OK.value, **_DEPENDENCY(value)}
+
+
+_DEPENDENCY = _record(("job",), {"job": Value.text, "kind": _one_of(kind.value for kind in DependencyKind)})
+_MODE = _one_of(mode.value for mode in StagingMode)
+_FLAGS = _each(_one_of(encode_flags(StageOutFlags.IF_PRESENT | StageOutFlags.ALWAYS)))
+_STAGE_IN = _record(("source", "target"), {"source": Value.text, "target": _path, "mode": _MODE})
+_STAGE_OUT = _record(
+    ("source", "target"), {"source": _path, "target": Value.text, "mode": _MODE, "flags": _FLAGS}
+)
+_PATHS = ("stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+_COUNTS = (
+    "node_count",
+    "process_count",
+    "processes_per_node",
+    "cpu_cores_per_process",
+    "gpu_cores_per_process",
+)
+#: Fields of JobSpec, in the order in which they are written.
+_SPEC: Mapping[str, _Shape] = {
+    "create_directory": Value.boolean,
+    "inherit_environment": Value.boolean,
+    **dict.fromkeys(_PATHS, _or_null(_path)),
+    "launcher": _or_null(Value.text),
+    "stage_in": _or_null(_each(_STAGE_IN)),
+    "stage_out": _or_null(_each(_STAGE_OUT)),
+    "cleanup": _or_null(_each(_path)),
+    "cleanup_flags": _FLAGS,
+}
+#: Fields of JobAttributes.
+_ATTRIBUTES: Mapping[str, _Shape] = {
+    **dict.fromkeys(("queue_name", "project_name", "reservation_id"), _or_null(Value.text)),
+    "after": _or_null(_each(_after)),
+}
+#: Fields of ResourceSpecV1.
+_RESOURCES: Mapping[str, _Shape] = {
+    **{field.name: _or_null(Value.integer) for field in attrs.fields(ResourceSpecV1)},
+    "exclusive_node_use": Value.boolean,
+}
 _MARKS = {
     "arguments": _no_arguments,
     "custom_attributes": _custom_attributes,
@@ -181,8 +256,9 @@ _MARKS = {
     "attributes": _no_attributes,  # last: it checks the results of the others
 }
 #: The keys of `attributes.system.jpsi`.
-NAMES = (*SPEC, *ATTRIBUTES, "resources", *_MARKS)
-_ELSEWHERE = {
+NAMES = (*_SPEC, *_ATTRIBUTES, "resources", *_MARKS)
+#: The fields that the standard part has.
+_STANDARD = {
     "executable": "tasks[0].command",
     "environment": "attributes.system.environment",
     "directory": "attributes.system.cwd",

@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from jpsi.document.problems import Problems, did_you_mean, shown
-from jpsi.document.values import Value
+from jpsi.document.values import Problems, Value, did_you_mean, shown
 from jpsi.model import ResourceSpecV1
 
 #: The label of the slot in written documents.
@@ -44,30 +43,28 @@ def write_graph(resources: ResourceSpecV1) -> tuple[list[dict[str, Any]], dict[s
 
 def derive(resources: object, count: object) -> ResourceSpecV1:
     """Return the resources that `read_graph` reads from the output of `write_graph`."""
-    mistakes = Problems("")
+    document = Value(None, (), Problems(""))
     found = read_graph(
-        Value(resources, ("resources",), mistakes),
-        Value(LABEL, ("slot",), mistakes),
-        Value(count, ("count",), mistakes),
+        document.child("resources", resources), document.child("slot", LABEL), document.child("count", count)
     )
     if found is None:
-        raise mistakes.error()
+        raise document.problems.error()
     return found
 
 
 def read_graph(resources: Value, slot: Value, count: Value) -> ResourceSpecV1 | None:
     """Return the resources of a document from its `resources`, `tasks[0].slot` and `tasks[0].count`.
 
-    Returns None if they contain a mistake.
+    Returns None if they contain a problem.
     """
     # J/PSI A: "The resources list MUST contain exactly one element, which MUST be either node or slot."
     root = _vertex(resources.only("vertex, a node or a slot"), ("node", "slot"))
-    _check_labels([root, *_below(root)], slot)
+    _check_labels(_all(root), slot)
     # J/PSI A: "a dictionary supporting at least the keys per_slot and total, with other keys reserved"
-    counts = {key: value.count() for key, value in count.mapping().items() if key in COUNT_KEYS}
+    counts = {key: value.integer(1) for key, value in count.mapping().items() if key in COUNT_KEYS}
     if not counts:
         count.wrong("must have per_slot or total")
-    if resources.mistakes.concern(resources.place) or count.mistakes.concern(count.place):
+    if resources.is_wrong or count.is_wrong:
         return None
     return _resources(root, counts, count)
 
@@ -97,39 +94,31 @@ def _vertex(at: Value, types: Sequence[str]) -> _Vertex:
     type_ = fields["type"].one_of(types)
     if type_ != fields["type"].raw:
         type_ = "unknown"
-    contents = _contents(fields["with"]) if "with" in fields and _INSIDE[type_] else []
-    inside = [_vertex(content, _INSIDE[type_]) for content in contents]
+    edge = at.child("with")
+    inside: list[_Vertex] = []
+    if "with" in fields and not _INSIDE[type_]:
+        edge.wrong(f"is not possible here: a {type_} contains nothing")
+    elif "with" in fields:
+        content = fields["with"]
+        # J/PSI A: "the value of the with key SHALL be a dictionary"; a slot with core and gpu needs a list.
+        contents = [content] if isinstance(content.raw, dict) else content.items()
+        inside = [_vertex(inner, _INSIDE[type_]) for inner in contents]
     label = fields["label"].text() if "label" in fields else None
-    vertex = _Vertex(at, type_, fields["count"].count(), label, inside)
-    _check_vertex(vertex)
-    return vertex
-
-
-def _contents(edge: Value) -> list[Value]:
-    # J/PSI A: "the value of the with key SHALL be a dictionary"; a slot with core and gpu needs a list.
-    return [edge] if isinstance(edge.raw, dict) else edge.items()
-
-
-def _check_vertex(vertex: _Vertex) -> None:
-    edge = vertex.at.child("with")
-    if vertex.type in ("core", "gpu") and "with" in vertex.at.raw:
-        edge.wrong(f"is not possible here: a {vertex.type} contains nothing")
     # J/PSI A: "label SHALL be mandatory in resource vertices of type slot."
-    if vertex.type == "slot" and vertex.label is None:
-        vertex.at.child("label").wrong("is missing; a slot needs one")
-    types = [inner.type for inner in vertex.inside]
+    if type_ == "slot" and label is None:
+        at.child("label").wrong("is missing; a slot needs one")
+    found = [inner.type for inner in inside]
     # J/PSI A: "the resource graph MUST contain the core type"
-    if vertex.type in ("node", "slot") and not {_INSIDE[vertex.type][0], "unknown"} & {*types}:
-        edge.wrong(f"must contain a {_INSIDE[vertex.type][0]}")
-    for index, inner in enumerate(vertex.inside):
-        if inner.type in types[:index] and inner.type != "unknown":
+    if type_ in ("node", "slot") and not {_INSIDE[type_][0], "unknown"} & {*found}:
+        edge.wrong(f"must contain a {_INSIDE[type_][0]}")
+    for index, inner in enumerate(inside):
+        if inner.type in found[:index] and inner.type != "unknown":
             inner.at.wrong(f"is one too many: there can be one {inner.type} here")
+    return _Vertex(at, type_, fields["count"].integer(1), label, inside)
 
 
-def _below(vertex: _Vertex) -> Iterator[_Vertex]:
-    for inner in vertex.inside:
-        yield inner
-        yield from _below(inner)
+def _all(vertex: _Vertex) -> list[_Vertex]:
+    return [vertex, *(it for inner in vertex.inside for it in _all(inner))]
 
 
 def _check_labels(vertices: Sequence[_Vertex], slot: Value) -> None:
@@ -141,7 +130,7 @@ def _check_labels(vertices: Sequence[_Vertex], slot: Value) -> None:
         if vertex.label is not None:
             types.setdefault(vertex.label, vertex.type)
     slots = [vertex.at.child("label") for vertex in vertices if vertex.type == "slot"]
-    known = slots and not any(label.mistakes.concern(label.place) for label in slots)
+    known = slots and not any(label.is_wrong for label in slots)
     name = slot.text()
     # J/PSI A: "The value of the slot key SHALL match a label of a resource vertex of type slot."
     if types.get(name) != "slot" and known:
@@ -172,7 +161,7 @@ def _resources(root: _Vertex, counts: Mapping[str, int], at: Value) -> ResourceS
     if resources is None:
         where = "" if nodes is None else f" on {nodes} nodes"
         at.wrong(f"cannot be expressed: {total} tasks do not fill {slots} slots{where}")
-    if resources is None or at.mistakes.concern(at.place):
+    if resources is None or at.is_wrong:
         return None
     resources.cpu_cores_per_process = shares["core"]
     resources.gpu_cores_per_process = shares.get("gpu")

@@ -1,14 +1,16 @@
-"""Parses the text of a job document, YAML or JSON, to plain values with the line of each."""
+"""Reads the text of a document, YAML or JSON, as plain values with the line of each, and writes such text."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
+import sys
 from typing import Any
 
 import yaml
 
-from jpsi.document.problems import Place, Problems, shown
+from jpsi.document.values import Problems, Value, ValuePath, shown
 from jpsi.model import InvalidJobException
 
 #: The largest nesting depth of the values of a document: deeper than those of a spec.
@@ -17,26 +19,30 @@ DEPTH = 100
 REPEATED = 10_000
 
 
-def parse(text: str, mistakes: Problems) -> object:
-    """Return the plain value of a YAML or JSON text.
+def parse(text: str, source: str) -> Value:
+    """Return the content of a YAML or JSON text.
 
-    `mistakes` receives the line of each value, and the mistakes that plain values cannot show: keys that
-    occur twice or are not text, and values that JSON does not have.
+    The problems of the value are those that plain values cannot show: keys that occur twice or are not text,
+    and values that JSON does not have.
+
+    Args:
+        text: the text.
+        source: its name in messages, usually its file name.
 
     Raises:
         DocumentError: The text is neither YAML nor JSON.
     """
+    problems = Problems(source)
     text = text.removeprefix("\ufeff")
     try:
-        value = json.loads(text, object_pairs_hook=_Pairs)
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
-        return _parse_yaml(text, mistakes)
+        return Value(_parse_yaml(text, problems), (), problems)
     # A YAML parser does not always read JSON values right, but it finds their lines. A tab is an error in
     # YAML; in JSON an unescaped tab is always a blank.
-    lines = Problems(mistakes.source, mistakes.lines)
     with contextlib.suppress(InvalidJobException):
-        _parse_yaml(text.replace("\t", " "), lines)
-    return _from_pairs(value, (), mistakes)
+        _parse_yaml(text.replace("\t", " "), Problems(source, problems.lines))
+    return Value(_from_pairs(pairs, (), problems), (), problems)
 
 
 _TOO_DEEP = f"nested more than {DEPTH} levels deep, or in itself"
@@ -46,52 +52,55 @@ class _Pairs(list[tuple[str, Any]]):
     """A JSON object as it was written, including keys that occur twice."""
 
 
-def _from_pairs(value: object, place: Place, mistakes: Problems) -> object:
-    if len(place) > DEPTH:
-        mistakes.add((), f"is {_TOO_DEEP}")
+def _from_pairs(value: object, path: ValuePath, problems: Problems) -> object:
+    if len(path) > DEPTH:
+        problems.add((), f"is {_TOO_DEEP}")
         return None
     if isinstance(value, _Pairs):
         mapping: dict[str, object] = {}
         for key, item in value:
             if key in mapping:
-                line = mistakes.lines.get((*place, key))
-                mistakes.add_beside(place, f"has the key {shown(key)} twice", line)
-            mapping[key] = _from_pairs(item, (*place, key), mistakes)
+                line = problems.lines.get((*path, key))
+                problems.add_beside(path, f"has the key {shown(key)} twice", line)
+            mapping[key] = _from_pairs(item, (*path, key), problems)
         return mapping
     if isinstance(value, list):
-        return [_from_pairs(item, (*place, index), mistakes) for index, item in enumerate(value)]
+        return [_from_pairs(item, (*path, index), problems) for index, item in enumerate(value)]
     return value
 
 
-def _parse_yaml(text: str, mistakes: Problems) -> object:
+def _parse_yaml(text: str, problems: Problems) -> object:
     try:
-        loader = _Loader(text)
+        loader = _Loader(text, problems)
         node = loader.get_single_node()
-        return None if node is None else _Tree(loader, mistakes).value(node, ())
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        sentence = f"holds the character U+{ord(text[error.position]):04X}; write it as an escape, in quotes"
-        mistakes.add_beside((), sentence, line)
-        raise mistakes.error() from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        sentence = ", ".join(filter(None, (error.context, error.problem)))
-        mistakes.add_beside((), f"cannot be read as YAML: {sentence}", mark.line + 1 if mark else None)
-        raise mistakes.error() from error
-    except (ValueError, OverflowError) as error:
-        # PyYAML 6.0 does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
-        mistakes.add_beside((), "cannot be read as YAML: an escape or a version in it is out of range")
-        raise mistakes.error() from error
+        return None if node is None else loader.plain(node, ())
+    # PyYAML 6.0 does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
+    except (yaml.YAMLError, ValueError, OverflowError) as e:
+        line, sentence = None, "cannot be read as YAML: an escape or a version in it is out of range"
+        if isinstance(e, yaml.reader.ReaderError):
+            line = text.count("\n", 0, e.position) + 1
+            sentence = f"holds the character U+{ord(text[e.position]):04X}; write it as an escape, in quotes"
+        elif isinstance(e, yaml.MarkedYAMLError):
+            line = e.problem_mark.line + 1 if e.problem_mark else None
+            sentence = f"cannot be read as YAML: {', '.join(filter(None, (e.context, e.problem)))}"
+        problems.add_beside((), sentence, line)
+        raise problems.error() from e
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that limits the depth of nodes; dates and `=` are text."""
+    """A loader of plain values that limits their depth and notes their lines; dates and `=` are text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  as in yaml.resolver.BaseResolver
         first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith((":timestamp", ":value"))]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
-    depth = -1
+
+    def __init__(self, text: str, problems: Problems) -> None:
+        super().__init__(text)
+        self.problems = problems
+        self.depth = -1
+        self.seen: set[yaml.Node] = set()
+        self.repeated = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
@@ -101,70 +110,59 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
-
-class _Tree:
-    """A converter of YAML nodes to plain values."""
-
-    def __init__(self, loader: _Loader, mistakes: Problems) -> None:
-        self.loader = loader
-        self.mistakes = mistakes
-        self.seen: set[yaml.Node] = set()
-        self.repeated = 0
-
-    def value(self, node: yaml.Node, place: Place) -> object:
-        self.mistakes.lines.setdefault(place, node.start_mark.line + 1)
-        self.limit(node, place)
+    def plain(self, node: yaml.Node, path: ValuePath) -> object:
+        self.problems.lines.setdefault(path, node.start_mark.line + 1)
+        self._limit(node, path)
         if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-            return self.scalar(node, place)
+            return self._scalar(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_YAML}seq":
-            return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
+            return [self.plain(item, (*path, index)) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_YAML}map":
-            return self.mapping(node, place)
+            return self._mapping(node, path)
         tag = node.tag.replace(_YAML, "!!")
-        self.mistakes.add(place, f"has the tag {shown(tag)}, which a job document cannot have here")
+        self.problems.add(path, f"has the tag {shown(tag)}, which a job document cannot have here")
         return None
 
-    def limit(self, node: yaml.Node, place: Place) -> None:
+    def _limit(self, node: yaml.Node, path: ValuePath) -> None:
         self.repeated += node in self.seen
         self.seen.add(node)
         problem = f"aliases repeat more than {REPEATED} values" if self.repeated > REPEATED else None
         # Aliases can nest values deeper than the text.
-        if problem := _TOO_DEEP if len(place) > DEPTH else problem:
+        if problem := _TOO_DEEP if len(path) > DEPTH else problem:
             raise yaml.composer.ComposerError(problem=problem, problem_mark=node.start_mark)
 
-    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, object]:
+    def _mapping(self, node: yaml.MappingNode, path: ValuePath) -> dict[str, object]:
         mapping: dict[str, object] = {}
         for key_node, item in node.value:
             line = key_node.start_mark.line + 1
-            key = self.key(key_node, place, line)
-            if key in mapping:
-                self.mistakes.add_beside(place, f"has the key {shown(key)} twice", line)
-            elif key is not None:
-                self.mistakes.lines.setdefault((*place, key), line)
-                mapping[key] = self.value(item, (*place, key))
+            if problem := _key_problem(key_node):
+                self.problems.add_beside(path, problem, line)
+            elif (key := _joined(key_node.value)) in mapping:
+                self.problems.add_beside(path, f"has the key {shown(key)} twice", line)
+            else:
+                self.problems.lines.setdefault((*path, key), line)
+                mapping[key] = self.plain(item, (*path, key))
         return mapping
 
-    def key(self, node: yaml.Node, place: Place, line: int) -> str | None:
-        if not isinstance(node, yaml.ScalarNode):
-            self.mistakes.add_beside(place, "has a key that is not text but a list or a mapping", line)
-        elif node.tag == f"{_YAML}merge":
-            self.mistakes.add_beside(place, "has the key <<; write out what is to be merged", line)
-        elif node.tag != f"{_YAML}str":
-            sentence = f"has a key that is not text; put it in quotes: {shown(node.value)}"
-            self.mistakes.add_beside(place, sentence, line)
-        else:
-            return _joined(node.value)
-        return None
-
-    def scalar(self, node: yaml.ScalarNode, place: Place) -> object:
+    def _scalar(self, node: yaml.ScalarNode, path: ValuePath) -> object:
         try:
-            value: object = _SCALARS[node.tag](self.loader, node)
+            value: object = _SCALARS[node.tag](self, node)
             str(value)  # ValueError: more digits than Python writes
         except (ValueError, OverflowError, KeyError, IndexError):
             kind = node.tag.replace(_YAML, "!!")
-            self.mistakes.add(place, f"cannot be read as {kind}: {shown(node.value)}")
+            self.problems.add(path, f"cannot be read as {kind}: {shown(node.value)}")
             return None
         return _joined(value) if isinstance(value, str) else value
+
+
+def _key_problem(node: yaml.Node) -> str | None:
+    if not isinstance(node, yaml.ScalarNode):
+        return "has a key that is not text but a list or a mapping"
+    if node.tag == f"{_YAML}merge":
+        return "has the key <<; write out what is to be merged"
+    if node.tag != f"{_YAML}str":
+        return f"has a key that is not text; put it in quotes: {shown(node.value)}"
+    return None
 
 
 def _joined(text: str) -> str:
@@ -174,9 +172,53 @@ def _joined(text: str) -> str:
 
 _YAML = "tag:yaml.org,2002:"
 _SCALARS = {
-    f"{_YAML}null": yaml.SafeLoader.construct_yaml_null,
-    f"{_YAML}bool": yaml.SafeLoader.construct_yaml_bool,
-    f"{_YAML}int": yaml.SafeLoader.construct_yaml_int,
-    f"{_YAML}float": yaml.SafeLoader.construct_yaml_float,
-    f"{_YAML}str": yaml.SafeLoader.construct_yaml_str,
+    f"{_YAML}{kind}": getattr(yaml.SafeLoader, f"construct_yaml_{kind}")
+    for kind in ("null", "bool", "int", "float", "str")
 }
+
+
+def dump_yaml(value: object) -> str:
+    """Return a plain value as YAML in block style, with all text quoted that a parser could misread."""
+    return yaml.dump(
+        # The copy has no shared parts, and subclasses of str, int, ... become the plain types.
+        json.loads(json.dumps(value)),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=sys.maxsize,  # folded text is hard to read
+    )
+
+
+def dump_json(value: object) -> str:
+    """Return a plain value as JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # A file name that is not UTF-8 has surrogates, which cannot be written to a file as they are.
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+class _Dumper(yaml.SafeDumper):
+    """A dumper that indents lists, and quotes text that could be misread."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  PyYAML's names
+        super().increase_indent(flow, indentless=False)
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def _style(text: str) -> str | None:
+    lines = text.split("\n")
+    if not all(line.isprintable() for line in lines):
+        return '"'
+    if len(lines) > 1:
+        return "|" if all(line == line.rstrip() for line in lines) and text[0] not in " \n" else '"'
+    return "'" if _MISREAD.match(text) else None
+
+
+# Text that other YAML parsers, 1.1 or 1.2, take for a number or a truth value, besides what PyYAML does.
+_MISREAD = re.compile(r"[-+.]*[0-9]|[yYnN]\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")

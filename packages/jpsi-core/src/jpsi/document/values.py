@@ -1,7 +1,9 @@
-"""The values of a job document, read as the types that they must have."""
+"""The values of a document, read as the types that they must have, and the problems found in them."""
 
 from __future__ import annotations
 
+import difflib
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,42 +11,102 @@ from typing import Any
 
 import attrs
 
-from jpsi.document.problems import Place, Problems, did_you_mean, shown
+from jpsi.model import DocumentError, InvalidJobException
+
+#: The path of a value in a document: the keys and indexes that lead to it.
+ValuePath = tuple[str | int, ...]
+
+
+@attrs.define(slots=True)
+class Problems:
+    """All problems of one document.
+
+    Values inside a wrong value are not checked: `add` ignores them.
+    """
+
+    #: The document's name, usually its file name.
+    source: str
+    #: The line, from 1, of a value or its key, if it is known.
+    lines: dict[ValuePath, int] = attrs.field(factory=dict)
+    warnings: list[str] = attrs.field(factory=list)
+    _found: list[tuple[int, str]] = attrs.field(factory=list)
+    _wrong: set[ValuePath] = attrs.field(factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, path: ValuePath, sentence: str) -> None:
+        """Note that the value at `path` is wrong."""
+        if not any(path[:length] in self._wrong for length in range(len(path) + 1)):
+            self._wrong.add(path)
+            self.add_beside(path, sentence)
+
+    def add_beside(self, path: ValuePath, sentence: str, line: int | None = None) -> None:
+        """Note a problem at `path`, on `line`, after which the value at that path can still be checked."""
+        line = line or self._line(path)
+        self._found.append((line, self.located(path, sentence, line)))
+
+    def located(self, path: ValuePath, sentence: str, line: int | None = None) -> str:
+        """Return the sentence with its location in front: `job.yaml:12: tasks[0].command: ...`."""
+        line = line or self._line(path)
+        parts = [f"{self.source}:{line}" if line else self.source, format_path(path), sentence]
+        return ": ".join(filter(None, parts))
+
+    def has_overlap(self, path: ValuePath) -> bool:
+        """Return True if the value at `path`, a value in it or a value around it was found wrong."""
+        return any(path[: len(wrong)] == wrong[: len(path)] for wrong in self._wrong)
+
+    def error(self) -> InvalidJobException:
+        """Return one DocumentError that names every problem, in the order of their lines."""
+        found = sorted(self._found, key=lambda problem: problem[0])
+        return DocumentError.of(self.source, [sentence for _, sentence in found])
+
+    def _line(self, path: ValuePath) -> int:
+        lengths = range(len(path), -1, -1)
+        return next((self.lines[path[:length]] for length in lengths if path[:length] in self.lines), 0)
 
 
 @attrs.frozen(slots=True)
 class Value:
     """A value of a document.
 
-    If the value does not have the requested type, a method notes the mistake and returns a harmless value of
-    that type, so that the reader of the document can go on and find the other mistakes.
+    If the value does not have the requested type, a method notes the problem and returns a harmless value of
+    that type, so that the reader of the document can go on and find the other problems.
     """
 
     raw: Any  # whatever the document holds there
-    place: Place
-    mistakes: Problems
+    path: ValuePath
+    problems: Problems
+
+    @property
+    def is_wrong(self) -> bool:
+        """True if this value, a value in it or a value around it was found wrong."""
+        return self.problems.has_overlap(self.path)
 
     def wrong(self, sentence: str) -> None:
         """Note that this value is wrong."""
-        self.mistakes.add(self.place, sentence)
+        self.problems.add(self.path, sentence)
 
-    def doubtful(self, sentence: str) -> None:
+    def warn(self, sentence: str) -> None:
         """Note a warning about this value."""
-        self.mistakes.doubts.append(self.mistakes.located(self.place, sentence))
+        self.problems.warnings.append(self.located(sentence))
 
     def must_be(self, what: str, hint: str = "") -> None:
         """Note that this value has the wrong type or content."""
         self.wrong(f"must be {what}, not {shown(self.raw)}{hint}")
 
+    def located(self, sentence: str) -> str:
+        """Return the sentence with the location of this value in front."""
+        return self.problems.located(self.path, sentence)
+
     def child(self, step: str | int, raw: object = None) -> Value:
         """Return the value one step further inside, present in the document or not."""
-        return Value(raw, (*self.place, step), self.mistakes)
+        return Value(raw, (*self.path, step), self.problems)
 
     def text(self) -> str:
         """Return this value as text."""
         if not isinstance(self.raw, str):
-            quote = "; put it in quotes" if isinstance(self.raw, bool | int | float) else ""
-            self.must_be("text", quote)
+            self.must_be("text", "; put it in quotes" if isinstance(self.raw, bool | int | float) else "")
             return ""
         return str(self.anything() or "")
 
@@ -52,22 +114,14 @@ class Value:
         """Return this value as true or false."""
         if not isinstance(self.raw, bool):
             self.must_be("true or false")
-            return False
-        return self.raw
+        return self.raw is True
 
-    def integer(self) -> int:
-        """Return this value as a whole number."""
-        if type(self.raw) is not int:
-            self.must_be("a whole number")
-            return 1
-        return self.raw
-
-    def count(self) -> int:
-        """Return this value as a whole number of at least 1."""
-        if type(self.raw) is not int or self.raw < 1:
-            self.must_be("a whole number of at least 1")
-            return 1
-        return self.raw
+    def integer(self, least: int | None = None) -> int:
+        """Return this value as a whole number, of at least `least`."""
+        if type(self.raw) is int and (least is None or self.raw >= least):
+            return self.raw
+        self.must_be("a whole number" if least is None else f"a whole number of at least {least}")
+        return 1
 
     def one_of(self, choices: Sequence[str]) -> str:
         """Return this value as one of some words."""
@@ -78,9 +132,9 @@ class Value:
 
     def anything(self) -> Any:  # noqa: ANN401  whatever JSON can express
         """Return this value unchanged; None if a document cannot hold it."""
-        found = list(inexpressible(self.raw, self.place))
-        for place, sentence in found:
-            self.mistakes.add(place, sentence)
+        found = list(inexpressible(self.raw, self.path))
+        for path, sentence in found:
+            self.problems.add(path, sentence)
         return None if found else self.raw
 
     def items(self) -> list[Value]:
@@ -117,7 +171,7 @@ class Value:
 
     def fields(self, required: Sequence[str], optional: Iterable[str] = ()) -> dict[str, Value]:
         """Return the values in this mapping by key: the required ones, and the optional ones that it has."""
-        known = {**dict.fromkeys(required), **dict.fromkeys(optional)}
+        known = dict.fromkeys([*required, *optional])
         found = self.mapping()
         for key, value in found.items():
             if key not in known:
@@ -129,22 +183,47 @@ class Value:
         return {key: found[key] for key in known if key in found}
 
 
-def inexpressible(value: object, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Yield the places in a plain value that no job document can hold, and why."""
+def inexpressible(value: object, path: ValuePath = ()) -> Iterator[tuple[ValuePath, str]]:
+    """Yield the paths in a plain value that no document can hold, and why."""
     if isinstance(value, dict):
         for key, item in value.items():
             if _LONE_SURROGATE.search(key):
-                yield (*place, key), f"is a key that {_SURROGATE}"
-            yield from inexpressible(item, (*place, key))
+                yield (*path, key), f"is a key that {_SURROGATE}"
+            yield from inexpressible(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from inexpressible(item, (*place, index))
+            yield from inexpressible(item, (*path, index))
     elif isinstance(value, float) and not math.isfinite(value):
-        yield place, f"must be a finite number, not {value}"
+        yield path, f"must be a finite number, not {value}"
     elif isinstance(value, int) and value.bit_length() > _BITS:
-        yield place, "is a number with too many digits"
+        yield path, "is a number with too many digits"
     elif isinstance(value, str) and _LONE_SURROGATE.search(value):
-        yield place, _SURROGATE
+        yield path, _SURROGATE
+
+
+def format_path(path: ValuePath) -> str:
+    """Return a path as a user would write it: `tasks[0].command`."""
+    steps = [f".{it}" if _WORD.fullmatch(str(it)) else f"[{shown(it)}]" for it in path]
+    return _cut("".join(steps).removeprefix("."), 200)
+
+
+def shown(value: object) -> str:
+    """Describe a value briefly in the document's own syntax, for a message."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return _cut(repr(value) if isinstance(value, str) else json.dumps(value), 60)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return the end of a sentence that suggests a known word; empty if none is close."""
+    close = difflib.get_close_matches(word, known, n=1) if isinstance(word, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 #: Python writes and reads no more than 4300 decimal digits.
@@ -152,3 +231,4 @@ _BITS = 14_000
 # U+DC80 to U+DCFF represent the bytes of a file name that are not UTF-8 (PEP 383).
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _SURROGATE = "contains a lone surrogate, which no encoding can express"
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

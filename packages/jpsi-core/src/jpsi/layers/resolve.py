@@ -56,7 +56,7 @@ def assemble(
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)
-    place = "" if name else settings.default_place
+    place = "" if name else settings.default_location
     name = name or settings.default_executor or DEFAULT
     target = settings.target(name)
     executor = name if target is None or target.executor is None else target.executor
@@ -66,10 +66,10 @@ def assemble(
         candidate = plugins.find(EXECUTORS, executor, wanted, settings.targets)
     except PluginError as e:
         if target is not None:
-            place = target.places["executor"]
+            place = target.locations["executor"]
         if plugins.named(EXECUTORS, executor):
             # the executor exists: its version does not satisfy the constraint
-            place = section.places.get("version", "") if section is not None and constraint is None else ""
+            place = section.locations.get("version", "") if section is not None and constraint is None else ""
         raise PluginError(_with_place(str(e), place), e) from e
     stack = executor_stack(plugins, candidate, configuration.folders())
     if url is None and section is not None:

@@ -53,7 +53,7 @@ def spec(custom: dict[str, Any] | None = None, **fields: Any) -> JobSpec:
 
 
 def lines(custom: dict[str, Any] | None = None) -> list[str]:
-    script = FORM.script(spec(custom), CONTEXT, options)
+    script = FORM.render(spec(custom), CONTEXT, options)
     return [directive.text.removeprefix("#ACME --") for directive in script.directives]
 
 
@@ -164,4 +164,4 @@ def test_a_system_may_spell_options_otherwise() -> None:
     form = ScriptForm(mark="#A", dashes="-", joint=" ", custom=CUSTOM, spelled=spelled)
 
     assert list(form.problems(spec(), SITE, options)) == ["no twos"]
-    assert form.script(spec({"acme.nodes": 3}), CONTEXT, options).directives[0].text == "#A -n jpsi-5-1"
+    assert form.render(spec({"acme.nodes": 3}), CONTEXT, options).directives[0].text == "#A -n jpsi-5-1"

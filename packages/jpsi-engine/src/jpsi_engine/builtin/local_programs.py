@@ -13,7 +13,7 @@ reuses a pid alone.
 from __future__ import annotations
 
 from jpsi.plugin import word
-from jpsi.plugin.kit import heed_signals
+from jpsi.plugin.kit import unignore_signals
 
 #: The variable that holds the job's native id in its environment.
 ID_VARIABLE = "JPSI_PROCESS"
@@ -239,7 +239,7 @@ def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
         limit: the time limit in seconds; 0 is no limit.
         delay: the seconds between TERM and KILL.
     """
-    leader = _MACHINE + _LEADER.replace("@HEED@", "\n".join(heed_signals()))
+    leader = _MACHINE + _LEADER.replace("@HEED@", "\n".join(unignore_signals()))
     leader = leader.replace("@LIMIT@", str(limit)).replace("@DELAY@", str(delay))
     leader = leader.replace("@SCRIPT@", word(script))
     text = _START.replace("@TAG@", word(tag)).replace("@MARK@", f"end-of-{tag}")

@@ -16,7 +16,7 @@ from jpsi.plugin import (
     Observation,
     Reason,
 )
-from jpsi.plugin.kit import IdForm, the_one_id
+from jpsi.plugin.kit import IdForm, require_one_id
 
 # PID.START.BOOT.MACHINE; on Linux a start is in clock ticks since boot, on others like Nov21-09:00:42-2026.
 _ID = r"(?P<pid>[1-9][0-9]*)\.(?P<start>[A-Za-z0-9:-]+)\.(?P<boot>[0-9a-f]+)\.(?P<node>[A-Za-z0-9._-]+)"
@@ -60,7 +60,7 @@ def started(result: CommandResult) -> str:
     Raises:
         ValueError: the output does not contain it.
     """
-    return the_one_id(filter(IDS.has, _STARTED.findall(result.stdout)), result.stdout)
+    return require_one_id(filter(IDS.is_id, _STARTED.findall(result.stdout)), result.stdout)
 
 
 def not_started(result: CommandResult) -> Failure | None:

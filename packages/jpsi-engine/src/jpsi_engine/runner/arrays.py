@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from jpsi.plugin import Arrays, word
-from jpsi.plugin.kit import pass_signals, trap_signals
+from jpsi.plugin.kit import forward_signals, trap_signals
 from jpsi_engine.runner.frame import FUNCTIONS, OWN, BatchFrame, first_set, private_umask
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
 from jpsi_engine.runner.run import Run
@@ -114,7 +114,7 @@ def _common(  # noqa: PLR0913, PLR0917  as above
     yield FUNCTIONS
     yield from functions
     yield from define_functions(requeue)
-    yield from pass_signals(OWN)
+    yield from forward_signals(OWN)
     yield _BEGIN.format(
         umask="\n  ".join(private_umask()),
         jobs=word(jobs),

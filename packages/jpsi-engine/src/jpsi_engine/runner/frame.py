@@ -14,7 +14,7 @@ from typing import Protocol
 import attrs
 
 from jpsi.plugin import ShellLine, word
-from jpsi.plugin.kit import SIGNALS, heed_signals, pass_signals, trap_signals
+from jpsi.plugin.kit import SIGNALS, forward_signals, trap_signals, unignore_signals
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
 from jpsi_engine.spool import UNNAMED
 from jpsi_engine.verdict import SETUP_CODE
@@ -121,7 +121,7 @@ class BatchFrame:
         yield from define_functions(self.requeue)
         yield from count_runs(str(attempt), self.requeue)
         yield FUNCTIONS
-        yield from pass_signals(OWN)
+        yield from forward_signals(OWN)
         yield from trap_signals(OWN, "_jpsi_note signalled; ")
         yield "_jpsi_note active"
 
@@ -135,7 +135,7 @@ class BatchFrame:
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """See `Frame`."""
-        yield from heed_signals()
+        yield from unignore_signals()
         yield from self._apart(lines, "2>&8 8>&-")
 
     def shelter(self, lines: Iterable[str]) -> Iterator[str]:

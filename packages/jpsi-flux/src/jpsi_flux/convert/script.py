@@ -15,14 +15,14 @@ from jpsi.plugin import (
     parse_duration,
 )
 from jpsi.plugin.kit import (
-    Given,
+    ParsedOption,
     ScriptReader,
-    attribute,
-    count,
+    attribute_reader,
+    count_reader,
     gnu_options,
-    output,
-    passed_over,
-    path,
+    ignore_option,
+    output_reader,
+    path_reader,
     read_exclusive,
     read_name,
 )
@@ -102,26 +102,26 @@ def _attribute(draft: Draft, value: str) -> None:
 #: jpsi.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
-    "queue": attribute("queue_name"),
-    "bank": attribute("project_name"),
+    "queue": attribute_reader("queue_name"),
+    "bank": attribute_reader("project_name"),
     "setattr": _attribute,
     "time-limit": _limit,
-    "cwd": path("directory", _PATTERN),
-    "input": path("stdin_path", _PATTERN),
-    "output": output(_PATTERN, ["error"]),
-    "error": path("stderr_path", _PATTERN),
+    "cwd": path_reader("directory", _PATTERN),
+    "input": path_reader("stdin_path", _PATTERN),
+    "output": output_reader(_PATTERN, ["error"]),
+    "error": path_reader("stderr_path", _PATTERN),
     "env": _variables,
     "dependency": _dependencies,
-    "nodes": count("node_count"),
-    **dict.fromkeys(("nslots", "ntasks"), count("process_count")),
-    **dict.fromkeys(("cores-per-slot", "cores-per-task"), count("cpu_cores_per_process")),
-    **dict.fromkeys(("gpus-per-slot", "gpus-per-task"), count("gpu_cores_per_process")),
+    "nodes": count_reader("node_count"),
+    **dict.fromkeys(("nslots", "ntasks"), count_reader("process_count")),
+    **dict.fromkeys(("cores-per-slot", "cores-per-task"), count_reader("cpu_cores_per_process")),
+    **dict.fromkeys(("gpus-per-slot", "gpus-per-task"), count_reader("gpu_cores_per_process")),
     "exclusive": read_exclusive,
-    **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), passed_over),
+    **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), ignore_option),
 }
 
 
-def _options(words: Sequence[str]) -> Iterator[Given]:
+def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
     return gnu_options(words, _LETTERS, _PLAIN, _READERS)
 
 

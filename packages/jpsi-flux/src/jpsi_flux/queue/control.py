@@ -45,7 +45,7 @@ def release(native_ids: Sequence[str], site: Site) -> Command:
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
     """Return the reason for each job that was not cancelled."""
-    return refusals(result, native_ids, dict(_said(result)), over=_OVER)
+    return refusals(result, native_ids, dict(_said(result)), harmless=_OVER)
 
 
 @hookimpl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jpsi.plugin.kit import carried_tag
+from jpsi.plugin.kit import extract_tag
 
 # The beginning of every tag
 _BEGINNING = "jpsi-"
@@ -26,7 +26,7 @@ def tag_in(text: str) -> str | None:
     >>> tag_in("my name jpsi-5-1"), tag_in("my own job"), tag_in("jpsi-5~1"), tag_in("j~si-5-1")
     ('jpsi-5-1', '', None, None)
     """
-    tag = carried_tag(text)
+    tag = extract_tag(text)
     words = text.split()
     last = words[-1] if words else ""
     is_like_one = len(last) >= len(_BEGINNING) and len(_BEGINNING) - _differences(last, _BEGINNING) >= _ENOUGH

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
-from jpsi.plugin.kit import tagged
+from jpsi.plugin.kit import ids_by_tag
 
 from ..commands import command
 from ..native_ids import canonical_id
@@ -69,7 +69,7 @@ def find(site: Site) -> Command:
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """Return the native ids of the jobs that carry the tags."""
-    return tagged(((name_of(job), str(job["id"])) for job in _read(result, None).jobs), tags)
+    return ids_by_tag(((name_of(job), str(job["id"])) for job in _read(result, None).jobs), tags)
 
 
 class _Answer(NamedTuple):

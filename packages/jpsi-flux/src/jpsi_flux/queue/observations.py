@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jpsi.plugin import JobState, Observation, Reason
-from jpsi.plugin.kit import hostlist
+from jpsi.plugin.kit import expand_hostlist
 
 from ..native_ids import f58
 from ..states import EXCEPTIONS, EXEC_NOTES, STATES
@@ -28,7 +28,7 @@ def observation(job: Job) -> Observation:
     """Return the Observation of a job; Flux leaves out keys, or leaves them empty, until they apply."""
     word = str(job.get("status", ""))
     state = STATES.get(word)
-    ran_on = hostlist(str(job.get("nodelist") or ""))
+    ran_on = expand_hostlist(str(job.get("nodelist") or ""))
     has_run = "t_run" in job
     if word == "CLEANUP" and not has_run:
         state = JobState.QUEUED

@@ -17,7 +17,7 @@ from jpsi.plugin import (
     SubmitContext,
     hookimpl,
 )
-from jpsi.plugin.kit import the_one_id
+from jpsi.plugin.kit import require_one_id
 
 from ..commands import command
 from ..native_ids import DIGITS, HOOKED, canonical_id
@@ -57,7 +57,7 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """Return the job's native id from the output of the submission, which may contain other text."""
-    return the_one_id(map(canonical_id, printed_ids(result)), result.stdout)
+    return require_one_id(map(canonical_id, printed_ids(result)), result.stdout)
 
 
 def printed_ids(result: CommandResult) -> list[str]:

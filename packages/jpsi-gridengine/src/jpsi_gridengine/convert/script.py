@@ -8,11 +8,11 @@ from pathlib import Path
 
 from jpsi.plugin import Dependency, DependencyKind, Draft, ForeignScript, Reader, Site, hookimpl
 from jpsi.plugin.kit import (
-    Given,
+    ParsedOption,
     ScriptReader,
-    attribute,
+    attribute_reader,
     dash_options,
-    passed_over,
+    ignore_option,
     read_name,
     read_path,
 )
@@ -93,7 +93,7 @@ def _soft(draft: Draft, _value: str) -> None:
 def _readers(config: GridEngineConfig) -> Mapping[str, Reader]:
     return {
         "N": read_name,
-        **{option: attribute(field) for option, field in NAMES.items()},
+        **{option: attribute_reader(field) for option, field in NAMES.items()},
         "cwd": _directory,
         "wd": _directory,
         "S": _shell,
@@ -105,11 +105,11 @@ def _readers(config: GridEngineConfig) -> Mapping[str, Reader]:
         **resource_readers(config),
         "soft": _soft,
         # what jpsi does anyway
-        **dict.fromkeys(("V", "hard", "j", "terse"), passed_over),
+        **dict.fromkeys(("V", "hard", "j", "terse"), ignore_option),
     }
 
 
-def _options(words: Sequence[str]) -> Iterator[Given]:
+def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
     return dash_options(words, _COUNTS)
 
 

@@ -90,5 +90,5 @@ def _refusals(result: CommandResult, native_ids: Sequence[str], good: Collection
     done = {job for job, line in about if any(text in line for text in good)}
     said = {job: line for job, line in about if not any(text in line for text in good)}
     numbers = {native_id: number_of(native_id) for native_id in native_ids}
-    refused = refusals(result, list(numbers.values()), said, done=done)
+    refused = refusals(result, list(numbers.values()), said, changed=done)
     return {native_id: refused[job] for native_id, job in numbers.items() if job in refused}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from jpsi.plugin import JobState, Observation, Reason
-from jpsi.plugin.kit import carried_tag, moment
+from jpsi.plugin.kit import extract_tag, parse_time
 
 # sge_status(5) of 8.1.9, "Failed" states. Other states do not show whether the job ran, such as 22: its node
 # has lost the job.
@@ -43,13 +43,13 @@ def observation(account: Mapping[str, str], submitted: datetime | None) -> Obser
     return Observation(
         state=state,
         word=text if failed else "0",
-        tag=carried_tag(account["jobname"]),
+        tag=extract_tag(account["jobname"]),
         submitted=submitted,
         reason=reason,
         message=message,
         exit_code=code if ran else None,
         ran=ran or (False if failed in _NOT_STARTED else None),
-        time=moment(account.get("end_time", "")),
+        time=parse_time(account.get("end_time", "")),
         nodes=(host,) if host and ran else (),
         details={"gridengine.failed": text, "gridengine.queue": account.get("qname", "")},
     )

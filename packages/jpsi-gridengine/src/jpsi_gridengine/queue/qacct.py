@@ -30,7 +30,7 @@ from jpsi.plugin import (
     SubmitException,
     hookimpl,
 )
-from jpsi.plugin.kit import moment
+from jpsi.plugin.kit import parse_time
 
 from ..commands import gridengine
 from ..native_ids import number_of
@@ -179,7 +179,7 @@ def _account(text: str) -> _Account:
 def _submitted(account: _Account, accounts: Sequence[_Account]) -> datetime | None:
     """Return a job's time of submission, the earliest of its accounts, as a requeue changes the time."""
     job = account[_NUMBER], account[_NAME]
-    times = [moment(it[_TIME]) for it in accounts if (it[_NUMBER], it[_NAME]) == job]
+    times = [parse_time(it[_TIME]) for it in accounts if (it[_NUMBER], it[_NAME]) == job]
     return min((it for it in times if it is not None), default=None)
 
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jpsi.plugin import Command, CommandResult, JobState, Observation, SubmitException, hookimpl
-from jpsi.plugin.kit import carried_tag, moment, tagged
+from jpsi.plugin.kit import extract_tag, ids_by_tag, parse_time
 
 from ..commands import gridengine
 from ..job_names import NAME
@@ -82,7 +82,7 @@ find = query
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """Return the native ids of the jobs whose names end with the tags."""
-    return tagged(((job[_NAME], job[_NUMBER]) for job in _jobs(result)), tags)
+    return ids_by_tag(((job[_NAME], job[_NUMBER]) for job in _jobs(result)), tags)
 
 
 def _jobs(result: CommandResult) -> list[Mapping[str, str]]:
@@ -154,8 +154,8 @@ def _tasks(job: Mapping[str, str]) -> list[range]:
 
 def _observation(job: Mapping[str, str]) -> Observation:
     word, name = job[_STATE], job[_NAME]
-    tag = carried_tag(name)
-    queued = moment(job.get(_SUBMITTED, ""))
+    tag = extract_tag(name)
+    queued = parse_time(job.get(_SUBMITTED, ""))
     # For a requeued job qstat prints the time of the requeue, and so for all tasks of an array.
     submitted = None if _TASKS in job or _WAS_PUT_BACK in word else queued
     details = {"gridengine.state": word, **({NAME: name} if tag else {})}
@@ -174,7 +174,7 @@ def _observation(job: Mapping[str, str]) -> Observation:
         reason=found.reason,
         message=found.message,
         ran=True if is_active else None,
-        time=moment(job.get(_STARTED, "")) if is_active else queued,
+        time=parse_time(job.get(_STARTED, "")) if is_active else queued,
         nodes=(node,) if node else (),
         details=details,
     )

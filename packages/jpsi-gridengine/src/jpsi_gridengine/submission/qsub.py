@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, SubmitContext, hookimpl
-from jpsi.plugin.kit import the_one_id
+from jpsi.plugin.kit import require_one_id
 
 from ..commands import gridengine
 
@@ -40,4 +40,4 @@ def submit(script: Script) -> Command:
 def parse_submit(result: CommandResult, context: SubmitContext) -> str:
     """Return the native id of the job or array from qsub's output, which may contain other text."""
     form = _JOB if context.elements is None else _ARRAY
-    return the_one_id(form.findall(result.stdout), result.stdout)
+    return require_one_id(form.findall(result.stdout), result.stdout)

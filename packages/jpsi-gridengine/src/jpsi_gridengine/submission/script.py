@@ -50,7 +50,7 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     """Render the directives for a spec."""
-    return _FORM.script(spec, context, _options)
+    return _FORM.render(spec, context, _options)
 
 
 def _name_problems(asked: JobAttributes) -> Iterator[str]:

@@ -18,7 +18,7 @@ from jpsi.plugin import (
     components,
     node_count,
 )
-from jpsi.plugin.kit import count, read_amount, read_exclusive
+from jpsi.plugin.kit import count_reader, read_amount, read_exclusive
 
 from ..config import UNITS, LsfConfig
 
@@ -35,7 +35,7 @@ _NO_WORD = "jpsi has no word for it"
 def resource_readers(config: LsfConfig) -> Mapping[str, Reader]:
     """Return the readers of the bsub options in order; a reader may use the results of those before it."""
     return {
-        "n": count("process_count"),
+        "n": count_reader("process_count"),
         "x": read_exclusive,
         # the readers after this one must handle several components
         "R": partial(_requirements, config),

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from jpsi.plugin import Dependency, Draft, ForeignScript, Reader, Site, hookimpl
-from jpsi.plugin.kit import Given, ScriptReader, attribute, dash_options, output, passed_over, path
+from jpsi.plugin.kit import (
+    ParsedOption,
+    ScriptReader,
+    attribute_reader,
+    dash_options,
+    ignore_option,
+    output_reader,
+    path_reader,
+)
 
 from ..config import LsfConfig
 from ..options import CUSTOM, NAMES
@@ -76,21 +84,21 @@ def _dependencies(value: str) -> Iterator[Dependency]:
 def _readers(config: LsfConfig) -> Mapping[str, Reader]:
     return {
         "J": _name,
-        **{option: attribute(field) for option, field in NAMES.items()},
+        **{option: attribute_reader(field) for option, field in NAMES.items()},
         "W": _limit,
-        "cwd": path("directory", _PATTERN),
-        **dict.fromkeys(("i", "is"), path("stdin_path", _PATTERN)),
-        **dict.fromkeys(("o", "oo"), output(_PATTERN, ["e", "eo"])),
-        **dict.fromkeys(("e", "eo"), path("stderr_path", _PATTERN)),
+        "cwd": path_reader("directory", _PATTERN),
+        **dict.fromkeys(("i", "is"), path_reader("stdin_path", _PATTERN)),
+        **dict.fromkeys(("o", "oo"), output_reader(_PATTERN, ["e", "eo"])),
+        **dict.fromkeys(("e", "eo"), path_reader("stderr_path", _PATTERN)),
         "env": _environment,
         "w": _conditions,
         **resource_readers(config),
         # jpsi sets it itself for jobs with dependencies
-        "ti": passed_over,
+        "ti": ignore_option,
     }
 
 
-def _options(words: Sequence[str]) -> Iterator[Given]:
+def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
     return dash_options(words, _COUNTS)
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import attrs
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
-from jpsi.plugin.kit import tagged
+from jpsi.plugin.kit import ids_by_tag
 
 from ..commands import lsf
 from ..native_ids import array_of, named
@@ -80,7 +80,7 @@ def parse_find(result: CommandResult, tags: Sequence[str], site: Site) -> Mappin
     """Return the native ids of the jobs that carry the tags."""
     # an element has the tag of its array
     jobs = ((job.description, array_of(job.name)) for job in _read(result, None, site).jobs)
-    return tagged(jobs, tags)
+    return ids_by_tag(jobs, tags)
 
 
 def _read(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -> _Answer:

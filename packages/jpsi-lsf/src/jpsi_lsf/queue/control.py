@@ -64,7 +64,7 @@ def _refusals(
     under_way = {native_id for native_id, why in said.items() if _UNDER_WAY in why}
     refused = {native_id: why for native_id, why in said.items() if native_id not in under_way}
     done = under_way.union(*(_meant(text, native_ids) for text in _CHANGED.findall(result.stdout)))
-    return refusals(result, native_ids, refused, over=over, done=done)
+    return refusals(result, native_ids, refused, harmless=over, changed=done)
 
 
 def _meant(text: str, native_ids: Sequence[str]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from jpsi.plugin.kit import carried_tag
+from jpsi.plugin.kit import extract_tag
 
 # The beginning of every tag
 _BEGINNING = "jpsi-"
@@ -32,7 +32,7 @@ def tag_in(text: str) -> str | None:
     >>> tag_in("my%20name jpsi-5-1"), tag_in("my own job"), tag_in("jpsi-5~1"), tag_in("j~si-5-1")
     ('jpsi-5-1', '', None, None)
     """
-    tag = carried_tag(text)
+    tag = extract_tag(text)
     last = text.rpartition(" ")[2]
     is_like_one = len(last) >= len(_BEGINNING) and len(_BEGINNING) - _differences(last, _BEGINNING) >= _ENOUGH
     # a corrupt byte is replaced, or arrives as a character that is not printable

@@ -10,7 +10,7 @@ from datetime import datetime
 import attrs
 
 from jpsi.plugin import Observation
-from jpsi.plugin.kit import moment
+from jpsi.plugin.kit import parse_time
 
 from .corruption import is_nearly, tag_of
 from .observations import End, is_termination, nodes, observed
@@ -149,7 +149,7 @@ def _is_damaged_event(text: str) -> bool:
 
 def _submitted(events: Sequence[tuple[str, str]]) -> datetime | None:
     """Return the time of the first event; None if LSF leaves out the year, as it does at most sites."""
-    return next((moment(at) for at, text in events[:1] if text.startswith("Submitted")), None)
+    return next((parse_time(at) for at, text in events[:1] if text.startswith("Submitted")), None)
 
 
 @attrs.frozen(slots=True, kw_only=True)

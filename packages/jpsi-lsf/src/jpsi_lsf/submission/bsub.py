@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl
-from jpsi.plugin.kit import the_one_id
+from jpsi.plugin.kit import require_one_id
 
 # "Environment variable reference" of LSF 10.1. BSUB_* hide the id, wait for the job, or submit nothing; LSB_*
 # come from a surrounding job, or are settings of the user for other jobs. LSB_DEFAULT* stay, as they choose
@@ -33,4 +33,4 @@ def submit(script: Script) -> Command:
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """Return the job's native id from bsub's output, which may contain other text."""
-    return the_one_id(_ID.findall(result.stdout), result.stdout)
+    return require_one_id(_ID.findall(result.stdout), result.stdout)

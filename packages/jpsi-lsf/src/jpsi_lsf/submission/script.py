@@ -78,7 +78,7 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     """Render the directives for a spec."""
-    return _form(spec).script(spec, context, _options)
+    return _form(spec).render(spec, context, _options)
 
 
 def _form(spec: JobSpec) -> ScriptForm:

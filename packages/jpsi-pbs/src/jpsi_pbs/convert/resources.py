@@ -8,7 +8,7 @@ from fractions import Fraction
 import attrs
 
 from jpsi.plugin import Draft, HeterogeneousResources, Reader, ResourceSpecV1
-from jpsi.plugin.kit import count, read_amount, read_count
+from jpsi.plugin.kit import count_reader, read_amount, read_count
 
 from ..submission import Part, spread_processes
 
@@ -147,4 +147,4 @@ def _counted(value: str) -> tuple[int, dict[str, str]]:
 
 
 #: The readers of resources that PBS and Torque share; pbs_resources(7B).
-RESOURCES: Mapping[str, Reader] = {"l.ncpus": count("cpu_cores_per_process"), "l.mem": _read_memory}
+RESOURCES: Mapping[str, Reader] = {"l.ncpus": count_reader("cpu_cores_per_process"), "l.mem": _read_memory}

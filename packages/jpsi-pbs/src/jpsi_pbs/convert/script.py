@@ -18,13 +18,13 @@ from jpsi.plugin import (
     parse_duration,
 )
 from jpsi.plugin.kit import (
-    Given,
+    ParsedOption,
     ScriptReader,
-    attribute,
-    count,
+    attribute_reader,
+    count_reader,
     gnu_options,
-    passed_over,
-    path,
+    ignore_option,
+    path_reader,
     read_exclusive,
     read_name,
     read_path,
@@ -104,8 +104,8 @@ def _lose_select(draft: Draft, value: str) -> None:
 
 _BOTH: Mapping[str, Reader] = {
     "N": read_name,
-    "q": attribute("queue_name"),
-    "A": attribute("project_name"),
+    "q": attribute_reader("queue_name"),
+    "A": attribute_reader("project_name"),
     "l.walltime": _read_walltime,
     "S": _read_shell,
     "o": _read_output,
@@ -114,7 +114,7 @@ _BOTH: Mapping[str, Reader] = {
     "W.depend": _read_dependencies,
     **RESOURCES,
     # jpsi does this anyway, or with its own files
-    **dict.fromkeys(("V", "j", "k", "f"), passed_over),
+    **dict.fromkeys(("V", "j", "k", "f"), ignore_option),
 }
 #: The readers of the options of PBS, and below of Torque; all other options become custom attributes.
 OPENPBS_READERS: Mapping[str, Reader] = {
@@ -126,15 +126,15 @@ OPENPBS_READERS: Mapping[str, Reader] = {
 }
 TORQUE_READERS: Mapping[str, Reader] = {
     **_BOTH,
-    "d": path("directory", _PATTERN),
+    "d": path_reader("directory", _PATTERN),
     "n": read_exclusive,
-    "l.procs": count("process_count"),
+    "l.procs": count_reader("process_count"),
     "l.nodes": read_nodes,
     "l.select": _lose_select,
 }
 
 
-def _options(words: Sequence[str]) -> Iterator[Given]:
+def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
     """Yield options in the form of custom attributes: `-l walltime=60` is `l.walltime` with the value 60."""
     for name, value in gnu_options(words, {}, _PLAIN):
         if name in _SEVERAL and value:

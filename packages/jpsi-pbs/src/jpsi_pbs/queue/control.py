@@ -100,4 +100,4 @@ def _refusals(
     said = by_asked({shown: why for why, shown in about}, native_ids)
     # a message about no job may mean that the command reached none of them
     is_cut_off = len(about) < len([line for line in result.stderr.splitlines() if line.strip()])
-    return refusals(result, native_ids, said, over=over, done=() if is_cut_off else None)
+    return refusals(result, native_ids, said, harmless=over, changed=() if is_cut_off else None)

@@ -138,7 +138,7 @@ class _Frame:
         self._is_followed = None if value is None else bool(match["comma"])
 
     def _begin_job(self, key: str, value: str | None) -> None:
-        if value is not None or not IDS.has(key):
+        if value is not None or not IDS.is_id(key):
             msg = f"{key!r} is no job"
             raise ValueError(msg)
         self._native_id, self._attributes, self._variables, self._has_variables = key, {}, None, False

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import attrs
 
-from jpsi.plugin.kit import moment
+from jpsi.plugin.kit import parse_time
 
 from ..job_names import tag_in
 
@@ -36,7 +36,7 @@ class Listed:
 
     def moment(self, *names: str) -> datetime | None:
         """Return the first of these attributes that is a time, in UTC or in seconds since 1970; else None."""
-        return next((found for name in names if (found := moment(self.text(name))) is not None), None)
+        return next((found for name in names if (found := parse_time(self.text(name))) is not None), None)
 
     @property
     def tag(self) -> str | None:

@@ -89,7 +89,7 @@ def _values(text: str, at: int, name: str, depth: int = 0) -> tuple[dict[str, st
 
 def _job(values: dict[str, str]) -> Listed:
     native_id, attributes = values.get(_JOB_ID, ""), dict[str, str]()
-    if not IDS.has(native_id) or "job_state" not in values:
+    if not IDS.is_id(native_id) or "job_state" not in values:
         msg = f"no job is {values!r}"
         raise ValueError(msg)
     attributes = {_NAMES.get(name, name): html.unescape(value) for name, value in values.items()}

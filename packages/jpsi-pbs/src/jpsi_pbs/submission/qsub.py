@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jpsi.plugin import RANK_VARIABLES, Command, CommandResult, Script, hookimpl
-from jpsi.plugin.kit import the_one_id
+from jpsi.plugin.kit import require_one_id
 
 from ..job_names import VARIABLES
 from ..native_ids import IDS
@@ -45,4 +45,4 @@ def submit(qsub: Iterable[str], script: Script) -> Command:
 def parse_submit(result: CommandResult) -> str:
     """Return the job's native id from qsub's output, which may contain other text."""
     lines = (line.strip() for line in result.stdout.splitlines())
-    return the_one_id(filter(IDS.has, lines), result.stdout)
+    return require_one_id(filter(IDS.is_id, lines), result.stdout)

@@ -18,7 +18,7 @@ from jpsi.plugin import (
     SubmitException,
     hookimpl,
 )
-from jpsi.plugin.kit import the_one_id
+from jpsi.plugin.kit import require_one_id
 
 from .commands import IDS
 
@@ -43,7 +43,7 @@ _FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
 def parse_submit(result: CommandResult) -> str:
     """Return the native id of the job."""
     found = str(_answer(result).get("id", ""))
-    return the_one_id([found] if IDS.has(found) else [], result.stdout)
+    return require_one_id([found] if IDS.is_id(found) else [], result.stdout)
 
 
 @hookimpl

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from jpsi.plugin import Draft, Reader, node_count
-from jpsi.plugin.kit import count, read_amount, read_count, read_exclusive
+from jpsi.plugin.kit import count_reader, read_amount, read_count, read_exclusive
 
 _MEBIBYTE = 1 << 20
 # sbatch(1): --mem; without a unit it is megabytes, and all of them are powers of 1024
@@ -72,11 +72,11 @@ def _memory_per_cpu(draft: Draft, value: str) -> None:
 
 #: sbatch(1), OPTIONS, in the order in which they are read; a reader may use the results of those before it.
 RESOURCES: Mapping[str, Reader] = {
-    "nodes": count("node_count"),
-    "ntasks": count("process_count"),
+    "nodes": count_reader("node_count"),
+    "ntasks": count_reader("process_count"),
     "ntasks-per-node": _tasks_per_node,
-    "cpus-per-task": count("cpu_cores_per_process"),
-    "gpus-per-task": count("gpu_cores_per_process"),
+    "cpus-per-task": count_reader("cpu_cores_per_process"),
+    "gpus-per-task": count_reader("gpu_cores_per_process"),
     "gpus": _gpus,
     "gpus-per-node": _gpus_per_node,
     "gres": _generic,

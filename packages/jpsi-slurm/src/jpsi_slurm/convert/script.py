@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jpsi.plugin import Dependency, Draft, ForeignScript, Reader, hookimpl
 from jpsi.plugin.kit import (
-    Given,
+    ParsedOption,
     ScriptReader,
-    attribute,
+    attribute_reader,
     gnu_options,
-    output,
-    passed_over,
-    path,
+    ignore_option,
+    output_reader,
+    path_reader,
     read_name,
 )
 
@@ -103,20 +103,20 @@ def _dependencies(value: str) -> Iterator[Dependency]:
 #: sbatch(1), OPTIONS; all others become custom attributes or are not supported by jpsi.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
-    **{option: attribute(field) for option, field in NAMES.items()},
+    **{option: attribute_reader(field) for option, field in NAMES.items()},
     "time": _time,
-    "chdir": path("directory", _PATTERN),
-    "input": path("stdin_path", _PATTERN),
-    "output": output(_PATTERN, ["error"]),
-    "error": path("stderr_path", _PATTERN),
+    "chdir": path_reader("directory", _PATTERN),
+    "input": path_reader("stdin_path", _PATTERN),
+    "output": output_reader(_PATTERN, ["error"]),
+    "error": path_reader("stderr_path", _PATTERN),
     "export": _export,
     "dependency": _dependency,
     **RESOURCES,
-    **dict.fromkeys(("parsable", "quiet", "verbose"), passed_over),
+    **dict.fromkeys(("parsable", "quiet", "verbose"), ignore_option),
 }
 
 
-def _options(words: Sequence[str]) -> Iterator[Given]:
+def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
     if words[:1] in (["hetjob"], ["packjob"]):
         msg = "the parts of a heterogeneous job are several jobs"
         raise ValueError(msg)

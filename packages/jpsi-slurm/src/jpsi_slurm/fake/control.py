@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jpsi.plugin import CommandResult
-from jpsi.plugin.kit import hostlist
+from jpsi.plugin.kit import expand_hostlist
 from jpsi_testing.fake import FakeScheduler, Invocation
 
 from ..native_ids import named
@@ -64,7 +64,9 @@ def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if words == ("show", "config"):
         return CommandResult(returncode=0, stdout=_configuration(scheduler))
     if words[:2] == ("show", "hostnames"):
-        nodes = hostlist(words[2] if words[2:] else invocation.environment.get("SLURM_JOB_NODELIST", ""))
+        nodes = expand_hostlist(
+            words[2] if words[2:] else invocation.environment.get("SLURM_JOB_NODELIST", "")
+        )
         return CommandResult(returncode=0 if nodes else 1, stdout="".join(f"{node}\n" for node in nodes))
     verb = words[0] if words else ""
     if verb not in _VERBS:

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from jpsi.plugin import CommandResult
-from jpsi.plugin.kit import hostlist
+from jpsi.plugin.kit import expand_hostlist
 from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
 
 from .arguments import UnknownOptionError, parse
@@ -145,7 +145,7 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
     if options.get("kill-on-bad-exit") == "":
         options = {**options, "kill-on-bad-exit": "1"}
     group = f"_HET_GROUP_{options['het-group']}" if "het-group" in options else ""
-    there = hostlist(environment.get(f"SLURM_JOB_NODELIST{group}", ""))
+    there = expand_hostlist(environment.get(f"SLURM_JOB_NODELIST{group}", ""))
     if options.get("distribution") == "arbitrary":
         nodes, places = _as_listed(options, environment)
         return _Part(options=options, command=command, nodes=nodes, places=places)

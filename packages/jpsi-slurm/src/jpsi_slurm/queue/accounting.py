@@ -24,7 +24,7 @@ from jpsi.plugin import (
     Site,
     hookimpl,
 )
-from jpsi.plugin.kit import carried_tag
+from jpsi.plugin.kit import extract_tag
 
 from ..commands import slurm
 from ..states import STATES
@@ -152,6 +152,6 @@ def _observation(row: Row, *, has_whole_codes: bool) -> Observation:
 def _tag(row: Row) -> str | None:
     """Return the job's tag, "" if it has none; None if slurmdbd has not received it or does not keep it."""
     in_line = _TAG.findall(row.submit_line.partition("--comment=")[2])
-    found = carried_tag(row.comment) or carried_tag(row.submit_line) or "".join(in_line[-1:])
+    found = extract_tag(row.comment) or extract_tag(row.submit_line) or "".join(in_line[-1:])
     is_told = row.comment or (row.submit_line and _WITHOUT_TAG.match(row.submit_line) is None)
     return "" if is_told and not found else found or None

@@ -48,7 +48,7 @@ def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[st
     """Return the reason for each job that scancel did not cancel."""
     said = _NOT_CANCELLED.findall(result.stderr)
     refused = {native_id: why for text, why in said for native_id in named(text)}
-    return refusals(result, native_ids, refused, over=_OVER)
+    return refusals(result, native_ids, refused, harmless=_OVER)
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from jpsi.plugin import JobState, Meaning, Observation, Reason
-from jpsi.plugin.kit import carried_tag, hostlist, moment
+from jpsi.plugin.kit import expand_hostlist, extract_tag, parse_time
 
 from ..states import STATES
 from .exit_status import End
@@ -32,11 +32,11 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
     word = row.state
     # the reason why the job is pending, was pending when cancelled, or ended
     why = " ".join(row.reason.split())
-    ran_on = () if row.nodes in _NO_NODES else hostlist(row.nodes)
+    ran_on = () if row.nodes in _NO_NODES else expand_hostlist(row.nodes)
     told = {"state": word, "reason": "" if why in NOTHING else why, "cancelled_by": cancelled_by}
     details: dict[str, Any] = {f"slurm.{name}": text for name, text in told.items() if text}
     # For a requeued job, squeue reports the time of the requeue as the submit time.
-    meaning, tag, submitted = STATES.get(word), carried_tag(row.comment), moment(row.submitted)
+    meaning, tag, submitted = STATES.get(word), extract_tag(row.comment), parse_time(row.submitted)
     restarts = int(row.restarts) if row.restarts.isdecimal() else None
     if meaning is None:
         return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
@@ -56,7 +56,7 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
         time=_entered(meaning.state, row),
         restarts=restarts,
         nodes=ran_on,
-        start_estimate=moment(row.started) if meaning.state is JobState.QUEUED else None,
+        start_estimate=parse_time(row.started) if meaning.state is JobState.QUEUED else None,
         details=details,
     )
 
@@ -91,5 +91,5 @@ def _has_run(state: JobState, reason: Reason | None, restarts: int | None, *, is
 
 def _entered(state: JobState, row: Row) -> datetime | None:
     if state is JobState.QUEUED:
-        return moment(row.submitted)
-    return moment(row.ended if state.final else row.started)
+        return parse_time(row.submitted)
+    return parse_time(row.ended if state.final else row.started)

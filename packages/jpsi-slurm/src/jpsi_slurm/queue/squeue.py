@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
-from jpsi.plugin.kit import tagged
+from jpsi.plugin.kit import ids_by_tag
 
 from ..commands import slurm
 from ..native_ids import by_array, whole
@@ -139,7 +139,7 @@ def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """
     # An element has the tag of its array.
     rows = read_listing(result, _TAG_COLUMNS, is_twice=True)
-    return tagged(((row.comment, whole(row.shown)) for row in rows), tags)
+    return ids_by_tag(((row.comment, whole(row.shown)) for row in rows), tags)
 
 
 def _asked_twice(site: Site, columns: Mapping[str, str], which: str) -> Command:

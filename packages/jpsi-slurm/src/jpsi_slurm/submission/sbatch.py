@@ -15,7 +15,7 @@ from jpsi.plugin import (
     hookimpl,
     resources,
 )
-from jpsi.plugin.kit import the_one_id
+from jpsi.plugin.kit import require_one_id
 
 from ..commands import slurm
 from ..options import CUSTOM
@@ -63,4 +63,4 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """Return the job's native id from sbatch's output, which may contain other text."""
-    return the_one_id(_ID.findall(result.stdout), result.stdout)
+    return require_one_id(_ID.findall(result.stdout), result.stdout)

@@ -46,7 +46,7 @@ def check_spec(spec: JobSpec, site: Site) -> list[str]:
 @hookimpl
 def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     """Render the directives for a spec."""
-    first, *others = (_FORM.script(part, context, options) for part, options in _parts(spec))
+    first, *others = (_FORM.render(part, context, options) for part, options in _parts(spec))
     between = Directive.of("#SBATCH", "hetjob")
     directives = [it for script in others for it in (between, *script.directives)]
     return Script([*first.directives, *directives])

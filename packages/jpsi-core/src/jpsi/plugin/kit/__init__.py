@@ -7,54 +7,65 @@ from jpsi.contract import (
     directories_command,
     read_directories,
 )
-from jpsi.plugin.kit.answers import carried_tag, moment, refusals, tagged
-from jpsi.plugin.kit.command_text import command_lines
-from jpsi.plugin.kit.directive_words import Given, dash_options, gnu_options
-from jpsi.plugin.kit.hostlists import hostlist
-from jpsi.plugin.kit.indices import read_indices, write_indices
-from jpsi.plugin.kit.missing_program import need_program
-from jpsi.plugin.kit.native_ids import IdForm, the_one_id
-from jpsi.plugin.kit.readers import (
-    attribute,
-    count,
-    output,
-    passed_over,
-    path,
+from jpsi.plugin.kit.command_results import (
+    IdForm,
+    SubmitErrors,
+    extract_tag,
+    ids_by_tag,
+    parse_time,
+    refusals,
+    require_one_id,
+)
+from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
+from jpsi.plugin.kit.script_form import ScriptForm
+from jpsi.plugin.kit.script_launcher import ScriptLauncher
+from jpsi.plugin.kit.script_reader import (
+    ParsedOption,
+    ScriptReader,
+    attribute_reader,
+    count_reader,
+    dash_options,
+    gnu_options,
+    ignore_option,
+    output_reader,
+    path_reader,
     read_amount,
     read_count,
     read_exclusive,
     read_name,
     read_path,
 )
-from jpsi.plugin.kit.script_form import ScriptForm
-from jpsi.plugin.kit.script_launcher import ScriptLauncher
-from jpsi.plugin.kit.script_reader import ScriptReader
-from jpsi.plugin.kit.signals import SIGNALS, heed_signals, pass_signals, trap_signals
-from jpsi.plugin.kit.submit_errors import SubmitErrors
+from jpsi.plugin.kit.shell_lines import (
+    SIGNALS,
+    command_lines,
+    forward_signals,
+    require_program,
+    trap_signals,
+    unignore_signals,
+)
 
 __all__ = [
     "SIGNALS",
-    "Given",
     "IdForm",
+    "ParsedOption",
     "ScriptForm",
     "ScriptLauncher",
     "ScriptReader",
     "SubmitErrors",
-    "attribute",
-    "carried_tag",
+    "attribute_reader",
     "command_lines",
-    "count",
+    "count_reader",
     "dash_options",
     "directories_command",
+    "expand_hostlist",
+    "extract_tag",
+    "forward_signals",
     "gnu_options",
-    "heed_signals",
-    "hostlist",
-    "moment",
-    "need_program",
-    "output",
-    "pass_signals",
-    "passed_over",
-    "path",
+    "ids_by_tag",
+    "ignore_option",
+    "output_reader",
+    "parse_time",
+    "path_reader",
     "read_amount",
     "read_count",
     "read_directories",
@@ -63,8 +74,9 @@ __all__ = [
     "read_name",
     "read_path",
     "refusals",
-    "tagged",
-    "the_one_id",
+    "require_one_id",
+    "require_program",
     "trap_signals",
+    "unignore_signals",
     "write_indices",
 ]

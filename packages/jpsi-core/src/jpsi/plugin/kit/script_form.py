@@ -14,6 +14,7 @@ from jpsi.contract import (
     Options,
     Script,
     Site,
+    Spelled,
     SubmitContext,
     attributes,
     given,
@@ -24,7 +25,8 @@ from jpsi.model import JobSpec
 OptionsOf: TypeAlias = Callable[[JobSpec, SubmitContext], Options]
 
 
-def _as_it_is(name: str, value: str | None) -> tuple[str, str | None]:
+def unchanged(name: str, value: str | None) -> tuple[str, str | None]:
+    """Return name and value of an option that scripts spell as `Options` do."""
     return name, value
 
 
@@ -44,9 +46,9 @@ class ScriptForm:
     custom: CustomOptions
     #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
     #: would misread.
-    spelled: Callable[[str, str | None], tuple[str, str | None]] = _as_it_is
+    spelled: Spelled = unchanged
 
-    def script(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
+    def render(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
         """Return the directives for a spec.
 
         Raises:

@@ -10,13 +10,6 @@ import attrs
 from jpsi.contract import ShellLine, hookimpl, line
 from jpsi.model import JobSpec, process_count
 
-# The script's arguments before the command. Its notes are separate from its output, and may come late.
-_ARGUMENTS = (
-    ('"$JPSI_JOB_ID"', '"$_jpsi_log".notes'),
-    ('"$_jpsi_pre_launch"', '"$_jpsi_post_launch"'),
-    ('"$_jpsi_stdin"', '"$_jpsi_stdout"', '"$_jpsi_stderr"'),
-)
-
 
 @attrs.frozen(slots=True)
 class ScriptLauncher:
@@ -53,13 +46,14 @@ class ScriptLauncher:
     def launch(self, spec: JobSpec) -> Sequence[ShellLine]:
         """Return lines that exec the script; see `LauncherHooks`."""
         script = line("exec", self.interpreter, str(self.path))
-        first, *others = (" ".join(arguments) for arguments in _ARGUMENTS)
         count = f"{process_count(spec.resources)} " if self.takes_count else ""
         return [
             # the script has the job's umask, but its log must be private to the user
             ShellLine('( umask 077; true >"$_jpsi_log"; true >"$_jpsi_log".notes ) || :'),
-            ShellLine(f"{script} {first} \\"),
-            *(ShellLine(f"  {arguments} \\") for arguments in others),
+            # its notes are separate from its output, and may come late
+            ShellLine(f'{script} "$JPSI_JOB_ID" "$_jpsi_log".notes \\'),
+            ShellLine('  "$_jpsi_pre_launch" "$_jpsi_post_launch" \\'),
+            ShellLine('  "$_jpsi_stdin" "$_jpsi_stdout" "$_jpsi_stderr" \\'),
             ShellLine(f'  {count}"$@" </dev/null >"$_jpsi_log" 2>&1'),
         ]
 

@@ -1,4 +1,4 @@
-"""What runs in the background takes signals as if it ran in the foreground, in every shell of the machine."""
+"""Shell lines: background processes receive signals in every shell of the machine, commands become text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from jpsi.plugin.kit.signals import SIGNALS, heed_signals, pass_signals, trap_signals
+from jpsi.contract.command import Command
+from jpsi.contract.shell import ShellLine
+from jpsi.plugin.kit.shell_lines import (
+    SIGNALS,
+    command_lines,
+    forward_signals,
+    trap_signals,
+    unignore_signals,
+)
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
-pytestmark = pytest.mark.parametrize("shell", SHELLS)
 START = ["(", '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT', 'exec "$@"', ") &"]
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +46,14 @@ def _is_ignored(number: signal.Signals) -> bool:
 
 def done(shell: str, path: Path, lines: list[str], command: str) -> subprocess.CompletedProcess[str]:
     """A shell runs the lines with a command in `"$@"`; the command knows it as `$SHELL_PID`."""
-    text = ["export SHELL_PID=$$", *heed_signals(), *pass_signals("my"), *trap_signals("my"), *lines, ""]
+    text = [
+        "export SHELL_PID=$$",
+        *unignore_signals(),
+        *forward_signals("my"),
+        *trap_signals("my"),
+        *lines,
+        "",
+    ]
     path.write_text("\n".join(text))
     return subprocess.run(
         [shell, path, "/bin/sh", "-c", command], check=False, capture_output=True, text=True, timeout=60
@@ -97,3 +116,28 @@ def test_signals_reach_all_processes_and_the_list_is_empty_then(tmp_path: Path, 
     lines += ["_my_wait $pid; echo $_my_code", "done", 'echo "[$_my_pids]"']
 
     assert done(shell, tmp_path / "x", lines, "exec sleep 1000 2>&-").stdout == "143\n143\n[]\n"
+
+
+def _run(command: Command, **environment: str) -> subprocess.CompletedProcess[str]:
+    text = "\n".join(command_lines(command, ShellLine("echo not found; exit 127")))
+    variables = {"PATH": "/usr/bin:/bin", **environment}
+    return subprocess.run(["/bin/sh", "-c", text], env=variables, capture_output=True, text=True, check=False)
+
+
+def test_a_shell_becomes_the_command_with_its_words() -> None:
+    words = ["a b", "$HOME", "", "it's", "*", "é\n"]
+
+    assert _run(Command(["printf", "%s|", *words])).stdout == "".join(f"{word}|" for word in words)
+
+
+def test_variables_are_unset_by_name_and_by_how_they_begin_and_others_are_set() -> None:
+    command = Command(["env"], unset=["OLD", "SBATCH_*", "not a name", "*"], environment={"NEW": "a\nb"})
+
+    seen = _run(command, OLD="1", OLDER="1", SBATCH_A="x\nSBATCH_B=y", SBATCH="1").stdout
+
+    assert {"OLDER=1", "SBATCH=1", "NEW=a", "b"} <= set(seen.splitlines())
+    assert not [line for line in seen.splitlines() if line.startswith(("OLD=", "SBATCH_"))]
+
+
+def test_a_command_that_is_not_there_is_told_before_anything_is_run() -> None:
+    assert _run(Command(["no-such-command"])).stdout == "not found\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.plugin.kit.directive_words import dash_options, directive_words, gnu_options
+from jpsi.plugin.kit.script_reader import dash_options, directive_words, gnu_options
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Shell lines with which background processes receive signals as foreground processes do.
+"""Shell lines for launchers and runners: signals, missing programs, and commands as text.
 
 A shell that waits for a foreground command does not handle a signal before the command has ended. So a script
 that must pass signals on starts its commands in the background, where they would ignore INT and QUIT.
@@ -6,13 +6,15 @@ that must pass signals on starts its commands in the background, where they woul
 
 from __future__ import annotations
 
-from jpsi.contract import ShellLine
+import re
+
+from jpsi.contract import Command, ShellLine, line, word
 
 #: The signals that batch systems and users send to a job, to end it or to notify it.
 SIGNALS = ("HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU")
 
 
-def heed_signals() -> list[ShellLine]:
+def unignore_signals() -> list[ShellLine]:
     r"""Return lines that make the command in `"$@"` react to INT and QUIT in the background, too.
 
     They apply to a command that is started with `[ -z "${BASH_VERSION-}" ] || trap - INT QUIT` before it.
@@ -20,7 +22,7 @@ def heed_signals() -> list[ShellLine]:
     return _lines(_HEED)
 
 
-def pass_signals(name: str) -> list[ShellLine]:
+def forward_signals(name: str) -> list[ShellLine]:
     """Return shell functions that pass signals on to child processes, for `trap_signals` and its caller.
 
     - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
@@ -40,6 +42,49 @@ def trap_signals(name: str, before: str = "") -> list[ShellLine]:
 def _lines(text: str) -> list[ShellLine]:
     return [ShellLine(it) for it in text.splitlines()]
 
+
+def require_program(name: str) -> list[ShellLine]:
+    """Return lines that end a job, and blame the launcher, if a program is not installed.
+
+    They must come first in a launcher's lines: the shell cannot tell a missing program from one that fails.
+    """
+    message = word(f"{name} is not on the PATH of the job:")
+    return [
+        ShellLine(f"{line('command', '-v', name)} >/dev/null 2>&1 || {{"),
+        ShellLine(f'  echo {message} "${{PATH-}}" >"$_jpsi_log"'),
+        ShellLine("  exit 127"),
+        ShellLine("}"),
+    ]
+
+
+def command_lines(command: Command, not_found: ShellLine) -> list[ShellLine]:
+    r"""Return lines of POSIX shell that exec a command, with its environment; its `stdin` is ignored.
+
+    They are for interfaces that accept only a shell script.
+
+    Args:
+        command: the command.
+        not_found: the line to run if there is no such command; it must end the shell.
+
+    >>> print(*command_lines(Command(["ls", "a b"], environment={"B": "1"}), line("exit", "127")), sep="\n")
+    command -v ls >/dev/null 2>&1 || { exit 127; }
+    exec env 'B=1' ls 'a b'
+    """
+    lines = []
+    if names := [name for name in command.unset if _VARIABLE.match(name)]:
+        lines.append(line("unset", *names))
+    if prefixes := [name for name in command.unset if name.endswith("*") and _VARIABLE.match(name[:-1])]:
+        patterns = " | ".join(f"{word(prefix[:-1])}*" for prefix in prefixes)
+        case = f'case $_jpsi_name in {patterns}) unset "$_jpsi_name" ;; esac'
+        lines.append(ShellLine(f"for _jpsi_name in $({_VARIABLES}); do {case}; done"))
+    lines.append(ShellLine(f"{line('command', '-v', command.argv[0])} >/dev/null 2>&1 || {{ {not_found}; }}"))
+    variables = [f"{name}={value}" for name, value in command.environment.items()]
+    return [*lines, line("exec", *(["env", *variables] if variables else []), *command.argv)]
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# A name that begins a line inside a multi-line value is unset as well, which is harmless: it is no variable.
+_VARIABLES = "env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'"
 
 # POSIX XCU 2.11; of the shells only bash can undo it, for others env(1) of coreutils 8.31 and later does.
 _HEED = """\

@@ -1,0 +1,205 @@
+"""Reads the results of batch systems' commands: native ids, tags, times, and why a command failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import attrs
+
+from jpsi.contract import CommandResult, Failure, FailureKind
+
+_DIGITS = re.compile(r"[0-9]+")
+# A tag, or other text that looks like the end of one.
+_LAST = re.compile(r"[A-Za-z0-9-]+\Z")
+# The beginning of every tag that the engine makes.
+_TAG_BEGINNING = "jpsi-"
+# ctime(3): Sat Nov 21 09:00:42 2026; not by strptime, whose months are those of the locale
+_CTIME = re.compile(r"\w{3} (\w{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})\Z")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_PRINTED_LENGTH = 500
+# Exit codes of a shell, or of env, if a program is not installed
+_NOT_FOUND = frozenset({126, 127})
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+@attrs.frozen(slots=True)
+class IdForm:
+    r"""The form of one system's native ids, which keeps other text from being taken for one.
+
+    >>> form = IdForm("ACME", r"[1-9][0-9]*(\.[0-9]+)?", largest=99999)
+    >>> form.is_id("17.1"), form.is_id("017"), form.is_id("100000"), form.is_id("*")
+    (True, False, False, False)
+    """
+
+    #: The system's name, as users know it.
+    system: str
+    #: A pattern for the whole id; if an id has several parts, the first is a number.
+    pattern: re.Pattern[str] = attrs.field(converter=_compiled)
+    #: The largest number of an id: many commands truncate larger numbers to 32 bits and take them for other
+    #: ids.
+    largest: int | None = attrs.field(default=None, kw_only=True)
+
+    def is_id(self, text: str) -> bool:
+        """Return True if the text is the id of one job."""
+        matches = self.pattern.fullmatch(text) is not None
+        return matches and (self.largest is None or _number(text) <= self.largest)
+
+    def canonical(self, text: str) -> str:
+        """Return the text if it is an id: for the hook `canonical_id`.
+
+        Raises:
+            ValueError: it is no id.
+        """
+        if not self.is_id(text):
+            msg = f"{text!r} is no job id of {self.system}'s"
+            raise ValueError(msg)
+        return text
+
+
+def _number(native_id: str) -> int:
+    """Return the number that a native id begins with, smaller for an older job; 0 if it has none."""
+    digits = _DIGITS.match(native_id)
+    return int(digits[0]) if digits else 0
+
+
+def require_one_id(found: Iterable[str], printed: str) -> str:
+    """Return the id that a submit command printed: for the hook `parse_submit`.
+
+    Args:
+        found: the texts in the output that look like an id; the same id may occur several times.
+        printed: the whole output, for the message.
+
+    Raises:
+        ValueError: there is no id, or there are several.
+    """
+    ids = sorted(set(found))
+    if len(ids) != 1:
+        what = f"several job ids ({', '.join(ids)})" if ids else "no job id"
+        msg = f"{what} in the answer {printed.strip()[:_PRINTED_LENGTH]!r}"
+        raise ValueError(msg)
+    return ids[0]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class SubmitErrors:
+    """The error messages of a submit command, and their meaning: for the hook `classify_failure`."""
+
+    #: The command's name, with which messages begin.
+    command: str
+    #: Parts of its output with their meaning, tried in this order. Output that matches none is AMBIGUOUS.
+    texts: Sequence[tuple[str, FailureKind]]
+    #: Exit codes with which it refuses a job in words that are not in `texts`.
+    own_codes: Collection[int] = ()
+    #: Words one of which must be in the output for `own_codes` to count: the code alone could come from a
+    #: shell or from ssh.
+    own_words: Sequence[str] = ()
+    #: A regular expression for parts of its output to leave out of messages.
+    noise: str | None = None
+
+    def failure(self, result: CommandResult) -> Failure:
+        """Return the meaning of a failed submission, with the command's message."""
+        complaint = result.complaint if self.noise is None else re.sub(self.noise, "", result.complaint)
+        return Failure(self._kind(result), f"{self.command}: {complaint}")
+
+    def _kind(self, result: CommandResult) -> FailureKind:
+        output = result.stderr + result.stdout
+        for text, kind in self.texts:
+            if text in output:
+                return kind
+        if result.returncode in self.own_codes and any(words in output for words in self.own_words):
+            return FailureKind.INVALID_JOB
+        if result.returncode in _NOT_FOUND and "not found" in output:
+            return FailureKind.PERMANENT
+        return FailureKind.AMBIGUOUS
+
+
+def ids_by_tag(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[str, str]:
+    """Return the native ids of the jobs that carry these tags: for the hook `parse_find`.
+
+    If several jobs carry a tag, the oldest one counts: a job that was submitted from within another may have
+    inherited its tag with the environment, and of a request that was sent twice the first is likely to run.
+
+    >>> ids_by_tag([("my name jpsi-5-1", "18"), ("jpsi-5-1", "17"), ("jpsi-6-1", "19")], ["jpsi-5-1"])
+    {'jpsi-5-1': '17'}
+
+    Args:
+        texts: pairs of a text with a job's tag at its end, such as its comment, and the native id.
+        tags: the tags to look for.
+    """
+    found = [(end, native_id) for text, native_id in texts if (end := _end(text)) in tags]
+    return dict(sorted(found, key=lambda item: _number(item[1]), reverse=True))
+
+
+def extract_tag(text: str) -> str:
+    """Return the tag at the end of a job's text, such as its comment; empty if there is none.
+
+    For `Observation.tag`. The text before the tag is the user's or the site's.
+
+    >>> extract_tag("my name jpsi-5-1"), extract_tag("(null)")
+    ('jpsi-5-1', '')
+    """
+    end = _end(text)
+    return end if end.startswith(_TAG_BEGINNING) else ""
+
+
+def _end(text: str) -> str:
+    end = _LAST.search(text.rstrip())
+    return end[0] if end else ""
+
+
+def refusals(
+    result: CommandResult,
+    native_ids: Sequence[str],
+    complaints: Mapping[str, str],
+    *,
+    harmless: Iterable[str] = (),
+    changed: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Return why jobs were not changed: for the hooks `parse_cancel`, `parse_hold` and `parse_release`.
+
+    If a command failed and its complaints name no job, its error applies to all jobs.
+
+    Args:
+        result: the result of the command.
+        native_ids: the jobs that it should change.
+        complaints: its complaints, by native id.
+        harmless: parts of complaints which mean that a job needs no change any more.
+        changed: the jobs that it reports as changed; None for a command that does not report these. If a
+            command that reports them fails, it failed for the remaining jobs.
+    """
+    asked = frozenset(native_ids)
+    found = {native_id: why for native_id, why in complaints.items() if native_id in asked}
+    failed = result.returncode != 0 or result.timed_out
+    rest = asked.difference(found, changed or ()) if failed and (changed is not None or not found) else ()
+    # the complaint of the whole command may only mean that another job needs no change
+    return {
+        **{native_id: why for native_id, why in found.items() if not any(text in why for text in harmless)},
+        **{native_id: result.complaint for native_id in native_ids if native_id in rest},
+    }
+
+
+def parse_time(text: str) -> datetime | None:
+    """Return a time that a command printed in UTC: give it `TZ=UTC0` in its environment.
+
+    The text is in the form of ISO 8601, in that of ctime(3), or in seconds since 1970. Any other text, such
+    as a placeholder for a missing time, gives None.
+
+    >>> parse_time("Sat Nov 21 09:00:42 2026") == parse_time("2026-11-21T09:00:42")
+    True
+    >>> parse_time("1795251642") == parse_time("2026-11-21T09:00:42")
+    True
+    """
+    try:
+        if text.isdecimal():
+            return datetime.fromtimestamp(int(text), UTC)
+        if match := _CTIME.match(text):
+            day, hour, minute, second, year = (int(match[group]) for group in range(2, 7))
+            return datetime(year, _MONTHS.index(match[1]) + 1, day, hour, minute, second, tzinfo=UTC)
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
