@@ -20,8 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from jpsi.model.printable_text import one_line, printable
-
 if TYPE_CHECKING:
     from jpsi.model.states import JobStatus
 
@@ -126,10 +124,10 @@ class BulkException(SubmitException):
     def of(cls, what: str, done: Sequence[AnyJob], failed: Mapping[AnyJob, JpsiError]) -> Self:
         """Return one exception for all jobs that could not be `what`, such as "submitted"."""
         reasons = list(dict.fromkeys(str(error) for error in failed.values()))
-        more = f"; and {len(reasons) - _TOLD} other reasons" if len(reasons) > _TOLD else ""
-        told = "; ".join(reasons[:_TOLD])
+        more = f"; and {len(reasons) - _NAMED} other reasons" if len(reasons) > _NAMED else ""
+        named = "; ".join(reasons[:_NAMED])
         return cls(
-            f"{len(failed)} of {len(done) + len(failed)} jobs could not be {what}: {told}{more}",
+            f"{len(failed)} of {len(done) + len(failed)} jobs could not be {what}: {named}{more}",
             next(iter(failed.values()), None),
             transient=all(isinstance(it, SubmitException) and it.transient for it in failed.values()),
             done=done,
@@ -138,7 +136,7 @@ class BulkException(SubmitException):
 
 
 # The number of different reasons in a message.
-_TOLD = 3
+_NAMED = 3
 
 
 class TransferError(SubmitException):
@@ -192,3 +190,30 @@ def _listed(subject: str, problems: Sequence[str]) -> str:
     if len(problems) == 1:
         return f"{subject}: {problems[0]}"
     return f"{subject}:" + "".join(f"\n  - {problem}" for problem in problems)
+
+
+def printable(text: str) -> str:
+    r"""Return the text with all unprintable characters, except line ends, as escapes.
+
+    Control characters, ANSI escapes, marks that turn the direction of writing, and lone surrogates, which no
+    encoding can express, are not printable.
+
+    >>> printable("a\x1b[31mb\n\udc80")
+    'a\\x1b[31mb\n\\udc80'
+    """
+    if text.isprintable():
+        return text
+    return "".join(it if it == "\n" or it.isprintable() else _escape(it) for it in text)
+
+
+def one_line(text: str) -> str:
+    r"""Return the text as `printable` does, with line ends as escapes, too.
+
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return text if text.isprintable() else printable(text).replace("\n", r"\n")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
