@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Self, overload
 
-from jpsi.api import Batching, by_id, check_job, not_done
+from jpsi.api import Batching, by_id, check_job, failure
 from jpsi.executor import JobExecutor
 from jpsi.job import Job, States, asked
 from jpsi.model import JobStatus
@@ -41,23 +41,23 @@ async def submit(job: Job, executor: JobExecutor) -> None:
 
 async def submit_many(jobs: Iterable[Job], executor: JobExecutor) -> None:
     """Submit many jobs to the backend, as `JobExecutor.submit_many` does; raises the same errors."""
-    given = list(by_id(jobs).values())
-    error = not_done("submitted", await _submitted(given, executor))
+    error = failure("submitted", await _submitted(list(by_id(jobs).values()), executor))
     if error is not None:
         raise error
 
 
 async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job, BaseException | None]:
     """Submit jobs, and return the error of each, or None for those that the backend accepted."""
-    executor._check_open()  # noqa: SLF001  a door of it
+    submitter = executor._submitter  # noqa: SLF001  two halves of one thing
+    submitter.check_open()
     if not jobs:
         return {}
-    combining = Batching.of(executor)
-    outcomes = {job: combining.put(job) for job in jobs}
+    batch = Batching.of(submitter)
+    outcomes = {job: batch.put(job) for job in jobs}
     try:
         await asyncio.wait(outcomes.values())
     except asyncio.CancelledError:
-        combining.give_up(outcomes)
+        batch.give_up(outcomes)
         await asyncio.wait(outcomes.values())
         raise
     return {job: outcome.result() for job, outcome in outcomes.items()}
