@@ -15,7 +15,7 @@ from typing import Self, overload
 
 from jpsi.api import Batching, by_id, check_job, failure
 from jpsi.executor import JobExecutor
-from jpsi.job import Job, States, asked
+from jpsi.job import Job, States, parse_wait_arguments
 from jpsi.model import JobStatus
 
 
@@ -74,13 +74,13 @@ async def wait(
     Raises:
         UnreachableStateException: the caller gave states and the job can reach none of them any more.
     """
-    limit, targets = asked(waited, timeout, target_states)
+    limit, targets = parse_wait_arguments(waited, timeout, target_states)
     try:
-        with _news(job) as news:
+        with _change_event(job) as changed:
             async with asyncio.timeout(limit):
                 while (status := job._peek(targets)) is None:  # noqa: SLF001  a door of it
-                    await news.wait()
-                    news.clear()
+                    await changed.wait()
+                    changed.clear()
                 return status
     except TimeoutError:
         return None
@@ -104,30 +104,30 @@ def events(of: Job | JobExecutor) -> AsyncIterator[JobStatus] | AsyncIterator[tu
 
 async def _of_job(job: Job) -> AsyncIterator[JobStatus]:
     seen = 1  # the initial NEW is not reported
-    with _news(job) as news:
+    with _change_event(job) as changed:
         while True:
-            news.clear()
-            told = job._told()  # noqa: SLF001  a door of it
-            for status in told[seen:]:
+            changed.clear()
+            statuses = job._delivered_statuses()  # noqa: SLF001
+            for status in statuses[seen:]:
                 yield status
                 if status.final:
                     return
-            seen = len(told)
-            await news.wait()
+            seen = len(statuses)
+            await changed.wait()
 
 
 @contextlib.contextmanager
-def _news(job: Job) -> Iterator[asyncio.Event]:
+def _change_event(job: Job) -> Iterator[asyncio.Event]:
     """Provide an event of this loop that is set whenever the status of a job may have changed."""
-    loop, news = asyncio.get_running_loop(), asyncio.Event()
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def watcher() -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed, so that no task waits
-            loop.call_soon_threadsafe(news.set)
+            loop.call_soon_threadsafe(changed.set)
 
     job._watch(watcher)  # noqa: SLF001  a door of it
     try:
-        yield news
+        yield changed
     finally:
         job._unwatch(watcher)  # noqa: SLF001
 

@@ -31,7 +31,7 @@ def as_future(job: Job) -> Future[JobStatus]:
 
     def watcher() -> None:
         # posted, since a watcher must not use the job, and since setting a result calls the users' functions
-        notifier.shared().post(notifier.Lane(), lambda: settle(job._told()[-1]))  # noqa: SLF001  a door of it
+        notifier.shared().post(notifier.Lane(), lambda: settle(job._delivered_statuses()[-1]))  # noqa: SLF001
 
     def settle(status: JobStatus | None) -> None:
         if status is not None and status.final and once.acquire(blocking=False):

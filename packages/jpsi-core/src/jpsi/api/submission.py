@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jpsi.api.observers import Observers
     from jpsi.api.validation import Validation
     from jpsi.contract import Engine, Submission
-    from jpsi.job import SubmittingExecutor
+    from jpsi.job import AnyExecutor
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
 Report = Callable[[Mapping[Job, JpsiError | None]], None]
@@ -28,23 +28,21 @@ Report = Callable[[Mapping[Job, JpsiError | None]], None]
 _AT_A_TIME = 4
 
 
+@attrs.define(slots=True, eq=False)
 class JobSubmitter:
     """The jobs that an executor has handed to its engine, or is about to. Any thread may call its methods.
 
     Those that are public methods of `JobExecutor`, too, are described there.
     """
 
-    def __init__(
-        self, executor: SubmittingExecutor, engine: Engine, validation: Validation, observers: Observers
-    ) -> None:
-        self._executor = executor
-        self._engine = engine
-        self._validation = validation
-        self._observers = observers
-        self._lock = threading.Lock()
-        # the jobs about which the engine reports
-        self._jobs: dict[str, Job] = {}
-        self._is_closed = False
+    _executor: AnyExecutor
+    _engine: Engine
+    _validation: Validation
+    _observers: Observers
+    #: The jobs about which the engine reports, by their ids.
+    _jobs: dict[str, Job] = attrs.field(init=False, factory=dict)
+    _lock: threading.Lock = attrs.field(init=False, factory=threading.Lock)
+    _is_closed: bool = attrs.field(init=False, default=False)
 
     def submit(self, job: Job) -> None:
         """Submit one job, in the thread of the caller."""
@@ -73,11 +71,8 @@ class JobSubmitter:
             elif isinstance(engine, BulkEngine):
                 engine.submit_many(submissions, functools.partial(self._record, request))
             else:
-                hand_off, give_up = (
-                    functools.partial(self._hand_off, request),
-                    functools.partial(self.give_up, ids),
-                )
-                concurrently(submissions, hand_off, _AT_A_TIME, give_up)
+                hand_off = functools.partial(self._hand_off, request)
+                concurrently(submissions, hand_off, _AT_A_TIME, lambda: self.give_up(ids))
         finally:
             self._release_rest(request)
         request.check("submitted")

@@ -44,9 +44,6 @@ class JpsiError(Exception):
         #: The underlying exception, if there is one; for debugging, not for end users.
         self.exception = exception
 
-    def __str__(self) -> str:
-        return self.message
-
 
 class InvalidJobException(JpsiError):
     """The job can never be accepted as it is: its spec or its state is wrong.
@@ -69,7 +66,8 @@ class InvalidJobException(JpsiError):
     def of(cls, subject: str, problems: Sequence[str]) -> Self:
         """Return one exception that names every problem of `subject`."""
         lines = list(map(one_line, problems))
-        return cls(_listed(f"{subject} is not valid", lines), problems=lines)
+        listed = f" {lines[0]}" if len(lines) == 1 else "".join(f"\n  - {line}" for line in lines)
+        return cls(f"{subject} is not valid:{listed}", problems=lines)
 
 
 class DocumentError(InvalidJobException):
@@ -184,12 +182,6 @@ class PluginError(JpsiError):
 
 class ConfigError(JpsiError):
     """A configuration value that cannot be used."""
-
-
-def _listed(subject: str, problems: Sequence[str]) -> str:
-    if len(problems) == 1:
-        return f"{subject}: {problems[0]}"
-    return f"{subject}:" + "".join(f"\n  - {problem}" for problem in problems)
 
 
 def printable(text: str) -> str:

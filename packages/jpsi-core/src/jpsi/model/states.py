@@ -6,6 +6,7 @@ Everything in this module is a value or a pure function (J/PSI 0: State Model, J
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -120,10 +121,6 @@ class Evidence(enum.Enum):
 TIME_SOURCE = "time.source"
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @attrs.frozen(slots=True, kw_only=True)
 class JobStatus:
     """A status of a job: the state, when it was entered, and further facts."""
@@ -135,7 +132,7 @@ class JobStatus:
     #: source reports a time and this is the time when jpsi saw the state. With `next_state` and
     #: `previous_state` the time was copied from that state: jpsi did not see this state, or its reported time
     #: was earlier than that of the state before it.
-    time: datetime = attrs.field(factory=_utc_now)
+    time: datetime = attrs.field(factory=functools.partial(datetime.now, UTC))
     #: The exit code, if the job ran and ended; 128 + n after signal n.
     exit_code: int | None = None
     #: A sentence for an end user.
