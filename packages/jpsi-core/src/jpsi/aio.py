@@ -99,10 +99,10 @@ def events(of: Job | JobExecutor) -> AsyncIterator[JobStatus] | AsyncIterator[tu
     For an executor: each job with its status, for every status after this call, which must be made in the
     event loop. The iteration has no end; leave the loop over it to stop.
     """
-    return _OfExecutor(of) if isinstance(of, JobExecutor) else _of_job(of)
+    return _ExecutorEvents(of) if isinstance(of, JobExecutor) else _job_events(of)
 
 
-async def _of_job(job: Job) -> AsyncIterator[JobStatus]:
+async def _job_events(job: Job) -> AsyncIterator[JobStatus]:
     seen = 1  # the initial NEW is not reported
     with _change_event(job) as changed:
         while True:
@@ -132,7 +132,7 @@ def _change_event(job: Job) -> Iterator[asyncio.Event]:
         job._unwatch(watcher)  # noqa: SLF001
 
 
-class _OfExecutor:
+class _ExecutorEvents:
     """The statuses of an executor's jobs; it receives them for as long as a reference to it exists."""
 
     def __init__(self, executor: JobExecutor) -> None:

@@ -442,7 +442,7 @@ class JobExecutor:
 
     def _notify(self, job: Job, status: JobStatus) -> None:
         """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
-        self._observers.tell(job.id, job.native_id, status)
+        self._observers.notify(job.id, job.native_id, status)
         callback = self._callback
         if callback is not None:
             notifier.shared().post(self._lane, functools.partial(self._deliver, callback, job, status))

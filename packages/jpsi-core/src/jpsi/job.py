@@ -226,7 +226,7 @@ class Job:
 
     # The following methods are for the executor.
 
-    def _take(self, executor: AnyExecutor) -> int:
+    def _reserve(self, executor: AnyExecutor) -> int:
         """Reserve the job for one submission or attachment, and return the attempt's number."""
         with self._lock:
             if self._executor is not None or self.status.state is not JobState.NEW:
@@ -238,8 +238,8 @@ class Job:
             self._executor = executor
             return self._attempt + 1
 
-    def _give_back(self, attempt: int) -> None:
-        """Undo `_take` after a failed submission; the number of the attempt stays used."""
+    def _release(self, attempt: int) -> None:
+        """Undo `_reserve` after a failed submission; the number of the attempt stays used."""
         with self._lock:
             self._executor = None
             self._attempt = attempt

@@ -97,13 +97,13 @@ class JobSubmitter:
         cache = CheckCache() if isinstance(self._engine, BulkEngine) else None
         for job in request.jobs.values():
             try:
-                attempt = request.taken[job] = job._take(self._executor)  # noqa: SLF001  two halves of one thing
+                attempt = request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001  two halves of one thing
                 submission = self._validation.submission(job, attempt, cache)
                 self._register(job)
             except JpsiError as e:
                 self._fail(request, {job: e})
             else:
-                self._observers.know(job.id, submission.spec)
+                self._observers.add_job(job.id, submission.spec)
                 found.append(submission)
         return found
 
@@ -129,10 +129,10 @@ class JobSubmitter:
         try:
             for job in request.jobs.values():
                 try:
-                    request.taken[job] = job._take(self._executor)  # noqa: SLF001
+                    request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001
                 except InvalidJobException as e:
                     request.failed[job] = e
-            free = {job.id: native_ids[job.id] for job in request.taken}
+            free = {job.id: native_ids[job.id] for job in request.reserved}
             outcomes: dict[str, str | JpsiError] = {}
             if len(free) > 1 and isinstance(self._engine, BulkEngine):
                 outcomes.update(self._engine.attach_many(free))
@@ -168,8 +168,8 @@ class JobSubmitter:
                     job.spec = None
                     with self._lock:
                         self._jobs[job_id] = job
-                job._bind(outcome, request.taken[job])  # noqa: SLF001
-                del request.taken[job]
+                job._bind(outcome, request.reserved[job])  # noqa: SLF001
+                del request.reserved[job]
                 bound.append(job_id)
                 if is_submitted:
                     job._publish(queued)  # noqa: SLF001
@@ -187,15 +187,15 @@ class JobSubmitter:
 
     def _fail(self, request: _Request, failed: Mapping[Job, JpsiError]) -> None:
         for job in failed:
-            if job in request.taken:
-                self._release(job, request.taken.pop(job))
+            if job in request.reserved:
+                self._release(job, request.reserved.pop(job))
         request.failed.update(failed)
         if failed:
             request.report(failed)
 
     def _release_rest(self, request: _Request) -> None:
         """Release the jobs without an outcome: the request was interrupted."""
-        for job, attempt in request.taken.items():
+        for job, attempt in request.reserved.items():
             if job.executor is None:
                 self._release(job, attempt)
                 error = SubmitException(f"job {job.id}: nothing is known of what came of it")
@@ -205,8 +205,8 @@ class JobSubmitter:
         with self._lock:
             if self._jobs.get(job.id) is job:
                 del self._jobs[job.id]
-                self._observers.forget(job.id)
-        job._give_back(attempt)  # noqa: SLF001
+                self._observers.forget_job(job.id)
+        job._release(attempt)  # noqa: SLF001
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
         """Request the end of many jobs."""
@@ -262,8 +262,8 @@ class JobSubmitter:
                 continue
             jobs.append(job)
             if recovered.native_id is not None:
-                job._take(self._executor)  # noqa: SLF001
-                self._observers.know(job.id, recovered.spec)
+                job._reserve(self._executor)  # noqa: SLF001
+                self._observers.add_job(job.id, recovered.spec)
                 job._bind(recovered.native_id, recovered.attempt)  # noqa: SLF001
                 job._publish(JobStatus(JobState.QUEUED, time=recovered.time))  # noqa: SLF001
                 bound.append(job.id)
@@ -288,7 +288,7 @@ class _Request:
     jobs: Mapping[str, Job]
     report: Report = lambda _: None
     #: Jobs that are reserved for the executor but not bound to it yet, with their attempts' numbers.
-    taken: dict[Job, int] = attrs.field(init=False, factory=dict)
+    reserved: dict[Job, int] = attrs.field(init=False, factory=dict)
     failed: dict[Job, JpsiError] = attrs.field(init=False, factory=dict)
 
     def check(self, what: str) -> None:
