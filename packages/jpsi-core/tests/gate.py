@@ -17,7 +17,7 @@ class Gate:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        attempt = job._take(self)  # type: ignore[arg-type]
+        attempt = job._reserve(self)
         job._bind("1", attempt)
 
     def _notify(self, job: Job, status: JobStatus) -> None:

@@ -123,7 +123,7 @@ def test_submit_a_job_wait_for_queued_cancel_it_and_wait_for_the_final_event() -
     job.wait()
 
     assert job.status.state is psij.JobState.CANCELED
-    assert [it.state for it in job._told()][1] is psij.JobState.QUEUED
+    assert [it.state for it in job._delivered_statuses()][1] is psij.JobState.QUEUED
 
 
 def assert_needs_a_launcher(jex: psij.JobExecutor, job: psij.Job) -> None:

@@ -29,7 +29,7 @@ from jpsi import (
     SubmitException,
 )
 from jpsi.contract.options import CustomOptions
-from jpsi.model.printable_text import one_line, printable
+from jpsi.model.errors import one_line, printable
 from jpsi_testing import PluginDirectory, toy
 
 # Controls, an ANSI escape, marks that turn the direction of writing, line ends of all kinds, lone surrogates.

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Self, overload
 
-from jpsi.api import Batching, by_id, check_job, not_done
+from jpsi.api import Batching, by_id, check_job, failure
 from jpsi.executor import JobExecutor
-from jpsi.job import Job, States, asked
+from jpsi.job import Job, States, parse_wait_arguments
 from jpsi.model import JobStatus
 
 
@@ -41,23 +41,23 @@ async def submit(job: Job, executor: JobExecutor) -> None:
 
 async def submit_many(jobs: Iterable[Job], executor: JobExecutor) -> None:
     """Submit many jobs to the backend, as `JobExecutor.submit_many` does; raises the same errors."""
-    given = list(by_id(jobs).values())
-    error = not_done("submitted", await _submitted(given, executor))
+    error = failure("submitted", await _submitted(list(by_id(jobs).values()), executor))
     if error is not None:
         raise error
 
 
 async def _submitted(jobs: Sequence[Job], executor: JobExecutor) -> Mapping[Job, BaseException | None]:
     """Submit jobs, and return the error of each, or None for those that the backend accepted."""
-    executor._check_open()  # noqa: SLF001  a door of it
+    submitter = executor._submitter  # noqa: SLF001  two halves of one thing
+    submitter.check_open()
     if not jobs:
         return {}
-    combining = Batching.of(executor)
-    outcomes = {job: combining.put(job) for job in jobs}
+    batch = Batching.of(submitter)
+    outcomes = {job: batch.put(job) for job in jobs}
     try:
         await asyncio.wait(outcomes.values())
     except asyncio.CancelledError:
-        combining.give_up(outcomes)
+        batch.give_up(outcomes)
         await asyncio.wait(outcomes.values())
         raise
     return {job: outcome.result() for job, outcome in outcomes.items()}
@@ -74,13 +74,13 @@ async def wait(
     Raises:
         UnreachableStateException: the caller gave states and the job can reach none of them any more.
     """
-    limit, targets = asked(waited, timeout, target_states)
+    limit, targets = parse_wait_arguments(waited, timeout, target_states)
     try:
-        with _news(job) as news:
+        with _change_event(job) as changed:
             async with asyncio.timeout(limit):
                 while (status := job._peek(targets)) is None:  # noqa: SLF001  a door of it
-                    await news.wait()
-                    news.clear()
+                    await changed.wait()
+                    changed.clear()
                 return status
     except TimeoutError:
         return None
@@ -99,40 +99,40 @@ def events(of: Job | JobExecutor) -> AsyncIterator[JobStatus] | AsyncIterator[tu
     For an executor: each job with its status, for every status after this call, which must be made in the
     event loop. The iteration has no end; leave the loop over it to stop.
     """
-    return _OfExecutor(of) if isinstance(of, JobExecutor) else _of_job(of)
+    return _ExecutorEvents(of) if isinstance(of, JobExecutor) else _job_events(of)
 
 
-async def _of_job(job: Job) -> AsyncIterator[JobStatus]:
+async def _job_events(job: Job) -> AsyncIterator[JobStatus]:
     seen = 1  # the initial NEW is not reported
-    with _news(job) as news:
+    with _change_event(job) as changed:
         while True:
-            news.clear()
-            told = job._told()  # noqa: SLF001  a door of it
-            for status in told[seen:]:
+            changed.clear()
+            statuses = job._delivered_statuses()  # noqa: SLF001
+            for status in statuses[seen:]:
                 yield status
                 if status.final:
                     return
-            seen = len(told)
-            await news.wait()
+            seen = len(statuses)
+            await changed.wait()
 
 
 @contextlib.contextmanager
-def _news(job: Job) -> Iterator[asyncio.Event]:
+def _change_event(job: Job) -> Iterator[asyncio.Event]:
     """Provide an event of this loop that is set whenever the status of a job may have changed."""
-    loop, news = asyncio.get_running_loop(), asyncio.Event()
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def watcher() -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed, so that no task waits
-            loop.call_soon_threadsafe(news.set)
+            loop.call_soon_threadsafe(changed.set)
 
     job._watch(watcher)  # noqa: SLF001  a door of it
     try:
-        yield news
+        yield changed
     finally:
         job._unwatch(watcher)  # noqa: SLF001
 
 
-class _OfExecutor:
+class _ExecutorEvents:
     """The statuses of an executor's jobs; it receives them for as long as a reference to it exists."""
 
     def __init__(self, executor: JobExecutor) -> None:

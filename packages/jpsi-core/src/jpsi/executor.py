@@ -9,34 +9,32 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import attrs
+
 from jpsi import notifier
-from jpsi.api import BulkOperations, NoTransport, Observers, System, Validation, check_job
+from jpsi.api import JobSubmitter, Observers, System, Validation, check_job
 from jpsi.contract import (
     EngineSetup,
     FileTransport,
-    InterruptedSubmission,
     JobFiles,
     NotOffered,
     Output,
     Preview,
-    Recovered,
     Site,
     Stream,
     Streams,
-    Submission,
 )
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.launcher import Launchers
-from jpsi.layers import Assembly, assemble, engine_hooks, open_transport
-from jpsi.model import JobState, JobStatus, PluginError, SubmitException, is_job_id
+from jpsi.layers import assemble, engine_hooks, open_transport
+from jpsi.model import JobStatus, PluginError, SubmitException, TransportError, is_job_id
 from jpsi.registry import doubts, systems
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from jpsi.contract import Capabilities, Engine, EngineHooks, ExecutorConfig, Observation, Transport
+    from jpsi.contract import Command, CommandResult, EngineHooks, ExecutorConfig, Observation, Transport
     from jpsi.model import JobSpec, StagingProgress
-    from jpsi.registry import Plugins
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +42,7 @@ Watcher = Callable[[Job, JobStatus], bool]
 StagingFunction = Callable[[Job, "StagingProgress"], object]
 
 
-class JobExecutor(BulkOperations):
+class JobExecutor:
     """An executor: submits jobs to one backend and follows them. Any thread may call its methods.
 
     As a context manager the executor is closed at the end of the block: it then accepts no more jobs; the
@@ -60,46 +58,57 @@ class JobExecutor(BulkOperations):
     ) -> None:
         """Make an executor as `get_instance` does; no name means the configured default, else `local`."""
         assembly = assemble(name, version_constraint, url, config)
-        self._name = assembly.stack.candidate.name
-        self._version = assembly.stack.candidate.version
-        self._target = assembly.target
-        self._hooks = assembly.stack.hooks
-        self._config = assembly.config
-        self._systems = systems(assembly.plugins)
+        stack, self._plugins = assembly.stack, assembly.plugins
+        self._name, self._version = stack.candidate.name, stack.candidate.version
+        self._target, self._config, self._hooks = assembly.target, assembly.config, stack.hooks
+        self._systems = systems(self._plugins)
         self._warned: set[str] = set()
-        self._launchers = Launchers(assembly.plugins, self._capabilities)
-        self._observing = Observers(self._name, assembly.stack.observers)
+        self._observers = Observers(self._name, stack.observers)
         self._lock = threading.Lock()
-        self._jobs: dict[str, Job] = {}
         self._callback: StatusFunction | None = None
         self._staging_callback: StagingFunction | None = None
         self._lane = notifier.Lane()
         self._watchers: tuple[Watcher, ...] = ()
-        self._is_closed = False
-        self._carrier = _Carrier(assembly.plugins)
-        setup = self._setup(assembly)
-        self._transport = setup.transport
+        self._transport = self._local_transport()
+        if assembly.url is not None:
+            self._transport = open_transport(self._plugins, assembly.url, self._config, self._transport)
+        setup = EngineSetup(
+            executor=stack.candidate.canonical,
+            version=self._version,
+            target=self._target,
+            config=self._config,
+            transport=self._transport,
+            publish=self._publish_status,
+            renamed=self._rename_job,
+            staged=self._report_progress,
+            process_engine=lambda setup: self._engine_hooks.process_engine(setup=setup),
+        )
         own_engine = self._hooks.make_engine(setup=setup)
-        self._engine = self._batch_engine(assembly, setup) if own_engine is None else own_engine
+        if own_engine is None:
+            stack.check_batch()
+            self._engine = self._engine_hooks.batch_engine(setup=setup, hooks=self._hooks)
+        else:
+            self._engine = own_engine
         self._system = System(
             name=self._name,
             hooks=self._hooks,
-            transport=setup.transport,
+            transport=self._transport,
             site=lambda: self._site,
             has_commands=own_engine is None,
         )
-        self._checking = Validation(
+        self._validation = Validation(
             name=self._name,
             hooks=self._hooks,
             engine=self._engine,
             site=lambda: self._site,
             defaults=assembly.defaults,
-            launchers=self._launchers,
-            is_here=self._is_here,
+            launchers=Launchers(self._plugins, lambda: self._system.capabilities),
+            is_same_system=self._is_same_system,
             warn=self._warn,
-            has_policy=assembly.stack.has_policy,
-            is_elsewhere=isinstance(setup.transport, FileTransport),
+            has_policy=stack.has_policy,
+            is_remote=isinstance(self._transport, FileTransport),
         )
+        self._submitter = JobSubmitter(self, self._engine, self._validation, self._observers)
 
     @classmethod
     def get_instance(
@@ -125,29 +134,18 @@ class JobExecutor(BulkOperations):
         """
         return cls(name, version_constraint, url, config)
 
-    def _setup(self, assembly: Assembly) -> EngineSetup:
-        url, here = assembly.url, self._carrier.local_transport()
-        return EngineSetup(
-            executor=assembly.stack.candidate.canonical,
-            version=self._version,
-            target=assembly.target,
-            config=assembly.config,
-            transport=here if url is None else self._open(assembly, url, here),
-            publish=self._take_news,
-            renamed=self._take_native_id,
-            staged=self._take_progress,
-            process_engine=self._carrier.process_engine,
-        )
+    @functools.cached_property
+    def _engine_hooks(self) -> EngineHooks:
+        """The hooks of the installed engine distribution; PluginError if it is missing or broken."""
+        return engine_hooks(self._plugins)
 
-    def _batch_engine(self, assembly: Assembly, setup: EngineSetup) -> Engine:
-        assembly.stack.check_batch()
-        return self._carrier.hooks.batch_engine(setup=setup, hooks=self._hooks)
-
-    def _open(self, assembly: Assembly, url: str, here: Transport) -> Transport:
-        return open_transport(assembly.plugins, url, assembly.config, here)
-
-    def _capabilities(self) -> Capabilities:
-        return self._hooks.capabilities(site=self._site)
+    def _local_transport(self) -> Transport:
+        """Return the transport that runs commands on this machine."""
+        try:
+            hooks = self._engine_hooks
+        except PluginError as e:
+            return _NoTransport(str(e))
+        return hooks.local_transport()
 
     @property
     def _site(self) -> Site:
@@ -181,20 +179,24 @@ class JobExecutor(BulkOperations):
             SubmitException: the job did not reach the backend for another reason. It is still NEW and can be
                 submitted again.
         """
-        check_job(job)
-        self._check_open()
-        attempt = self._take(job)
-        try:
-            submission = self._checking.submission(job, attempt)
-            self._know(job, submission)
-            native_id = self._engine.submit(submission)
-        except InterruptedSubmission as e:
-            self._follow(job, e.native_id, attempt, JobStatus(JobState.QUEUED))
-            raise e.interrupt from None
-        except BaseException:
-            self._drop(job, attempt)
-            raise
-        self._follow(job, native_id, attempt, JobStatus(JobState.QUEUED))
+        self._submitter.submit(job)
+
+    def submit_many(self, jobs: Iterable[Job], *, checks_first: bool = False) -> None:
+        """Submit many jobs to the backend with few requests; returns once it has accepted them.
+
+        Jobs that look alike to the backend become native arrays, if it has arrays; each job keeps its own
+        command, environment, streams, exit code, native id and cancel. Other jobs are submitted concurrently.
+        An invalid job keeps no other from being submitted, unless `checks_first` is true: then nothing is
+        submitted if any of the jobs can never run on this backend as it is. Refusals by the backend itself
+        come later, and keep no other job from being submitted.
+
+        Raises:
+            BulkException: some jobs were not submitted; they are still NEW. It names them, each with the
+                error that `submit` would have raised, and the jobs that were submitted.
+            ValueError: a job is given twice; nothing was submitted.
+            SubmitException: the executor was closed; nothing was submitted.
+        """
+        self._submitter.submit_many(jobs, checks_first=checks_first)
 
     def preview(self, job: Job) -> Preview:
         """Return what `submit` would send: the script and the command. Nothing is written or sent.
@@ -204,41 +206,11 @@ class JobExecutor(BulkOperations):
             SubmitException: the engine of this executor offers no preview.
         """
         check_job(job)
-        submission = self._checking.submission(job, 1)
-        preview = self._engine.preview(submission)
+        preview = self._engine.preview(self._validation.submission(job, 1))
         if isinstance(preview, NotOffered):
             msg = f"the executor {self._name} does not tell what it would submit"
             raise SubmitException(msg)
         return preview
-
-    def _take(self, job: Job) -> int:
-        return job._take(self)  # noqa: SLF001  two halves of one thing
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            msg = f"the executor {self._name} was closed and takes no more jobs"
-            raise SubmitException(msg)
-
-    def _know(self, job: Job, submission: Submission) -> None:
-        """Register a job, so that what the engine reports about its id reaches it."""
-        with self._lock:
-            if self._jobs.setdefault(job.id, job) is not job:
-                msg = f"job {job.id} was recovered twice, and the other one was submitted"
-                raise SubmitException(msg)
-        self._observing.know(job.id, submission.spec)
-
-    def _drop(self, job: Job, attempt: int) -> None:
-        """Forget a job whose submission failed."""
-        with self._lock:
-            if self._jobs.get(job.id) is job:
-                del self._jobs[job.id]
-                self._observing.forget(job.id)
-        job._give_back(attempt)  # noqa: SLF001
-
-    def _follow(self, job: Job, native_id: str, attempt: int, queued: JobStatus) -> None:
-        job._bind(native_id, attempt)  # noqa: SLF001
-        job._publish(queued)  # noqa: SLF001
-        self._engine.track(job.id)
 
     def _warn(self, spec: JobSpec) -> None:
         """Warn, once each, about a probable mistake that does not keep the job from running."""
@@ -248,7 +220,7 @@ class JobExecutor(BulkOperations):
                 self._warned.add(doubt)
                 log.warning("%s", doubt)
 
-    def _is_here(self, job: Job) -> bool:
+    def _is_same_system(self, job: Job) -> bool:
         """Return True if the other job belongs to the same batch system as this executor."""
         other = job.executor
         if other is None or other is self:
@@ -266,6 +238,16 @@ class JobExecutor(BulkOperations):
         if not job.status.final:
             self._engine.cancel(job.id)
 
+    def cancel_many(self, jobs: Iterable[Job]) -> None:
+        """Request the end of many jobs with few requests; final ones are skipped.
+
+        Raises:
+            BulkException: the request failed for some jobs; it names them, each with the error that `cancel`
+                would have raised.
+            ValueError: a job is given twice; nothing was requested.
+        """
+        self._submitter.cancel_many(jobs)
+
     def attach(self, job: Job, native_id: str) -> None:
         """Attach a NEW job to a job that the backend already has.
 
@@ -278,19 +260,17 @@ class JobExecutor(BulkOperations):
             InvalidJobException: the job is not NEW.
             SubmitException: the files on disk cannot be read.
         """
-        check_job(job)
-        attempt = job._take(self)  # noqa: SLF001
-        try:
-            native_id = self._engine.attach(job.id, native_id)
-        except BaseException:
-            job._give_back(attempt)  # noqa: SLF001
-            raise
-        job.spec = None
-        with self._lock:
-            self._jobs[job.id] = job
-        # J/PSI 0: attach: a callback registered on the Job MUST NOT fire before the attachment is complete
-        job._bind(native_id, attempt)  # noqa: SLF001
-        self._engine.track(job.id)
+        self._submitter.attach(job, native_id)
+
+    def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
+        """Attach NEW jobs to jobs that the backend has, each given with its native id; as `attach`.
+
+        Raises:
+            BulkException: some could not be attached; it names them, each with the error that `attach` would
+                have raised.
+            ValueError: a job is given twice; none was attached.
+        """
+        self._submitter.attach_many(jobs)
 
     def recover(self) -> Sequence[Job]:
         """Return the jobs of earlier processes that are not final on disk, oldest first; follow them again.
@@ -304,7 +284,7 @@ class JobExecutor(BulkOperations):
             SubmitException: the work directory cannot be read, or this machine has no records and the remote
                 host that holds the files cannot be reached.
         """
-        return self._take_over(self._engine.recover())
+        return self._submitter.follow_recovered(self._engine.recover())
 
     def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
         """Return the jobs with these ids, oldest first, whichever process submitted them; follow them again.
@@ -319,40 +299,12 @@ class JobExecutor(BulkOperations):
         """
         # text that is no valid id is not on disk, and must not be used as a file name
         wanted = [job_id for job_id in dict.fromkeys(job_ids) if is_job_id(job_id)]
-        with self._lock:
-            known = [self._jobs[job_id] for job_id in wanted if job_id in self._jobs]
-        have = {job.id for job in known}
-        found = self._engine.recall([it for it in wanted if it not in have])
+        known = {job_id: job for job_id in wanted if (job := self._submitter.find(job_id)) is not None}
+        found = self._engine.recall([job_id for job_id in wanted if job_id not in known])
         if isinstance(found, NotOffered):
             msg = f"the executor {self._name} knows only the jobs that this process submitted"
             raise SubmitException(msg)
-        return known + self._take_over(found)
-
-    def _take_over(self, found: Iterable[Recovered]) -> list[Job]:
-        """Follow jobs that the engine found on disk, and return them, oldest first."""
-        jobs, bound = [], []
-        for recovered in sorted(found, key=lambda recovered: recovered.time):
-            job = Job(recovered.spec)
-            job._id = recovered.job_id  # noqa: SLF001
-            job._attempt = recovered.attempt  # noqa: SLF001
-            if not self._is_new(job, is_bound=recovered.native_id is not None):
-                continue
-            jobs.append(job)
-            if recovered.native_id is not None:
-                job._take(self)  # noqa: SLF001
-                self._observing.know(job.id, recovered.spec)
-                job._bind(recovered.native_id, recovered.attempt)  # noqa: SLF001
-                job._publish(JobStatus(JobState.QUEUED, time=recovered.time))  # noqa: SLF001
-                bound.append(job.id)
-        self._track(bound)
-        return jobs
-
-    def _is_new(self, job: Job, *, is_bound: bool) -> bool:
-        """Return True unless another thread of this process is submitting the job that was found on disk."""
-        with self._lock:
-            if is_bound:
-                return self._jobs.setdefault(job.id, job) is job
-            return job.id not in self._jobs
+        return [*known.values(), *self._submitter.follow_recovered(found)]
 
     def hold(self, job: Job) -> None:
         """Keep a QUEUED job from starting until it is released; its state does not change.
@@ -383,8 +335,7 @@ class JobExecutor(BulkOperations):
 
     def _check_own(self, job: Job) -> None:
         if job.executor is not self:
-            msg = f"job {job.id} was not submitted to this executor, {self._name}"
-            raise SubmitException(msg)
+            raise self._submitter.foreign(job)
 
     def list(self) -> list[str]:
         """Return the native ids of the jobs of this executor that are not final; each can be attached.
@@ -405,7 +356,7 @@ class JobExecutor(BulkOperations):
     @functools.cached_property
     def files(self) -> JobFiles:
         """The files of the machine where the jobs run."""
-        return self._carrier.hooks.open_files(transport=self._transport)
+        return self._engine_hooks.open_files(transport=self._transport)
 
     def set_job_status_callback(self, callback: StatusFunction | JobStatusCallback | None) -> None:
         """Call `callback` for every status of every job of this executor; None removes the callback.
@@ -447,8 +398,7 @@ class JobExecutor(BulkOperations):
 
     def close(self) -> None:
         """Accept no more jobs; a `submit` that waits for the quota raises SubmitException."""
-        self._is_closed = True
-        self._give_up(None)
+        self._submitter.close()
 
     def __enter__(self) -> Self:
         return self
@@ -464,26 +414,21 @@ class JobExecutor(BulkOperations):
     def __repr__(self) -> str:
         return f"<JobExecutor {self._name} {self._version}>"
 
-    def _take_news(self, job_id: str, status: JobStatus) -> None:
+    def _publish_status(self, job_id: str, status: JobStatus) -> None:
         """Publish a status; the engine calls this."""
-        with self._lock:
-            job = self._jobs.get(job_id)
+        job = self._submitter.find(job_id)
         if job is not None and job._publish(status):  # noqa: SLF001
-            with self._lock:
-                self._jobs.pop(job_id, None)
+            self._submitter.forget(job_id)
 
-    def _take_native_id(self, job_id: str, native_id: str) -> None:
+    def _rename_job(self, job_id: str, native_id: str) -> None:
         """Record a job's changed native id; the engine calls this."""
-        with self._lock:
-            job = self._jobs.get(job_id)
+        job = self._submitter.find(job_id)
         if job is not None:
             job._rename(native_id)  # noqa: SLF001  two halves of one thing
 
-    def _take_progress(self, job_id: str, progress: StagingProgress) -> None:
+    def _report_progress(self, job_id: str, progress: StagingProgress) -> None:
         """Pass on the progress of a staged file; the engine calls this."""
-        callback = self._staging_callback
-        with self._lock:
-            job = self._jobs.get(job_id)
+        callback, job = self._staging_callback, self._submitter.find(job_id)
         if callback is None or job is None:
             return
         try:
@@ -494,7 +439,7 @@ class JobExecutor(BulkOperations):
 
     def _notify(self, job: Job, status: JobStatus) -> None:
         """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
-        self._observing.tell(job.id, job.native_id, status)
+        self._observers.notify(job.id, job.native_id, status)
         callback = self._callback
         if callback is not None:
             notifier.shared().post(self._lane, functools.partial(self._deliver, callback, job, status))
@@ -508,26 +453,20 @@ class JobExecutor(BulkOperations):
             callback(job, status)
 
 
-class _Carrier:
-    """The installed engine distribution; a backend with an engine of its own works without it."""
+@attrs.frozen(slots=True)
+class _NoTransport:
+    """A transport that refuses every command; a backend with an engine of its own needs none."""
 
-    def __init__(self, plugins: Plugins) -> None:
-        self._plugins = plugins
+    #: The reason, and what the user can do.
+    message: str
+    is_local: bool = True
 
-    @functools.cached_property
-    def hooks(self) -> EngineHooks:
-        """The hooks of the engine; PluginError if it is missing or broken."""
-        return engine_hooks(self._plugins)
+    def run(
+        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
+    ) -> CommandResult:
+        """Raise TransportError."""
+        del command, keep, ready
+        raise TransportError(self.message)
 
-    def local_transport(self) -> Transport:
-        """Return the transport that runs commands on this machine."""
-        try:
-            hooks = self.hooks
-        except PluginError as e:
-            # raised once a command is to be run: a backend with an engine of its own runs none
-            return NoTransport(str(e))
-        return hooks.local_transport()
-
-    def process_engine(self, setup: EngineSetup) -> Engine:
-        """Return the engine for processes of this machine."""
-        return self.hooks.process_engine(setup=setup)
+    def close(self) -> None:
+        """Do nothing: the transport holds no resources."""

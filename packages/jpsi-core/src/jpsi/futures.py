@@ -7,7 +7,7 @@ import functools
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Protocol
@@ -29,16 +29,16 @@ def as_future(job: Job) -> Future[JobStatus]:
     future.set_running_or_notify_cancel()
     once = threading.Lock()
 
-    def look() -> None:
+    def watcher() -> None:
         # posted, since a watcher must not use the job, and since setting a result calls the users' functions
-        notifier.shared().post(notifier.Lane(), lambda: settle(job._told()[-1]))  # noqa: SLF001  a door of it
+        notifier.shared().post(notifier.Lane(), lambda: settle(job._delivered_statuses()[-1]))  # noqa: SLF001
 
     def settle(status: JobStatus | None) -> None:
         if status is not None and status.final and once.acquire(blocking=False):
-            job._unwatch(look)  # noqa: SLF001
+            job._unwatch(watcher)  # noqa: SLF001
             future.set_result(status)
 
-    job._watch(look)  # noqa: SLF001
+    job._watch(watcher)  # noqa: SLF001
     settle(job._peek(FINAL))  # noqa: SLF001
     return future
 
@@ -54,11 +54,7 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
         TimeoutError: the timeout expired before all jobs were final; the message says how many are left.
     """
     left = dict.fromkeys(jobs)
-    with _changes(left) as changes:
-        for job in _changed(changes, left, seconds(timeout)):
-            if job in left and job._peek(FINAL) is not None:  # noqa: SLF001
-                del left[job]
-                yield job
+    yield from _completed(left, timeout)
     if left:
         msg = f"{len(left)} jobs are not final yet"
         raise TimeoutError(msg)
@@ -91,39 +87,39 @@ def wait_all(
     """
     jobs = list(jobs)
     left = dict.fromkeys(jobs)
-    with _progress_bar(len(left)) if progress else contextlib.nullcontext() as bar, _changes(left) as changes:
-        for job in _changed(changes, left, seconds(timeout)):
-            if bar is not None:
-                bar.show(job.id, job.status.state)
-            if job in left and job._peek(FINAL) is not None:  # noqa: SLF001
-                del left[job]
+    with _progress_bar(len(left)) if progress else contextlib.nullcontext() as bar:
+        for _ in _completed(left, timeout, bar):
+            pass
     return [job._peek(FINAL) for job in jobs]  # noqa: SLF001
 
 
-@contextlib.contextmanager
-def _changes(jobs: Collection[Job]) -> Iterator[queue.SimpleQueue[Job]]:
-    """Provide a queue of the jobs whose status may have changed; it holds all jobs at first."""
+def _completed(
+    left: dict[Job, None], timeout: float | timedelta | None, bar: _Bar | None = None
+) -> Iterator[Job]:
+    """Remove each job from `left` once it is final, and yield it, until the timeout expires."""
+    limit = seconds(timeout)
+    deadline = None if limit is None else time.monotonic() + limit
+    # the jobs whose status may have changed: all of them at first
     changes: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    watchers = {job: functools.partial(changes.put, job) for job in jobs}
+    watchers = {job: functools.partial(changes.put, job) for job in left}
     try:
         for job, watcher in watchers.items():
             job._watch(watcher)  # noqa: SLF001
             changes.put(job)
-        yield changes
+        while left:
+            wait = None if deadline is None else max(deadline - time.monotonic(), 0)
+            try:
+                job = changes.get(timeout=None if wait is None else min(wait, threading.TIMEOUT_MAX))
+            except queue.Empty:
+                return
+            if bar is not None:
+                bar.show(job.id, job.status.state)
+            if job in left and job._peek(FINAL) is not None:  # noqa: SLF001
+                del left[job]
+                yield job
     finally:
         for job, watcher in watchers.items():
             job._unwatch(watcher)  # noqa: SLF001
-
-
-def _changed(changes: queue.SimpleQueue[Job], left: Collection[Job], timeout: float | None) -> Iterator[Job]:
-    """Yield the jobs that come out of the queue, until no job is left or the timeout expires."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while left:
-        wait = None if deadline is None else max(deadline - time.monotonic(), 0)
-        try:
-            yield changes.get(timeout=None if wait is None else min(wait, threading.TIMEOUT_MAX))
-        except queue.Empty:
-            return
 
 
 def _progress_bar(jobs: int) -> contextlib.AbstractContextManager[_Bar]:

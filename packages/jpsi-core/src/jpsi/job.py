@@ -30,25 +30,8 @@ if TYPE_CHECKING:
     from jpsi.contract import Output, Stream, Streams
 
 
-class SubmittingExecutor(Protocol):
-    """An executor as its jobs see it; a `JobExecutor` is one."""
-
-    @property
-    def name(self) -> str:
-        """The executor's name, as its plugin is called."""
-
-    def cancel(self, job: Job) -> None:
-        """Ask the backend to end a job."""
-
-    def streams(self, job: Job) -> Streams | None:
-        """Return the paths of the job's output, or None if they are not known."""
-
-    def output(self, job: Job, stream: Stream = "stdout") -> Output | None:
-        """Return one output stream of the job, or None if its path is not known."""
-
-    def _notify(self, job: Job, status: JobStatus) -> None:
-        """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
-
+#: A `JobExecutor`: that class is in a higher layer than this module.
+AnyExecutor = Any
 
 #: The states that `wait` waits for if the caller gives none.
 FINAL = frozenset(state for state in JobState if state.final)
@@ -69,45 +52,33 @@ StatusFunction = Callable[["Job", JobStatus], None]
 States = JobState | Iterable[JobState]
 
 
+def _new_id() -> str:
+    # a random UUID in the usual spelling; importing `uuid` would take longer than importing this whole module
+    digits = os.urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+@attrs.define(slots=True, eq=False, repr=False)
 class Job:
     """A job, from before its submission until after its end. All methods may be called from any thread."""
 
-    __slots__ = (
-        "__weakref__",
-        "_attempt",
-        "_callback",
-        "_condition",
-        "_delivered",
-        "_executor",
-        "_id",
-        "_is_bound",
-        "_lane",
-        "_lock",
-        "_native_id",
-        "_posted",
-        "_statuses",
-        "_watchers",
-        "spec",
-    )
-
-    def __init__(self, spec: JobSpec | None = None) -> None:
-        #: The program to run and what it needs. Changes after `submit` have no effect.
-        self.spec = spec
-        self._id = _new_id()
-        self._native_id: str | None = None
-        self._executor: SubmittingExecutor | None = None
-        self._is_bound = False
-        # the number of submission attempts that have been recorded
-        self._attempt = 0
-        self._lock = threading.Lock()
-        self._condition: threading.Condition | None = None
-        self._statuses = [JobStatus(JobState.NEW)]
-        self._callback: StatusFunction | None = None
-        self._lane: notifier.Lane | None = None
-        # the number of statuses posted to the lane, and of those that `wait` may return
-        self._posted = 0
-        self._delivered = 1
-        self._watchers: tuple[Callable[[], None], ...] = ()
+    #: The program to run and what it needs. Changes after `submit` have no effect.
+    spec: JobSpec | None = None
+    _id: str = attrs.field(init=False, factory=_new_id)
+    _native_id: str | None = attrs.field(init=False, default=None)
+    _executor: AnyExecutor = attrs.field(init=False, default=None)
+    _is_bound: bool = attrs.field(init=False, default=False)
+    # the number of submission attempts that have been recorded
+    _attempt: int = attrs.field(init=False, default=0)
+    _lock: threading.Lock = attrs.field(init=False, factory=threading.Lock)
+    _condition: threading.Condition | None = attrs.field(init=False, default=None)
+    _statuses: list[JobStatus] = attrs.field(init=False, factory=lambda: [JobStatus(JobState.NEW)])
+    _callback: StatusFunction | None = attrs.field(init=False, default=None)
+    _lane: notifier.Lane | None = attrs.field(init=False, default=None)
+    # the number of statuses posted to the lane, and of those that `wait` may return
+    _posted: int = attrs.field(init=False, default=0)
+    _delivered: int = attrs.field(init=False, default=1)
+    _watchers: tuple[Callable[[], None], ...] = attrs.field(init=False, default=())
 
     @property
     def id(self) -> str:
@@ -124,7 +95,7 @@ class Job:
         return None if self.status.state is JobState.NEW else self._native_id
 
     @property
-    def executor(self) -> Any:  # noqa: ANN401  a JobExecutor, a class of a higher layer
+    def executor(self) -> AnyExecutor:
         """The `JobExecutor` that the job was submitted or attached to, or None."""
         return self._executor if self._is_bound else None
 
@@ -186,7 +157,7 @@ class Job:
         Raises:
             UnreachableStateException: the caller gave states and the job can reach none of them any more.
         """
-        limit, targets = asked(waited, timeout, target_states)
+        limit, targets = parse_wait_arguments(waited, timeout, target_states)
         deadline = None if limit is None else time.monotonic() + limit
         with self._lock:
             while (status := self._entered(targets)) is None:
@@ -236,7 +207,7 @@ class Job:
         with self._lock:
             return self._entered(targets)
 
-    def _told(self) -> Sequence[JobStatus]:
+    def _delivered_statuses(self) -> Sequence[JobStatus]:
         """Return the statuses so far whose callbacks have returned."""
         with self._lock:
             return self._statuses[: self._delivered]
@@ -255,7 +226,7 @@ class Job:
 
     # The following methods are for the executor.
 
-    def _take(self, executor: SubmittingExecutor) -> int:
+    def _reserve(self, executor: AnyExecutor) -> int:
         """Reserve the job for one submission or attachment, and return the attempt's number."""
         with self._lock:
             if self._executor is not None or self.status.state is not JobState.NEW:
@@ -267,8 +238,8 @@ class Job:
             self._executor = executor
             return self._attempt + 1
 
-    def _give_back(self, attempt: int) -> None:
-        """Undo `_take` after a failed submission; the number of the attempt stays used."""
+    def _release(self, attempt: int) -> None:
+        """Undo `_reserve` after a failed submission; the number of the attempt stays used."""
         with self._lock:
             self._executor = None
             self._attempt = attempt
@@ -285,16 +256,16 @@ class Job:
         with self._lock:
             self._native_id = native_id
 
-    def _publish(self, news: JobStatus) -> bool:
+    def _publish(self, report: JobStatus) -> bool:
         """Apply a status report to the job, and return True if the job is final."""
-        if TIME_SOURCE not in news.metadata:
-            news = timed(news, "observation")
+        if TIME_SOURCE not in report.metadata:
+            report = timed(report, "observation")
         with self._lock:
-            if self._statuses[-1].state is JobState.NEW and news.time < self._statuses[-1].time:
+            if self._statuses[-1].state is JobState.NEW and report.time < self._statuses[-1].time:
                 # J/PSI 0: attach: the status of the job is discarded; the backend has had it for longer
-                self._statuses[-1] = attrs.evolve(self._statuses[-1], time=news.time)
-            self._statuses[-1] = enriched(self._statuses[-1], news)
-            for status in transitions(self._statuses[-1], news):
+                self._statuses[-1] = attrs.evolve(self._statuses[-1], time=report.time)
+            self._statuses[-1] = enriched(self._statuses[-1], report)
+            for status in transitions(self._statuses[-1], report):
                 self._statuses.append(status)
                 if self._executor is not None:
                     self._executor._notify(self, status)  # noqa: SLF001  two halves of one thing
@@ -330,12 +301,6 @@ class Job:
             watcher()
 
 
-def _new_id() -> str:
-    # a random UUID in the usual spelling; importing `uuid` would take longer than importing this whole module
-    digits = os.urandom(16).hex()
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
-
-
 def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFunction | None:
     """Return the function to call for a callback that a user registered."""
     if isinstance(callback, JobStatusCallback):
@@ -346,18 +311,18 @@ def as_function(callback: StatusFunction | JobStatusCallback | None) -> StatusFu
     return callback
 
 
-def asked(
+def parse_wait_arguments(
     waited: Iterable[float | timedelta | States | None],
     timeout: float | timedelta | None = None,
     target_states: States | None = None,
 ) -> tuple[float | None, Collection[JobState]]:
     """Return the timeout in seconds and the target states that the arguments of `Job.wait` denote."""
-    given = [it for it in (*waited, timeout) if it is not None]
-    times = [it for it in given if isinstance(it, int | float | timedelta) and not isinstance(it, bool)]
+    values = [it for it in (*waited, timeout) if it is not None]
+    times = [it for it in values if isinstance(it, int | float | timedelta) and not isinstance(it, bool)]
     if len(times) > 1:
         msg = f"wait() takes one timeout, not {', '.join(map(str, times))}"
         raise TypeError(msg)
-    states = [it for it in (*given, target_states) if it is not None and it not in times]
+    states = [it for it in (*values, target_states) if it is not None and it not in times]
     targets = frozenset[JobState]().union(*map(_states, states)) if states else FINAL
     return seconds(times[0] if times else None), targets
 

@@ -63,23 +63,23 @@ class Launcher:
         from jpsi.registry import discovery  # noqa: PLC0415
 
         plugins = discovery.installed(loader.load().plugin_path)
-        return _asked(*launcher_of(plugins, name, version_constraint))
+        return _load(*launcher_of(plugins, name, version_constraint))
 
 
 class Launchers:
     """The launchers of one executor; each is loaded once."""
 
-    def __init__(self, plugins: Plugins, offered: Callable[[], Capabilities]) -> None:
+    def __init__(self, plugins: Plugins, capabilities: Callable[[], Capabilities]) -> None:
         """Serve the installed launchers.
 
         Args:
             plugins: the installed plugins.
-            offered: returns the backend's capabilities, with its launchers for jobs of several processes that
-                name none.
+            capabilities: returns the backend's capabilities, with its launchers for jobs of several processes
+                that name none.
         """
         self._plugins = plugins
-        self._offered = offered
-        self._found: dict[str, Launcher] = {}
+        self._capabilities = capabilities
+        self._loaded: dict[str, Launcher] = {}
 
     def of(self, spec: JobSpec) -> tuple[Launcher | None, list[str]]:
         """Return the launcher for a spec, and the problems with that choice.
@@ -89,16 +89,16 @@ class Launchers:
         """
         count = process_count(spec.resources)
         name = spec.launcher or (self._default(spec) if count > 1 else _SINGLE)
-        is_needed = spec.launcher is not None or count > 1 or name in self._found
+        is_needed = spec.launcher is not None or count > 1 or name in self._loaded
         if not is_needed and not self._plugins.named(LAUNCHERS, _SINGLE):
             return None, []
         try:
-            if name not in self._found:
-                self._found[name] = _asked(*launcher_of(self._plugins, *name_and_constraint(name)))
+            if name not in self._loaded:
+                self._loaded[name] = _load(*launcher_of(self._plugins, *name_and_constraint(name)))
         except PluginError as e:
             why = "" if spec.launcher is not None else f" ({count} processes need it)"
             return None, [f"{e}{why}"]
-        launcher = self._found[name]
+        launcher = self._loaded[name]
         if isinstance(spec.resources, HeterogeneousResources) and not launcher.heterogeneous:
             others = ", ".join(self._heterogeneous()) or "none that is installed"
             return None, [f"the launcher {name} starts processes of one kind; those of several: {others}"]
@@ -107,25 +107,25 @@ class Launchers:
     def _heterogeneous(self) -> list[str]:
         """Return the names of the installed launchers that launch jobs whose slots are of several kinds."""
         names = sorted({it.name for it in self._plugins.candidates if it.group == LAUNCHERS})
-        able = []
+        found = []
         for name in names:
             # do not suggest a launcher that cannot be loaded
             with contextlib.suppress(PluginError):
                 if launcher_hooks(self._plugins, name).heterogeneous():
-                    able.append(name)
-        return able
+                    found.append(name)
+        return found
 
     def _default(self, spec: JobSpec) -> str:
-        offered = self._offered()
-        of_nodes = offered.nodes_launcher if node_count(spec.resources) > 1 else ""
-        return of_nodes or offered.default_launcher
+        capabilities = self._capabilities()
+        of_nodes = capabilities.nodes_launcher if node_count(spec.resources) > 1 else ""
+        return of_nodes or capabilities.default_launcher
 
 
-def _asked(candidate: Candidate, hooks: LauncherHooks) -> Launcher:
+def _load(candidate: Candidate, hooks: LauncherHooks) -> Launcher:
     name = candidate.name
     patterns = hooks.rank_variables() or ()
-    if strange := [pattern for pattern in patterns if not _PATTERN.match(pattern)]:
-        msg = f"the launcher {name} names variables by patterns such as 'PMI_*', and not {strange[0]!r}"
+    if invalid := [pattern for pattern in patterns if not _PATTERN.match(pattern)]:
+        msg = f"the launcher {name} names variables by patterns such as 'PMI_*', and not {invalid[0]!r}"
         raise PluginError(msg)
     return Launcher(
         name=name,

@@ -70,7 +70,8 @@ def engine() -> Counter:
 @pytest.fixture
 def executor(engine: Counter, monkeypatch: pytest.MonkeyPatch) -> JobExecutor:
     executor = JobExecutor.get_instance("local")
-    monkeypatch.setattr(executor, "_engine", engine)
+    for part in (executor, executor._submitter):
+        monkeypatch.setattr(part, "_engine", engine)
     return executor
 
 

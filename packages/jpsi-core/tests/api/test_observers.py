@@ -32,9 +32,9 @@ class Watching:
 def told(*observers: Watching) -> JobSpec:
     spec = JobSpec("/bin/true", ["x"])
     observing = Observers("toy", observers)
-    observing.know("1", spec)
+    observing.add_job("1", spec)
     for status in STATUSES:
-        observing.tell("1", "native", status)
+        observing.notify("1", "native", status)
     assert observing._specs == {}
     return spec
 
@@ -65,8 +65,8 @@ def test_observer_gets_a_copy_of_the_spec() -> None:
 
 def test_nobody_to_tell_costs_nothing() -> None:
     observing = Observers("toy", ())
-    observing.know("1", JobSpec("/bin/true"))
-    observing.tell("1", None, STATUSES[0])
-    observing.forget("1")
+    observing.add_job("1", JobSpec("/bin/true"))
+    observing.notify("1", None, STATUSES[0])
+    observing.forget_job("1")
 
     assert observing._specs == {}

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from jpsi import HeterogeneousResources, InvalidJobException, Job, JobAttributes, JobSpec, ResourceSpecV1
-from jpsi.api.validation import KnownAnswers, Validation
+from jpsi.api.validation import CheckCache, Validation
 from jpsi.plugin import Capabilities, Site
 
 
@@ -68,10 +68,10 @@ def checking(backend: Backend, *, has_policy: bool = False) -> Validation:
         site=lambda: Site(config=None, offers=backend.offers),
         defaults=cast("Any", SimpleNamespace(filled_in=lambda spec: spec)),
         launchers=cast("Any", SimpleNamespace(of=lambda spec: (launcher, []))),
-        is_here=lambda job: True,
+        is_same_system=lambda job: True,
         warn=lambda spec: None,
         has_policy=has_policy,
-        is_elsewhere=False,
+        is_remote=False,
     )
 
 
@@ -117,12 +117,12 @@ def test_what_may_change_is_asked_about_each_time(backend: Backend) -> None:
 
 
 def test_of_one_request_it_is_asked_once(backend: Backend) -> None:
-    checks, present = checking(backend), KnownAnswers()
-    checks.submission(Job(JobSpec("a")), 1, present)
+    checks, cache = checking(backend), CheckCache()
+    checks.submission(Job(JobSpec("a")), 1, cache)
 
     backend.missing = ["its directory was removed"]
 
-    assert checks.submission(Job(JobSpec("b")), 1, present).launch == ["launch"]
+    assert checks.submission(Job(JobSpec("b")), 1, cache).launch == ["launch"]
 
 
 def test_a_policy_is_asked_about_each(backend: Backend) -> None:

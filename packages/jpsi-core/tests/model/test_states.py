@@ -1,4 +1,4 @@
-"""The state model: its order, and what one piece of news publishes."""
+"""The state model: its order, and what one report publishes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def at(state: JobState, seconds: int = 0, exit_code: int | None = None) -> JobSt
     return JobStatus(state, time=EPOCH + timedelta(seconds=seconds), exit_code=exit_code)
 
 
-def published(news: list[JobStatus], start: JobStatus) -> list[JobStatus]:
-    """The whole history of a job that got this news."""
+def published(reports: list[JobStatus], start: JobStatus) -> list[JobStatus]:
+    """The whole history of a job that got these reports."""
     history = [start]
-    for piece in news:
-        history += transitions(history[-1], piece)
+    for report in reports:
+        history += transitions(history[-1], report)
     return history
 
 
@@ -136,7 +136,7 @@ def test_status_reads_as_a_sentence(status: JobStatus, text: str) -> None:
 
 @pytest.mark.clause("state-missing", "status-skipped")
 @pytest.mark.parametrize(
-    ("current", "news", "expected"),
+    ("current", "report", "expected"),
     [
         (NEW, at(QUEUED), [QUEUED]),
         (NEW, at(ACTIVE), [QUEUED, ACTIVE]),
@@ -154,32 +154,32 @@ def test_status_reads_as_a_sentence(status: JobStatus, text: str) -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, JobState) else None,
 )
-def test_skipped_states_are_filled_in(current: JobState, news: JobStatus, expected: list[JobState]) -> None:
+def test_skipped_states_are_filled_in(current: JobState, report: JobStatus, expected: list[JobState]) -> None:
     """QUEUED always, ACTIVE only where the job is known to have run."""
-    assert [status.state for status in transitions(at(current), news)] == expected
+    assert [status.state for status in transitions(at(current), report)] == expected
 
 
 @pytest.mark.parametrize(
-    ("current", "news"),
+    ("current", "report"),
     [
-        (current, news)
+        (current, report)
         for current in JobState
-        for news in JobState
-        if news is current or current.final or current.is_greater_than(news)
+        for report in JobState
+        if report is current or current.final or current.is_greater_than(report)
     ],
     ids=str,
 )
-def test_news_that_is_not_ahead_publishes_nothing(current: JobState, news: JobState) -> None:
-    assert transitions(at(current), at(news, 1, 0)) == ()
+def test_news_that_is_not_ahead_publishes_nothing(current: JobState, report: JobState) -> None:
+    assert transitions(at(current), at(report, 1, 0)) == ()
 
 
 @pytest.mark.clause("state-missing")
 def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
-    news = JobStatus(COMPLETED, time=EPOCH, exit_code=0, metadata={"a": 1})
+    report = JobStatus(COMPLETED, time=EPOCH, exit_code=0, metadata={"a": 1})
 
-    *filled, last = transitions(at(NEW), news)
+    *filled, last = transitions(at(NEW), report)
 
-    assert last is news
+    assert last is report
     assert [dict(status.metadata) for status in filled] == [
         {"filled_in": True, "time.source": "next_state"}
     ] * 2
@@ -187,19 +187,19 @@ def test_filled_in_states_say_so_and_the_news_itself_is_unchanged() -> None:
 
 
 def test_news_from_before_the_current_status_gets_its_time() -> None:
-    news = JobStatus(FAILED, time=EPOCH - timedelta(hours=1), exit_code=3, message="why")
+    report = JobStatus(FAILED, time=EPOCH - timedelta(hours=1), exit_code=3, message="why")
 
-    (told,) = transitions(at(ACTIVE), news)
+    (told,) = transitions(at(ACTIVE), report)
 
-    assert told == attrs.evolve(news, time=EPOCH, metadata={"time.source": "previous_state"})
+    assert told == attrs.evolve(report, time=EPOCH, metadata={"time.source": "previous_state"})
 
 
 @pytest.mark.clause("state-model", "status-monotonic", "state-order-kept")
 @given(st.lists(statuses, max_size=12), times)
 def test_any_news_publishes_an_ascending_sequence_with_at_most_one_final(
-    news: list[JobStatus], start: datetime
+    reports: list[JobStatus], start: datetime
 ) -> None:
-    history = published(news, JobStatus(NEW, time=start))
+    history = published(reports, JobStatus(NEW, time=start))
 
     steps = list(itertools.pairwise(history))
     assert all(later.state.is_greater_than(earlier.state) for earlier, later in steps)
@@ -207,33 +207,33 @@ def test_any_news_publishes_an_ascending_sequence_with_at_most_one_final(
 
 
 @given(st.lists(statuses, max_size=12), times)
-def test_times_never_decrease(news: list[JobStatus], start: datetime) -> None:
-    history = published(news, JobStatus(NEW, time=start))
+def test_times_never_decrease(reports: list[JobStatus], start: datetime) -> None:
+    history = published(reports, JobStatus(NEW, time=start))
 
     assert [status.time for status in history] == sorted(status.time for status in history)
 
 
 @pytest.mark.clause("status-skipped", "callbacks-in-order")
 @given(st.lists(statuses, min_size=1, max_size=12), times)
-def test_no_state_before_the_last_is_missing(news: list[JobStatus], start: datetime) -> None:
+def test_no_state_before_the_last_is_missing(reports: list[JobStatus], start: datetime) -> None:
     """QUEUED is in every history, ACTIVE in every history of a job that ran, and nowhere else invented."""
-    history = published(news, JobStatus(NEW, time=start))
+    history = published(reports, JobStatus(NEW, time=start))
 
     states = [status.state for status in history]
     assert states == [NEW] or QUEUED in states
     ran = history[-1].state is COMPLETED or history[-1].exit_code is not None
-    told = any(piece.state is ACTIVE for piece in news)
+    told = any(report.state is ACTIVE for report in reports)
     if history[-1].final:
         assert ACTIVE in states or not ran
         assert ACTIVE not in states or ran or told
 
 
 @given(st.lists(statuses, max_size=12), times, st.randoms(use_true_random=False))
-def test_highest_news_decides_where_a_job_gets_to(news: list[JobStatus], start: datetime, random) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001  hypothesis' own Random
+def test_highest_news_decides_where_a_job_gets_to(reports: list[JobStatus], start: datetime, random) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001  hypothesis' own Random
     """In whatever order; only which of several finals wins is the first one's."""
-    shuffled = random.sample(news, len(news))
+    shuffled = random.sample(reports, len(reports))
 
-    one, other = (published(order, JobStatus(NEW, time=start))[-1].state for order in (news, shuffled))
+    one, other = (published(order, JobStatus(NEW, time=start))[-1].state for order in (reports, shuffled))
 
     assert one is other or (one.final and other.final)
 
@@ -241,10 +241,10 @@ def test_highest_news_decides_where_a_job_gets_to(news: list[JobStatus], start: 
 def test_news_of_the_same_state_add_what_they_know() -> None:
     queued = JobStatus(JobState.QUEUED, metadata={"a": 1, "b": 1}, message="waits")
 
-    news = enriched(queued, JobStatus(JobState.QUEUED, metadata={"b": 2}))
+    report = enriched(queued, JobStatus(JobState.QUEUED, metadata={"b": 2}))
 
-    assert (dict(news.metadata), news.message, news.time) == ({"a": 1, "b": 2}, "waits", queued.time)
-    assert enriched(news, JobStatus(JobState.QUEUED, message="held")).message == "held"
+    assert (dict(report.metadata), report.message, report.time) == ({"a": 1, "b": 2}, "waits", queued.time)
+    assert enriched(report, JobStatus(JobState.QUEUED, message="held")).message == "held"
 
 
 def test_news_of_another_state_and_of_a_final_one_add_nothing() -> None:

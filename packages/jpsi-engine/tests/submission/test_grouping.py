@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import jpsi
 from jpsi import JobSpec
 from jpsi.model import plain_values
-from jpsi.model.spec_shape import FREE, shape
+from jpsi.model.plain_values import FREE, shape
 from jpsi_engine.submission.grouping import chunks, common
 from jpsi_testing import specs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi.model.staging_progress import StagingProgress
+from jpsi.model.staging import StagingProgress
 from jpsi_engine.transfer.progress import ProgressReport
 
 

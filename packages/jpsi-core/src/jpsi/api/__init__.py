@@ -1,6 +1,6 @@
 """The implementation behind `Job` and `JobExecutor`.
 
-Validation, requests about many jobs, batching, dependencies, observers.
+Validation, submission, batching, observers, facts about the batch system, import of submit scripts.
 """
 
 from typing import TYPE_CHECKING
@@ -9,21 +9,18 @@ if TYPE_CHECKING:
     from jpsi.api.batching import (
         Batching,
     )
-    from jpsi.api.bulk import (
-        BulkOperations,
-        by_id,
-        check_job,
-        not_done,
-    )
-    from jpsi.api.no_transport import (
-        NoTransport,
-    )
     from jpsi.api.observers import (
         Observers,
     )
     from jpsi.api.script_import import (
         Conversion,
         read_script,
+    )
+    from jpsi.api.submission import (
+        JobSubmitter,
+        by_id,
+        check_job,
+        failure,
     )
     from jpsi.api.system import (
         System,
@@ -38,10 +35,9 @@ else:
         __name__,
         {
             "batching": "Batching",
-            "bulk": "BulkOperations by_id check_job not_done",
-            "no_transport": "NoTransport",
             "observers": "Observers",
             "script_import": "Conversion read_script",
+            "submission": "JobSubmitter by_id check_job failure",
             "system": "System",
             "validation": "Validation",
         },
@@ -49,14 +45,13 @@ else:
 
 __all__ = [
     "Batching",
-    "BulkOperations",
     "Conversion",
-    "NoTransport",
+    "JobSubmitter",
     "Observers",
     "System",
     "Validation",
     "by_id",
     "check_job",
-    "not_done",
+    "failure",
     "read_script",
 ]

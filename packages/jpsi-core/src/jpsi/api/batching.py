@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from jpsi.api.bulk import BulkOperations
+from jpsi.api.submission import JobSubmitter
 from jpsi.job import Job
 from jpsi.model import InvalidJobException, SubmitException
 
@@ -27,8 +27,8 @@ Outcome = asyncio.Future[BaseException | None]
 class Batching:
     """The submissions of one event loop to one executor; to be used in that loop."""
 
-    def __init__(self, executor: BulkOperations) -> None:
-        self._executor = executor
+    def __init__(self, submitter: JobSubmitter) -> None:
+        self._submitter = submitter
         self._loop = asyncio.get_running_loop()
         # the jobs of the next request, and those of the request that is under way
         self._waiting: dict[Job, Outcome] = {}
@@ -38,14 +38,14 @@ class Batching:
         self._is_busy = False
 
     @classmethod
-    def of(cls, executor: BulkOperations) -> Batching:
+    def of(cls, submitter: JobSubmitter) -> Batching:
         """Return the batch of the running event loop; it exists while there are jobs to submit."""
         with _lock:
             for loop, other in [key for key in _all if key[0].is_closed()]:
                 del _all[loop, other]
-            key = asyncio.get_running_loop(), executor
+            key = asyncio.get_running_loop(), submitter
             if key not in _all:
-                _all[key] = cls(executor)
+                _all[key] = cls(submitter)
             return _all[key]
 
     def put(self, job: Job) -> Outcome:
@@ -71,7 +71,7 @@ class Batching:
                 under_way[job] = outcome
         self._forget()
         if under_way:
-            self._executor._give_up(under_way)  # noqa: SLF001  a door of it
+            self._submitter.give_up([job.id for job in under_way])
             # some jobs may only now begin to wait for the quota
             self._loop.call_later(_GIVE_UP_SECONDS, self.give_up, under_way)
 
@@ -91,7 +91,7 @@ class Batching:
 
     def _forget(self) -> None:
         """Drop the references to the loop and the executor if no job is left to submit."""
-        key = self._loop, self._executor
+        key = self._loop, self._submitter
         with _lock:
             if not self._waiting and not self._under_way and _all.get(key) is self:
                 del _all[key]
@@ -99,17 +99,17 @@ class Batching:
     def _work(self, jobs: Sequence[Job]) -> None:
         """Run the request, in the thread."""
 
-        def heard(outcomes: Mapping[Job, BaseException | None]) -> None:
-            self._tell(lambda: self._settle(outcomes))
+        def report(outcomes: Mapping[Job, BaseException | None]) -> None:
+            self._call_in_loop(lambda: self._settle(outcomes))
 
         end: BaseException | None = None
         try:
-            self._executor._submit_many(jobs, heard)  # noqa: SLF001  a door of it
+            self._submitter.submit_many(jobs, report)
         except BaseException as e:  # noqa: BLE001  raised by those who wait for their jobs
             end = e
-        self._tell(lambda: self._end(end))
+        self._call_in_loop(lambda: self._end(end))
 
-    def _tell(self, call: Callable[[], None]) -> None:
+    def _call_in_loop(self, call: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed, so that no task waits
             self._loop.call_soon_threadsafe(call)
 
@@ -125,4 +125,4 @@ class Batching:
 
 
 _lock = threading.Lock()
-_all: dict[tuple[asyncio.AbstractEventLoop, BulkOperations], Batching] = {}
+_all: dict[tuple[asyncio.AbstractEventLoop, JobSubmitter], Batching] = {}

@@ -21,17 +21,17 @@ class Observers:
         self._observers = [(observer, notifier.Lane()) for observer in observers]
         self._specs: dict[str, JobSpec] = {}
 
-    def know(self, job_id: str, spec: JobSpec) -> None:
+    def add_job(self, job_id: str, spec: JobSpec) -> None:
         """Remember the spec of a job, which observers receive with its statuses."""
         if self._observers:
             # the observers of one job share a copy: they must not change the engine's spec
             self._specs[job_id] = copy_spec(spec)
 
-    def forget(self, job_id: str) -> None:
+    def forget_job(self, job_id: str) -> None:
         """Forget the spec of a job."""
         self._specs.pop(job_id, None)
 
-    def tell(self, job_id: str, native_id: str | None, status: JobStatus) -> None:
+    def notify(self, job_id: str, native_id: str | None, status: JobStatus) -> None:
         """Post a call of each observer to the notifier's threads."""
         spec = self._specs.get(job_id)
         for observer, lane in self._observers:
@@ -45,4 +45,4 @@ class Observers:
             )
             notifier.shared().post(lane, call)
         if status.final:
-            self.forget(job_id)
+            self.forget_job(job_id)

@@ -59,10 +59,16 @@ def read_script(
         msg = f"{os.fspath(path)} has no directives of {whose}"
         raise InvalidJobException(msg)
     (assembly, script), *others = readings
+    lost = list(script.lost)
+    if script.spec.attributes.duration is None and isinstance(assembly.config, BatchConfig):
+        limit = assembly.config.default_duration
+        lost.append(
+            f"no time limit is asked for: jpsi does not leave it to the queue, and gives the job {limit}"
+        )
     return Conversion(
         executor=assembly.stack.candidate.canonical,
         spec=completed(script, text, Path(path), Path(directory)),
-        lost=(*script.lost, *_without_limit(script.spec, assembly)),
+        lost=tuple(lost),
         others=tuple(it.stack.candidate.canonical for it, _ in others),
     )
 
@@ -78,28 +84,19 @@ def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> 
     """
     spec = script.spec
     executable, *options = [spec.executable] if spec.executable else _interpreter(text)
-    base = directory if script.is_output_here else None
+    is_at_home = spec.directory is not None and spec.directory.parts[:1] == ("~",)
+    base = directory if script.is_output_here else Path()
     return attrs.evolve(
         spec,
         executable=executable,
         arguments=[escape(it) for it in [*options, str(path)]],
-        directory=_directory(spec.directory, directory),
+        directory=spec.directory if is_at_home else directory / (spec.directory or ""),
         launcher=_ONCE,
         resources=None if spec.resources == ResourceSpecV1() else spec.resources,
         attributes=None if spec.attributes == JobAttributes() else spec.attributes,
-        stdout_path=_below(base, spec.stdout_path),
-        stderr_path=_below(base, spec.stderr_path),
+        stdout_path=spec.stdout_path and base / spec.stdout_path,
+        stderr_path=spec.stderr_path and base / spec.stderr_path,
     )
-
-
-def _below(base: Path | None, path: Path | None) -> Path | None:
-    return path if base is None or path is None else base / path
-
-
-def _directory(asked: Path | None, here: Path) -> Path:
-    if asked is not None and (str(asked) == "~" or str(asked).startswith("~/")):
-        return asked
-    return here / (asked or "")
 
 
 def _interpreter(text: str) -> list[str]:
@@ -111,8 +108,7 @@ def _interpreter(text: str) -> list[str]:
 
 def _readings(text: str, executor: str | None) -> Iterator[tuple[Assembly, ForeignScript]]:
     for assembly in _executors(executor):
-        hooks = assembly.stack.hooks
-        script = hooks.read_script(text=text, site=Site(config=assembly.config))
+        script = assembly.stack.hooks.read_script(text=text, site=Site(config=assembly.config))
         if isinstance(script, ForeignScript) and script.directives:
             yield assembly, script
 
@@ -133,10 +129,3 @@ def _executors(name: str | None) -> Iterator[Assembly]:
                 continue
             seen |= names
             yield found
-
-
-def _without_limit(spec: JobSpec, assembly: Assembly) -> Iterator[str]:
-    asked = spec.attributes.duration
-    if asked is None and isinstance(assembly.config, BatchConfig):
-        limit = assembly.config.default_duration
-        yield f"no time limit is asked for: jpsi does not leave it to the queue, and gives the job {limit}"

@@ -16,7 +16,6 @@ from jpsi.contract import (
     CommandResult,
     ExecutorHooks,
     NotOffered,
-    Observation,
     Queue,
     ShownJob,
     Site,
@@ -126,9 +125,7 @@ class System:
         if not self.has_commands:
             return
         site = self._site()
-        result = self._run(self._hooks.query(native_ids=None, site=site))
-        if result.timed_out:
-            raise SubmitException(result.complaint, transient=True)
+        result = self._query(self._hooks.query(native_ids=None, site=site))
         self._hooks.parse_status(result=result, native_ids=None, site=site)
 
     def queues(self) -> Sequence[Queue]:
@@ -143,10 +140,7 @@ class System:
         if isinstance(command, NotOffered):
             msg = f"the executor {self._name} has no queues"
             raise SubmitException(msg)
-        result = self._run(command)
-        if result.timed_out:
-            raise SubmitException(result.complaint, transient=True)
-        return list(self._hooks.parse_queues(result=result, site=site))
+        return list(self._hooks.parse_queues(result=self._query(command), site=site))
 
     def shown_jobs(self, wanted: Mapping[str, tuple[str, str | None]]) -> Mapping[str, ShownJob]:
         """Return those jobs that the queue shows and that have not ended, by their ids.
@@ -164,40 +158,29 @@ class System:
         ids, size = list(wanted), limit or _JOBS
         found: dict[str, ShownJob] = {}
         for some in (ids[begin : begin + size] for begin in range(0, len(ids), size)):
-            unnamed = [wanted[it][0] for it in some if wanted[it][1] is None]
+            unnamed = [wanted[job_id][0] for job_id in some if wanted[job_id][1] is None]
             by_tag = self._find(unnamed, site) if unnamed else {}
-            names = {it: wanted[it][1] or by_tag.get(wanted[it][0]) for it in some}
+            names = {job_id: wanted[job_id][1] or by_tag.get(wanted[job_id][0]) for job_id in some}
             native_ids = list(dict.fromkeys(filter(None, names.values())))
             if not native_ids:
                 continue
-            result = self._answered(
-                self._hooks.query(native_ids=None if limit is None else native_ids, site=site)
-            )
-            seen = self._hooks.parse_status(result=result, native_ids=native_ids, site=site)
+            command = self._hooks.query(native_ids=None if limit is None else native_ids, site=site)
+            seen = self._hooks.parse_status(result=self._query(command), native_ids=native_ids, site=site)
             for job_id, native_id in names.items():
-                it = None if native_id is None else seen.get(native_id)
-                if native_id is None or it is None or it.final or not it.exists:
+                if native_id is None or native_id not in seen:
                     continue
-                if it.tag in {None, wanted[job_id][0]}:
-                    found[job_id] = self._shown(native_id, it, site)
+                it = seen[native_id]
+                if it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
+                    command = self._hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
+                    text = None if command.stdin is not None else line(*command.argv)
+                    found[job_id] = ShownJob(native_id=native_id, word=it.word, cancel_command=text)
         return found
-
-    def _shown(self, native_id: str, seen: Observation, site: Site) -> ShownJob:
-        command = self._hooks.cancel(native_ids=[native_id], site=site, seen={native_id: seen})
-        text = None if command.stdin is not None else line(*command.argv)
-        return ShownJob(native_id=native_id, word=seen.word, cancel_command=text)
 
     def _find(self, tags: Sequence[str], site: Site) -> Mapping[str, str]:
         command = self._hooks.find(tags=tags, site=site)
         if isinstance(command, NotOffered):
             return {}
-        return self._hooks.parse_find(result=self._answered(command), tags=tags, site=site)
-
-    def _answered(self, command: Command) -> CommandResult:
-        result = self._run(command)
-        if result.timed_out:
-            raise SubmitException(result.complaint, transient=True)
-        return result
+        return self._hooks.parse_find(result=self._query(command), tags=tags, site=site)
 
     def is_accounted(self, native_id: str) -> bool | None:
         """Return True if the accounting knows a job; None if there is no accounting to query.
@@ -210,10 +193,7 @@ class System:
         command = self._hooks.query_finished(native_ids=ids, site=site)
         if isinstance(command, NotOffered):
             return None
-        result = self._run(command)
-        if result.timed_out:
-            raise SubmitException(result.complaint, transient=True)
-        found = self._hooks.parse_finished(result=result, native_ids=ids, site=site)
+        found = self._hooks.parse_finished(result=self._query(command), native_ids=ids, site=site)
         return None if isinstance(found, NotOffered) else native_id in found
 
     def _commands(self) -> Iterator[Command]:
@@ -236,6 +216,13 @@ class System:
         ):
             if not isinstance(command, NotOffered):
                 yield command
+
+    def _query(self, command: Command) -> CommandResult:
+        """Run a command that the batch system must answer in time."""
+        result = self._run(command)
+        if result.timed_out:
+            raise SubmitException(result.complaint, transient=True)
+        return result
 
     def _run(self, command: Command) -> CommandResult:
         config = self._site().config

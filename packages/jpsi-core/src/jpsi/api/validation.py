@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from jpsi.api.dependencies import resolved
-from jpsi.contract import Site, Submission
+from jpsi.contract import Site, Submission, dependencies
+from jpsi.job import Job
 from jpsi.model import (
+    Dependency,
+    DependencyKind,
     HeterogeneousResources,
     InvalidJobException,
     JobSpec,
+    OtherJob,
     copy_spec,
     has_staging,
     plain_values,
@@ -22,15 +26,14 @@ from jpsi.model import (
     shape,
     sound_part,
     staging_problems,
+    unmet,
     with_absolute_places,
 )
 
 if TYPE_CHECKING:
     from jpsi.config import SpecDefaults
     from jpsi.contract import Engine, ExecutorHooks, ShellLine
-    from jpsi.job import Job
     from jpsi.launcher import Launchers
-    from jpsi.model import DependencyKind
 
 _SUBJECT = "the job"
 # The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
@@ -38,7 +41,7 @@ _REMEMBERED = 1000
 
 
 @attrs.frozen(slots=True)
-class _Answer:
+class _CheckResult:
     """The hooks' results that are the same for similar jobs."""
 
     #: Why such jobs can never run on this backend.
@@ -47,62 +50,47 @@ class _Answer:
     nodes: Sequence[ShellLine] = ()
 
 
-class KnownAnswers(dict[str, _Answer]):
+class CheckCache(dict[str, _CheckResult]):
     """Cached results, by the shape of jobs; valid as long as the site's facts stay the same."""
 
 
+@attrs.define(slots=True, kw_only=True, eq=False)
 class Validation:
     """The checks before the submissions of one executor. Any thread may call its methods.
 
     Results about one job are reused for similar jobs, as far as they can never change: programs submit many
     jobs that differ in their arguments alone.
-
-    Args:
-        name: the name of the executor.
-        hooks: the backend's hooks.
-        engine: the engine that will run the jobs.
-        site: returns the configuration and the probe's result.
-        defaults: the configured values for fields that a job leaves open.
-        launchers: the launchers of the executor.
-        is_here: returns True if a job that another waits for belongs to the same batch system.
-        warn: warns about probable mistakes in a valid spec.
-        has_policy: True if an override checks specs, too, which may look at any field.
-        is_elsewhere: True if the jobs' files are on a remote host.
     """
 
-    def __init__(  # noqa: PLR0913  the parts that check, each by name
-        self,
-        *,
-        name: str,
-        hooks: ExecutorHooks,
-        engine: Engine,
-        site: Callable[[], Site],
-        defaults: SpecDefaults,
-        launchers: Launchers,
-        is_here: Callable[[Job], bool],
-        warn: Callable[[JobSpec], None],
-        has_policy: bool,
-        is_elsewhere: bool,
-    ) -> None:
-        self._name = name
-        self._hooks = hooks
-        self._engine = engine
-        self._site = site
-        self._defaults = defaults
-        self._launchers = launchers
-        self._is_here = is_here
-        self._warn = warn
-        self._has_policy = has_policy
-        self._is_elsewhere = is_elsewhere
-        self._known: tuple[Mapping[str, Any], KnownAnswers] = {}, KnownAnswers()
+    #: The name of the executor.
+    _name: str
+    #: The backend's hooks.
+    _hooks: ExecutorHooks
+    #: The engine that will run the jobs.
+    _engine: Engine
+    #: Returns the configuration and the probe's result.
+    _site: Callable[[], Site]
+    #: The configured values for fields that a job leaves open.
+    _defaults: SpecDefaults
+    _launchers: Launchers
+    #: Returns True if a job that another waits for belongs to the same batch system.
+    _is_same_system: Callable[[Job], bool]
+    #: Warns about probable mistakes in a valid spec.
+    _warn: Callable[[JobSpec], None]
+    #: True if an override checks specs, too, which may look at any field.
+    _has_policy: bool
+    #: True if the jobs' files are on a remote host.
+    _is_remote: bool
+    #: The results about the site with these facts.
+    _cache: tuple[Mapping[str, Any], CheckCache] = attrs.field(init=False, factory=lambda: ({}, CheckCache()))
 
-    def submission(self, job: Job, attempt: int, present: KnownAnswers | None = None) -> Submission:
+    def submission(self, job: Job, attempt: int, cache: CheckCache | None = None) -> Submission:
         """Check a job, and return what the engine needs to submit it.
 
         Args:
             job: the job.
             attempt: the number of the attempt.
-            present: the engine's results about other jobs of the same request, as things are now; None calls
+            cache: the engine's results about other jobs of the same request, as things are now; None calls
                 the engine for this one.
 
         Raises:
@@ -115,25 +103,27 @@ class Validation:
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
         spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        spec, unstaged = staged(spec, is_elsewhere=self._is_elsewhere)
+        spec, unstaged = staged(spec, is_remote=self._is_remote)
         found += unstaged
         spec, unsuited = self._suited(spec, site)
         found += unsuited
         launcher, missing = self._launchers.of(spec)
         found += missing
-        spec, unresolved = resolved(spec, lambda: self._offered(site), self._is_here)
+        spec, unresolved = resolved(
+            spec, lambda: self._hooks.capabilities(site=site).dependencies, self._is_same_system
+        )
         found += unresolved
         encoded = None if found else plain_values.encode(spec)
         if self._has_policy:
             found += self._objections(spec, site)
         key = None if found or encoded is None else shape(encoded)
-        answer = _once(self._of(site), key, lambda: self._answer(spec, site, is_sound=key is not None))
-        found += answer.problems
+        result = _cached(self._cache_of(site), key, lambda: self._check(spec, site, is_valid=key is not None))
+        found += result.problems
         # staged files differ between jobs of one shape: one job may stage in what another lacks
-        present_key = None if has_staging(spec) else key
-        found += _once(present, present_key, lambda: _Answer(self._engine.problems(spec))).problems
+        current_key = None if has_staging(spec) else key
+        found += _cached(cache, current_key, lambda: _CheckResult(self._engine.problems(spec))).problems
         if launcher is not None:
-            found += _flat(launcher.hooks.check_spec(spec=spec))
+            found += chain.from_iterable(launcher.hooks.check_spec(spec=spec))
         if found:
             # a problem that `check_spec` and the script's writer both report is listed once
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(found)))
@@ -145,27 +135,27 @@ class Validation:
             launch=[] if launcher is None else list(launcher.hooks.launch(spec=spec)),
             rank_variables=() if launcher is None else launcher.rank_variables,
             sources_scripts=launcher is not None and launcher.sources_scripts,
-            nodes=answer.nodes,
+            nodes=result.nodes,
             plain=encoded,
         )
 
-    def _of(self, site: Site) -> KnownAnswers:
+    def _cache_of(self, site: Site) -> CheckCache:
         """Return the cached results about this site; an empty cache after the probe found something new."""
-        offers, known = self._known
-        if offers != site.offers or len(known) >= _REMEMBERED:
-            known = KnownAnswers()
-            self._known = site.offers, known
-        return known
+        offers, cache = self._cache
+        if offers != site.offers or len(cache) >= _REMEMBERED:
+            cache = CheckCache()
+            self._cache = site.offers, cache
+        return cache
 
-    def _answer(self, spec: JobSpec, site: Site, *, is_sound: bool) -> _Answer:
-        objections = [] if self._has_policy else self._objections(spec, site)
-        refused = objections + self._engine.refused(spec)
-        if refused or not is_sound:
-            return _Answer(refused)
-        return _Answer([], list(self._hooks.nodes(spec=spec, site=site)))
+    def _check(self, spec: JobSpec, site: Site, *, is_valid: bool) -> _CheckResult:
+        found = [] if self._has_policy else self._objections(spec, site)
+        found += self._engine.refused(spec)
+        if found or not is_valid:
+            return _CheckResult(found)
+        return _CheckResult([], list(self._hooks.nodes(spec=spec, site=site)))
 
     def _objections(self, spec: JobSpec, site: Site) -> list[str]:
-        return _flat(self._hooks.check_spec(spec=spec, site=site))
+        return list(chain.from_iterable(self._hooks.check_spec(spec=spec, site=site)))
 
     def _suited(self, spec: JobSpec, site: Site) -> tuple[JobSpec, list[str]]:
         """Return a spec that the hooks support, and the problem with resources that they do not support."""
@@ -176,38 +166,29 @@ class Validation:
         problem = f"the executor {self._name} gives a job one kind of slot, not several; {which}"
         return attrs.evolve(spec, resources=None), [problem]
 
-    def _offered(self, site: Site) -> frozenset[DependencyKind]:
-        return self._hooks.capabilities(site=site).dependencies
 
-
-def _once(known: KnownAnswers | None, key: str | None, ask: Callable[[], _Answer]) -> _Answer:
+def _cached(cache: CheckCache | None, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:
     """Return the cached result for the key, or compute it; without a key it is not cached."""
-    if known is None or key is None:
-        return ask()
-    answer = known.get(key)
-    if answer is None:
-        answer = known[key] = ask()
-    return answer
+    if cache is None or key is None:
+        return check()
+    if key not in cache:
+        cache[key] = check()
+    return cache[key]
 
 
-def _flat(answers: Iterable[Iterable[str]]) -> list[str]:
-    """Return the problems of all layers as one list."""
-    return [problem for answer in answers for problem in answer]
-
-
-def staged(spec: JobSpec, *, is_elsewhere: bool = False) -> tuple[JobSpec, list[str]]:
+def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str]]:
     """Return the spec with absolute paths of staged files on this machine, and the problems with them.
 
     A missing source is no problem if the job has dependencies, since one of those jobs may make it.
 
     Args:
         spec: the spec.
-        is_elsewhere: True if the job's own files are on a remote host.
+        is_remote: True if the job's own files are on a remote host.
     """
     if not has_staging(spec):
         return spec, []
     here = _current_directory()
-    if found := list(staging_problems(spec, None if is_elsewhere else here)):
+    if found := list(staging_problems(spec, None if is_remote else here)):
         return spec, found
     spec = with_absolute_places(spec, here, str(Path.home()))
     if spec.attributes.after:
@@ -224,3 +205,55 @@ def _current_directory() -> str:
         return os.getcwd()  # noqa: PTH109  not resolved
     except FileNotFoundError:
         return "/"
+
+
+def resolved(
+    spec: JobSpec, offered: Callable[[], frozenset[DependencyKind]], is_same_system: Callable[[Job], bool]
+) -> tuple[JobSpec, list[str]]:
+    """Return the spec with dependencies on native ids only, without those that are satisfied already.
+
+    Args:
+        spec: a valid spec.
+        offered: returns the kinds of dependency that the batch system supports.
+        is_same_system: returns True if a job belongs to the same batch system.
+
+    Returns:
+        The spec, and the problems with its dependencies, one sentence each; a dependency with a problem is
+        left out of the spec.
+    """
+    wanted = dependencies(spec)
+    if not wanted:
+        return spec, []
+    kinds, found = offered(), list[str]()
+    # A wrong dependency is left out, so that later checks report no problems that follow from it.
+    after: list[Dependency | OtherJob | str] = []
+    for dependency in wanted:
+        job, native_id = dependency.job, dependency.native_id
+        problem = _problem(dependency, kinds, is_same_system)
+        if problem is not None:
+            found.append(problem)
+        elif native_id is not None and not (
+            isinstance(job, Job) and dependency.kind.is_met(job.status.state)
+        ):
+            after.append(Dependency(native_id, dependency.kind))
+    return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, after=after)), found
+
+
+def _problem(
+    dependency: Dependency, offered: frozenset[DependencyKind], is_same_system: Callable[[Job], bool]
+) -> str | None:
+    job = dependency.job
+    if dependency.kind not in offered:
+        others = " or ".join(sorted(kind.value for kind in offered))
+        instead = f"; it can for {others}" if others else ""
+        asked = f"no job can wait here for the end of another ({dependency.kind.value})"
+        return f"attributes.after: {asked}{instead}"
+    if not isinstance(job, Job):
+        return None
+    if dependency.kind.is_met(job.status.state) is False:
+        return unmet(dependency, job.id, job.status.state)
+    if job.native_id is None:
+        return f"attributes.after names the job {job.id}, which must be submitted first"
+    if not is_same_system(job):
+        return f"attributes.after names the job {job.id}, which was submitted elsewhere"
+    return None

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
         Dependency,
         DependencyKind,
         OtherJob,
+        is_job_id,
+        is_native_id,
         unmet,
     )
     from jpsi.model.durations import (
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
         TransferError,
         TransportError,
         UnreachableStateException,
-    )
-    from jpsi.model.native_id import (
-        is_job_id,
-        is_native_id,
+        one_line,
+        printable,
     )
     from jpsi.model.plain_values import (
         COMPONENTS,
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
         encode_flags,
         encode_resources,
         encode_status,
-    )
-    from jpsi.model.printable_text import (
-        one_line,
-        printable,
+        shape,
     )
     from jpsi.model.references import (
         Reference,
@@ -80,16 +77,11 @@ if TYPE_CHECKING:
         problems,
         sound_part,
     )
-    from jpsi.model.spec_shape import (
-        shape,
-    )
     from jpsi.model.staging import (
+        StagingProgress,
         has_staging,
         staging_problems,
         with_absolute_places,
-    )
-    from jpsi.model.staging_progress import (
-        StagingProgress,
     )
     from jpsi.model.states import (
         TIME_SOURCE,
@@ -107,18 +99,17 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "dependencies": "Dependency DependencyKind OtherJob unmet",
+            "dependencies": "Dependency DependencyKind OtherJob is_job_id is_native_id unmet",
             "durations": "parse_duration",
             "errors": (
                 "BulkException ConfigError DocumentError DocumentWarning InvalidJobException JpsiError "
-                "PluginError SubmitException TransferError TransportError UnreachableStateException"
+                "PluginError SubmitException TransferError TransportError UnreachableStateException one_line "
+                "printable"
             ),
-            "native_id": "is_job_id is_native_id",
             "plain_values": (
                 "COMPONENTS decode decode_resources decode_status encode encode_attributes encode_flags "
-                "encode_resources encode_status"
+                "encode_resources encode_status shape"
             ),
-            "printable_text": "one_line printable",
             "references": "Reference escape expand has_reference pieces",
             "resources": (
                 "HeterogeneousResources ResourceSpec ResourceSpecV1 components core_count node_count "
@@ -126,9 +117,7 @@ else:
             ),
             "spec": "JobAttributes JobSpec StageIn StageOut StageOutFlags StagingMode copy_spec",
             "spec_problems": "ENVIRONMENT_NAME exec_limits problems sound_part",
-            "spec_shape": "shape",
-            "staging": "has_staging staging_problems with_absolute_places",
-            "staging_progress": "StagingProgress",
+            "staging": "StagingProgress has_staging staging_problems with_absolute_places",
             "states": "Evidence JobState JobStatus Reason TIME_SOURCE enriched timed transitions",
             "": "plain_values",
         },

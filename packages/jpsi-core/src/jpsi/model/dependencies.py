@@ -1,13 +1,18 @@
-"""The dependencies of a job: other jobs that it waits for, and how they must end."""
+"""The dependencies of a job: other jobs that it waits for, the forms of their ids, and how they must end."""
 
 from __future__ import annotations
 
 import enum
-from typing import Protocol, runtime_checkable
+import re
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import attrs
 
 from jpsi.model.states import JobState, JobStatus
+
+_LONGEST_ID = 200
+# It becomes the name of a directory.
+_JOB_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 
 class DependencyKind(enum.Enum):
@@ -74,7 +79,32 @@ class Dependency:
         return self.job if isinstance(self.job, str) else self.job.native_id
 
 
+def is_job_id(text: object) -> TypeGuard[str]:
+    """Return True if `text` can be the id that jpsi gave a job.
+
+    >>> is_job_id("06c9a39d-1"), is_job_id("../06c9a39d"), is_job_id("")
+    (True, False, False)
+    """
+    return isinstance(text, str) and len(text) <= _LONGEST_ID and _JOB_ID.match(text) is not None
+
+
+def is_native_id(text: object) -> TypeGuard[str]:
+    """Return True if `text` can be a native id: one printable word that no command takes for an option.
+
+    >>> is_native_id("4711.pbs"), is_native_id("-1"), is_native_id("4711 4712")
+    (True, False, False)
+    """
+    return (
+        isinstance(text, str)
+        and 0 < len(text) <= _LONGEST_ID
+        and text.isascii()
+        and text.isprintable()
+        and " " not in text
+        and not text.startswith("-")
+    )
+
+
 def unmet(dependency: Dependency, name: str, state: JobState) -> str:
     """Return why a job can never start whose dependency ended in this state."""
-    wish = "complete" if dependency.kind is DependencyKind.OK else "fail"
-    return f"attributes.after waits for the job {name} to {wish}, but it is {state.value}"
+    required = "complete" if dependency.kind is DependencyKind.OK else "fail"
+    return f"attributes.after waits for the job {name} to {required}, but it is {state.value}"

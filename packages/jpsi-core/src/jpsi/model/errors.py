@@ -20,8 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from jpsi.model.printable_text import one_line, printable
-
 if TYPE_CHECKING:
     from jpsi.model.states import JobStatus
 
@@ -46,9 +44,6 @@ class JpsiError(Exception):
         #: The underlying exception, if there is one; for debugging, not for end users.
         self.exception = exception
 
-    def __str__(self) -> str:
-        return self.message
-
 
 class InvalidJobException(JpsiError):
     """The job can never be accepted as it is: its spec or its state is wrong.
@@ -71,7 +66,8 @@ class InvalidJobException(JpsiError):
     def of(cls, subject: str, problems: Sequence[str]) -> Self:
         """Return one exception that names every problem of `subject`."""
         lines = list(map(one_line, problems))
-        return cls(_listed(f"{subject} is not valid", lines), problems=lines)
+        listed = f" {lines[0]}" if len(lines) == 1 else "".join(f"\n  - {line}" for line in lines)
+        return cls(f"{subject} is not valid:{listed}", problems=lines)
 
 
 class DocumentError(InvalidJobException):
@@ -126,10 +122,10 @@ class BulkException(SubmitException):
     def of(cls, what: str, done: Sequence[AnyJob], failed: Mapping[AnyJob, JpsiError]) -> Self:
         """Return one exception for all jobs that could not be `what`, such as "submitted"."""
         reasons = list(dict.fromkeys(str(error) for error in failed.values()))
-        more = f"; and {len(reasons) - _TOLD} other reasons" if len(reasons) > _TOLD else ""
-        told = "; ".join(reasons[:_TOLD])
+        more = f"; and {len(reasons) - _NAMED} other reasons" if len(reasons) > _NAMED else ""
+        named = "; ".join(reasons[:_NAMED])
         return cls(
-            f"{len(failed)} of {len(done) + len(failed)} jobs could not be {what}: {told}{more}",
+            f"{len(failed)} of {len(done) + len(failed)} jobs could not be {what}: {named}{more}",
             next(iter(failed.values()), None),
             transient=all(isinstance(it, SubmitException) and it.transient for it in failed.values()),
             done=done,
@@ -138,7 +134,7 @@ class BulkException(SubmitException):
 
 
 # The number of different reasons in a message.
-_TOLD = 3
+_NAMED = 3
 
 
 class TransferError(SubmitException):
@@ -188,7 +184,28 @@ class ConfigError(JpsiError):
     """A configuration value that cannot be used."""
 
 
-def _listed(subject: str, problems: Sequence[str]) -> str:
-    if len(problems) == 1:
-        return f"{subject}: {problems[0]}"
-    return f"{subject}:" + "".join(f"\n  - {problem}" for problem in problems)
+def printable(text: str) -> str:
+    r"""Return the text with all unprintable characters, except line ends, as escapes.
+
+    Control characters, ANSI escapes, marks that turn the direction of writing, and lone surrogates, which no
+    encoding can express, are not printable.
+
+    >>> printable("a\x1b[31mb\n\udc80")
+    'a\\x1b[31mb\n\\udc80'
+    """
+    if text.isprintable():
+        return text
+    return "".join(it if it == "\n" or it.isprintable() else _escape(it) for it in text)
+
+
+def one_line(text: str) -> str:
+    r"""Return the text as `printable` does, with line ends as escapes, too.
+
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return text if text.isprintable() else printable(text).replace("\n", r"\n")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
@@ -21,12 +21,12 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
 
-
-class Codec(NamedTuple):
-    """The conversion of one field to a plain value and back."""
-
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
+#: The fields of a spec that a batch system does not receive: the hooks that write its scripts do not use
+#: them.
+FREE = frozenset(
+    {"executable", "arguments", "environment", "stdin_path", "stdout_path", "stderr_path"}
+    | {"stage_in", "stage_out", "cleanup", "cleanup_flags"}
+)
 
 
 def encode(spec: JobSpec) -> dict[str, Any]:
@@ -35,24 +35,41 @@ def encode(spec: JobSpec) -> dict[str, Any]:
     >>> encode(JobSpec("sleep", ["10"], attributes=JobAttributes(duration=timedelta(minutes=1))))
     {'executable': 'sleep', 'arguments': ['10'], 'attributes': {'duration': 60.0}}
     """
-    return _encode(spec, _SPEC_DEFAULTS, SPEC_CODECS)
+    return _encode(spec, _SPEC_DEFAULTS)
 
 
 def decode(plain: Mapping[str, Any]) -> JobSpec:
     """Return the spec that `encode` converted to `plain`."""
-    return JobSpec(**_decoded(plain, SPEC_CODECS))
+    return JobSpec(**_decoded(plain))
+
+
+def shape(plain: Mapping[str, Any]) -> str:
+    """Return a text that is equal for jobs for which a backend's hooks return the same.
+
+    >>> shape({"executable": "a", "arguments": ["1"], "name": "n"}) == shape({"executable": "b", "name": "n"})
+    True
+
+    Args:
+        plain: a spec as plain values.
+    """
+    return repr([(name, value) for name, value in plain.items() if name not in FREE])
 
 
 def encode_attributes(attributes: JobAttributes) -> dict[str, Any]:
     """Return the attributes that are set, as plain values."""
-    return _encode(attributes, _ATTRIBUTE_DEFAULTS, ATTRIBUTE_CODECS)
+    return _encode(attributes, _ATTRIBUTE_DEFAULTS)
+
+
+def decode_attributes(plain: Mapping[str, Any]) -> JobAttributes:
+    """Return the attributes that `encode_attributes` converted to `plain`."""
+    return JobAttributes(**_decoded(plain))
 
 
 def encode_resources(resources: ResourceSpec) -> dict[str, Any]:
     """Return the resources that are set, as plain values."""
     if isinstance(resources, HeterogeneousResources):
         return {COMPONENTS: [encode_resources(it) for it in resources.components]}
-    return _encode(resources, _RESOURCE_DEFAULTS, {})
+    return _encode(resources, _RESOURCE_DEFAULTS)
 
 
 def decode_resources(plain: Mapping[str, Any]) -> ResourceSpec:
@@ -60,11 +77,6 @@ def decode_resources(plain: Mapping[str, Any]) -> ResourceSpec:
     if COMPONENTS in plain:
         return HeterogeneousResources([ResourceSpecV1(**it) for it in plain[COMPONENTS]])
     return ResourceSpecV1(**plain)
-
-
-def decode_attributes(plain: Mapping[str, Any]) -> JobAttributes:
-    """Return the attributes that `encode_attributes` converted to `plain`."""
-    return JobAttributes(**_decoded(plain, ATTRIBUTE_CODECS))
 
 
 def encode_flags(flags: StageOutFlags) -> list[str]:
@@ -114,43 +126,27 @@ def decode_status(plain: Mapping[str, Any]) -> JobStatus:
     )
 
 
-def _encode(value: Any, defaults: Mapping[str, Any], codecs: Mapping[str, Codec]) -> dict[str, Any]:  # noqa: ANN401  any attrs class of the model
+def _encode(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401  any attrs class of the model
     plain = {}
     for name, default in defaults.items():
         item = getattr(value, name)
         if item is default or item == default:
             continue
-        codec = codecs.get(name)
-        plain[name] = item if codec is None or item is None else codec.encode(item)
+        codec = _CODECS.get(name)
+        plain[name] = item if codec is None or item is None else codec[0](item)
     return plain
 
 
-def _decoded(plain: Mapping[str, Any], codecs: Mapping[str, Codec]) -> dict[str, Any]:
+def _decoded(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: codecs[name].decode(value) if name in codecs and value is not None else value
+        name: _CODECS[name][1](value) if name in _CODECS and value is not None else value
         for name, value in plain.items()
     }
 
 
-def _encode_stage_in(item: StageIn) -> dict[str, Any]:
-    return {"source": item.source, "target": str(item.target), "mode": item.mode.value}
-
-
-def _encode_stage_out(item: StageOut) -> dict[str, Any]:
-    return {
-        "source": str(item.source),
-        "target": item.target,
-        "mode": item.mode.value,
-        "flags": encode_flags(item.flags),
-    }
-
-
-def _decode_stage_in(plain: Mapping[str, Any]) -> StageIn:
-    return StageIn(**_decoded(plain, _STAGE_CODECS))
-
-
-def _decode_stage_out(plain: Mapping[str, Any]) -> StageOut:
-    return StageOut(**_decoded(plain, _STAGE_CODECS))
+def _encode_staged(item: StageIn | StageOut) -> dict[str, Any]:
+    plain = {"source": str(item.source), "target": str(item.target), "mode": item.mode.value}
+    return plain | {"flags": encode_flags(item.flags)} if isinstance(item, StageOut) else plain
 
 
 def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  text or a mapping
@@ -160,48 +156,36 @@ def _encode_after(item: Dependency | OtherJob | str) -> Any:  # noqa: ANN401  te
     return {"job": dependency.native_id, "kind": dependency.kind.value}
 
 
-def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  what `_encode_after` made
+def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  text or a mapping
     return plain if isinstance(plain, str) else Dependency(plain["job"], plain["kind"])
 
 
-def _each(codec: Codec) -> Codec:
-    return Codec(
-        lambda items: [codec.encode(item) for item in items],
-        lambda items: [codec.decode(item) for item in items],
-    )
+def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) -> _Codec:
+    return lambda items: list(map(encode_item, items)), lambda items: list(map(decode_item, items))
 
 
+# The conversion of a field to a plain value, and back.
+_Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+_PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
 _FLAG_NAMES = {
     "if_present": StageOutFlags.IF_PRESENT,
     "on_success": StageOutFlags.ON_SUCCESS,
     "on_error": StageOutFlags.ON_ERROR,
     "on_cancel": StageOutFlags.ON_CANCEL,
 }
-_PATH = Codec(str, Path)
-_STAGE_CODECS = {
-    "mode": Codec(lambda mode: mode.value, StagingMode),
-    "flags": Codec(encode_flags, decode_flags),
-}
-
-#: The fields of JobAttributes that need a conversion.
-ATTRIBUTE_CODECS: Mapping[str, Codec] = {
-    "duration": Codec(timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
-    "after": _each(Codec(_encode_after, _decode_after)),
-}
-#: The fields of JobSpec that need a conversion.
-SPEC_CODECS: Mapping[str, Codec] = {
-    "directory": _PATH,
-    "stdin_path": _PATH,
-    "stdout_path": _PATH,
-    "stderr_path": _PATH,
-    "pre_launch": _PATH,
-    "post_launch": _PATH,
-    "resources": Codec(encode_resources, decode_resources),
-    "attributes": Codec(encode_attributes, decode_attributes),
-    "stage_in": _each(Codec(_encode_stage_in, _decode_stage_in)),
-    "stage_out": _each(Codec(_encode_stage_out, _decode_stage_out)),
-    "cleanup": _each(_PATH),
-    "cleanup_flags": Codec(encode_flags, decode_flags),
+# The fields that need a conversion, of whichever class they are.
+_CODECS: Mapping[str, _Codec] = {
+    **dict.fromkeys(_PATHS, (str, Path)),
+    "resources": (encode_resources, decode_resources),
+    "attributes": (encode_attributes, decode_attributes),
+    "stage_in": _each(_encode_staged, lambda plain: StageIn(**_decoded(plain))),
+    "stage_out": _each(_encode_staged, lambda plain: StageOut(**_decoded(plain))),
+    "cleanup": _each(str, Path),
+    "cleanup_flags": (encode_flags, decode_flags),
+    "flags": (encode_flags, decode_flags),
+    "mode": (lambda mode: mode.value, StagingMode),
+    "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
+    "after": _each(_encode_after, _decode_after),
 }
 _SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
     "attributes": JobAttributes()

@@ -53,13 +53,9 @@ def expand(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> st
     if "${" not in text:
         return text
     return "".join(
-        piece if isinstance(piece, str) else environment.get(piece.name, _unset(piece, keep_unset))
-        for piece in pieces(text)
+        it if isinstance(it, str) else environment.get(it.name, f"${{{it.name}}}" if keep_unset else "")
+        for it in pieces(text)
     )
-
-
-def _unset(reference: Reference, keep: bool) -> str:  # noqa: FBT001  one caller
-    return f"${{{reference.name}}}" if keep else ""
 
 
 def escape(text: str) -> str:

@@ -165,14 +165,11 @@ def resource_problems(resources: object) -> list[str]:
     """Return everything that is wrong with a resource specification, one sentence each."""
     if not isinstance(resources, ResourceSpec):
         return [f"resources must be a ResourceSpec, not {type(resources).__name__}"]
-    if isinstance(resources, HeterogeneousResources):
-        return _component_problems(resources.components)
-    if not isinstance(resources, ResourceSpecV1):
+    if isinstance(resources, ResourceSpecV1):
+        return _problems("resources", resources)
+    if not isinstance(resources, HeterogeneousResources):
         return [f"resources of version {resources.version} are not supported; use ResourceSpecV1"]
-    return _problems("resources", resources)
-
-
-def _component_problems(parts: object) -> list[str]:
+    parts: object = resources.components
     if not isinstance(parts, tuple):
         return [f"resources.components must be a list of ResourceSpecV1, not {parts!r}"]
     if len(parts) < _LEAST_COMPONENTS:
@@ -201,20 +198,13 @@ def _problems(where: str, resources: ResourceSpecV1) -> list[str]:
         found.append(
             f"{where}.exclusive_node_use must be True or False, not {resources.exclusive_node_use!r}"
         )
-    return found or _contradictions(where, resources)
-
-
-def _contradictions(where: str, resources: ResourceSpecV1) -> list[str]:
-    nodes, processes = resources.node_count, resources.process_count
-    if nodes is None or processes is None:
-        return []
-    per_node = resources.processes_per_node
+    nodes, processes, per_node = resources.node_count, resources.process_count, resources.processes_per_node
+    if found or nodes is None or processes is None:
+        return found
     if per_node is None:
-        if nodes > processes:
-            return [f"{where}: {processes} processes cannot occupy {nodes} nodes"]
-        return []
+        return [f"{where}: {processes} processes cannot occupy {nodes} nodes"] if nodes > processes else []
     needed = -(-processes // per_node)
-    if needed != nodes:
-        wanted = f"{processes} processes at {per_node} per node need {needed} nodes"
-        return [f"{where}: {wanted}, but node_count is {nodes}"]
-    return []
+    if needed == nodes:
+        return []
+    wanted = f"{processes} processes at {per_node} per node need {needed} nodes"
+    return [f"{where}: {wanted}, but node_count is {nodes}"]

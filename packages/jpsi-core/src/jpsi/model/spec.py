@@ -218,30 +218,20 @@ def copy_spec(spec: JobSpec) -> JobSpec:
     """Return a copy of a valid spec that shares no mutable value with it."""
     return attrs.evolve(
         spec,
-        arguments=_listed(spec.arguments),
+        arguments=_copy(spec.arguments),
         environment=None if spec.environment is None else dict(spec.environment),
         resources=copy_resources(spec.resources),
-        attributes=_copy_attributes(spec.attributes),
+        attributes=attrs.evolve(
+            spec.attributes,
+            after=_copy(spec.attributes.after),
+            custom_attributes=copy.deepcopy(spec.attributes.custom_attributes),
+            user=copy.deepcopy(spec.attributes.user),
+        ),
         stage_in=None if spec.stage_in is None else [attrs.evolve(item) for item in spec.stage_in],
         stage_out=None if spec.stage_out is None else [attrs.evolve(item) for item in spec.stage_out],
-        cleanup=_listed(spec.cleanup),
+        cleanup=_copy(spec.cleanup),
     )
 
 
-def _listed(value: list[T] | None) -> list[T] | None:
-    return None if value is None else list(value)
-
-
-def _copy_attributes(attributes: JobAttributes) -> JobAttributes:
-    copied = JobAttributes(
-        duration=attributes.duration,
-        queue_name=attributes.queue_name,
-        project_name=attributes.project_name,
-        reservation_id=attributes.reservation_id,
-        after=_listed(attributes.after),
-    )
-    if attributes.custom_attributes is not None:
-        copied.custom_attributes = copy.deepcopy(attributes.custom_attributes)
-    if attributes.user is not None:
-        copied.user = copy.deepcopy(attributes.user)
-    return copied
+def _copy(values: list[T] | None) -> list[T] | None:
+    return None if values is None else list(values)

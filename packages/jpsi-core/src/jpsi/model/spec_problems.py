@@ -5,26 +5,38 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import attrs
 
-from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob
-from jpsi.model.exec_sizes import exec_problems
-from jpsi.model.native_id import is_native_id
+from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
+from jpsi.model.references import expand
 from jpsi.model.resources import resource_problems
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-
-T = TypeVar("T")
 
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
+# Yields the problems of a value, given its name for messages.
+_Check = Callable[[str, Any], Iterator[str]]
+
 _LONGEST = timedelta(days=36_500)
 _DEEPEST = 50
+# execve(2), "Limits on size of arguments and environment": one text has at most 32 pages; all texts together,
+# with a pointer to each, have at most a quarter of the stack's limit. The kernel refuses more with E2BIG.
+# MAX_ARG_STRLEN of Linux, including the final NUL; other kernels limit only the sum.
+_PAGES_PER_TEXT = 32
+# The most that Linux grants, whatever the limit of the stack is: three quarters of 8 MiB.
+_MOST = 6 << 20
+_POINTER_BYTES = 8
+# Longer names are left out of messages.
+_NAMED = 60
+# The fields that the kernel passes to the program.
+_PASSED = ("executable", "arguments", "environment")
 
 
 def problems(spec: object) -> list[str]:
@@ -34,7 +46,8 @@ def problems(spec: object) -> list[str]:
     """
     if not isinstance(spec, JobSpec):
         return [f"spec must be a JobSpec, not {type(spec).__name__}"]
-    return list(_problems(spec))
+    found = list(_fields(_SPEC)("", spec))
+    return found if any(it.startswith(_PASSED) for it in found) else [*found, *exec_limits(spec)]
 
 
 def sound_part(spec: object) -> JobSpec:
@@ -48,72 +61,106 @@ def sound_part(spec: object) -> JobSpec:
     return sound
 
 
-def _problems(spec: JobSpec) -> Iterator[str]:
-    yield from _command(spec)
-    yield from _plain_fields(spec)
-    yield from _paths(spec)
-    if spec.environment is not None:
-        yield from _environment(spec.environment)
-    if spec.resources is not None:
-        yield from resource_problems(spec.resources)
-    yield from _attributes(spec.attributes)
-    yield from _items("stage_in", spec.stage_in, StageIn, _stage_in)
-    yield from _items("stage_out", spec.stage_out, StageOut, _stage_out)
-    yield from _items("cleanup", spec.cleanup, Path, _path_problems)
-    yield from exec_limits(spec)
-
-
 def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield why the kernel would refuse to start the program of a spec; nothing if its fields are invalid.
+    """Yield why the kernel would refuse to start the program of a spec, whose texts are valid.
+
+    References to unknown variables count as empty, since their values are not known on this machine.
 
     Args:
         spec: the spec.
         inherited: the environment that the program will inherit; None leaves that out.
     """
-    # the fields may hold values of any type
-    parts: Sequence[object] = [spec.executable, spec.arguments, spec.environment]
-    is_sound = (str, list | tuple | None, Mapping | None)
-    if not all(isinstance(part, kind) for part, kind in zip(parts, is_sound, strict=True)):
+    texts = list(_texts(spec))
+    longest = text_bytes()
+    is_one = False
+    for where, text in texts:
+        # no character takes more than four bytes
+        if longest is not None and len(text) * 4 >= longest and _size(text) > longest:
+            is_one = True
+            yield (
+                f"{where} takes {_size(text)} bytes, and the kernel passes a program at most {longest} "
+                f"in one argument or variable: hand it a file instead"
+            )
+    if is_one:
         return
-    executable, arguments, environment = spec.executable or "", spec.arguments or (), spec.environment or {}
-    values = (it for it in environment.values() if it is not None)
-    texts = [executable, *arguments, *environment, *values]
-    if not any(True for text in texts for _ in _text("", text)):
-        yield from exec_problems(executable, arguments, environment, inherited)
+    environment = spec.environment or {}
+    others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
+    total = sum(_size(text) + _POINTER_BYTES for text in (*(text for _, text in texts), *others))
+    if total > (most := all_bytes()):
+        besides = f", {len(others)} of them inherited," if others else ""
+        yield (
+            f"arguments and environment together{besides} take {total} bytes, and the kernel passes "
+            f"a program at most {most}: hand it a file instead"
+        )
 
 
-def _command(spec: JobSpec) -> Iterator[str]:
-    if spec.executable is None or spec.executable == "":
-        yield "executable is missing"
-    else:
-        yield from _text("executable", spec.executable)
-    yield from _texts("arguments", spec.arguments)
+def text_bytes() -> int | None:
+    """Return how many bytes one argument or variable may have with its final NUL; None is any number."""
+    return _PAGES_PER_TEXT * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else None
 
 
-def _plain_fields(spec: JobSpec) -> Iterator[str]:
-    for name in ("name", "launcher"):
-        if getattr(spec, name) is not None:
-            yield from _text(name, getattr(spec, name))
-    for name in ("inherit_environment", "create_directory"):
-        if not isinstance(getattr(spec, name), bool):
-            yield f"{name} must be True or False, not {getattr(spec, name)!r}"
-    if not isinstance(spec.cleanup_flags, StageOutFlags):
-        yield f"cleanup_flags must be StageOutFlags, not {spec.cleanup_flags!r}"
+def all_bytes() -> int:
+    """Return how many bytes all arguments and variables may have, with a NUL and a pointer for each."""
+    limit = os.sysconf("SC_ARG_MAX")
+    return min(limit, _MOST) if limit > 0 else _MOST
 
 
-def _paths(spec: JobSpec) -> Iterator[str]:
-    for name in _PATHS:
-        if getattr(spec, name) is not None:
-            yield from _path_problems(name, getattr(spec, name))
-    if isinstance(spec.directory, Path) and not _is_anchored(spec.directory):
-        yield f"directory must be absolute or start with ~/, not {str(spec.directory)!r}"
+def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the texts to pass, each with its name for messages."""
+    known: dict[str, str] = {}
+    yield "executable", spec.executable or ""
+    for name, value in (spec.environment or {}).items():
+        if value is None:
+            known.pop(name, None)
+        else:
+            known[name] = expand(value, known, keep_unset=False)
+    for index, text in enumerate(spec.arguments or ()):
+        yield f"arguments[{index}]", expand(text, known, keep_unset=False)
+    for name, value in known.items():
+        yield f"environment[{name!r}]" if len(name) < _NAMED else "environment", f"{name}={value}"
 
 
-_PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
+def _size(text: str) -> int:
+    return 1 + (len(text) if text.isascii() else len(os.fsencode(text)))
 
 
-def _is_anchored(path: Path) -> bool:
-    return path.is_absolute() or path.parts[:1] == ("~",)
+def _nothing(where: str, value: object) -> Iterator[str]:
+    del where, value
+    return iter(())
+
+
+def _must_be(kind: type | tuple[type, ...], name: str, check: _Check = _nothing) -> _Check:
+    """Return a check for values of this kind, which `check` examines further."""
+
+    def checked(where: str, value: object) -> Iterator[str]:
+        if isinstance(value, kind):
+            yield from check(where, value)
+        else:
+            yield f"{where} must be {name}, not {value!r}"
+
+    return checked
+
+
+def _list_of(name: str, check: _Check) -> _Check:
+    def items(where: str, values: Sequence[object]) -> Iterator[str]:
+        for index, value in enumerate(values):
+            yield from check(f"{where}[{index}]", value)
+
+    return _must_be((list, tuple), f"a list of {name}", items)
+
+
+def _optional(check: _Check) -> _Check:
+    return lambda where, value: iter(()) if value is None else check(where, value)
+
+
+def _fields(checks: Mapping[str, _Check]) -> _Check:
+    """Return a check of an object's attributes."""
+
+    def fields(where: str, value: object) -> Iterator[str]:
+        for name, check in checks.items():
+            yield from check(f"{where}.{name}" if where else name, getattr(value, name))
+
+    return fields
 
 
 def _text(where: str, value: object) -> Iterator[str]:
@@ -128,81 +175,47 @@ def _text(where: str, value: object) -> Iterator[str]:
             yield f"{where} contains a lone surrogate, which no encoding can express"
 
 
-def _texts(where: str, values: object) -> Iterator[str]:
-    if values is None:
-        return
-    if not isinstance(values, list | tuple):
-        yield f"{where} must be a list of texts, not {values!r}"
-        return
-    for index, value in enumerate(values):
-        yield from _text(f"{where}[{index}]", value)
+def _path_text(where: str, path: Path) -> Iterator[str]:
+    return _text(where, str(path))
 
 
-def _path_problems(where: str, value: object) -> Iterator[str]:
-    if isinstance(value, Path):
-        yield from _text(where, str(value))
-    else:
-        yield f"{where} must be a path, not {value!r}"
+def _executable(where: str, value: object) -> Iterator[str]:
+    return iter([f"{where} is missing"]) if value is None or value == "" else _text(where, value)
 
 
-def _environment(environment: object) -> Iterator[str]:
-    if not isinstance(environment, Mapping):
-        yield f"environment must be a mapping of names to texts, not {environment!r}"
-        return
+def _directory(where: str, path: Path) -> Iterator[str]:
+    yield from _path_text(where, path)
+    if not path.is_absolute() and path.parts[:1] != ("~",):
+        yield f"{where} must be absolute or start with ~/, not {str(path)!r}"
+
+
+def _variables(where: str, environment: Mapping[object, object]) -> Iterator[str]:
     for name, value in environment.items():
         if not isinstance(name, str) or not ENVIRONMENT_NAME.match(name):
             yield (
-                f"environment has the name {name!r}; names consist of letters, digits and _ "
+                f"{where} has the name {name!r}; names consist of letters, digits and _ "
                 "and do not start with a digit"
             )
         elif value is not None:
-            yield from _text(f"environment[{name!r}]", value)
+            yield from _text(f"{where}[{name!r}]", value)
 
 
-def _attributes(attributes: object) -> Iterator[str]:
-    if not isinstance(attributes, JobAttributes):
-        yield f"attributes must be JobAttributes, not {attributes!r}"
-        return
-    duration = attributes.duration
-    if duration is not None:
-        if not isinstance(duration, timedelta):
-            yield f"attributes.duration must be a timedelta, not {duration!r}"
-        elif duration < timedelta(0):
-            yield f"attributes.duration must not be negative, but is {duration}"
-        elif duration > _LONGEST:
-            yield f"attributes.duration is over {_LONGEST.days} days; zero means no limit"
-    for name in ("queue_name", "project_name", "reservation_id"):
-        if getattr(attributes, name) is not None:
-            yield from _text(f"attributes.{name}", getattr(attributes, name))
-    yield from _after(attributes.after)
-    for name in ("custom_attributes", "user"):
-        if getattr(attributes, name) is not None:
-            yield from _json_mapping(f"attributes.{name}", getattr(attributes, name))
+def _duration(where: str, duration: timedelta) -> Iterator[str]:
+    if duration < timedelta(0):
+        yield f"{where} must not be negative, but is {duration}"
+    elif duration > _LONGEST:
+        yield f"{where} is over {_LONGEST.days} days; zero means no limit"
 
 
-def _after(after: object) -> Iterator[str]:
-    if after is None:
-        return
-    if not isinstance(after, list | tuple):
-        yield f"attributes.after must be a list of jobs, native ids and Dependency, not {after!r}"
-        return
-    for index, item in enumerate(after):
-        where = f"attributes.after[{index}]"
-        job = item.job if isinstance(item, Dependency) else item
-        if isinstance(job, str) and not is_native_id(job):
-            yield f"{where} is {job!r}, which cannot be the native id of a job"
-        elif not isinstance(job, str | OtherJob):
-            yield f"{where} must be a Job, a native id or a Dependency on one, not {item!r}"
-        if isinstance(item, Dependency) and not isinstance(item.kind, DependencyKind):
-            kinds = ", ".join(kind.value for kind in DependencyKind)
-            yield f"{where} is of the kind {item.kind!r}, which is none of {kinds}"
-
-
-def _json_mapping(where: str, value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from _json(where, value)
-    else:
-        yield f"{where} must be a mapping, not {value!r}"
+def _dependency(where: str, item: object) -> Iterator[str]:
+    job = item.job if isinstance(item, Dependency) else item
+    if isinstance(job, str) and not is_native_id(job):
+        yield f"{where} is {job!r}, which cannot be the native id of a job"
+    elif not isinstance(job, str | OtherJob):
+        yield f"{where} must be a Job, a native id or a Dependency on one, not {item!r}"
+    if isinstance(item, Dependency) and not isinstance(item.kind, DependencyKind):
+        kinds = ", ".join(kind.value for kind in DependencyKind)
+        yield f"{where} is of the kind {item.kind!r}, which is none of {kinds}"
 
 
 def _json(where: str, value: object, depth: int = 0) -> Iterator[str]:
@@ -223,38 +236,41 @@ def _json(where: str, value: object, depth: int = 0) -> Iterator[str]:
         yield f"{where} must consist of what JSON can express, not {value!r}"
 
 
-def _items(
-    where: str,
-    values: object,
-    kind: type[T],
-    check: Callable[[str, T], Iterator[str]],
-) -> Iterator[str]:
-    if values is None:
-        return
-    if not isinstance(values, list | tuple):
-        yield f"{where} must be a list of {kind.__name__}, not {values!r}"
-        return
-    for index, value in enumerate(values):
-        if isinstance(value, kind):
-            yield from check(f"{where}[{index}]", value)
-        else:
-            yield f"{where}[{index}] must be a {kind.__name__}, not {value!r}"
+_path = _must_be(Path, "a path", _path_text)
+_boolean = _must_be(bool, "True or False")
+_flags = _must_be(StageOutFlags, "StageOutFlags")
+_mode = _must_be(StagingMode, "a StagingMode")
+_mapping = _must_be(dict, "a mapping", _json)
 
-
-def _stage_in(where: str, item: StageIn) -> Iterator[str]:
-    yield from _text(f"{where}.source", item.source)
-    yield from _path_problems(f"{where}.target", item.target)
-    yield from _mode(where, item.mode)
-
-
-def _stage_out(where: str, item: StageOut) -> Iterator[str]:
-    yield from _path_problems(f"{where}.source", item.source)
-    yield from _text(f"{where}.target", item.target)
-    yield from _mode(where, item.mode)
-    if not isinstance(item.flags, StageOutFlags):
-        yield f"{where}.flags must be StageOutFlags, not {item.flags!r}"
-
-
-def _mode(where: str, mode: object) -> Iterator[str]:
-    if not isinstance(mode, StagingMode):
-        yield f"{where}.mode must be a StagingMode, not {mode!r}"
+_ATTRIBUTES: Mapping[str, _Check] = {
+    "duration": _optional(_must_be(timedelta, "a timedelta", _duration)),
+    "queue_name": _optional(_text),
+    "project_name": _optional(_text),
+    "reservation_id": _optional(_text),
+    "after": _optional(_list_of("jobs, native ids and Dependency", _dependency)),
+    "custom_attributes": _optional(_mapping),
+    "user": _optional(_mapping),
+}
+_STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
+_STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}
+_SPEC: Mapping[str, _Check] = {
+    "executable": _executable,
+    "arguments": _optional(_list_of("texts", _text)),
+    "name": _optional(_text),
+    "launcher": _optional(_text),
+    "inherit_environment": _boolean,
+    "create_directory": _boolean,
+    "cleanup_flags": _flags,
+    "directory": _optional(_must_be(Path, "a path", _directory)),
+    "stdin_path": _optional(_path),
+    "stdout_path": _optional(_path),
+    "stderr_path": _optional(_path),
+    "pre_launch": _optional(_path),
+    "post_launch": _optional(_path),
+    "environment": _optional(_must_be(Mapping, "a mapping of names to texts", _variables)),
+    "resources": _optional(lambda _, resources: iter(resource_problems(resources))),
+    "attributes": _must_be(JobAttributes, "JobAttributes", _fields(_ATTRIBUTES)),
+    "stage_in": _optional(_list_of("StageIn", _must_be(StageIn, "a StageIn", _fields(_STAGE_IN)))),
+    "stage_out": _optional(_list_of("StageOut", _must_be(StageOut, "a StageOut", _fields(_STAGE_OUT)))),
+    "cleanup": _optional(_list_of("Path", _must_be(Path, "a Path", _path_text))),
+}

@@ -1,4 +1,4 @@
-"""The paths on the submitting side that a spec stages in from and out to: pure functions."""
+"""The staging of files: their paths on the submitting side, and the progress of a transfer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from jpsi.model.spec import JobSpec
 
 # RFC 3986 3.1: text that begins like this is meant as a URL, not as a path.
 _URL = re.compile(r"(file):|([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+_STEP = 1024
 
 
 def has_staging(spec: JobSpec) -> bool:
@@ -100,3 +102,35 @@ def staging_problems(spec: JobSpec, here: str | None) -> Iterator[str]:
             is_below = directory in path.parents
         if not is_below or ".." in path.parts:
             yield f"cleanup[{index}]: {str(path)!r} is not below the job's directory"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class StagingProgress:
+    """The part of a file or directory that has been transferred.
+
+    >>> print(StagingProgress(path="a.dat", is_in=True, done=120 * 2**20, total=2**30))
+    staging in a.dat: 120.0 MiB of 1.0 GiB
+    """
+
+    #: The file or directory, by its path on the submitting machine.
+    path: str
+    #: True for stage in, False for stage out.
+    is_in: bool
+    #: The number of bytes that have arrived.
+    done: int
+    #: The number of bytes in all.
+    total: int
+
+    def __str__(self) -> str:
+        way = "in" if self.is_in else "out"
+        return f"staging {way} {self.path}: {_format_bytes(self.done)} of {_format_bytes(self.total)}"
+
+
+def _format_bytes(count: int) -> str:
+    """Format a number of bytes for people.
+
+    >>> [_format_bytes(it) for it in (0, 1023, 1536, 5 * 2**40)]
+    ['0 bytes', '1023 bytes', '1.5 KiB', '5.0 TiB']
+    """
+    rank = min(max(0, count.bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{count / _STEP**rank:.1f} {_UNITS[rank]}" if rank else f"{count} {_UNITS[0]}"

@@ -6,6 +6,7 @@ Everything in this module is a value or a pure function (J/PSI 0: State Model, J
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -120,10 +121,6 @@ class Evidence(enum.Enum):
 TIME_SOURCE = "time.source"
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @attrs.frozen(slots=True, kw_only=True)
 class JobStatus:
     """A status of a job: the state, when it was entered, and further facts."""
@@ -135,7 +132,7 @@ class JobStatus:
     #: source reports a time and this is the time when jpsi saw the state. With `next_state` and
     #: `previous_state` the time was copied from that state: jpsi did not see this state, or its reported time
     #: was earlier than that of the state before it.
-    time: datetime = attrs.field(factory=_utc_now)
+    time: datetime = attrs.field(factory=functools.partial(datetime.now, UTC))
     #: The exit code, if the job ran and ended; 128 + n after signal n.
     exit_code: int | None = None
     #: A sentence for an end user.
@@ -163,45 +160,45 @@ def timed(status: JobStatus, source: str) -> JobStatus:
     return attrs.evolve(status, metadata={**status.metadata, TIME_SOURCE: source})
 
 
-def enriched(current: JobStatus, news: JobStatus) -> JobStatus:
+def enriched(current: JobStatus, report: JobStatus) -> JobStatus:
     """Add the facts of a report about the same state to the status of a job that is not final.
 
     >>> enriched(JobStatus(JobState.ACTIVE), JobStatus(JobState.ACTIVE, metadata={"a": 1})).metadata["a"]
     1
     """
-    if news.state is not current.state or current.final:
+    if report.state is not current.state or current.final:
         return current
-    is_newer = news.evidence is Evidence.QUEUE and current.evidence in {None, Evidence.QUEUE}
+    is_newer = report.evidence is Evidence.QUEUE and current.evidence in {None, Evidence.QUEUE}
     # the queue's current facts replace its earlier ones
     kept = {key: it for key, it in current.metadata.items() if not (is_newer and "." in key)}
-    metadata = {**kept, **news.metadata}
+    metadata = {**kept, **report.metadata}
     if TIME_SOURCE in current.metadata:
         # the first reported time stays
         metadata[TIME_SOURCE] = current.metadata[TIME_SOURCE]
-    message = news.message if is_newer else news.message or current.message
+    message = report.message if is_newer else report.message or current.message
     if (metadata, message) == (current.metadata, current.message):
         return current
     return attrs.evolve(current, metadata=metadata, message=message)
 
 
-def transitions(current: JobStatus, news: JobStatus) -> tuple[JobStatus, ...]:
-    """Return the statuses to publish, in order, when `news` arrives for a job whose status is `current`.
+def transitions(current: JobStatus, report: JobStatus) -> tuple[JobStatus, ...]:
+    """Return the statuses to publish, in order, when `report` arrives for a job whose status is `current`.
 
     A report that is not ahead of `current` publishes nothing. A skipped QUEUED is filled in, except for a job
     that the backend does not know. A skipped ACTIVE is filled in if the job is known to have run: it
     completed or left an exit code. Times never decrease within a job.
     """
-    if news.state.is_greater_than(current.state) is not True:
+    if report.state.is_greater_than(current.state) is not True:
         return ()
-    if news.time < current.time:
-        news = timed(attrs.evolve(news, time=current.time), "previous_state")
-    ran = news.state is JobState.COMPLETED or news.exit_code is not None
-    skipped = [] if news.reason is Reason.ATTACH_UNVERIFIED else [JobState.QUEUED]
-    if ran or news.state is JobState.ACTIVE:
+    if report.time < current.time:
+        report = timed(attrs.evolve(report, time=current.time), "previous_state")
+    ran = report.state is JobState.COMPLETED or report.exit_code is not None
+    skipped = [] if report.reason is Reason.ATTACH_UNVERIFIED else [JobState.QUEUED]
+    if ran or report.state is JobState.ACTIVE:
         skipped.append(JobState.ACTIVE)
     filled = (
-        JobStatus(state, time=news.time, metadata={"filled_in": True, TIME_SOURCE: "next_state"})
+        JobStatus(state, time=report.time, metadata={"filled_in": True, TIME_SOURCE: "next_state"})
         for state in skipped
-        if state.is_greater_than(current.state) and news.state.is_greater_than(state)
+        if state.is_greater_than(current.state) and report.state.is_greater_than(state)
     )
-    return (*filled, news)
+    return (*filled, report)

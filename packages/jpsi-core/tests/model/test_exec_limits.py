@@ -9,10 +9,9 @@ import sys
 
 import pytest
 
-from jpsi.model import exec_sizes
-from jpsi.model.exec_sizes import all_bytes, exec_problems, text_bytes
+from jpsi.model import spec_problems
 from jpsi.model.spec import JobSpec
-from jpsi.model.spec_problems import problems
+from jpsi.model.spec_problems import all_bytes, exec_limits, problems, text_bytes
 
 TRUE = "/bin/true"
 LONGEST = 32 * os.sysconf("SC_PAGE_SIZE")
@@ -21,7 +20,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="other kernels limit 
 
 
 def is_taken(arguments: list[str], environment: dict[str, str]) -> bool:
-    """Whether the kernel starts a program with this."""
+    """Return True if the kernel starts a program with this."""
     try:
         subprocess.run([TRUE, *arguments], env=environment, check=True)
     except OSError as e:
@@ -32,8 +31,8 @@ def is_taken(arguments: list[str], environment: dict[str, str]) -> bool:
 
 
 def is_sound(arguments: list[str], environment: dict[str, str | None]) -> bool:
-    """Whether it is said that the kernel starts a program with this."""
-    return not list(exec_problems(TRUE, arguments, environment))
+    """Return True if no limit is reported for a program with these texts."""
+    return not list(exec_limits(JobSpec(TRUE, arguments, environment=environment)))
 
 
 @linux
@@ -56,7 +55,7 @@ def test_all_together_is_refused_where_the_kernel_refuses_it() -> None:
 
     def found(spare: int) -> tuple[list[str], list[str]]:
         last = "y" * max(0, room - 9 - spare)
-        return [*[each] * count, last], list(exec_problems(TRUE, [*[each] * count, last], {}))
+        return [*[each] * count, last], list(exec_limits(JobSpec(TRUE, [*[each] * count, last])))
 
     beyond, problems_beyond = found(-9)
     assert len(problems_beyond) == 1
@@ -87,7 +86,7 @@ CASES = {
 
 @linux
 @pytest.mark.parametrize(("spec", "words"), CASES.values(), ids=CASES.keys())
-def test_the_sentence_names_what_is_too_large_its_size_and_the_limit(spec: JobSpec, words: list[str]) -> None:
+def test_problem_names_the_text_its_size_and_the_limit(spec: JobSpec, words: list[str]) -> None:
     (problem,) = problems(spec)
 
     assert all(word in problem for word in words), problem
@@ -106,20 +105,22 @@ def test_the_sentence_names_what_is_too_large_its_size_and_the_limit(spec: JobSp
     ],
     ids=["as long as may be", "unknown", "a variable", "unset"],
 )
-def test_what_the_kernel_takes_is_no_problem(spec: JobSpec) -> None:
+def test_texts_that_the_kernel_accepts_are_no_problem(spec: JobSpec) -> None:
     assert problems(spec) == []
 
 
-def test_what_is_inherited_counts_unless_it_is_set_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_sizes, "all_bytes", lambda: 1000)
+def test_inherited_variable_counts_unless_the_spec_sets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec_problems, "all_bytes", lambda: 1000)
     inherited = {"A": "x" * 600, "B": "y" * 300}
+    spec = JobSpec("a", ["z" * 80])
 
-    assert list(exec_problems("a", ["z" * 80], {})) == []
-    (problem,) = exec_problems("a", ["z" * 80], {}, inherited)
+    assert list(exec_limits(spec)) == []
+    (problem,) = exec_limits(spec, inherited)
     assert "2 of them inherited" in problem
-    assert list(exec_problems("a", ["z" * 80], {"A": None}, inherited)) == []
+    spec.environment = {"A": None}
+    assert list(exec_limits(spec, inherited)) == []
 
 
 @pytest.mark.parametrize("wrong", [{"arguments": [7]}, {"environment": {"A": 7}}, {"arguments": ["\0"]}])
-def test_what_is_wrong_otherwise_is_told_once(wrong: dict[str, object]) -> None:
+def test_wrong_field_is_reported_once(wrong: dict[str, object]) -> None:
     assert len(problems(JobSpec("a", **wrong))) == 1  # type: ignore[arg-type]  # that is what is tried

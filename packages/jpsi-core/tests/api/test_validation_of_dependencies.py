@@ -6,7 +6,7 @@ import pytest
 
 import jpsi
 from jpsi import Dependency, DependencyKind, Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus
-from jpsi.api.dependencies import resolved
+from jpsi.api.validation import resolved
 
 EVERY = frozenset(DependencyKind)
 

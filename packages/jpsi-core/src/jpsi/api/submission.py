@@ -1,0 +1,318 @@
+"""The way of an executor's jobs to its engine: they are prepared, handed off, and recorded."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jpsi.api.validation import CheckCache
+from jpsi.concurrency import concurrently
+from jpsi.contract import InterruptedSubmission, Outcomes, Recovered
+from jpsi.job import Job
+from jpsi.model import BulkException, InvalidJobException, JobState, JobStatus, JpsiError, SubmitException
+
+if TYPE_CHECKING:
+    from jpsi.api.observers import Observers
+    from jpsi.api.validation import Validation
+    from jpsi.contract import Engine, Submission
+    from jpsi.job import AnyExecutor
+
+#: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
+Report = Callable[[Mapping[Job, JpsiError | None]], None]
+
+# The number of concurrent submissions for an engine that does not decide that itself.
+_AT_A_TIME = 4
+
+
+@attrs.define(slots=True, eq=False)
+class JobSubmitter:
+    """The jobs that an executor has handed to its engine, or is about to. Any thread may call its methods.
+
+    Those that are public methods of `JobExecutor`, too, are described there.
+    """
+
+    _executor: AnyExecutor
+    _engine: Engine
+    _validation: Validation
+    _observers: Observers
+    #: The jobs about which the engine reports, by their ids.
+    _jobs: dict[str, Job] = attrs.field(init=False, factory=dict)
+    _lock: threading.Lock = attrs.field(init=False, factory=threading.Lock)
+    _is_closed: bool = attrs.field(init=False, default=False)
+
+    def submit(self, job: Job) -> None:
+        """Submit one job, in the thread of the caller."""
+        check_job(job)
+        self.check_open()
+        request = _Request({job.id: job})
+        try:
+            for submission in self._prepare(request):
+                self._hand_off(request, submission)
+        finally:
+            self._release_rest(request)
+        request.raise_error_of(job)
+
+    def submit_many(
+        self, jobs: Iterable[Job], report: Report = lambda _: None, *, checks_first: bool = False
+    ) -> None:
+        """Submit many jobs; `report` is called as soon as the outcome of some of them is known."""
+        request, engine = _Request(by_id(jobs), report), self._engine
+        self.check_open()
+        try:
+            submissions = self._prepare(request)
+            ids = [it.job_id for it in submissions]
+            if checks_first and request.failed:
+                why = "it was not submitted, as others cannot be"
+                self._fail(request, {request.jobs[job_id]: SubmitException(why) for job_id in ids})
+            elif engine.is_bulk:
+                engine.submit_many(submissions, functools.partial(self._record, request))
+            else:
+                hand_off = functools.partial(self._hand_off, request)
+                concurrently(submissions, hand_off, _AT_A_TIME, lambda: self.give_up(ids))
+        finally:
+            self._release_rest(request)
+        request.check("submitted")
+
+    def attach(self, job: Job, native_id: str) -> None:
+        """Attach a NEW job to a job that the backend already has."""
+        check_job(job)
+        request = _Request({job.id: job})
+        self._attach(request, {job.id: native_id})
+        request.raise_error_of(job)
+
+    def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
+        """Attach NEW jobs, each given with its native id."""
+        pairs = list(jobs)
+        request = _Request(by_id(job for job, _ in pairs))
+        self._attach(request, {job.id: native_id for job, native_id in pairs})
+        request.check("attached")
+
+    def _prepare(self, request: _Request) -> list[Submission]:
+        """Return the submissions of the valid jobs; the request records the errors of the others."""
+        found: list[Submission] = []
+        cache = CheckCache() if self._engine.is_bulk else None
+        for job in request.jobs.values():
+            try:
+                attempt = request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001  two halves of one thing
+                submission = self._validation.submission(job, attempt, cache)
+                self._register(job)
+            except JpsiError as e:
+                self._fail(request, {job: e})
+            else:
+                self._observers.add_job(job.id, submission.spec)
+                found.append(submission)
+        return found
+
+    def _register(self, job: Job) -> None:
+        with self._lock:
+            if self._jobs.setdefault(job.id, job) is not job:
+                msg = f"job {job.id} was recovered twice, and the other one was submitted"
+                raise SubmitException(msg)
+
+    def _hand_off(self, request: _Request, submission: Submission) -> None:
+        """Submit one job, and record the outcome."""
+        outcome: str | JpsiError
+        try:
+            outcome = self._engine.submit(submission)
+        except JpsiError as e:
+            outcome = e
+        except InterruptedSubmission as e:
+            self._record(request, {submission.job_id: e.native_id})
+            raise e.interrupt from None
+        self._record(request, {submission.job_id: outcome})
+
+    def _attach(self, request: _Request, native_ids: Mapping[str, str]) -> None:
+        try:
+            for job in request.jobs.values():
+                try:
+                    request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001
+                except InvalidJobException as e:
+                    request.failed[job] = e
+            free = {job.id: native_ids[job.id] for job in request.reserved}
+            self._record(request, self._engine.attach_many(free), is_submitted=False)
+        finally:
+            self._release_rest(request)
+
+    def _record(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
+        """Bind and follow the jobs that the backend has; release the others, so that a retry is possible.
+
+        Args:
+            request: the request.
+            outcomes: the outcomes of some of its jobs.
+            is_submitted: False for attached jobs, which stay NEW.
+        """
+        bound, queued = list[str](), JobStatus(JobState.QUEUED)
+        failed: dict[Job, JpsiError] = {}
+        try:
+            for job_id, outcome in outcomes.items():
+                job = request.jobs[job_id]
+                if isinstance(outcome, JpsiError):
+                    failed[job] = outcome
+                    continue
+                if not is_submitted:
+                    # J/PSI 0: attach: a callback registered on the Job MUST NOT fire before the attachment is
+                    # complete
+                    job.spec = None
+                    with self._lock:
+                        self._jobs[job_id] = job
+                job._bind(outcome, request.reserved[job])  # noqa: SLF001
+                del request.reserved[job]
+                bound.append(job_id)
+                if is_submitted:
+                    job._publish(queued)  # noqa: SLF001
+        finally:
+            self._track(bound)
+        request.report(dict.fromkeys(request.jobs[job_id] for job_id in bound))
+        self._fail(request, failed)
+
+    def _track(self, job_ids: Sequence[str]) -> None:
+        if len(job_ids) == 1:
+            self._engine.track(job_ids[0])
+        elif job_ids:
+            self._engine.track_many(job_ids)
+
+    def _fail(self, request: _Request, failed: Mapping[Job, JpsiError]) -> None:
+        for job in failed:
+            if job in request.reserved:
+                self._release(job, request.reserved.pop(job))
+        request.failed.update(failed)
+        if failed:
+            request.report(failed)
+
+    def _release_rest(self, request: _Request) -> None:
+        """Release the jobs without an outcome: the request was interrupted."""
+        for job, attempt in request.reserved.items():
+            if job.executor is None:
+                self._release(job, attempt)
+                error = SubmitException(f"job {job.id}: nothing is known of what came of it")
+                request.failed.setdefault(job, error)
+
+    def _release(self, job: Job, attempt: int) -> None:
+        with self._lock:
+            if self._jobs.get(job.id) is job:
+                del self._jobs[job.id]
+                self._observers.forget_job(job.id)
+        job._release(attempt)  # noqa: SLF001
+
+    def cancel_many(self, jobs: Iterable[Job]) -> None:
+        """Request the end of many jobs."""
+        request = _Request(by_id(jobs))
+        own = {it.id: it for it in request.jobs.values() if it.executor is self._executor}
+        request.failed.update({it: self.foreign(it) for it in request.jobs.values() if it.id not in own})
+        running = [job_id for job_id, job in own.items() if not job.status.final]
+        request.failed.update({own[job_id]: e for job_id, e in self._engine.cancel_many(running).items()})
+        request.check("cancelled")
+
+    def foreign(self, job: Job) -> SubmitException:
+        """Return the error of a request about a job of another executor."""
+        return SubmitException(f"job {job.id} was not submitted to this executor, {self._executor.name}")
+
+    def give_up(self, job_ids: Sequence[str] | None) -> None:
+        """Make submissions of these jobs fail that wait for the quota; None means all, now and later."""
+        self._engine.give_up(job_ids)
+
+    def close(self) -> None:
+        """Accept no more jobs; submissions that wait for the quota fail."""
+        self._is_closed = True
+        self.give_up(None)
+
+    def check_open(self) -> None:
+        """Raise SubmitException if the executor was closed."""
+        if self._is_closed:
+            msg = f"the executor {self._executor.name} was closed and takes no more jobs"
+            raise SubmitException(msg)
+
+    def follow_recovered(self, found: Iterable[Recovered]) -> list[Job]:
+        """Follow jobs that the engine found on disk, and return them, oldest first.
+
+        A job that another thread of this process is submitting is left out.
+        """
+        jobs, bound = [], []
+        for recovered in sorted(found, key=lambda recovered: recovered.time):
+            job = Job(recovered.spec)
+            job._id = recovered.job_id  # noqa: SLF001
+            job._attempt = recovered.attempt  # noqa: SLF001
+            with self._lock:
+                is_known = job.id in self._jobs
+                if not is_known and recovered.native_id is not None:
+                    self._jobs[job.id] = job
+            if is_known:
+                continue
+            jobs.append(job)
+            if recovered.native_id is not None:
+                job._reserve(self._executor)  # noqa: SLF001
+                self._observers.add_job(job.id, recovered.spec)
+                job._bind(recovered.native_id, recovered.attempt)  # noqa: SLF001
+                job._publish(JobStatus(JobState.QUEUED, time=recovered.time))  # noqa: SLF001
+                bound.append(job.id)
+        self._track(bound)
+        return jobs
+
+    def find(self, job_id: str) -> Job | None:
+        """Return the job with this id that has not ended; None if the engine does not have it."""
+        with self._lock:
+            return self._jobs.get(job_id)
+
+    def forget(self, job_id: str) -> None:
+        """Forget a job that has ended."""
+        with self._lock:
+            self._jobs.pop(job_id, None)
+
+
+@attrs.define(slots=True, eq=False)
+class _Request:
+    """A request about one or many jobs, and its progress."""
+
+    jobs: Mapping[str, Job]
+    report: Report = lambda _: None
+    #: Jobs that are reserved for the executor but not bound to it yet, with their attempts' numbers.
+    reserved: dict[Job, int] = attrs.field(init=False, factory=dict)
+    failed: dict[Job, JpsiError] = attrs.field(init=False, factory=dict)
+
+    def check(self, what: str) -> None:
+        """Raise if the request failed for any job."""
+        error = failure(what, {job: self.failed.get(job) for job in self.jobs.values()})
+        if error is not None:
+            raise error
+
+    def raise_error_of(self, job: Job) -> None:
+        """Raise the error of a job, if there is one."""
+        if job in self.failed:
+            raise self.failed[job]
+
+
+def failure(what: str, outcomes: Mapping[Job, BaseException | None]) -> BaseException | None:
+    """Return the exception to raise if an action, such as "submitted", failed for some jobs, else None.
+
+    Args:
+        what: the action.
+        outcomes: the error of each job; None for success.
+    """
+    failed = {job: it for job, it in outcomes.items() if isinstance(it, JpsiError)}
+    others = [it for it in outcomes.values() if it is not None and not isinstance(it, JpsiError)]
+    if others:
+        return others[0]
+    return BulkException.of(what, [job for job in outcomes if job not in failed], failed) if failed else None
+
+
+def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
+    """Return the jobs by their ids; ValueError for a repeated job, TypeError for a value that is no job."""
+    found: dict[str, Job] = {}
+    for job in jobs:
+        check_job(job)
+        if job.id in found:
+            msg = f"job {job.id} is given twice"
+            raise ValueError(msg)
+        found[job.id] = job
+    return found
+
+
+def check_job(job: object) -> None:
+    """Raise TypeError if the value is no job."""
+    if not isinstance(job, Job):
+        msg = f"a Job is needed, such as Job(spec), not {type(job).__name__}"
+        raise TypeError(msg)
