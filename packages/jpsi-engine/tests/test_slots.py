@@ -70,7 +70,7 @@ def in_thread(work: Callable[[], object]) -> Iterator[threading.Thread]:
 def stands(executor: JobExecutor, count: int = 1) -> None:
     """Returns once so many submissions wait."""
     entrance = executor._engine._entrance  # type: ignore[attr-defined]
-    while len(entrance._line) < count:
+    while len(entrance._entries) < count:
         threading.Event().wait(0.005)
 
 

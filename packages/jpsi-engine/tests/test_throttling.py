@@ -182,7 +182,7 @@ def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, f
 
 def stand(toys: JobExecutor, count: int = 1) -> None:
     """Returns once so many submissions wait."""
-    line = toys._engine._admission._entrance._line  # type: ignore[attr-defined]
+    line = toys._engine._admission._entrance._entries  # type: ignore[attr-defined]
     while len(line) < count or not line[0].is_told:
         threading.Event().wait(0.005)
 

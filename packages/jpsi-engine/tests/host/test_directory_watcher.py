@@ -134,10 +134,10 @@ def test_directory_of_any_name_is_watched(tmp_path: Path) -> None:
 
 def test_watch_of_a_directory_that_was_removed_is_over(events: Path, watch: MarkerWatch) -> None:
     (events / "marker").touch()
-    assert (watch.drain(), watch.is_over) == ({"marker"}, False)
+    assert (watch.drain(), watch.is_removed) == ({"marker"}, False)
     (events / "marker").unlink()
 
     events.rmdir()
 
     assert is_readable(watch)
-    assert (watch.drain(), watch.is_over) == (set(), True)
+    assert (watch.drain(), watch.is_removed) == (set(), True)

@@ -135,7 +135,7 @@ def test_nobody_sleeps_while_a_command_ends_that_has_closed_its_output(
     def refuse(_: float) -> None:
         pytest.fail("slept")
 
-    monkeypatch.setattr(jpsi_engine.host.local_transport, "_MOMENT_MS", 60_000)
+    monkeypatch.setattr(jpsi_engine.host.local_transport, "_EXIT_WAIT_MS", 60_000)
     monkeypatch.setattr(time, "sleep", refuse)
     ends_later = Command(["sh", "-c", "exec >&- 2>&-; exec sleep 0.01"], timeout=timedelta(minutes=1))
     assert transport.run(ends_later).returncode == 0

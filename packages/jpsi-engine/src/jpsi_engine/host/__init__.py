@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     )
     from jpsi_engine.host.file_errors import (
         NoAnswerError,
-        cause_of,
-        changed,
-        failed_here,
-        failed_there,
+        changed_file_error,
+        local_file_error,
+        parse_os_error,
+        remote_file_error,
     )
     from jpsi_engine.host.files import (
         exists,
@@ -61,7 +61,9 @@ else:
         __name__,
         {
             "directory_watcher": "MarkerWatch",
-            "file_errors": "NoAnswerError cause_of changed failed_here failed_there",
+            "file_errors": (
+                "NoAnswerError changed_file_error local_file_error parse_os_error remote_file_error"
+            ),
             "files": (
                 "exists forget is_transient read_json read_text take_lock write write_all write_new "
                 "write_once"
@@ -89,24 +91,24 @@ __all__ = [
     "SubmitQueue",
     "belongs_to_user",
     "boot_id",
-    "cause_of",
-    "changed",
+    "changed_file_error",
     "command_line",
     "current_umask",
     "environment_of",
     "exists",
-    "failed_here",
-    "failed_there",
     "forget",
     "identify",
     "identify_started",
     "is_on_network",
     "is_transient",
+    "local_file_error",
     "not_admitted",
     "parse_native_id",
+    "parse_os_error",
     "pidfd",
     "read_json",
     "read_text",
+    "remote_file_error",
     "seconds_since_start",
     "session",
     "start_tick",

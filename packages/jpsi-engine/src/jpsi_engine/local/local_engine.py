@@ -111,7 +111,7 @@ class LocalEngine:
     def _publish(self, job_id: str, status: JobStatus) -> None:
         self._setup.publish(job_id, status)
         if status.final:
-            self._entrance.look_again()
+            self._entrance.recheck()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.PatientEngine`."""
@@ -136,7 +136,7 @@ class LocalEngine:
         """Start a job that occupies slots until its process ends."""
         needed = core_count(submission.spec.resources)
         self._open()
-        taken = self._entrance.enter([submission.job_id], lambda: slots.take(needed))
+        taken = self._entrance.acquire([submission.job_id], lambda: slots.take(needed))
         try:
             job = self._start(submission)
         except BaseException:

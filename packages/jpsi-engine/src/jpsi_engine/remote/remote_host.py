@@ -27,7 +27,7 @@ from jpsi.plugin import (
     TransportError,
     line,
 )
-from jpsi_engine.host import cause_of, is_transient
+from jpsi_engine.host import is_transient, parse_os_error
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.remote.claims import RemoteClaim, claim_text, read_far_claim, revoke_text
 from jpsi_engine.remote.folder_mirror import FolderMirror, keep
@@ -351,7 +351,7 @@ def _unsent(
             return TakenError("it was submitted by another machine in the meantime")
         case RemoteOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
-            cause = cause_of(result.stderr)
+            cause = parse_os_error(result.stderr)
             return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
         case RemoteOutcome.NOT_FOUND:
             return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from jpsi_engine.host import failed_here
+from jpsi_engine.host import local_file_error
 from jpsi_engine.transfer.checksums import SpanSums
 from jpsi_engine.transfer.trees import Entry
 
@@ -67,7 +67,7 @@ def opened(path: str) -> Iterator[int]:
         finally:
             os.close(fd)
     except OSError as e:
-        raise failed_here(path, "read", e) from e
+        raise local_file_error(path, "read", e) from e
 
 
 def feed(fd: int, sums: SpanSums, count: int) -> None:

@@ -8,7 +8,7 @@ import stat
 
 from jpsi import OutputPart
 from jpsi.plugin.engine import Progress
-from jpsi_engine.host import changed, failed_here
+from jpsi_engine.host import changed_file_error, local_file_error
 from jpsi_engine.transfer.copy import Count, opened
 from jpsi_engine.transfer.mkdir import made_entries, set_modes
 from jpsi_engine.transfer.part_files import append, complete, opened_part
@@ -40,7 +40,7 @@ class LocalFiles:
         except FileNotFoundError:
             return None
         except OSError as e:
-            raise failed_here(path, "read", e) from e
+            raise local_file_error(path, "read", e) from e
 
 
 def _at_home(path: str) -> str:
@@ -69,7 +69,7 @@ def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> Non
             copied += len(data)
             count.add(len(data))
         if copied < entry.size:
-            raise changed(source, "while it was read")
+            raise changed_file_error(source, "while it was read")
         complete(part, target, entry.mode)
 
 

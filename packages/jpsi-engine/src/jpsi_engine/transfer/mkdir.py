@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterable
 
-from jpsi_engine.host import failed_here
+from jpsi_engine.host import local_file_error
 from jpsi_engine.transfer.trees import Entry, Kind
 
 
@@ -32,7 +32,7 @@ def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
             elif entry.kind is Kind.DIRECTORY and (_make(path, entry) or entry.name):
                 directories.append(entry)
         except OSError as e:
-            raise failed_here(path, "written", e) from e
+            raise local_file_error(path, "written", e) from e
     return directories
 
 
@@ -47,7 +47,7 @@ def set_modes(directories: Iterable[Entry], root: str) -> None:
         try:
             os.chmod(path, entry.mode)  # noqa: PTH101  text
         except OSError as e:
-            raise failed_here(path, "written", e) from e
+            raise local_file_error(path, "written", e) from e
 
 
 def _make(path: str, entry: Entry) -> bool:

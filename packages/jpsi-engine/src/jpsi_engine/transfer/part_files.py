@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import attrs
 
 from jpsi.plugin.kit import open_private
-from jpsi_engine.host import failed_here, forget, take_lock, write_all
+from jpsi_engine.host import forget, local_file_error, take_lock, write_all
 
 _NAME_LENGTH = 16
 _NONCE_BYTES = 4
@@ -51,7 +51,7 @@ def opened_part(target: str) -> Iterator[PartFile]:
         part = _own(part_of(target))
         yield part
     except OSError as e:
-        raise failed_here(target, "written", e) from e
+        raise local_file_error(target, "written", e) from e
     finally:
         if part is not None:
             os.close(part.fd)

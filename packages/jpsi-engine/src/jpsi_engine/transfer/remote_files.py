@@ -9,7 +9,7 @@ import posixpath
 from jpsi import OutputPart
 from jpsi.plugin import BytesTransport, FileTransport
 from jpsi.plugin.engine import Progress
-from jpsi_engine.host import cause_of, failed_there
+from jpsi_engine.host import parse_os_error, remote_file_error
 from jpsi_engine.transfer.remote_commands import looking_into
 from jpsi_engine.transfer.remote_get import RemoteGet
 from jpsi_engine.transfer.remote_put import RemotePut
@@ -40,10 +40,10 @@ class RemoteFiles:
         """Return the content of a remote file from an offset on; None if there is no file. See `JobFiles`."""
         result = self._side.answer(looking_into(self._there(path), offset, most))
         if result.timed_out or result.returncode != 0:
-            cause = None if result.timed_out else cause_of(result.stderr)
+            cause = None if result.timed_out else parse_os_error(result.stderr)
             if cause is not None and cause.errno == errno.ENOENT:
                 return None
-            raise failed_there(path, "read", result)
+            raise remote_file_error(path, "read", result)
         said, _, data = result.stdout.partition(b"\n")
         size, at = map(int, said.split())
         return OutputPart(data, at, size)

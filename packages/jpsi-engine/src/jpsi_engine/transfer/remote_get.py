@@ -6,7 +6,7 @@ import os
 from functools import partial
 
 from jpsi.plugin.engine import Progress
-from jpsi_engine.host import changed
+from jpsi_engine.host import changed_file_error
 from jpsi_engine.transfer import remote_commands as commands
 from jpsi_engine.transfer.checksums import SpanSums
 from jpsi_engine.transfer.copy import SMALL, Count, feed, groups
@@ -49,7 +49,7 @@ class RemoteGet:
         command = commands.reading_many(zip(paths, (entry.size for entry in group), strict=True))
         printed = self._side.ask(command, paths, _READ)
         if len(printed) != sum(entry.size for entry in group):
-            raise changed(paths[0] if len(paths) == 1 else self._source, _MEANWHILE)
+            raise changed_file_error(paths[0] if len(paths) == 1 else self._source, _MEANWHILE)
         rest = memoryview(printed)
         for entry in group:
             target = entry.below(self._target)
@@ -77,11 +77,11 @@ class RemoteGet:
                 offset += len(data)
                 self._count.add(len(data))
             if self._side.sums(source, self._tool, entry.size) != sums.all:
-                raise changed(source, _MEANWHILE)
+                raise changed_file_error(source, _MEANWHILE)
             complete(part, target, entry.mode)
 
     def _piece(self, source: str, offset: int, count: int) -> bytes:
         data = self._side.move(commands.reading(source, offset, count), source, _READ)[:count]
         if len(data) != count:
-            raise changed(source, _MEANWHILE)
+            raise changed_file_error(source, _MEANWHILE)
         return data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jpsi import TransferError
-from jpsi_engine.host import changed
+from jpsi_engine.host import changed_file_error
 from jpsi_engine.transfer.checksums import Tool
 from jpsi_engine.transfer.trees import Entry, Kind, no_kind
 
@@ -20,7 +20,7 @@ def read_listing(printed: bytes, root: str) -> tuple[Tool, list[Entry]]:
     tool, _, rest = printed.decode(errors="surrogateescape").partition("\n")
     fields = rest.split("\0")
     if tool not in tuple(Tool) or len(fields) % _RECORD != 1 or len(fields) == 1:
-        raise changed(root, "while it was listed")
+        raise changed_file_error(root, "while it was listed")
     records = zip(*(fields[start:-1:_RECORD] for start in range(_RECORD)), strict=True)
     entries = [_entry(said.strip("\n"), path, link, root) for said, path, link in records]
     _check_names(entries, root)

@@ -8,7 +8,7 @@ from functools import partial
 
 from jpsi import TransferError
 from jpsi.plugin.engine import Progress
-from jpsi_engine.host import changed
+from jpsi_engine.host import changed_file_error
 from jpsi_engine.transfer import remote_commands as commands
 from jpsi_engine.transfer.checksums import SpanSums, Tool
 from jpsi_engine.transfer.copy import SMALL, Count, feed, groups, opened
@@ -91,7 +91,7 @@ class RemotePut:
                 offset = self._side.equal(part, tool, min(part_size, entry.size), fed)
                 sums = self._send(fd, entry, tool, offset)
                 if self._side.sums(part, tool, entry.size) != sums:
-                    raise changed(part, _BY_OTHERS)
+                    raise changed_file_error(part, _BY_OTHERS)
         self._finish(entry, target if is_there else part)
 
     def _send(self, fd: int, entry: Entry, tool: Tool, offset: int) -> list[str]:
@@ -103,12 +103,12 @@ class RemotePut:
         while offset < entry.size:
             data = os.pread(fd, min(self._side.piece, entry.size - offset), offset)
             if not data:
-                raise changed(entry.below(self._source), "while it was read")
+                raise changed_file_error(entry.below(self._source), "while it was read")
             size = int(self._side.move(commands.appending(part, offset), target, _WRITTEN, data))
             sums.feed(data)
             offset += len(data)
             if size != offset:
-                raise changed(part, _BY_OTHERS)
+                raise changed_file_error(part, _BY_OTHERS)
             self._count.add(len(data))
         return sums.all
 

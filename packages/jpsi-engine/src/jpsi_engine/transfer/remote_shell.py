@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from jpsi.plugin import BytesResult, BytesTransport, Command
-from jpsi_engine.host import failed_there
+from jpsi_engine.host import remote_file_error
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool
 from jpsi_engine.transfer.chunk_size import ChunkSize
 from jpsi_engine.transfer.remote_commands import failed_number, summing
@@ -41,7 +41,7 @@ class RemoteShell:
         """
         result = self.answer(command, data)
         if result.timed_out or result.returncode != 0:
-            raise failed_there(paths[min(failed_number(result.stderr), len(paths) - 1)], what, result)
+            raise remote_file_error(paths[min(failed_number(result.stderr), len(paths) - 1)], what, result)
         return result.stdout
 
     def move(self, command: Command, path: str, what: str, data: bytes = b"") -> bytes:
