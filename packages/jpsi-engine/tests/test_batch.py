@@ -604,7 +604,7 @@ def test_job_that_was_not_yet_written_down_was_never_submitted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submit command has been started by then."""
-    killed_before(bench, monkeypatch, "write_down", Spool)
+    killed_before(bench, monkeypatch, "write_attempt", Spool)
 
     assert bench.recover() == []
     assert not bench.scheduler.jobs
@@ -1744,7 +1744,7 @@ def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
 
     assert code == 125
     assert bench.last() == (JobState.FAILED, 125, Reason.SETUP, Evidence.MARKER)
-    assert "the configured shell is not there" in (bench.published[-1][1].message or "")
+    assert "the configured shell does not exist" in (bench.published[-1][1].message or "")
 
 
 def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides_their_elements(

@@ -246,7 +246,7 @@ def test_closing_an_executor_ends_what_waits(executor: JobExecutor, gate: Path) 
     gate.touch()
     assert [len(it.done) for it in errors] == [2]
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
-        " given up before there was any"
+        " given up while it waited to be submitted"
     }
     assert {job.status.state for job in errors[0].failed} == {JobState.NEW}
     jpsi.wait_all(errors[0].done, PATIENCE)

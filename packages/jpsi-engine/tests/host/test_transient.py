@@ -99,7 +99,7 @@ def no_command(_: BatchEngine, scheduler: FakeScheduler, monkeypatch: pytest.Mon
 
 HANGS = fault("hang", "tsubmit")
 CASES = [
-    ("the disk is full", failing(Spool, "write_down", errno.ENOSPC), True),
+    ("the disk is full", failing(Spool, "write_attempt", errno.ENOSPC), True),
     ("no file may be written", failing(Spool, "reserve", errno.EACCES), False),
     ("there is a file in place of the work directory", refused, False),
     ("what was written is not safe", failing(Spool, "sync", errno.EIO), True),

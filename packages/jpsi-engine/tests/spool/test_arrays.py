@@ -137,15 +137,15 @@ def test_one_attempt_is_made_by_itself_or_in_an_array(spool: Spool) -> None:
     """Two processes may submit the same job at the same time."""
     for job_id in ("job1", "job2"):
         os.close(spool.prepare(job_id, 1, {"id": job_id}, "exit 1\n"))
-    spool.enrol("job1", 2, ArrayMember("x", 1))
+    spool.link_retry("job1", 2, ArrayMember("x", 1))
     os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
 
     with pytest.raises(FileExistsError):
         spool.prepare("job1", 2, {"id": "job1"}, "exit 1\n")
     with pytest.raises(FileExistsError):
-        spool.enrol("job2", 2, ArrayMember("x", 2))
+        spool.link_retry("job2", 2, ArrayMember("x", 2))
     with pytest.raises(FileExistsError):
-        spool.enrol("job1", 2, ArrayMember("y", 1))
+        spool.link_retry("job1", 2, ArrayMember("y", 1))
 
     assert not spool.has_intent("job1", 2)
     assert spool.places("job1") == {2: ArrayMember("x", 1)}

@@ -282,7 +282,7 @@ def test_a_job_that_went_on_in_another_array_stays_when_the_first_goes(spool: Sp
     spool.arrays.give_up("x", "it did not answer")
     array(spool, "y", 2)
     for number in (1, 2, 3):
-        spool.enrol(f"job{number}", 2, ArrayMember("y", number))
+        spool.link_retry(f"job{number}", 2, ArrayMember("y", number))
 
     assert left(spool, 31) == {"y", "job1", "job2", "job3"}
 
@@ -292,7 +292,7 @@ def test_an_end_in_a_later_array_stays_while_that_array_does(spool: Spool) -> No
     array(spool, "x", 1, ("job1",))
     spool.arrays.revoke("x")
     array(spool, "y", 2, ("job1", "job2"))
-    spool.enrol("job1", 2, ArrayMember("y", 1))
+    spool.link_retry("job1", 2, ArrayMember("y", 1))
     Path(spool.folder("job1"), "job1.2.exit.run.0").touch()
 
     assert left(spool, 31) == {"y", "job1"}
@@ -378,7 +378,7 @@ def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
 
     prune(spool, NOW + jump, 30 * DAY, 0, exited_at_all)
 
-    spool.write_down(lock, "a1", 1, {"id": "a1"}, "exit 7\n")
+    spool.write_attempt(lock, "a1", 1, {"id": "a1"}, "exit 7\n")
     os.close(lock)
     intent = spool.last_intent("a1")
     assert intent is not None

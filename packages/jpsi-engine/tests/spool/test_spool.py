@@ -276,20 +276,20 @@ def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
     before = files(spool)
 
     with pytest.raises(FileExistsError):
-        spool.enrol("a1", 2, ArrayMember("array", 7))
+        spool.link_retry("a1", 2, ArrayMember("array", 7))
 
     assert files(spool) == before
 
 
 def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
     make(spool)
-    spool.enrol("a1", 2, ArrayMember("one", 1))
+    spool.link_retry("a1", 2, ArrayMember("one", 1))
 
     with pytest.raises(FileExistsError):
-        spool.enrol("a1", 2, ArrayMember("other", 1))
+        spool.link_retry("a1", 2, ArrayMember("other", 1))
 
     assert spool.last_place("a1") == ArrayMember("one", 1)
-    spool.leave("a1", 2)
+    spool.unlink_retry("a1", 2)
     assert spool.last_attempt("a1") == 1
 
 

@@ -292,7 +292,7 @@ def test_whose_the_native_id_is_now_is_said() -> None:
 
     assert status is not None
     assert status.message is not None
-    assert "its native id is now that of another job, submitted at 2026-01-01T00:00:00" in status.message
+    assert "its native id now belongs to another job, submitted at 2026-01-01T00:00:00" in status.message
     assert status.metadata["sys.stranger.state"] == "RUNNING"
 
 

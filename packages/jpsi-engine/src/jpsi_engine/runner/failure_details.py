@@ -11,7 +11,7 @@ from jpsi import JobStatus
 from jpsi.plugin import Reason
 from jpsi_engine.runner import staging
 from jpsi_engine.runner.script import launcher_log
-from jpsi_engine.verdict import STAGE_IN, exit_phases, what_failed
+from jpsi_engine.verdict import STAGE_IN, exit_phases, failed_staging_phase
 
 if TYPE_CHECKING:
     from jpsi_engine.spool import Spool
@@ -46,7 +46,7 @@ def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> Job
     else:
         cause = _culprit(spool, job_id, phase)
     told = [f"{status.message}: {cause}" if cause else status.message]
-    if failed := what_failed(status):
+    if failed := failed_staging_phase(status):
         words = _said(staging.log_file(spool.folder(job_id), attempt))
         told.append(f"{failed} failed: {words}" if words else f"{failed} failed")
     return attrs.evolve(status, message="; ".join(it for it in told if it) or None)

@@ -10,7 +10,7 @@ import attrs
 from jpsi.plugin import JobSpec, ShellLine, word
 from jpsi.plugin.engine import path_word, process_count
 from jpsi_engine.runner.frame import Frame
-from jpsi_engine.spool import file_of
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Plan, staging_plan
 from jpsi_engine.verdict import PRE_LAUNCH, PROLOGUE
 
@@ -90,7 +90,7 @@ class Run:
 
     def file(self, name: str) -> str:
         """Return the path of a file of this attempt in the job's folder."""
-        return file_of(self.folder, name, self.attempt)
+        return attempt_file(self.folder, name, self.attempt)
 
 
 def at_home(path: str) -> str:

@@ -16,7 +16,7 @@ from jpsi_engine.runner.command import JOB_ID, NODEFILES, CommandLines, ProcessL
 from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
 from jpsi_engine.runner.run import HOME, Run, at_home
 from jpsi_engine.runner.user_scripts import sheltered
-from jpsi_engine.spool import file_of
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
 
 #: The last line of the log of a launcher that has worked.
@@ -29,7 +29,7 @@ _FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
 
 def launcher_log(folder: str, attempt: int) -> str:
     """Return the path of the log of an attempt's launcher."""
-    return file_of(folder, LAUNCH, attempt)
+    return attempt_file(folder, LAUNCH, attempt)
 
 
 def render_runner(run: Run) -> str:

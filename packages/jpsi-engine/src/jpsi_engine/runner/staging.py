@@ -13,7 +13,7 @@ from jpsi.plugin import word
 from jpsi.plugin.kit import SIGNALS
 from jpsi_engine.runner.frame import JOB_UMASK, OWN
 from jpsi_engine.runner.run import Run, at_home
-from jpsi_engine.spool import file_of
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Outcome, Transfer
 from jpsi_engine.verdict import ALSO, CLEANUP, SETUP_CODE, STAGE_IN, STAGE_OUT, TIMEOUT
 
@@ -146,7 +146,7 @@ _QUIET = "command exec </dev/null >{log} 2>&1 || command exec </dev/null >/dev/n
 
 def log_file(folder: str, attempt: int) -> str:
     """Return the path of the output of an attempt's staging commands."""
-    return file_of(folder, _LOG, attempt)
+    return attempt_file(folder, _LOG, attempt)
 
 
 def functions(runs: Iterable[Run]) -> Sequence[str]:

@@ -32,8 +32,8 @@ class WriteRetries:
     def failed(self, error: OSError) -> None:
         """Warn that a write failed; only once, until a write succeeds."""
         with self._lock:
-            is_known, self._is_failing = self._is_failing, True
-        if is_known:
+            was_failing, self._is_failing = self._is_failing, True
+        if was_failing:
             log.debug("%s: %s", self._root, error)
         else:
             log.warning(
@@ -46,9 +46,9 @@ class WriteRetries:
     def succeeded(self) -> None:
         """Record that a write succeeded, and log it once if writes had failed before and none is pending."""
         with self._lock:
-            is_mended = self._is_failing and not self._pending
-            self._is_failing = self._is_failing and not is_mended
-        if is_mended:
+            is_recovered = self._is_failing and not self._pending
+            self._is_failing = self._is_failing and not is_recovered
+        if is_recovered:
             log.warning("%s can be written to again", self._root)
 
     def write(self, name: str, call: Callable[[], object]) -> None:
@@ -66,8 +66,8 @@ class WriteRetries:
             self.failed(e)
             with self._lock:
                 self._pending[name] = call
-                is_tried_again = (self._thread is not None and self._thread.is_alive()) or self._start()
-            if not is_tried_again:
+                is_retrying = (self._thread is not None and self._thread.is_alive()) or self._start()
+            if not is_retrying:
                 log.warning("no thread could be started to write to %s again", self._root)
 
     def retry(self) -> bool:

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 import attrs
 
 from jpsi import StagingMode
-from jpsi_engine.spool import file_of
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer.staging_plan import Plan, Transfer
 
 _IN, _OUT, _GOT = "in", "out", "got"
@@ -57,11 +57,11 @@ def far_plan(plan: Plan, folder: str, attempt: int) -> RemotePlan:
         attempt: the number of the attempt.
     """
     puts = tuple(
-        _carriage(number, it.source, it.source, f"{file_of(folder, _IN, attempt)}.{number}")
+        _carriage(number, it.source, it.source, f"{attempt_file(folder, _IN, attempt)}.{number}")
         for number, it in enumerate(plan.stage_in, 1)
     )
     gets = tuple(
-        _carriage(number, it.target, it.source, f"{file_of(folder, _OUT, attempt)}.{number}")
+        _carriage(number, it.target, it.source, f"{attempt_file(folder, _OUT, attempt)}.{number}")
         for number, it in enumerate(plan.stage_out, 1)
     )
     runner = attrs.evolve(
@@ -91,7 +91,7 @@ def _carriage(number: int, here: str, source: str, box: str) -> RemoteTransfer:
 
 def record(folder: str, attempt: int, number: int) -> str:
     """Return the path of the file in the local job folder that records a finished transfer."""
-    return f"{file_of(folder, _GOT, attempt)}.{number}"
+    return f"{attempt_file(folder, _GOT, attempt)}.{number}"
 
 
 def recorded(names: Iterable[str], attempt: int) -> set[int]:

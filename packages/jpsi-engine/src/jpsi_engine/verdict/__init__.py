@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from jpsi_engine.verdict import exit_phases, markers
     from jpsi_engine.verdict.batch_verdict import (
         Facts,
-        begun,
+        active_status,
         judge,
         settles,
-        unverified,
+        unverified_status,
     )
     from jpsi_engine.verdict.exit_phases import (
         ALSO,
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
         SIGNAL_BASE,
         ProcessEnd,
         Stop,
-        conclude,
+        datetime_from_ns,
         exited_at_all,
-        from_ns,
+        judge_process,
         never_ran,
     )
     from jpsi_engine.verdict.markers import (
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
         scan,
     )
     from jpsi_engine.verdict.staging_outcome import (
-        phase_of,
-        what_failed,
+        failed_staging_phase,
+        parse_exit_phase,
         with_staging,
     )
 else:
@@ -64,15 +64,17 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "batch_verdict": "Facts begun judge settles unverified",
+            "batch_verdict": "Facts active_status judge settles unverified_status",
             "exit_phases": (
                 "ALSO ARGUMENTS CANCEL CLEANUP DIRECTORY ENVIRONMENT EXECUTABLE LAUNCH NODES "
                 "NOT_EXECUTABLE_CODE NOT_FOUND_CODE POST_LAUNCH PRE_LAUNCH PROLOGUE RAN SETUP_CODE SHELL "
                 "STAGE_IN STAGE_OUT STDERR STDIN STDOUT TIMEOUT"
             ),
-            "marker_verdict": "ProcessEnd SIGNAL_BASE Stop conclude exited_at_all from_ns never_ran",
+            "marker_verdict": (
+                "ProcessEnd SIGNAL_BASE Stop datetime_from_ns exited_at_all judge_process never_ran"
+            ),
             "markers": "Marker parse scan",
-            "staging_outcome": "phase_of what_failed with_staging",
+            "staging_outcome": "failed_staging_phase parse_exit_phase with_staging",
             "": "exit_phases markers",
         },
     )
@@ -106,19 +108,19 @@ __all__ = [
     "Marker",
     "ProcessEnd",
     "Stop",
-    "begun",
-    "conclude",
+    "active_status",
+    "datetime_from_ns",
     "exit_phases",
     "exited_at_all",
-    "from_ns",
+    "failed_staging_phase",
     "judge",
+    "judge_process",
     "markers",
     "never_ran",
     "parse",
-    "phase_of",
+    "parse_exit_phase",
     "scan",
     "settles",
-    "unverified",
-    "what_failed",
+    "unverified_status",
     "with_staging",
 ]
