@@ -1196,8 +1196,8 @@ def test_reason_of_a_refusal_is_kept_for_later_attempts(bench: Bench) -> None:
 
     (written,) = JobRecords(bench.spool.root, lambda *_: [], are_processes=False).read()
     assert (written.attempt, written.is_revoked) == (2, True)
-    assert written.unsent is not None
-    assert "no queue 'nowhere'" in written.unsent
+    assert written.unsent_reason is not None
+    assert "no queue 'nowhere'" in written.unsent_reason
 
 
 def test_job_that_failed_to_be_submitted_twice_is_nothing_to_recover(bench: Bench) -> None:

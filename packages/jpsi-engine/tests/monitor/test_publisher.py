@@ -57,7 +57,9 @@ def process(tmp_path: Path) -> Process:
 
 def test_an_end_that_another_process_has_written_down_meanwhile_is_the_end(process: Process) -> None:
     """It has got the job's files, or has not, and whoever looks now has nothing to wait for."""
-    process.spool.finish("a1", 1, encode_status(with_staging(status_of_exit_marker(_exit()), "run-stage_out")))
+    process.spool.finish(
+        "a1", 1, encode_status(with_staging(status_of_exit_marker(_exit()), "run-stage_out"))
+    )
 
     with process.judging.session():
         process.judging.take(process.job, [_exit()], _NOW)

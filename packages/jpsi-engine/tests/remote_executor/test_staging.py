@@ -28,7 +28,7 @@ from jpsi import (
 )
 from jpsi.plugin import BytesResult, Command
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.transfer.remote_staging import record
+from jpsi_engine.transfer.remote_staging import record_path
 from jpsi_testing import ElsewhereTransport
 from jpsi_testing.conformance.base import Gate, Sign, shell
 from jpsi_testing.conformance.recovery import client
@@ -393,7 +393,7 @@ def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
     elsewhere: ElsewhereTransport, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(spool: Spool, job_id: str, attempt: int) -> None:
-        assert Path(record(spool.folder(job_id), attempt, 1)).exists()
+        assert Path(record_path(spool.folder(job_id), attempt, 1)).exists()
         raise OSError
 
     gate = Gate(elsewhere.home / "gate")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jpsi_engine.transfer import checksums
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool, checksum
-from jpsi_engine.transfer.remote_commands import summing
+from jpsi_engine.transfer.remote_commands import checksum_command
 
 
 @pytest.mark.parametrize("tool", Tool)
@@ -39,7 +39,7 @@ def test_spans_have_the_checksums_of_their_bytes_however_they_come(
 
 
 def test_the_more_is_read_elsewhere_the_longer_it_may_take() -> None:
-    asked = [summing("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
+    asked = [checksum_command("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
 
     assert [it.timeout for it in asked] == [timedelta(seconds=120), timedelta(seconds=120 + 3 * 64)]
 

@@ -22,7 +22,7 @@ from jpsi_engine.transfer import checksums, remote_commands, remote_shell
 from jpsi_engine.transfer.copy import SMALL
 from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_engine.transfer.local_files import LocalFiles
-from jpsi_engine.transfer.part_files import append, complete, opened_part, part_of
+from jpsi_engine.transfer.part_files import append, complete, open_part_file, part_path
 from jpsi_engine.transfer.remote_files import RemoteFiles
 from jpsi_testing import ElsewhereTransport
 
@@ -472,7 +472,7 @@ def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"x" * size)
 
-    with opened_part(str(target)) as part:
+    with open_part_file(str(target)) as part:
         append(part, b"half")
         files.get(str(source), str(target))
         assert target.read_bytes() == b"x" * size
@@ -485,12 +485,12 @@ def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path:
 
 def test_of_two_that_get_the_same_one_can_go_on_after_a_break(tmp_path: Path) -> None:
     target = str(tmp_path / "target")
-    with opened_part(target) as first, opened_part(target) as second:
+    with open_part_file(target) as first, open_part_file(target) as second:
         append(first, b"half")
         append(second, b"other")
 
-    assert _leftovers(tmp_path) == [Path(part_of(target))]
-    with opened_part(target) as again:
+    assert _leftovers(tmp_path) == [Path(part_path(target))]
+    with open_part_file(target) as again:
         assert os.fstat(again.fd).st_size == len("half")
 
 
@@ -541,7 +541,7 @@ def test_what_somebody_else_wrote_in_between_is_not_taken_for_the_file(
         return command, data
 
     elsewhere.before = before
-    with pytest.raises(TransferError, match="changed while it was written, by somebody else") as raised:
+    with pytest.raises(TransferError, match="changed while it was written, by another process") as raised:
         far.put(str(source), str(target))
 
     assert raised.value.transient
@@ -554,7 +554,7 @@ def test_a_link_in_place_of_a_part_is_not_written_through(far: JobFiles, tmp_pat
     for size in (10, 5_000_000):
         (tmp_path / "source").write_bytes(os.urandom(size))
         for move, target in ((far.put, tmp_path / "up"), (far.get, tmp_path / "down")):
-            Path(part_of(str(target))).symlink_to(victim)
+            Path(part_path(str(target))).symlink_to(victim)
             move(str(tmp_path / "source"), str(target))
             assert not target.is_symlink()
             assert target.read_bytes() == (tmp_path / "source").read_bytes()

@@ -9,7 +9,7 @@ import pytest
 from jpsi.model.errors import TransferError
 from jpsi_engine.host.local_transport import LocalTransport
 from jpsi_engine.transfer.checksums import Tool
-from jpsi_engine.transfer.remote_commands import listing
+from jpsi_engine.transfer.remote_commands import list_command
 from jpsi_engine.transfer.remote_listing import read_listing, read_mode
 from jpsi_engine.transfer.trees import Entry, Kind, tree
 
@@ -93,7 +93,7 @@ def test_a_tree_is_listed_as_it_would_be_here(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.symlink_to("a")
 
-    result = LocalTransport().exchange(listing(str(root)))
+    result = LocalTransport().exchange(list_command(str(root)))
     _, entries = read_listing(result.stdout, str(root))
 
     assert sorted(entries, key=lambda it: it.name) == sorted(tree(str(root)), key=lambda it: it.name)

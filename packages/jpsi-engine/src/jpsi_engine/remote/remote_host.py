@@ -56,7 +56,7 @@ from jpsi_engine.remote.submission import (
     read_submission,
     submission_text,
 )
-from jpsi_engine.runner import SAID_BYTES, launcher_log
+from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
 from jpsi_engine.submission import TakenError, UnsentError
 from jpsi_engine.transfer import open_job_files
@@ -326,7 +326,7 @@ class RemoteHost:
             return
         name = launcher_log(f"jobs/{marker.job_id}", marker.attempt)
         try:
-            result = self._run(f"{line('tail', '-c', str(SAID_BYTES), self.layout().path(name))}\n")
+            result = self._run(f"{line('tail', '-c', str(MAX_DETAIL_BYTES), self.layout().path(name))}\n")
             if result.stdout:
                 keep(f"{self.spool.root}/{name}", result.stdout)
         except (JpsiError, OSError) as e:

@@ -19,11 +19,11 @@ from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import plain_values
 from jpsi_engine.host import NoAnswerError, exists, take_lock, write
 from jpsi_engine.monitor import Publisher
-from jpsi_engine.runner import SAID_BYTES, explained, staging
+from jpsi_engine.runner import MAX_DETAIL_BYTES, explained, staging
 from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
 from jpsi_engine.submission import RemoteStaging
-from jpsi_engine.transfer import RemoteTransfer, left, plan, record, recorded
+from jpsi_engine.transfer import RemoteTransfer, finished_numbers, pending_transfers, plan, record_path
 from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, failed_staging_phase, with_staging
 
 log = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class StageOutLoop:
         if intent is None or intent.attempt != attempt:
             return []
         planned = self._carrying.planned(plan(plain_values.decode(intent.content["spec"])), job_id, attempt)
-        gets = left(planned.gets, recorded(spool.names(job_id), attempt))
+        gets = pending_transfers(planned.gets, finished_numbers(spool.names(job_id), attempt))
         found, complaints = self._carrying.found(gets), []
         for get in (it for it in gets if it.number in found):
             try:
@@ -222,7 +222,7 @@ class StageOutLoop:
                     raise
                 complaints.append(_complaint(e, get))
             else:
-                write(record(spool.folder(job_id), attempt, get.number), b"")
+                write(record_path(spool.folder(job_id), attempt, get.number), b"")
         return complaints
 
     def _tell(self, job: JobView, progress: StagingProgress) -> None:
@@ -254,11 +254,11 @@ class StageOutLoop:
         if status.metadata.get("phase") != STAGE_IN and not failed_staging_phase(status):
             return b""
         name = staging.log_file("", job.attempt).removeprefix("/")
-        return self._carrying.last_words(job.spool_id, name, SAID_BYTES)
+        return self._carrying.last_words(job.spool_id, name, MAX_DETAIL_BYTES)
 
 
 def _complaint(error: JpsiError, get: RemoteTransfer) -> str:
-    return f"{error}; it is still in {get.there}, where jobs run"
+    return f"{error}; it is still in {get.remote_path}, where jobs run"
 
 
 def _work(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:

@@ -45,7 +45,7 @@ case ${{1-}} in
   ;;
 esac"""
 
-_BEFORE = """\
+_SAVE_ENVIRONMENT = """\
 # What pre_launch exports is what is different after it.
 _jpsi_exported=,
 _jpsi_found=$(_jpsi_names) || _jpsi_end {phase} {code}
@@ -55,7 +55,7 @@ done"""
 
 # mawk(1) fails if standard error is closed, as pre_launch may have left it; the run of awk(1) before the
 # scripts has reported any other reason to fail.
-_AFTER = """\
+_FIND_CHANGES = """\
 _jpsi_found=$(_jpsi_names 2>/dev/null) || _jpsi_end {phase} {code}
 for _jpsi_name in $_jpsi_found; do
   case $_jpsi_name in _ | PWD | OLDPWD | SHLVL | _jpsi_*) continue ;; esac
@@ -66,7 +66,7 @@ for _jpsi_name in $_jpsi_found; do
 done"""
 
 
-def starting(
+def start_process(
     environment: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield the lines at the beginning of the runner's file that start a single process.
@@ -87,7 +87,7 @@ def starting(
     )
 
 
-def through(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
+def process_prefix(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
     """Return the words that go before the command of a process, so that it starts through the runner's file.
 
     Args:
@@ -99,11 +99,11 @@ def through(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
     return [*runner, option]
 
 
-def before_scripts() -> Iterator[str]:
+def save_environment() -> Iterator[str]:
     """Yield the lines that remember the environment before the scripts run."""
-    yield _BEFORE.format(phase=ENVIRONMENT, code=SETUP_CODE)
+    yield _SAVE_ENVIRONMENT.format(phase=ENVIRONMENT, code=SETUP_CODE)
 
 
-def after_scripts() -> Iterator[str]:
+def find_changes() -> Iterator[str]:
     """Yield the lines that find the changes: names in `_jpsi_exported`, values in `_jpsi_new_NAME`."""
-    yield _AFTER.format(phase=ENVIRONMENT, code=SETUP_CODE)
+    yield _FIND_CHANGES.format(phase=ENVIRONMENT, code=SETUP_CODE)

@@ -11,7 +11,7 @@ from jpsi_engine.host import local_file_error
 from jpsi_engine.transfer.trees import Entry, Kind
 
 
-def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
+def make_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
     """Make links and directories, open to their owner for now.
 
     Returns the directories that need their final mode.
@@ -28,8 +28,8 @@ def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
         path = entry.below(root)
         try:
             if entry.kind is Kind.LINK:
-                _link(path, entry.text)
-            elif entry.kind is Kind.DIRECTORY and (_make(path, entry) or entry.name):
+                _make_link(path, entry.text)
+            elif entry.kind is Kind.DIRECTORY and (_make_directory(path, entry) or entry.name):
                 directories.append(entry)
         except OSError as e:
             raise local_file_error(path, "written", e) from e
@@ -50,16 +50,16 @@ def set_modes(directories: Iterable[Entry], root: str) -> None:
             raise local_file_error(path, "written", e) from e
 
 
-def _make(path: str, entry: Entry) -> bool:
+def _make_directory(path: str, entry: Entry) -> bool:
     """Make a directory that its owner can use; return True if this made it, or changed its mode."""
     if os.path.isdir(path) and not (entry.name and os.path.islink(path)):  # noqa: PTH112, PTH114
-        return not os.access(path, os.W_OK | os.X_OK) and _opened(path)
+        return not os.access(path, os.W_OK | os.X_OK) and _make_accessible(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
     os.mkdir(path, entry.mode | 0o700)  # noqa: PTH102
     return True
 
 
-def _opened(path: str) -> bool:
+def _make_accessible(path: str) -> bool:
     """Open a directory that is closed to its owner, as an earlier transfer may have left it."""
     try:
         os.chmod(path, os.stat(path).st_mode | 0o700)  # noqa: PTH101, PTH116  text
@@ -69,7 +69,7 @@ def _opened(path: str) -> bool:
     return True
 
 
-def _link(path: str, text: str) -> None:
+def _make_link(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     with contextlib.suppress(FileNotFoundError):

@@ -63,7 +63,7 @@ def _walk(root: str, name: str) -> Iterator[Entry]:
     except OSError as e:
         raise local_file_error(path, "read", e) from e
     if kind is None:
-        raise no_kind(path)
+        raise unsupported_entry(path)
     size = found.st_size if kind is Kind.FILE else 0
     yield Entry(name, kind, found.st_mode & PERMISSIONS, size, text)
     for child in names:
@@ -75,7 +75,7 @@ def kind_of(mode: int) -> Kind | None:
     return _KINDS.get(stat.S_IFMT(mode))
 
 
-def no_kind(path: str) -> TransferError:
+def unsupported_entry(path: str) -> TransferError:
     """Return the error for an entry that cannot be transferred."""
     return TransferError(f"{path} cannot be read: it is no file, no directory and no symbolic link")
 
