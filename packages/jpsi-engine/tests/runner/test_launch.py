@@ -28,14 +28,14 @@ TWICE = [ShellLine('for rank in 0 1; do PMI_RANK=$rank OTHER=x "$@" || exit; don
 ENV = ["/usr/bin/env", "-0"]
 
 RANKS = r"""#!/bin/sh
-# Attempt 1 of jpsi job a1; the intent beside it says what was asked.
-# The names of all variables of the environment, whatever stands in their values.
+# Attempt 1 of jpsi job a1; intent.1.json beside it holds the request.
+# Prints the names of all variables of the environment, whatever their values contain.
 _jpsi_names() {
   PATH=${PATH-}:/usr/bin:/bin LC_ALL=C command awk \
     'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z_0-9]*$/) print name }'
 }
-# The launcher starts each process of the job through this file: with the variables of the spec, and of those
-# that are there the ones that pre_launch exported, which are named here, and that the launcher gives.
+# The launcher starts each process of the job through this file. Its environment has the variables of the
+# spec, those that pre_launch exported, whose names are in the option, and those that the launcher sets.
 case ${1-} in
 --process=*)
   unset -f command
@@ -57,12 +57,12 @@ _jpsi_umask=$(umask)
 umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.1
-# Whoever makes the claim runs this attempt, nobody else ever does.
+# The runner that makes the claim runs this attempt, no other ever does.
 set -C
 echo $$ >"$_jpsi_folder"/claim.1 || exit 125
 set +C
 exec 9>&-
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
@@ -76,7 +76,7 @@ _jpsi_new_A='it'\''s'
 _jpsi_new_PATH=/bin:/usr/bin
 printf '%s\n' 'module load mpi' >/spool/jobs/a1/prologue.1 || _jpsi_end prologue 125
 true >/spool/jobs/a1/phase.1 || :
-# What pre_launch exports is what is different after it.
+# The variables that pre_launch exports are those that differ after it.
 _jpsi_exported=,
 _jpsi_found=$(_jpsi_names) || _jpsi_end environment 125
 for _jpsi_name in $_jpsi_found; do

@@ -47,7 +47,7 @@ class ElementFrame(BatchFrame):
 
 
 _INDEX = """\
-# Which element this is: as the batch system says, or whoever starts a process of it.
+# The index of this element, from the batch system or from the launcher that starts one of its processes.
 case ${{1-}} in
 {option}*) _jpsi_index=${{1#{option}}}; shift ;;
 *) _jpsi_index={index} ;;
@@ -61,7 +61,7 @@ _jpsi_begin() {{
   _jpsi_mark={events}/$1.$2
   _jpsi_native_id={native_id}{common}
   [ -n "$_jpsi_native_id" ] || exit {code}
-  # Whoever makes the claim runs this array, nobody else ever does; its other elements find their own.
+  # The batch job that makes the claim runs this array, no other ever does; the other elements find its claim.
   if [ ! -e "$_jpsi_array/claim" ]; then
     _jpsi_draft=$_jpsi_array/claim.$_jpsi_index.$$
     echo "$_jpsi_native_id" >"$_jpsi_draft" && {found} ln "$_jpsi_draft" "$_jpsi_array/claim" 2>/dev/null
@@ -107,7 +107,7 @@ def _common_lines(  # noqa: PLR0913, PLR0917  as above
     requeue: RequeueRules,
 ) -> Iterator[str]:
     yield "#!/bin/sh"
-    yield f"# The jobs of jpsi's array {array}; the intent beside it says what was asked."
+    yield f"# The script of jpsi's array {array}; intent.json beside it holds the requests of its jobs."
     index = first_set_variable(arrays.index_variable, default="")
     yield _INDEX.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
     yield f"_jpsi_array={word(folder)}"

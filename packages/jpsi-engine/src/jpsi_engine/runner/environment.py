@@ -18,15 +18,15 @@ _PROCESS_OPTION = "--process="
 
 # The output of env(1) does not show where a value of several lines ends; awk(1) lists the names alone.
 _NAMES = """\
-# The names of all variables of the environment, whatever stands in their values.
+# Prints the names of all variables of the environment, whatever their values contain.
 _jpsi_names() {
   PATH=${PATH-}:/usr/bin:/bin LC_ALL=C command awk \\
     'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z_0-9]*$/) print name }'
 }"""
 
 _PROCESS = """\
-# The launcher starts each process of the job through this file: with the variables of the spec, and of those
-# that are there the ones that pre_launch exported, which are named here, and that the launcher gives.
+# The launcher starts each process of the job through this file. Its environment has the variables of the
+# spec, those that pre_launch exported, whose names are in the option, and those that the launcher sets.
 case ${{1-}} in
 {option}*)
   unset -f command
@@ -46,7 +46,7 @@ case ${{1-}} in
 esac"""
 
 _SAVE_ENVIRONMENT = """\
-# What pre_launch exports is what is different after it.
+# The variables that pre_launch exports are those that differ after it.
 _jpsi_exported=,
 _jpsi_found=$(_jpsi_names) || _jpsi_end {phase} {code}
 for _jpsi_name in $_jpsi_found; do

@@ -27,7 +27,7 @@ _SIGNAL_NAMES = " ".join(SIGNALS)
 OWN = "jpsi"
 #: The functions that leave markers.
 FUNCTIONS = """\
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
 
@@ -66,7 +66,7 @@ class ProcessFrame:
         yield from private_umask(self.umask)
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
-        yield "# Whoever makes the claim runs this attempt, nobody else ever does."
+        yield "# The runner that makes the claim runs this attempt, no other ever does."
         yield "set -C"
         yield f'echo $$ >"$_jpsi_folder"/claim.{attempt} || exit {SETUP_CODE}'
         yield "set +C"
@@ -185,13 +185,13 @@ def first_set_variable(variables: str, *, default: str) -> str:
 # the batch system signals it, perhaps at this moment. A runner that ended between making the file and writing
 # into it would leave a claim that no later run can tell from a stranger's.
 _CLAIM = """\
-# A signal ends nothing before the claim is whole.
+# A signal takes effect only after the claim is complete.
 _jpsi_early=''
 for _jpsi_signal in {signals}; do
-  # shellcheck disable=SC2064  # the signal of now
+  # shellcheck disable=SC2064  # expand it now
   trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
 done
-# Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
+# The runner that makes the claim runs this attempt, no other ever does; a requeued job finds its own claim.
 set -C
 if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null; then
   read -r _jpsi_claim <"$_jpsi_folder"/claim.{attempt} || exit {code}

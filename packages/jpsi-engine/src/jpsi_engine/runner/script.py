@@ -37,7 +37,8 @@ def render_runner(run: Run) -> str:
 
     A pure function: the same attempt always gives the same text.
     """
-    heading = f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
+    intent = f"intent.{run.attempt}.json"
+    heading = f"# Attempt {run.attempt} of jpsi job {run.job_id}; {intent} beside it holds the request."
     return "\n".join(["#!/bin/sh", heading, *runner_lines(run)]) + "\n"
 
 

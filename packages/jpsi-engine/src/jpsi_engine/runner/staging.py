@@ -26,19 +26,19 @@ _SIGNAL_WAIT_SECONDS = 0.1
 # In these functions, `_jpsi_staging` is the path of a log, and `_jpsi_draft` begins the names of unfinished
 # copies.
 _FUNCTIONS = r"""
-# A copy is made beside its target and renamed, so that nobody finds half of it.
+# A copy is made beside its target and renamed, so that no process finds half of it.
 _jpsi_tool() { PATH=${PATH-}:/usr/bin:/bin command "$@"; }
 _jpsi_complain() { printf '%s\n' "$1"; return 1; }
 # MODE SOURCE TARGET NUMBER [optional]
 _jpsi_stage() {
   _jpsi_to=$3 _jpsi_began=$_jpsi_staging.$4
   if [ ! -e "$2" ] && [ ! -L "$2" ]; then
-    # a move that has begun and has no source any more is done
+    # a move that an earlier run began, and whose source is gone, is complete
     [ "$1" = move ] && [ -e "$_jpsi_began" ] && return 0
     [ -n "${5-}" ] || _jpsi_complain "${2#./}: there is no such file or directory"
     return
   fi
-  # As with cp(1), a file goes into a directory that is there; so does a link.
+  # As with cp(1), a file goes into an existing directory; so does a link.
   if [ -d "$3" ] && { [ ! -d "$2" ] || { [ "$1" = link ] && [ ! -L "$3" ]; }; }; then
     _jpsi_to=${3%/}/${2##*/}
   fi
@@ -64,7 +64,7 @@ _jpsi_stage() {
     fi ;;
   esac
 }
-# A directory is copied into one that is there: what it has of the same names is replaced, all else stays.
+# A directory is merged into an existing one: entries of the same names are replaced, all others stay.
 _jpsi_copy() {
   if [ -d "$1" ] && [ -d "$_jpsi_to" ]; then
     _jpsi_tool cp -R -p -- "$1/." "$_jpsi_to/"
@@ -79,13 +79,13 @@ _jpsi_rename() {
   _jpsi_tool rm -rf -- "$_jpsi_new"
   return 1
 }
-# Whether they are on one file system, where a move is at once and whole.
+# True if both are on one file system, where mv(1) is atomic.
 _jpsi_is_near() {
   _jpsi_places=$(_jpsi_tool df -P -- "$1" "$2" 2>/dev/null) || return
   printf '%s\n' "$_jpsi_places" |
     _jpsi_tool awk 'NR > 1 { at[NR] = $1 " " $NF } END { exit NR != 3 || at[2] != at[3] }'
 }
-# From the directory in which it really is: whatever links lead elsewhere, nothing is removed there.
+# Removes a path in the job's directory; refuses one that symbolic links lead out of it.
 _jpsi_remove() (
   case $1 in */*) _jpsi_beside=${1%/*}/ ;; *) _jpsi_beside=./ ;; esac
   _jpsi_top=$(pwd -P) && [ -n "$_jpsi_top" ] || exit 1
@@ -100,7 +100,7 @@ _jpsi_remove() (
 _BEGIN = """\
 _jpsi_staging={log}
 _jpsi_draft=.{prefix}{name}
-# Whether the job was told to end.
+# 1 once a signal has asked the job to end.
 _jpsi_told=
 _jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
 
@@ -124,7 +124,7 @@ _jpsi_end() {{
     esac
   fi
   (
-  # what is brought away is brought away whole, as far as there is time
+  # no signal interrupts stage out, which goes on as long as there is time
   trap '' {signals}"""
 
 _RECORD_OUTCOME = """\
@@ -134,7 +134,7 @@ _RECORD_OUTCOME = """\
   {cleanup_code}) _jpsi_note "exit.$1{also}{cleanup}.$2" ;;
   *)
     _jpsi_note "exit.$1{also}{stage_out}.$2"
-    # whatever waits for this job to end well is not to start without what it was to leave
+    # a job that depends on the success of this one must not start without its results
     [ "$2" -ne 0 ] || exit {code} ;;
   esac
   exit "$2"

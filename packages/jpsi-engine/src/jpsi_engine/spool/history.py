@@ -52,11 +52,11 @@ class JobHistory:
     def history(self) -> tuple[JobStatus, ...]:
         """Every status that is certain, the oldest first; the first is NEW."""
         time = self.submitted
-        records = [JobStatus(JobState.NEW, time=time)]
+        statuses = [JobStatus(JobState.NEW, time=time)]
         queued = JobStatus(JobState.QUEUED, time=time) if self._is_submitted else None
         for status in (queued, self._active, self._end):
-            records += () if status is None else transitions(records[-1], status)
-        return tuple(records)
+            statuses += () if status is None else transitions(statuses[-1], status)
+        return tuple(statuses)
 
     @status.default
     def _read_status(self) -> JobStatus:
