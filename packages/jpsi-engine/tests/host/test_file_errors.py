@@ -24,7 +24,7 @@ from jpsi_engine.host.file_errors import local_file_error, parse_os_error, remot
         ("mkdir: cannot create directory '/x': Read-only file system", errno.EROFS, False),
     ],
 )
-def test_the_words_of_programs_are_understood(message: str, code: int, transient: bool) -> None:
+def test_messages_of_programs_are_mapped_to_errno(message: str, code: int, transient: bool) -> None:
     error = remote_file_error("/x", "written", BytesResult(returncode=1, stderr=message))
 
     assert isinstance(error, TransferError)
@@ -33,14 +33,14 @@ def test_the_words_of_programs_are_understood(message: str, code: int, transient
     assert str(error).startswith("/x, where jobs run, cannot be written: ")
 
 
-def test_other_words_are_passed_on() -> None:
+def test_an_unknown_message_is_in_the_error() -> None:
     error = remote_file_error("/x", "read", BytesResult(returncode=1, stderr="lustre:\n  gone"))
 
     assert parse_os_error("lustre: gone") is None
     assert str(error) == "/x, where jobs run, cannot be read: lustre: gone"
 
 
-def test_what_took_too_long_may_be_tried_again() -> None:
+def test_a_timeout_is_transient() -> None:
     error = remote_file_error("/x", "read", BytesResult(returncode=-9, timed_out=True))
 
     assert isinstance(error, TransportError)

@@ -46,7 +46,7 @@ def numbers(carriages: Iterable[RemoteTransfer]) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_what_is_carried_is_staged_as_elsewhere(place: Place, tmp_path: Path, mode: StagingMode) -> None:
+def test_transferred_files_are_staged_as_local_ones(place: Place, tmp_path: Path, mode: StagingMode) -> None:
     here = tmp_path / "here"
     (here / "tree").mkdir(parents=True)
     (here / "tree/a").write_text("text")
@@ -70,7 +70,7 @@ def test_what_is_carried_is_staged_as_elsewhere(place: Place, tmp_path: Path, mo
     assert not (place.directory / "into").exists()
 
 
-def test_only_what_was_due_is_there_to_be_got(place: Place, tmp_path: Path) -> None:
+def test_stage_out_gets_only_files_that_the_outcome_selects(place: Place, tmp_path: Path) -> None:
     flags = (StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ALWAYS)
     spec = shell_job(
         "echo >out; exit 3",
@@ -86,7 +86,7 @@ def test_only_what_was_due_is_there_to_be_got(place: Place, tmp_path: Path) -> N
     assert numbers(got) == [2, 3]
 
 
-def test_what_has_a_record_is_not_got_again() -> None:
+def test_a_recorded_transfer_is_not_repeated() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
     gets = split_plan(plan(spec), "/far/jobs/a1", 2).gets
 
@@ -96,7 +96,7 @@ def test_what_has_a_record_is_not_got_again() -> None:
     assert numbers(pending_transfers(gets, finished_numbers([*names, "got.1.2", "get.2"], 2))) == [2]
 
 
-def test_what_goes_into_a_directory_keeps_the_name_that_it_has_there(tmp_path: Path) -> None:
+def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
     into, home = split_plan(plan(spec), "/far/staged/a1", 1).gets
 
@@ -125,7 +125,7 @@ def test_nothing_is_linked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("here", "there"), [("/a/b", "b"), ("/", "files"), ("/a/..", "files"), ("/a/b/", "b")]
 )
-def test_names_over_there_are_in_the_folder_of_the_job(here: str, there: str) -> None:
+def test_remote_names_are_in_the_folder_of_the_job(here: str, there: str) -> None:
     planned = split_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
 
     assert [put.remote_path for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]

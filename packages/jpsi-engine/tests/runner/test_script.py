@@ -170,7 +170,7 @@ _jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
 # A signal takes effect only after the claim is complete.
 _jpsi_early=''
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
-  # shellcheck disable=SC2064  # expand it now
+  # shellcheck disable=SC2064  # the signal of now
   trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
 done
 # The runner that makes the claim runs this attempt, no other ever does; a requeued job finds its own claim.
@@ -269,7 +269,7 @@ _jpsi_wait() {
   _jpsi_pids=${_jpsi_pids#* }
 }
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
-  # shellcheck disable=SC2064  # expand it now
+  # shellcheck disable=SC2064  # the signal of now
   trap "_jpsi_note signalled; _jpsi_pass $_jpsi_signal" "$_jpsi_signal"
 done
 _jpsi_note active
@@ -367,7 +367,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize(("run", "text"), GOLDEN.values(), ids=GOLDEN)
-def test_script_reads_as_it_is_written_here(run: Run, text: str) -> None:
+def test_script_matches_the_golden_text(run: Run, text: str) -> None:
     assert render_runner(run) == text
 
 
@@ -573,7 +573,7 @@ def test_any_name_can_be_unset(place: Place) -> None:
 @pytest.mark.clause("spec-expansion")
 @linux
 @pytest.mark.parametrize("name", ["PWD", "INHERITED"])
-def test_reference_to_what_the_job_inherits_is_expanded(simple: Place, name: str) -> None:
+def test_reference_to_an_inherited_variable_is_expanded(simple: Place, name: str) -> None:
     """PWD as well, which every process of a shell has: it is the job's directory."""
     value = {"PWD": str(simple.directory), **INHERITED}[name].encode()
 
@@ -679,7 +679,7 @@ def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
     [({"A": "1", "B": "2"}, "1"), ({"B": "2"}, "2"), ({"A": "", "B": "2"}, "2"), ({}, "unnamed.")],
     ids=["both", "the second", "an empty one", "none"],
 )
-def test_native_id_is_told_by_the_first_variable_that_is_set(
+def test_native_id_is_the_first_variable_that_is_set(
     batch: Place, environment: Mapping[str, str], claim: str
 ) -> None:
     attrs.evolve(batch, frame=BatchFrame("A B")).run(shell_job(":"), environment)
@@ -919,7 +919,7 @@ ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
         *("cd", "exit", "if", "echo", "[", "test", "true", ":", "!", "{", "time", "command", "~"),
     ],
 )
-def test_name_is_looked_up_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
+def test_executable_is_searched_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
     """A builtin or reserved word of a shell is never taken for it."""
     script(place.root / "bin" / name, ECHO)
     path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
@@ -943,7 +943,7 @@ def test_relative_path_is_relative_to_the_directory_of_the_job(
 
 
 @ways
-def test_relative_path_may_look_like_an_option(place: Place, inherit: bool) -> None:
+def test_relative_path_may_begin_with_a_dash(place: Place, inherit: bool) -> None:
     """A link to a binary: a script of that name would be one to its interpreter."""
     place.write(JobSpec())
     (place.directory / "-i").mkdir()
@@ -986,7 +986,7 @@ def test_executable_that_is_none_fails_with_the_usual_code(
 
 @pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
 @pytest.mark.parametrize("name", ["missing", "./missing", "cd", "if", "./plain", "./dir"])
-def test_executable_that_is_none_is_told_from_one_that_failed(
+def test_missing_executable_is_distinguished_from_a_failed_one(
     simple: Place, name: str, inherit: bool
 ) -> None:
     """The phase in the marker is what `Reason.EXECUTABLE` rests on."""
@@ -1009,7 +1009,7 @@ def test_directory_that_is_missing_ends_the_job(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["new/dir x", "-p", "$HOME"])
-def test_directory_is_created_if_that_is_asked_for(place: Place, name: str) -> None:
+def test_directory_is_created_on_request(place: Place, name: str) -> None:
     directory = place.directory / name
 
     ended = place.run(shell_job("pwd", create_directory=True), directory=str(directory))
@@ -1034,7 +1034,7 @@ def test_streams_without_a_path_are_in_the_folder_and_input_is_empty(place: Plac
 
 
 @pytest.mark.parametrize("kind", ["relative", "absolute", "home", "hostile"])
-def test_streams_are_where_they_were_asked_for(place: Place, kind: str) -> None:
+def test_streams_are_at_the_paths_of_the_spec(place: Place, kind: str) -> None:
     prefix, below = {
         "relative": ("", place.directory),
         "absolute": (f"{place.root}/", place.root),
@@ -1066,7 +1066,7 @@ def test_both_streams_may_go_to_one_file(place: Place) -> None:
     assert (place.directory / both).read_text() == "1\n2\n3\n"
 
 
-def test_streams_are_written_anew(simple: Place) -> None:
+def test_streams_are_truncated(simple: Place) -> None:
     script(simple.directory / "out", "what was there before")
 
     simple.run(shell_job("echo 1", stdout_path=Path("out")))

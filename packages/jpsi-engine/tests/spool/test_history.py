@@ -70,7 +70,7 @@ def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gon
         assert past.status.state.value == written.final["state"]
 
 
-def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows() -> None:
+def test_a_stop_record_does_not_prove_that_the_job_was_submitted() -> None:
     stop = {"why": "cancel", "time": NOW.isoformat()}
     written = JobRecord(
         job_id="a", attempt=1, intent={"time": NOW.isoformat()}, native_id="17", markers=[], stop=stop
@@ -81,7 +81,7 @@ def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows
     assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, "its end was asked for")
 
 
-def test_a_job_has_not_ended_before_its_files_are_here() -> None:
+def test_a_job_is_not_final_before_its_stage_out_is_complete() -> None:
     times = int(NOW.timestamp() * 10**9)
     markers = [
         Marker("a", 1, 0, "active", "", None, times, "a.1.active"),

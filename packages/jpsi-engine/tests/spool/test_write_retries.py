@@ -43,7 +43,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [it.getMessage() for it in caplog.records if it.levelno >= logging.WARNING]
 
 
-def test_what_can_be_written_is_written_at_once(pending_writes: WriteRetries, disk: Disk) -> None:
+def test_a_write_that_succeeds_is_not_deferred(pending_writes: WriteRetries, disk: Disk) -> None:
     disk.error = None
 
     pending_writes.write("a", lambda: disk.write("a"))
@@ -51,9 +51,7 @@ def test_what_can_be_written_is_written_at_once(pending_writes: WriteRetries, di
     assert disk.written == ["a"]
 
 
-def test_what_could_not_be_written_is_written_once_it_can_be(
-    pending_writes: WriteRetries, disk: Disk
-) -> None:
+def test_a_failed_write_is_retried_until_it_succeeds(pending_writes: WriteRetries, disk: Disk) -> None:
     for name in ("a", "b"):
         pending_writes.write(name, lambda name=name: disk.write(name))
 
@@ -65,7 +63,7 @@ def test_what_could_not_be_written_is_written_once_it_can_be(
     assert disk.written == ["a", "b"]
 
 
-def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
+def test_failure_and_recovery_of_writes_are_logged_once_each(
     pending_writes: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
@@ -81,7 +79,7 @@ def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
     assert warnings(caplog)[1:] == ["/work can be written to again"]
 
 
-def test_another_write_that_succeeds_ends_what_nothing_waits_for(
+def test_a_write_that_succeeds_ends_the_failure_if_none_is_pending(
     pending_writes: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     pending_writes.failed(READ_ONLY)
@@ -94,9 +92,7 @@ def test_another_write_that_succeeds_ends_what_nothing_waits_for(
     assert len(warnings(caplog)) == 3, "the disk is full once more, and something waits for it"
 
 
-def test_child_of_a_fork_writes_what_its_parent_does_not_know_of(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
     monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
     pending_writes = WriteRetries("/work")
@@ -118,7 +114,7 @@ def test_the_last_word_on_something_counts(pending_writes: WriteRetries, disk: D
     assert disk.written == ["new"]
 
 
-def test_what_was_removed_meanwhile_is_not_waited_for(pending_writes: WriteRetries, disk: Disk) -> None:
+def test_a_write_whose_folder_was_removed_is_not_retried(pending_writes: WriteRetries, disk: Disk) -> None:
     pending_writes.write("a", lambda: disk.write("a"))
     disk.error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 

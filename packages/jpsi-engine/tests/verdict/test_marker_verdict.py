@@ -205,7 +205,7 @@ def test_verdict_on_a_process_without_runner(
 
 @pytest.mark.parametrize("stopped", [None, stop()], ids=["by itself", "cancelled"])
 @pytest.mark.parametrize("what", ["stage_out", "cleanup"])
-def test_what_of_staging_failed_is_told_in_metadata(what: str, stopped: Stop | None) -> None:
+def test_failed_staging_phase_is_in_the_metadata(what: str, stopped: Stop | None) -> None:
     status = judge_process([TERM, ended(f"post_launch-{what}.0")], stopped, end())
 
     assert status is not None
@@ -259,7 +259,7 @@ def test_completed_is_never_concluded_without_code_0(
 
 @pytest.mark.clause("state-active")
 @given(markers, st.sampled_from([CANCEL, TIMEOUT]), st.booleans())
-def test_job_that_was_told_to_end_is_not_over_while_its_processes_are_there(
+def test_stopped_job_is_not_final_while_its_processes_run(
     markers: list[Marker], why: str, has_runner: bool
 ) -> None:
     assert judge_process(markers, stop(why), None, has_runner=has_runner) is None
@@ -276,7 +276,7 @@ def test_verdict_never_changes_when_the_process_is_found_gone_after_it(
 
 
 @pytest.mark.parametrize("number", [*range(1, 32), 34, 64])
-def test_signal_is_named_in_the_metadata_whoever_reports_it(number: int) -> None:
+def test_signal_is_in_the_metadata_whatever_its_source(number: int) -> None:
     statuses = [
         judge_process([ended(f"run.{128 + number}")], None, None),
         judge_process([], None, killed(number)),
@@ -302,7 +302,7 @@ def test_time_of_a_verdict_is_the_marker_s_and_without_one_that_of_the_observati
     assert seen.time == START + timedelta(seconds=9)
 
 
-def test_failed_post_launch_is_told_in_the_metadata() -> None:
+def test_failed_post_launch_is_in_the_metadata() -> None:
     status = judge_process([ended("post_launch.0")], None, None)
 
     assert status is not None
@@ -313,7 +313,7 @@ def test_nanoseconds_become_an_aware_time() -> None:
     assert datetime_from_ns(1_767_225_600_250_000_000) == datetime(2026, 1, 1, 0, 0, 0, 250_000, tzinfo=UTC)
 
 
-def test_a_wait_status_here_is_what_wait_reports() -> None:
+def test_a_wait_status_is_that_of_wait() -> None:
     """So that the table above means what it says."""
     assert [os.waitstatus_to_exitcode(facts.wait_status or 0) for facts in (exited(7), killed(9))] == [7, -9]
     assert os.waitstatus_to_exitcode(killed(11, dumped=True).wait_status or 0) == -11

@@ -188,7 +188,7 @@ _CLAIM = """\
 # A signal takes effect only after the claim is complete.
 _jpsi_early=''
 for _jpsi_signal in {signals}; do
-  # shellcheck disable=SC2064  # expand it now
+  # shellcheck disable=SC2064  # the signal of now
   trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
 done
 # The runner that makes the claim runs this attempt, no other ever does; a requeued job finds its own claim.
