@@ -1614,7 +1614,7 @@ def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) ->
     (status,) = [status for _, status in bench.published if status.state is JobState.FAILED]
     assert status.reason is Reason.LOST
     assert status.message is not None
-    assert status.message.endswith(f"left no word of its end in {bench.spool.events}")
+    assert status.message.endswith(f"left no exit marker in {bench.spool.events}")
 
 
 def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer(bench: Bench) -> None:

@@ -275,7 +275,7 @@ def test_what_cannot_be_understood_costs_no_other_job(local: JobExecutor, work: 
     damage = {it.id: it.damage for it in job_store.jobs()}
 
     # the others may be being written
-    wrong = ("intent.1.json does not say what jpsi writes there",)
+    wrong = ("intent.1.json has content that jpsi does not write",)
     assert damage == {job.id: (), "strange": wrong, "bare": wrong}
 
 

@@ -101,7 +101,7 @@ def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.Mon
     for name in ("a", "b"):
         pending_writes.write(name, lambda name=name: disk.write(name))
 
-    assert started == ["jpsi-write-again"] * 2
+    assert started == ["jpsi-write-retries"] * 2
 
 
 def test_the_last_word_on_something_counts(pending_writes: WriteRetries, disk: Disk) -> None:

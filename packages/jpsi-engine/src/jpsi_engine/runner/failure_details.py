@@ -38,7 +38,7 @@ def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> Job
     """
     phase = status.metadata.get("phase", "")
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
-        cause = f"it began to run, and left no word of its end in {spool.events}"
+        cause = f"it began to run, and left no exit marker in {spool.events}"
     elif phase == exit_phases.LAUNCH:
         cause = _read_end(launcher_log(spool.folder(job_id), attempt))
     elif phase == STAGE_IN:

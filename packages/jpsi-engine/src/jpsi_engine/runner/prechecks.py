@@ -57,7 +57,7 @@ def _has_current_directory() -> bool:
 
 def _script_problems(name: str, script: Path, shell: str) -> list[str]:
     if not os.path.isfile(script) or not os.access(script, os.R_OK):  # noqa: PTH113  never raises
-        return [f"{name} {str(script)!r} is no file that can be read"]
+        return [f"{name} {str(script)!r} is not a readable file"]
     try:
         checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing
             [shell, "-n", os.path.abspath(script)],  # noqa: PTH100  ~/ is a directory of that name here
@@ -69,5 +69,5 @@ def _script_problems(name: str, script: Path, shell: str) -> list[str]:
         return [f"{name} {str(script)!r} could not be checked: {e}"]
     if checked.returncode != 0:
         message = "; ".join(checked.stderr.decode(errors="replace").split("\n")).strip("; ")
-        return [f"{name} {str(script)!r} is no POSIX shell script: {message}"]
+        return [f"{name} {str(script)!r} is not a POSIX shell script: {message}"]
     return []

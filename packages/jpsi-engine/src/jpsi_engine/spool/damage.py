@@ -101,7 +101,7 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
     with contextlib.suppress(OSError):
         claim = read_claim(f"{folder}/claim.{attempt}")
         if claim is not None and claim.text == UNREADABLE:
-            yield f"claim.{attempt} cannot be understood"
+            yield f"claim.{attempt} cannot be parsed"
 
 
 def array_problem(root: str, array: str) -> str | None:
@@ -138,7 +138,7 @@ def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: boo
     except UnicodeDecodeError:
         return "is overwritten"
     except DAMAGE:
-        return "does not say what jpsi writes there"
+        return "has content that jpsi does not write"
     return None
 
 
@@ -183,7 +183,7 @@ def _link_problems(root: str, path: str) -> Iterator[str]:
     """Yield the problem with the link from a job to its array; an array that is gone or given up is none."""
     array = _read_array_name(path)
     if array is None:
-        yield f"{path.rpartition('/')[2]} does not say which element of which array it is"
+        yield f"{path.rpartition('/')[2]} does not name an array and an element"
         return
     folder = f"{root}/arrays/{array}"
     if os.path.lexists(f"{folder}/over") or not os.path.isdir(folder):  # noqa: PTH112  as above

@@ -37,8 +37,7 @@ class WriteRetries:
             log.debug("%s: %s", self._root, error)
         else:
             log.warning(
-                "%s cannot be written to (%s); jobs are followed all the same, and what is to be written is "
-                "tried again",
+                "%s cannot be written to (%s); jpsi still monitors the jobs, and retries the writes",
                 self._root,
                 error,
             )
@@ -68,7 +67,7 @@ class WriteRetries:
                 self._pending[name] = call
                 is_retrying = (self._thread is not None and self._thread.is_alive()) or self._start()
             if not is_retrying:
-                log.warning("no thread could be started to write to %s again", self._root)
+                log.warning("jpsi could not start a thread that retries the writes to %s", self._root)
 
     def retry(self) -> bool:
         """Retry all pending writes; return True if none is pending afterwards."""
@@ -91,7 +90,7 @@ class WriteRetries:
 
     def _start(self) -> bool:
         """Start the thread that retries; return False if no thread can be started."""
-        self._thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="jpsi-write-retries", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
