@@ -498,15 +498,15 @@ import jpsi
 from jpsi_engine.spool.spool import Spool
 from jpsi.plugin import BatchConfig
 
-enrol, calls = Spool.enrol, []
+link_retry, calls = Spool.link_retry, []
 
 def killed(*arguments):
     calls.append(1)
     if len(calls) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    enrol(*arguments)
+    link_retry(*arguments)
 
-Spool.enrol = killed
+Spool.link_retry = killed
 executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=sys.argv[1]))
 executor.submit_many(executor.recover())
 """
