@@ -53,17 +53,17 @@ def main() -> None:
             f"get_instance of one of {COUNT} on sys.path": (PLUGIN, on_path),
             f"get_instance of one of {COUNT} on the plugin path": (PLUGIN, plugin_path),
         }
-        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
+        run_measurement: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
         for program, variables in cases.values():
             run(program, variables, place)  # compiles
         for _ in range(rounds):
             for name, (program, variables) in cases.items():
-                measured[name].append(run(program, variables, place))
+                run_measurement[name].append(run(program, variables, place))
     reference = statistics.median(
-        whole for whole, _ in measured[f"interpreter + entry_points() over {COUNT}"]
+        whole for whole, _ in run_measurement[f"interpreter + entry_points() over {COUNT}"]
     )
     print(f"{'':55} {'process':>10} {'ratio':>6} {'the call':>10}")
-    for name, seconds in measured.items():
+    for name, seconds in run_measurement.items():
         whole, call = (statistics.median(column) for column in zip(*seconds, strict=True))
         told = f"{1000 * call:7.1f} ms" if call else ""
         print(f"{name:55} {1000 * whole:7.1f} ms {whole / reference:6.2f} {told:>10}")

@@ -15,7 +15,7 @@ _FIRST = 20
 
 def time_of(count: int) -> dict[str, float]:
     """Return the seconds to submit so many jobs: by the clock, and this process's processor time."""
-    library = _warm()
+    library = _warm_up()
     jobs = _jobs(library, count)
     begun, used = time.perf_counter(), time.process_time()
     library.executor.submit_many(jobs)
@@ -24,7 +24,7 @@ def time_of(count: int) -> dict[str, float]:
 
 def memory_of(count: int) -> float:
     """Return the bytes for each of so many waiting jobs: the job and its spec, and jpsi's state for it."""
-    library = _warm()
+    library = _warm_up()
     gc.collect()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
@@ -38,7 +38,7 @@ def memory_of(count: int) -> float:
     return (after - before) / count
 
 
-def _warm() -> Library:
+def _warm_up() -> Library:
     library = Library("jpsi", "slurm")
     library.executor.submit_many(_jobs(library, _FIRST))
     return library

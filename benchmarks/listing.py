@@ -21,7 +21,7 @@ def of_waiting(count: int) -> dict[str, list[float]]:
     """Return the seconds, by the clock and of a core, to list jobs that wait in arrays."""
     library = Library("jpsi", "slurm")
     library.executor.submit_many(_jobs(library, count))
-    return _listed(count)
+    return _time_listing(count)
 
 
 def of_ended(count: int) -> dict[str, list[float]]:
@@ -30,21 +30,21 @@ def of_ended(count: int) -> dict[str, list[float]]:
     jobs = _jobs(library, count)
     library.submit(jobs)
     library.wait(jobs)
-    return _listed(count)
+    return _time_listing(count)
 
 
 def _jobs(library: Library, count: int) -> list[Any]:
     return [library.job("/bin/true", str(number)) for number in range(count)]
 
 
-def _listed(count: int) -> dict[str, list[float]]:
-    found = {name: list(_took(command, count)) for name, command in _COMMANDS.items()}
+def _time_listing(count: int) -> dict[str, list[float]]:
+    found = {name: list(_time_command(command, count)) for name, command in _COMMANDS.items()}
     return {
         name: [statistics.median(kind) for kind in zip(*took, strict=True)] for name, took in found.items()
     }
 
 
-def _took(command: list[str], count: int) -> Iterator[tuple[float, float]]:
+def _time_command(command: list[str], count: int) -> Iterator[tuple[float, float]]:
     """Yield the times of each call but the first, which compiles the imported modules."""
     # as after an installation: modules are compiled once
     environment = {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.libraries import Library, installed, state
-from benchmarks.side_by_side import PATIENCE, in_turns, machine, measured, percentile
+from benchmarks.side_by_side import PATIENCE, interleave, machine, percentile, run_measurement
 
 
 def throughput(name: str, count: int) -> float:
@@ -165,8 +165,9 @@ def table(*, quick: bool, directory: str | None) -> None:
     rounds = 2 if quick else 3
     for count in (100, 200) if quick else (1000, 5000):
         competitors = ["bare", *libraries]
-        found = in_turns(
-            rounds, {it: functools.partial(measured, directory, throughput, it, count) for it in competitors}
+        found = interleave(
+            rounds,
+            {it: functools.partial(run_measurement, directory, throughput, it, count) for it in competitors},
         )
         rates = {name: statistics.median(results) for name, results in found.items()}
         row(
@@ -183,24 +184,24 @@ def table(*, quick: bool, directory: str | None) -> None:
     for beside in (0, 50) if quick else (0, 1000):
         cells = {}
         for name in libraries:
-            times = measured(directory, latency, name, samples, beside)
+            times = run_measurement(directory, latency, name, samples, beside)
             cells[name] = " / ".join(f"{percentile(times, p):.1f}" for p in (50, 95, 99))
         row(f"exit to callback beside {beside} active jobs, p50 / p95 / p99 ms", "", cells)
     count, seconds = (50, 3) if quick else (1000, 60)
     row(
         f"CPU seconds per minute while {count} jobs sleep",
         "",
-        {name: f"{measured(directory, idle, name, count, seconds):.2f}" for name in libraries},
+        {name: f"{run_measurement(directory, idle, name, count, seconds):.2f}" for name in libraries},
     )
     row(
         f"memory per followed job of {count}, bytes",
         "",
-        {name: f"{measured(directory, memory, name, count):.0f}" for name in libraries},
+        {name: f"{run_measurement(directory, memory, name, count):.0f}" for name in libraries},
     )
     row(
         "processes per job",
         "1",
-        {name: f"{measured(directory, processes, name, 20):.1f}" for name in libraries},
+        {name: f"{run_measurement(directory, processes, name, 20):.1f}" for name in libraries},
     )
     repeats = 5 if quick else 25
     row(

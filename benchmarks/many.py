@@ -26,7 +26,7 @@ import attrs
 from benchmarks import ending, growing, listing, local, over_ssh, submitting, waiting
 from benchmarks.fake_slurm import fake_slurm
 from benchmarks.libraries import installed
-from benchmarks.side_by_side import in_turns, machine, measured, percentile, say, sliced
+from benchmarks.side_by_side import interleave, machine, percentile, run_measurement, run_sliced, say
 from benchmarks.slurm_commands import is_here, tally
 from benchmarks.tables import Row, as_json, figure, markdown
 
@@ -106,7 +106,7 @@ class Many:
         self._size = size
         self._directory = directory
         self._libraries = installed()
-        self._measured = functools.partial(measured, directory)
+        self._measured = functools.partial(run_measurement, directory)
         self._has_slurm = is_here()
 
     def rows(self) -> Iterator[Row]:
@@ -127,7 +127,7 @@ class Many:
         self, rounds: int, competitors: list[str], measurement: Callable[..., float], count: int
     ) -> dict[str, float]:
         measures = {it: functools.partial(self._measured, measurement, it, count) for it in competitors}
-        return {name: statistics.median(found) for name, found in in_turns(rounds, measures).items()}
+        return {name: statistics.median(found) for name, found in interleave(rounds, measures).items()}
 
     def _in_slices(
         self, competitors: list[str], measurement: Callable[..., Iterator[float]]
@@ -135,7 +135,7 @@ class Many:
         """Return the seconds for all jobs, from the median of their slices."""
         count, slices = self._size.submitted // self._size.slices, self._size.slices
         calls = [(name, count) for name in competitors]
-        found = sliced(self._directory, measurement, slices, *calls)
+        found = run_sliced(self._directory, measurement, slices, *calls)
         return {name: slices * statistics.median(its) for name, its in zip(competitors, found, strict=True)}
 
     def _submissions(self) -> Iterator[Row]:
@@ -170,7 +170,7 @@ class Many:
         measures = {
             str(count): functools.partial(self._on_fake, growing.time_of, count) for count in (some, many)
         }
-        found = in_turns(self._size.rounds, measures)
+        found = interleave(self._size.rounds, measures)
         clock, own = (
             {int(name): statistics.median(it[kind] for it in its) for name, its in found.items()}
             for kind in ("clock", "own")

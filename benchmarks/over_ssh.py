@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.far_machine import far_machine, why_not
-from benchmarks.side_by_side import machine, measured, say
+from benchmarks.remote_host import remote_host, skip_reason
+from benchmarks.side_by_side import machine, run_measurement, say
 from benchmarks.slurm_commands import cancel_all, is_here
 from benchmarks.tables import Row, figure, markdown
 
@@ -32,14 +32,14 @@ _MOST_MILLISECONDS = 40
 
 def rows(directory: str | None, count: int) -> Iterator[Row]:
     """Yield a row for `local`, and one for Slurm if it answers; none if there can be no sshd."""
-    reason = why_not()
+    reason = skip_reason()
     if reason:
         say(f"{reason}: what is measured over SSH is left out")
         return
-    with far_machine() as far:
+    with remote_host() as host:
         for executor in ("local", *(["slurm"] if is_here() else [])):
             say(f"{count} jobs to {executor}, here and over SSH")
-            here, there = measured(directory, seconds, executor, count, far.url, far.work_directory)
+            here, there = run_measurement(directory, seconds, executor, count, host.url, host.work_directory)
             yield _row(executor, count, statistics.median(here) * 1e3, statistics.median(there) * 1e3)
 
 

@@ -18,7 +18,7 @@ from datetime import timedelta
 from statistics import median
 
 import jpsi
-from benchmarks.side_by_side import in_turns, machine, measured
+from benchmarks.side_by_side import interleave, machine, run_measurement
 from benchmarks.slurm_commands import is_here
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec
 from jpsi_pilot.config import PilotConfig
@@ -41,12 +41,12 @@ def main() -> None:
         sys.exit("no Slurm answers here; ci/slurm/up brings one up")
     count, turns = (50, 1) if arguments.quick else (arguments.jobs, arguments.turns)
     where = arguments.directory
-    seconds = in_turns(
+    seconds = interleave(
         turns,
         {
-            "one by one": lambda: {"slurm": measured(where, one_by_one, count)},
-            "as an array": lambda: {"array": measured(where, as_array, count)},
-            "in a pilot": lambda: measured(where, in_a_pilot, count, arguments.cores),
+            "one by one": lambda: {"slurm": run_measurement(where, one_by_one, count)},
+            "as an array": lambda: {"array": run_measurement(where, as_array, count)},
+            "in a pilot": lambda: run_measurement(where, in_a_pilot, count, arguments.cores),
         },
     )
     print(f"{machine()}\n")
@@ -75,13 +75,13 @@ def _table(count: int, seconds: dict[str, list[float]]) -> str:
 def one_by_one(count: int) -> float:
     """Return the seconds for jobs that are submitted to Slurm one by one."""
     with JobExecutor.get_instance("slurm") as executor:
-        return _lasting(executor, _jobs(count), at_once=False)
+        return _wait_for_all(executor, _jobs(count), at_once=False)
 
 
 def as_array(count: int) -> float:
     """Return the seconds for jobs that are submitted to Slurm all at once."""
     with JobExecutor.get_instance("slurm") as executor:
-        return _lasting(executor, _jobs(count), at_once=True)
+        return _wait_for_all(executor, _jobs(count), at_once=True)
 
 
 def in_a_pilot(count: int, cores: int) -> dict[str, float]:
@@ -94,9 +94,9 @@ def in_a_pilot(count: int, cores: int) -> dict[str, float]:
         idle_time=timedelta(seconds=5),
     )
     with JobExecutor.get_instance("pilot", config=config) as executor:
-        start = _lasting(executor, _jobs(1), at_once=False)
-        many = _lasting(executor, _jobs(count), at_once=True)
-        single = _lasting(executor, _jobs(_few(count)), at_once=False)
+        start = _wait_for_all(executor, _jobs(1), at_once=False)
+        many = _wait_for_all(executor, _jobs(count), at_once=True)
+        single = _wait_for_all(executor, _jobs(_few(count)), at_once=False)
         return {"start": start, "many": many, "single": single}
 
 
@@ -108,7 +108,7 @@ def _jobs(count: int) -> list[Job]:
     return [Job(JobSpec("/bin/true", attributes=_LIMIT)) for _ in range(count)]
 
 
-def _lasting(executor: JobExecutor, jobs: list[Job], *, at_once: bool) -> float:
+def _wait_for_all(executor: JobExecutor, jobs: list[Job], *, at_once: bool) -> float:
     begin = time.monotonic()
     if at_once:
         executor.submit_many(jobs)

@@ -32,7 +32,7 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
     for _ in range(rounds):
         for name, work in competitors.items():
-            seconds[name].append(_taken(work, text))
+            seconds[name].append(_time_requests(work, text))
     reference = statistics.median(seconds["yaml.safe_load, in C"])
     for name, taken in seconds.items():
         median = statistics.median(taken)
@@ -50,7 +50,7 @@ def document(tasks: int) -> str:
     return HEAD + "".join(lines)
 
 
-def _taken(work: Callable[[str], None], text: str) -> float:
+def _time_requests(work: Callable[[str], None], text: str) -> float:
     begun = time.perf_counter()
     work(text)
     return time.perf_counter() - begun

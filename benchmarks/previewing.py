@@ -46,15 +46,15 @@ def main() -> None:
             ("a miss, with what comes close", options.executions),
         ):
             numbers = [first + some.randrange(options.executions) for _ in range(options.rounds)]
-            wishes = [wish(number) for number in numbers]
+            requests = [make_request(number) for number in numbers]
             is_hit = first == 0
-            taken = sorted(_taken(records, wishes, is_hit=is_hit))
+            taken = sorted(_time_requests(records, requests, is_hit=is_hit))
             wall, processor = (statistics.median(it[kind] for it in taken) * 1000 for kind in (0, 1))
             slowest = taken[int(len(taken) * 0.95)][0] * 1000
             print(f"{name:32} {wall:6.1f} ms, 95 % within {slowest:6.1f} ms; processor {processor:6.1f} ms")
 
 
-def wish(number: int) -> Wish:
+def make_request(number: int) -> Wish:
     """Return one of many requests that differ in their input."""
     text = {"kind": "text", "content": f"input {number}"}
     return read_wish(
@@ -103,11 +103,11 @@ def _wanted(number: int) -> str:
         "stdin": write_mount(Blob(digest=digest_of(f"input {number}".encode()))),
         "/out": write_mount(Collection(digest=collection_digest(EMPTY), writable=True)),
     }
-    return preimage(wish(number).computation, mounts)
+    return preimage(make_request(number).computation, mounts)
 
 
-def _taken(records: Records, wishes: list[Wish], *, is_hit: bool) -> Iterator[tuple[float, float]]:
-    for asked in wishes:
+def _time_requests(records: Records, requests: list[Wish], *, is_hit: bool) -> Iterator[tuple[float, float]]:
+    for asked in requests:
         begun, used = time.perf_counter(), time.process_time()
         plan = records.preview(asked)
         yield time.perf_counter() - begun, time.process_time() - used

@@ -31,7 +31,7 @@ _ROOT = Path(__file__).parent.parent
 _MEMORY_FILE_SYSTEM = Path("/dev/shm")  # noqa: S108
 
 
-def measured(directory: str | None, measurement: Callable[..., T], *arguments: object) -> T:
+def run_measurement(directory: str | None, measurement: Callable[..., T], *arguments: object) -> T:
     """Return the result of a measurement in a process and a home directory of its own.
 
     Args:
@@ -46,7 +46,7 @@ def measured(directory: str | None, measurement: Callable[..., T], *arguments: o
         return result
 
 
-def sliced(
+def run_sliced(
     directory: str | None, measurement: Callable[..., Iterator[T]], slices: int, *calls: Sequence[object]
 ) -> list[list[T]]:
     """Return the values of a measurement for several competitors, in as many processes, which take turns.
@@ -72,9 +72,9 @@ def _process(
     directory: str | None, measurement: Callable[..., object], arguments: Sequence[object]
 ) -> Iterator[subprocess.Popen[str]]:
     """Start a process that carries out a measurement; it ends with the block."""
-    place = tempfile.mkdtemp(dir=_homes(directory))
+    place = tempfile.mkdtemp(dir=_home_variables(directory))
     variables = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), place)
-    name = f"{_importable(measurement)}:{measurement.__name__}"
+    name = f"{_check_importable(measurement)}:{measurement.__name__}"
     with subprocess.Popen(
         [sys.executable, "-m", "benchmarks.side_by_side", name, json.dumps(arguments)],
         stdin=subprocess.PIPE,
@@ -94,14 +94,14 @@ def _next(process: subprocess.Popen[str]) -> Any:
     return json.loads(process.stdout.readline())
 
 
-def _importable(measurement: Callable[..., object]) -> str:
+def _check_importable(measurement: Callable[..., object]) -> str:
     """Return the name of a function's module, also if that is the program that runs."""
     spec = sys.modules[measurement.__module__].__spec__
     return measurement.__module__ if spec is None else spec.name
 
 
 @functools.cache
-def _homes(directory: str | None) -> str:
+def _home_variables(directory: str | None) -> str:
     """Return the directory for home directories, which is removed at the very end."""
     if directory is None and _MEMORY_FILE_SYSTEM.is_dir():
         directory = str(_MEMORY_FILE_SYSTEM)
@@ -110,10 +110,10 @@ def _homes(directory: str | None) -> str:
     return homes
 
 
-def in_turns(rounds: int, competitors: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+def interleave(rounds: int, competitors: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
     """Return the results of each competitor, called one after the other in each round.
 
-    >>> in_turns(2, {"a": lambda: 1, "b": lambda: 2})
+    >>> interleave(2, {"a": lambda: 1, "b": lambda: 2})
     {'a': [1, 1], 'b': [2, 2]}
     """
     found: dict[str, list[T]] = {name: [] for name in competitors}

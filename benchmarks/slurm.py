@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from benchmarks import ending
 from benchmarks.libraries import installed
-from benchmarks.side_by_side import machine, measured, percentile
+from benchmarks.side_by_side import machine, percentile, run_measurement
 from benchmarks.slurm_commands import is_here, tally
 
 
@@ -40,15 +40,15 @@ def table(*, quick: bool, directory: str | None) -> None:
     print(f"| {count} short jobs | exit to callback p50 / p95 / p99 s | lasting s | queries |")
     runs = [(name, name, True) for name in installed()]
     for name, title, has_inotify in [*runs, ("jpsi", "jpsi without inotify", False)]:
-        found = measured(directory, ending.on_slurm, name, count, has_inotify)
+        found = run_measurement(directory, ending.on_slurm, name, count, has_inotify)
         cells = " / ".join(f"{percentile(found['latencies'], percent):.3f}" for percent in (50, 95, 99))
-        print(f"| {title} | {cells} | {found['lasting']:.0f} | {told(found['calls'])} |", flush=True)
+        print(f"| {title} | {cells} | {found['lasting']:.0f} | {format_calls(found['calls'])} |", flush=True)
 
 
-def told(calls: Sequence[tuple[float, str]]) -> str:
+def format_calls(calls: Sequence[tuple[float, str]]) -> str:
     """Return the number of queries, and the shortest time between those of squeue.
 
-    >>> told([(0.0, "squeue"), (1.0, "sbatch"), (10.0, "squeue")])
+    >>> format_calls([(0.0, "squeue"), (1.0, "sbatch"), (10.0, "squeue")])
     '2 squeue, at least 10.0 s apart'
     """
     moments = [moment for moment, command in calls if command == "squeue"]

@@ -85,9 +85,9 @@ def _times(
     try:
         submit(library, jobs(_FIRST))
         while True:
-            measured = jobs(count)
+            run_measurement = jobs(count)
             begun = time.perf_counter()
-            submit(library, measured)
+            submit(library, run_measurement)
             yield time.perf_counter() - begun
     finally:
         cancel_all(name)

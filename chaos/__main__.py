@@ -22,11 +22,11 @@ from chaos.rounds import Result, Trial
 from chaos.systems import SYSTEMS
 
 # Rounds mostly wait.
-_AT_A_TIME = 3 * (os.cpu_count() or 1)
+_PARALLEL_ROUNDS = 3 * (os.cpu_count() or 1)
 # The first columns are names, the others counts.
 _NAMES = 2
 # The program reports its progress after so many rounds.
-_TOLD_EACH = 100
+_PROGRESS_INTERVAL = 100
 _COLUMNS = ("system", "fault", "rounds", "jobs", *(it.value for it in Kind))
 
 
@@ -51,35 +51,35 @@ REAL = Stage((slurm.NAME,), tuple(slurm.FAULTS), slurm.play, short=4, long=300, 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play trials as the command line asks for; return the exit code."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     if failures := selftest.failures():
-        print("the referee cannot be believed:", *failures, sep="\n  ")
+        print("the self-test of the referee failed:", *failures, sep="\n  ")
         return 1
-    stage = REAL if asked.real else FAKES
-    seed = random.SystemRandom().randrange(1_000_000) if asked.seed is None else asked.seed
-    count = asked.rounds or (stage.long if asked.long else stage.short)
-    trials = list(draw(stage, seed, count, asked.only))
+    stage = REAL if options.real else FAKES
+    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    count = options.rounds or (stage.long if options.long else stage.short)
+    trials = list(draw(stage, seed, count, options.only))
     if not trials:
-        print(f"nothing is called {' or '.join(asked.only)}")
-        print(f"there are {', '.join(stage.systems)}, with {', '.join(stage.faults)}")
+        print(f"no system or fault is called {' or '.join(options.only)}")
+        print(f"systems: {', '.join(stage.systems)}; faults: {', '.join(stage.faults)}")
         return 2
-    keep = Path(asked.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
-    print(f"chaos: seed {seed}, {len(trials)} rounds, {asked.at_a_time} at a time", flush=True)
+    keep = Path(options.directory or tempfile.gettempdir()) / f"jpsi-chaos-seed-{seed}"
+    print(f"chaos: seed {seed}, {len(trials)} rounds, {options.at_a_time} at a time", flush=True)
     begun = time.monotonic()
     results: list[Result] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("chaos: terminated"))
     try:
-        for result in play_all(stage, trials, asked.at_a_time, keep, is_kept=asked.keep):
+        for result in play_all(stage, trials, options.at_a_time, keep, keeps_files=options.keep):
             results.append(result)
-            if len(results) % _TOLD_EACH == 0:
+            if len(results) % _PROGRESS_INTERVAL == 0:
                 print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s", flush=True)
     finally:
         print(table(results))
     print(f"chaos: {len(results)} rounds in {time.monotonic() - begun:.0f} s, seed {seed}")
     skipped = {f"{it.trial.system}, {it.trial.fault}: skipped: {it.skipped}" for it in results if it.skipped}
     print(*sorted(skipped), sep="\n", end="\n" if skipped else "")
-    if asked.json:
-        Path(asked.json).write_text(as_json(seed, results), encoding="utf-8")
+    if options.json:
+        Path(options.json).write_text(as_json(seed, results), encoding="utf-8")
     is_clean = not any(it.verdict.findings or it.error for it in results)
     print("chaos: nothing lost, doubled, strange or stuck" if is_clean else f"chaos: see {keep}", flush=True)
     return 0 if is_clean else 1
@@ -87,21 +87,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--long", action="store_true", help="as many rounds as it takes to believe it")
-    parser.add_argument("--real", action="store_true", help="on the real Slurm that ci/slurm has brought up")
-    parser.add_argument("--seed", type=int, help="repeat what was drawn with this seed")
-    parser.add_argument("--rounds", type=int, help="so many rounds")
+    parser.add_argument("--long", action="store_true", help="run the long form, with many more rounds")
+    parser.add_argument("--real", action="store_true", help="use the real Slurm that ci/slurm has started")
+    parser.add_argument("--seed", type=int, help="repeat the rounds that this seed drew")
+    parser.add_argument("--rounds", type=int, help="the number of rounds")
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="SYSTEM[:FAULT[:NUMBER]]",
-        help="only these; an empty system is any, such as in `:controller`",
+        help="run only these rounds; an empty system means any, as in `:controller`",
     )
-    parser.add_argument("--at-a-time", type=int, default=_AT_A_TIME, help="so many rounds beside each other")
-    parser.add_argument("--directory", help="where the files of rounds are kept in which something was found")
-    parser.add_argument("--keep", action="store_true", help="keep those of all rounds")
-    parser.add_argument("--json", metavar="FILE", help="write what was found to a file as well")
+    parser.add_argument(
+        "--at-a-time", type=int, default=_PARALLEL_ROUNDS, help="the number of rounds that run in parallel"
+    )
+    parser.add_argument("--directory", help="the directory that keeps the files of rounds with findings")
+    parser.add_argument("--keep", action="store_true", help="keep the files of all rounds")
+    parser.add_argument("--json", metavar="FILE", help="also write the findings to a file, as JSON")
     return parser
 
 
@@ -109,43 +111,43 @@ def draw(stage: Stage, seed: int, count: int, only: Iterable[str] = ()) -> Itera
     """Yield the trials in a random order, with the pairs of a system and a fault as even as possible."""
     pairs = [(system, fault) for system in stage.systems for fault in stage.faults]
     random.Random(seed).shuffle(pairs)  # noqa: S311  to be repeated, not to be safe
-    wanted = [_parts(it) for it in only] or [("", "", None)]
-    chosen = [
+    wanted = [_parse_trial(it) for it in only] or [("", "", None)]
+    selected = [
         (system, fault, number)
         for system, fault in pairs
         for wanted_system, wanted_fault, number in wanted
         if wanted_system in {"", system} and wanted_fault in {"", fault}
     ]
-    for system, fault, number in chosen:
+    for system, fault, number in selected:
         if number is not None:
             yield Trial(seed, system, fault, number)
-    many = [(system, fault) for system, fault, number in chosen if number is None]
+    many = [(system, fault) for system, fault, number in selected if number is None]
     for index in range(count if many else 0):
         number, place = divmod(index, len(many))
         yield Trial(seed, *many[place], number)
 
 
-def _parts(only: str) -> tuple[str, str, int | None]:
+def _parse_trial(only: str) -> tuple[str, str, int | None]:
     system, _, rest = only.partition(":")
     fault, _, number = rest.partition(":")
     return system, fault, int(number) if number else None
 
 
 def play_all(
-    stage: Stage, trials: Sequence[Trial], at_a_time: int, keep: Path, *, is_kept: bool
+    stage: Stage, trials: Sequence[Trial], at_a_time: int, keep: Path, *, keeps_files: bool
 ) -> Iterator[Result]:
     """Play trials, in parallel where their faults allow it; report findings as they come."""
-    beside = [trial for trial in trials if trial.fault not in stage.alone]
+    parallel = [trial for trial in trials if trial.fault not in stage.alone]
     alone = [trial for trial in trials if trial.fault in stage.alone]
     # each worker is a process of its own, as the commands of its fake are on its PATH
     context = multiprocessing.get_context("spawn")
-    for some, count in ((beside, at_a_time), (alone, 1)):
+    for some, count in ((parallel, at_a_time), (alone, 1)):
         # a new pool after some rounds, as the workers of a pool do not live for ever
-        for begin in range(0, len(some), _TOLD_EACH):
+        for begin in range(0, len(some), _PROGRESS_INTERVAL):
             with concurrent.futures.ProcessPoolExecutor(count, context) as pool:
                 played = [
-                    pool.submit(rounds.play, trial, stage.play, keep, is_kept=is_kept)
-                    for trial in some[begin : begin + _TOLD_EACH]
+                    pool.submit(rounds.play, trial, stage.play, keep, keeps_files=keeps_files)
+                    for trial in some[begin : begin + _PROGRESS_INTERVAL]
                 ]
                 for future in concurrent.futures.as_completed(played):
                     result = future.result()
@@ -179,12 +181,12 @@ def table(results: Iterable[Result]) -> str:
     lines = [_COLUMNS, *([str(it) for it in row] for row in [*rows, total])]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS))]
 
-    def shown(line: Sequence[str]) -> str:
-        named = [it.ljust(width) for it, width in zip(line[:_NAMES], widths, strict=False)]
-        counted = [it.rjust(width) for it, width in zip(line[_NAMES:], widths[_NAMES:], strict=True)]
-        return "  ".join([*named, *counted])
+    def render_line(line: Sequence[str]) -> str:
+        names = [it.ljust(width) for it, width in zip(line[:_NAMES], widths, strict=False)]
+        counts_of_line = [it.rjust(width) for it, width in zip(line[_NAMES:], widths[_NAMES:], strict=True)]
+        return "  ".join([*names, *counts_of_line])
 
-    return "\n".join(map(shown, lines))
+    return "\n".join(map(render_line, lines))
 
 
 def counts(results: Sequence[Result]) -> list[int]:
@@ -195,7 +197,7 @@ def counts(results: Sequence[Result]) -> list[int]:
 
 def as_json(seed: int, results: Iterable[Result]) -> str:
     """Return the findings for programs."""
-    told = [
+    reported = [
         {
             "trial": str(it.trial),
             "jobs": it.verdict.jobs,
@@ -207,7 +209,7 @@ def as_json(seed: int, results: Iterable[Result]) -> str:
         }
         for it in results
     ]
-    return json.dumps({"seed": seed, "rounds": told}, indent=1)
+    return json.dumps({"seed": seed, "rounds": reported}, indent=1)
 
 
 if __name__ == "__main__":

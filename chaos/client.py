@@ -23,7 +23,7 @@ from typing import Any
 
 _PAUSE = 0.05
 # The interval, in seconds, at which it reads the jobs on disk again.
-_LOOK_SECONDS = 0.4
+_DISK_POLL_SECONDS = 0.4
 
 
 def main(folder: Path, name: str) -> int:
@@ -72,8 +72,8 @@ class Program:
         self._notes = functools.partial(proofs.notes, folder)
         self._executor = jpsi.JobExecutor.get_instance(plan["executor"], config=self._config())
         self._jobs: dict[int, Any] = {}
-        self._told: set[int] = set()
-        self._there: Collection[int] = set()
+        self._reported_keys: set[int] = set()
+        self._keys_on_disk: Collection[int] = set()
         self._complaints: dict[int, str] = {}
         self._begun = time.monotonic()
 
@@ -90,33 +90,37 @@ class Program:
         """Recover jobs, submit the missing ones, and follow all to their ends."""
         self._note("up")
         self._recover()
-        while (there := self._on_disk()) is None:
+        while (on_disk := self._jobs_on_disk()) is None:
             time.sleep(_PAUSE)
         # a damaged job may have run; any other job that is not on disk was never sent
         damaged = {it["key"] for it in self._notes() if it["what"] == "damaged"}
-        begun = {
-            it["key"] for it in self._notes() if it["what"] == "begun" and it["key"] in there.keys() | damaged
+        begun_keys = {
+            it["key"]
+            for it in self._notes()
+            if it["what"] == "begun" and it["key"] in on_disk.keys() | damaged
         }
-        new = [key for key in range(len(self._plan["jobs"])) if key not in begun and not self._is_follower]
+        new = [
+            key for key in range(len(self._plan["jobs"])) if key not in begun_keys and not self._is_follower
+        ]
         if self._plan["at once"]:
             self._submit_many(new)
         else:
             for key in new:
-                self._make(key)
+                self._make_job(key)
                 self._submit(key)
-                self._tell()
-        looked = 0.0
-        while not self._is_over(looked):
+                self._record_final_statuses()
+        last_read = 0.0
+        while not self._has_finished(last_read):
             self._cancel()
-            self._tell()
-            if time.monotonic() - looked > _LOOK_SECONDS:
-                looked = time.monotonic()
+            self._record_final_statuses()
+            if time.monotonic() - last_read > _DISK_POLL_SECONDS:
+                last_read = time.monotonic()
                 self._recover()
-                self._tell_of_disk()
+                self._record_statuses_on_disk()
                 self._note("followed")
             time.sleep(_PAUSE)
 
-    def _make(self, key: int) -> Any:
+    def _make_job(self, key: int) -> Any:
         jpsi, job = self._jpsi, self._plan["jobs"][key]
         words = [jpsi.escape(str(word)) for word in job["words"]]
         attributes = jpsi.JobAttributes(
@@ -135,25 +139,25 @@ class Program:
             try:
                 self._executor.submit(job)
             except (self._jpsi.SubmitException, self._jpsi.InvalidJobException) as e:
-                self._complain(key, f"submit: {e}")
+                self._record_complaint(key, f"submit: {e}")
                 time.sleep(_PAUSE)
-                if job.status.state is self._jpsi.JobState.NEW and self._is_elsewhere(key):
+                if job.status.state is self._jpsi.JobState.NEW and self._is_final_for_another_client(key):
                     return
             else:
                 self._note("submitted", key, native_id=job.native_id)
 
-    def _is_elsewhere(self, key: int) -> bool:
+    def _is_final_for_another_client(self, key: int) -> bool:
         """Return True if another client of this round has brought the job to its end."""
         return any(it["what"] == "final" and it["key"] == key for it in self._notes())
 
     def _submit_many(self, keys: list[int]) -> None:
         if not keys:
             return
-        jobs = [self._make(key) for key in keys]
+        jobs = [self._make_job(key) for key in keys]
         try:
             self._executor.submit_many(jobs)
         except (self._jpsi.JpsiError, ExceptionGroup) as e:
-            self._complain(keys[0], f"submit_many: {e}")
+            self._record_complaint(keys[0], f"submit_many: {e}")
         for key in keys:
             if self._jobs[key].native_id is not None:
                 self._note("submitted", key, native_id=self._jobs[key].native_id)
@@ -164,7 +168,7 @@ class Program:
         try:
             found = self._executor.recover()
         except self._jpsi.JpsiError as e:
-            self._complain(-1, f"recover: {e}")
+            self._record_complaint(-1, f"recover: {e}")
             return
         for job in found:
             key = int(str(job.spec and job.spec.name)[-1])
@@ -175,7 +179,7 @@ class Program:
             else:
                 self._note("recovered", key, native_id=job.native_id)
 
-    def _on_disk(self) -> dict[int, Any] | None:
+    def _jobs_on_disk(self) -> dict[int, Any] | None:
         """Return the jobs on disk; None if they cannot be read now.
 
         A job that was withdrawn because it could not be submitted does not count, as it can run no more.
@@ -185,7 +189,7 @@ class Program:
         try:
             found = job_store.jobs(also=[Path(self._plan["work"])])
         except self._jpsi.JpsiError as e:
-            self._complain(-1, f"jobs: {e}")
+            self._record_complaint(-1, f"jobs: {e}")
             return None
         return {int(job.name[-1]): job for job in found if job.name and not job.is_unsent}
 
@@ -201,8 +205,8 @@ class Program:
             try:
                 job.cancel()
             except self._jpsi.JpsiError as e:
-                self._complain(key, f"cancel: {e}")
-                self._plan["cancels"][str(key)] = time.monotonic() - self._begun + _LOOK_SECONDS
+                self._record_complaint(key, f"cancel: {e}")
+                self._plan["cancels"][str(key)] = time.monotonic() - self._begun + _DISK_POLL_SECONDS
             else:
                 self._plan["cancels"][str(key)] = None
 
@@ -211,27 +215,27 @@ class Program:
             if after is not None:
                 yield int(key), after
 
-    def _complain(self, key: int, why: str) -> None:
+    def _record_complaint(self, key: int, why: str) -> None:
         if self._complaints.get(key) != why:
             self._complaints[key] = why
             self._note("refused", key, why=why)
 
-    def _tell(self) -> None:
+    def _record_final_statuses(self) -> None:
         """Record the ends of jobs that this program follows."""
         for key, job in self._jobs.items():
             status = job.status
-            if status.state.final and key not in self._told:
-                self._told.add(key)
+            if status.state.final and key not in self._reported_keys:
+                self._reported_keys.add(key)
                 self._final("client", key, job, status)
 
-    def _tell_of_disk(self) -> None:
+    def _record_statuses_on_disk(self) -> None:
         """Record the statuses of jobs on disk."""
-        there = self._on_disk()
-        if there is None:
+        on_disk = self._jobs_on_disk()
+        if on_disk is None:
             return
-        self._there = there.keys()
-        self._note("looked", states={key: job.status.state.name for key, job in there.items()})
-        for key, job in there.items():
+        self._keys_on_disk = on_disk.keys()
+        self._note("looked", states={key: job.status.state.name for key, job in on_disk.items()})
+        for key, job in on_disk.items():
             if job.status.state.final:
                 self._final("disk", key, job, job.status)
 
@@ -249,15 +253,20 @@ class Program:
             message=status.message,
         )
 
-    def _is_over(self, looked: float) -> bool:
+    def _has_finished(self, last_read: float) -> bool:
         """Return True if each job that was begun has an end, on disk as well, and nothing is left to do."""
-        written = self._notes()
-        begun = {it["key"] for it in written if it["what"] == "begun"}
-        done = {it["key"] for it in written if it["what"] == "final" and it["source"] == "disk"}
-        damaged = {it["key"] for it in written if it["what"] == "damaged"}
-        followed = {key for key in self._jobs if key not in self._told} - damaged
-        is_all_begun = len(begun) == len(self._plan["jobs"])
-        return looked > 0 and is_all_begun and not followed and (begun & set(self._there)) - damaged <= done
+        events = self._notes()
+        begun_keys = {it["key"] for it in events if it["what"] == "begun"}
+        final_keys = {it["key"] for it in events if it["what"] == "final" and it["source"] == "disk"}
+        damaged = {it["key"] for it in events if it["what"] == "damaged"}
+        followed = {key for key in self._jobs if key not in self._reported_keys} - damaged
+        is_all_begun = len(begun_keys) == len(self._plan["jobs"])
+        return (
+            last_read > 0
+            and is_all_begun
+            and not followed
+            and (begun_keys & set(self._keys_on_disk)) - damaged <= final_keys
+        )
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from chaos import faults, proofs
-from chaos.referee import StrangerFacts, Verdict
+from chaos.referee import ForeignJobFacts, Verdict
 from chaos.rounds import GRACE, SECONDS, Client, Round, Trial
-from chaos.systems import SYSTEMS, Tampered, toy_plugin
-from chaos.tampering import tamperings
+from chaos.systems import SYSTEMS, GarblingFake, toy_plugin
+from chaos.tampering import garblings
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, on_path
 
 _STRANGERS = ("exit 0", "exit 3", "sleep 300 & wait $!", "sleep 0.3; exit 0")
@@ -36,23 +36,23 @@ class FakeRound(Round):
             accounting=self.chance(0.8),
             kill_delay=0.5,
         )
-        self.tampered = Tampered(self.system)
+        self.garbling_fake = GarblingFake(self.system)
         self.strangers: list[FakeJob] = []
 
     def has_submitted(self, count: int) -> bool:
         """See `Round`."""
         return len(self.scheduler.jobs) >= count
 
-    def let_go(self) -> None:
+    def release_held_jobs(self) -> None:
         """See `Round`; a fake holds no job by itself."""
 
-    def are_final(self) -> bool:
+    def are_all_final(self) -> bool:
         """See `Round`."""
-        return all(job.state.final for _, job in self.ours())
+        return all(job.state.final for _, job in self.own_jobs())
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """See `Round`."""
-        self.tampered.tamper = None
+        self.garbling_fake.garble = None
         self.scheduler.faults.clear()
         self._end_hanging()
         self.scheduler.lag = 0.0
@@ -68,17 +68,19 @@ class FakeRound(Round):
                 if socket in (process / "cmdline").read_bytes():
                     os.kill(int(process.name), signal.SIGTERM)
 
-    def stranger_facts(self) -> list[StrangerFacts]:
+    def foreign_job_facts(self) -> list[ForeignJobFacts]:
         """See `Round`."""
-        return [StrangerFacts(it.native_id, _reached(it)) for it in self.strangers]
+        return [ForeignJobFacts(it.native_id, _effect_of_command(it)) for it in self.strangers]
 
-    def ours(self) -> list[tuple[int, FakeJob]]:
+    def own_jobs(self) -> list[tuple[int, FakeJob]]:
         """Return the jobs that the batch system has, with their keys, as far as these are known."""
-        told = {it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"}
+        reported = {
+            it["native_id"]: it["key"] for it in proofs.notes(self.folder) if it["what"] == "submitted"
+        }
         found = []
         for job in self.scheduler.jobs:
             name = job.name[-1] if job.name[:-1] == self.plan["name"] and job.name[-1].isdigit() else None
-            key = told.get(job.native_id, None if name is None else int(name))
+            key = reported.get(job.native_id, None if name is None else int(name))
             if key is not None and job not in self.strangers:
                 found.append((key, job))
         return found
@@ -117,7 +119,7 @@ class FakeRound(Round):
             self.note("killed", key)
 
 
-def _reached(stranger: FakeJob) -> str:
+def _effect_of_command(stranger: FakeJob) -> str:
     """Return the effect on a stranger's job that only a command can have had."""
     ended = {FakeState.CANCELLED: "cancelled", FakeState.HELD: "held"}
     return ended.get(stranger.state) or ended.get(stranger.ending or FakeState.PENDING, "")
@@ -128,17 +130,17 @@ def controller(round_: FakeRound) -> None:
     rng = round_.rng
     round_.scheduler.slots = rng.choice([0, 1, 8])
     round_.seconds(0.3, 1.5)
-    round_.cancels(0.3)
+    round_.plan_cancels(0.3)
     round_.start()
     if round_.chance(0.5):
-        round_.submitted(rng.randint(1, round_.count))
+        round_.wait_for_submissions(rng.randint(1, round_.count))
     else:
-        round_.until(lambda: any(it["what"] == "submitted" for it in proofs.notes(round_.folder)))
+        round_.wait_until(lambda: any(it["what"] == "submitted" for it in proofs.notes(round_.folder)))
         round_.pause(0.0, 0.4)
     if is_killed := round_.chance(0.4):
         round_.kill(is_restarted=False)
     with round_.restarting():
-        for key, job in round_.ours():
+        for key, job in round_.own_jobs():
             if round_.chance(0.6):
                 if round_.chance(0.8):
                     round_.supplant(key, job, rng.choice(_STRANGERS))
@@ -154,14 +156,14 @@ def restored(round_: FakeRound) -> None:
     """Restart the controller from an old state: it runs jobs again that have ended since."""
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.start()
-    round_.until(lambda: any(job.state.final for _, job in round_.ours()))
+    round_.wait_until(lambda: any(job.state.final for _, job in round_.own_jobs()))
     # Before the client knows after which exit codes the site requeues jobs, any failed job may run again.
-    round_.until(lambda: list((round_.folder / "work").glob("*/requeue.json")))
+    round_.wait_until(lambda: list((round_.folder / "work").glob("*/requeue.json")))
     round_.pause(0.0, 0.8)
     if is_killed := round_.chance(0.3):
         round_.clients.kill()
     with round_.restarting():
-        for key, job in round_.ours():
+        for key, job in round_.own_jobs():
             if job.state.final and round_.chance(0.7):
                 round_.note("restored", key)
                 round_.scheduler.restore(job.native_id, is_counted=round_.chance(0.5))
@@ -169,7 +171,7 @@ def restored(round_: FakeRound) -> None:
         round_.start()
 
 
-def _for_longer_than_grace(round_: FakeRound) -> None:
+def _pause_beyond_grace(round_: FakeRound) -> None:
     round_.pause(1.5 * GRACE, 3.5 * GRACE)
 
 
@@ -178,32 +180,32 @@ def garbled(round_: FakeRound) -> None:
     rng = round_.rng
     round_.seconds(0.3, 1.8)
     round_.scheduler.slots = rng.choice([1, 2, 8])
-    round_.cancels(0.1)
-    kinds = tamperings(rng)
+    round_.plan_cancels(0.1)
+    kinds = garblings(rng)
     name = rng.choice(sorted(kinds))
     round_.note("tampered", how=name)
     is_at_once = round_.chance(0.3)
     if is_at_once:
-        round_.tampered.tamper = kinds[name]
+        round_.garbling_fake.garble = kinds[name]
     round_.start()
     if not is_at_once:
-        round_.submitted()
+        round_.wait_for_submissions()
         round_.pause(0.0, 0.6)
-        round_.tampered.tamper = kinds[name]
-    _for_longer_than_grace(round_)
+        round_.garbling_fake.garble = kinds[name]
+    _pause_beyond_grace(round_)
     if round_.chance(0.3):
         round_.kill()
-        _for_longer_than_grace(round_)
+        _pause_beyond_grace(round_)
 
 
 def hanging(round_: FakeRound) -> None:
     """Let commands hang or fail, or the whole batch system, for longer than the grace period."""
     rng, faults = round_.rng, round_.scheduler.faults
     round_.seconds(0.3, 1.5)
-    round_.cancels(0.2)
+    round_.plan_cancels(0.2)
     round_.start()
     if round_.chance(0.7):
-        round_.submitted(rng.randint(1, round_.count))
+        round_.wait_for_submissions(rng.randint(1, round_.count))
     match rng.choice(["down", "down and hangs", "hang", "fail", "cut"]):
         case "down":
             faults.down()
@@ -217,7 +219,7 @@ def hanging(round_: FakeRound) -> None:
         case "cut":
             for name in round_.system.commands():
                 faults.cut(name, times=rng.randint(2, 12))
-    _for_longer_than_grace(round_)
+    _pause_beyond_grace(round_)
     if round_.chance(0.3):
         round_.kill()
 
@@ -234,7 +236,7 @@ def unclear(round_: FakeRound) -> None:
             if name != round_.system.submit:
                 scheduler.faults.fail(name, times=rng.randint(1, 5))
     round_.start()
-    round_.submitted()
+    round_.wait_for_submissions()
     round_.pause(0.0, 2.0)
     if round_.chance(0.4):
         round_.kill()
@@ -248,7 +250,7 @@ def requeue(round_: FakeRound) -> None:
     for _ in range(rng.randint(1, 3)):
         round_.pause(0.1, 0.6)
         with round_.scheduler.lock:
-            running = [(key, job) for key, job in round_.ours() if job.state is FakeState.RUNNING]
+            running = [(key, job) for key, job in round_.own_jobs() if job.state is FakeState.RUNNING]
             if running:
                 key, job = rng.choice(running)
                 round_.note("rerun", key)
@@ -257,16 +259,16 @@ def requeue(round_: FakeRound) -> None:
             round_.kill()
 
 
-def _mounted(round_: FakeRound) -> Path:
+def _mount_work_directory(round_: FakeRound) -> Path:
     """Mount a file system for the work directory, and return its path."""
     work = round_.folder / "work"
     if os.geteuid() != 0:
-        round_.skip("mounting takes root")
+        round_.skip("a mount requires root")
     work.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700,nr_inodes=2000", "chaos", str(work)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        round_.skip("nothing can be mounted here")
-    round_.last(lambda: _unmount(round_, work))
+        round_.skip("this machine permits no mount")
+    round_.at_end_of_round(lambda: _unmount(round_, work))
     return work
 
 
@@ -278,11 +280,11 @@ def _unmount(round_: FakeRound, work: Path) -> None:
 
 def readonly(round_: FakeRound) -> None:
     """Make the file system of the work directory read-only while jobs run, and writable again later."""
-    work = _mounted(round_)
+    work = _mount_work_directory(round_)
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.seconds(0.2, 1.2)
     round_.start()
-    round_.submitted()
+    round_.wait_for_submissions()
     round_.pause(0.0, 0.5)
 
     round_.note("unwritable")
@@ -293,7 +295,7 @@ def readonly(round_: FakeRound) -> None:
     for step in steps:
         subprocess.run(["mount", *map(str, step)], capture_output=True, check=True)
     for path in (other, work):
-        round_.undo(functools.partial(subprocess.run, ["umount", "--lazy", str(path)], check=True))
+        round_.at_end_of_fault(functools.partial(subprocess.run, ["umount", "--lazy", str(path)], check=True))
     round_.pause(0.3, 2.5)
     if round_.chance(0.3):
         round_.kill()
@@ -302,11 +304,11 @@ def readonly(round_: FakeRound) -> None:
 
 def full(round_: FakeRound) -> None:
     """Fill the disk of the work directory for a while."""
-    work = _mounted(round_)
+    work = _mount_work_directory(round_)
     round_.scheduler.keep, round_.scheduler.accounting = 300.0, True
     round_.seconds(0.2, 1.2)
     round_.start()
-    round_.submitted(round_.rng.choice([0, 1]))
+    round_.wait_for_submissions(round_.rng.choice([0, 1]))
     round_.pause(0.0, 0.5)
     fill = work / "fill"
     fill.mkdir()
@@ -315,7 +317,7 @@ def full(round_: FakeRound) -> None:
         for path in fill.iterdir():
             path.unlink()
 
-    round_.undo(empty)
+    round_.at_end_of_fault(empty)
     round_.note("unwritable")
     with contextlib.suppress(OSError):
         if round_.chance(0.5):
@@ -341,6 +343,6 @@ FAULTS: Mapping[str, Callable[[FakeRound], None]] = {
 def play(trial: Trial, folder: Path) -> Verdict:
     """Play a round on a fake."""
     round_ = FakeRound(trial, folder)
-    with round_.scheduler, on_path(round_.tampered, round_.scheduler):
+    with round_.scheduler, on_path(round_.garbling_fake, round_.scheduler):
         round_.environment["PATH"] = os.environ["PATH"]
         return round_.run(FAULTS[trial.fault])

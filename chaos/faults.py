@@ -15,13 +15,13 @@ from chaos.rounds import Round
 
 def nothing(round_: Round) -> None:
     """Inject no fault at all: jobs run, arrays too, and some are cancelled."""
-    round_.cancels()
+    round_.plan_cancels()
     round_.start()
 
 
 def client(round_: Round) -> None:
     """Kill the client with -9 at random moments, and restart it; sometimes run a second one beside it."""
-    round_.cancels(0.15)
+    round_.plan_cancels(0.15)
     round_.start()
     for _ in range(round_.rng.randint(1, 4)):
         if round_.chance(0.2):
@@ -32,14 +32,14 @@ def client(round_: Round) -> None:
 def cancel(round_: Round) -> None:
     """Cancel jobs at random moments, while clients are killed."""
     round_.seconds(0.2, 1.5)
-    round_.cancels(0.8)
+    round_.plan_cancels(0.8)
     round_.start()
     if round_.chance(0.5):
         round_.pause(0.3, 1.5)
         round_.kill()
 
 
-def _older(path: Path, _: random.Random) -> None:
+def _without_native_id(path: Path, _: random.Random) -> None:
     """Restore an intent to its content before the native id was added."""
     lines = path.read_text().splitlines()
     path.write_text("\n".join(line for line in lines if line.startswith("{")))
@@ -51,18 +51,18 @@ _DAMAGES: Mapping[str, Callable[[Path, random.Random], object]] = {
     "empty": lambda path, _: path.write_bytes(b""),
     "cut": lambda path, rng: os.truncate(path, rng.randrange(path.stat().st_size)),
     "garbage": lambda path, rng: path.write_bytes(rng.randbytes(40)),
-    "older": _older,
+    "older": _without_native_id,
 }
 
 
 def damaged(round_: Round) -> None:
     """Kill the client, and damage or remove claims and intents on disk before it restarts."""
     round_.start()
-    round_.until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)))
+    round_.wait_until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)))
     round_.pause(0.0, 0.6)
     round_.kill(is_restarted=False)
     if round_.chance(0.5):
-        round_.until(round_.are_final)
+        round_.wait_until(round_.are_all_final)
     for folder in sorted((round_.folder / "work").glob("*/*/*")):
         if folder.parent.name in {"jobs", "arrays"} and round_.chance(0.7):
             _damage(round_, folder)
@@ -92,7 +92,7 @@ def clock(round_: Round) -> None:
     """Let the client's clock jump by an hour, and the times of the files that jobs leave."""
     rng, file = round_.rng, round_.folder / "clock"
     round_.seconds(0.2, 1.2)
-    round_.cancels(0.15)
+    round_.plan_cancels(0.15)
     round_.plan["tricks"]["clock"] = True
     round_.start()
     for _ in range(rng.randint(1, 3)):
@@ -109,7 +109,7 @@ def clock(round_: Round) -> None:
 
 def late(round_: Round) -> None:
     """Show the client late the files that jobs leave, as NFS does."""
-    round_.cancels(0.15)
+    round_.plan_cancels(0.15)
     round_.seconds(0.0, 0.8)
     # with a longer delay, the grace period would be too short for the file system
     round_.plan["tricks"]["late"] = 0.7 * 2

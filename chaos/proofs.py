@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from chaos.referee import JobFacts, Told
+from chaos.referee import JobFacts, ReportedStatus
 
 #: The script of a job; its arguments are its key, its exit code, its seconds and the file of proofs.
 JOB = """\
@@ -35,7 +35,7 @@ trap 'echo "reached {number} by TERM" >>{proof}; exit 143' TERM
 """
 
 
-def code_of(key: int) -> int:
+def exit_code_of(key: int) -> int:
     """Return the exit code of a job: 0 for the first, and a code that no other job has for the others."""
     return 0 if key == 0 else 20 + key
 
@@ -73,29 +73,29 @@ def reached(folder: Path) -> list[str]:
 
 def facts(folder: Path, count: int) -> Iterator[JobFacts]:
     """Yield the facts about each job of a round."""
-    written, proved = notes(folder), proofs(folder)
-    looks = [it["states"] for it in written if it["what"] == "looked"]
-    on_disk = {int(key) for key in looks[-1]} if looks else set()
-    is_unwritable = any(it["what"] == "unwritable" for it in written)
+    events, job_acts = notes(folder), proofs(folder)
+    snapshots = [it["states"] for it in events if it["what"] == "looked"]
+    on_disk = {int(key) for key in snapshots[-1]} if snapshots else set()
+    is_unwritable = any(it["what"] == "unwritable" for it in events)
     for key in range(count):
-        own = [it for it in written if it["key"] == key]
-        whats = [it["what"] for it in own]
-        told = [
-            Told(it["source"], it["state"], it["exit_code"], it["reason"])
+        own = [it for it in events if it["key"] == key]
+        acts = [it["what"] for it in own]
+        reported = [
+            ReportedStatus(it["source"], it["state"], it["exit_code"], it["reason"])
             for it in own
             if it["what"] == "final"
         ]
         yield JobFacts(
             key=key,
-            code=code_of(key),
-            proof=[what for what, number in proved if number == key],
-            told=list(dict.fromkeys(told)),
-            is_begun="begun" in whats,
+            code=exit_code_of(key),
+            proof=[what for what, number in job_acts if number == key],
+            reported=list(dict.fromkeys(reported)),
+            is_begun="begun" in acts,
             is_on_disk=key in on_disk,
-            is_cancelled="cancel" in whats,
-            reruns=whats.count("rerun"),
-            is_forgotten="forgotten" in whats,
-            is_killed="killed" in whats,
+            is_cancelled="cancel" in acts,
+            reruns=acts.count("rerun"),
+            is_forgotten="forgotten" in acts,
+            is_killed="killed" in acts,
             is_unwritable=is_unwritable,
-            is_damaged="damaged" in whats,
+            is_damaged="damaged" in acts,
         )

@@ -29,7 +29,7 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedStatus:
     """A final status that was reported for a job."""
 
     #: The source of the report: a client, or the disk.
@@ -58,7 +58,7 @@ class JobFacts:
     code: int
     #: Its proofs, in order: `start`, `end`, `killed`.
     proof: Sequence[str] = ()
-    told: Sequence[Told] = ()
+    reported: Sequence[ReportedStatus] = ()
     #: True if a program has begun to submit it; true if it is on disk.
     is_begun: bool = True
     is_on_disk: bool = True
@@ -97,8 +97,8 @@ class JobFacts:
         notes = [
             word
             for word, holds in {
-                "cancel asked for": self.is_cancelled,
-                f"{self.reruns} reruns asked for": self.reruns,
+                "cancel requested": self.is_cancelled,
+                f"{self.reruns} reruns requested": self.reruns,
                 "forgotten by the system": self.is_forgotten,
                 "killed by the trial": self.is_killed,
                 "not writable for a while": self.is_unwritable,
@@ -110,7 +110,7 @@ class JobFacts:
 
 
 @dataclass(frozen=True)
-class StrangerFacts:
+class ForeignJobFacts:
     """A job that jpsi did not submit, and that no command of jpsi's may reach."""
 
     native_id: str
@@ -126,13 +126,12 @@ class Finding:
     #: The job.
     about: str
     why: str
-    told: str = ""
+    reported: str = ""
     truth: str = ""
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind.value}: {self.about}: {self.why}; told: {self.told or 'nothing'}; true: {self.truth}"
-        )
+        reported = self.reported or "nothing"
+        return f"{self.kind.value}: {self.about}: {self.why}; reported: {reported}; true: {self.truth}"
 
 
 @dataclass(frozen=True)
@@ -147,10 +146,10 @@ class Verdict:
         return len({it.about for it in self.findings if it.kind is kind})
 
 
-def judge(jobs: Iterable[JobFacts], strangers: Iterable[StrangerFacts] = ()) -> Verdict:
+def judge(jobs: Iterable[JobFacts], strangers: Iterable[ForeignJobFacts] = ()) -> Verdict:
     """Return the findings about the jobs of a round."""
     jobs = list(jobs)
-    findings = [finding for job in jobs for finding in _judge_job(job)]
+    findings = [finding for job in jobs for finding in _find_in_job(job)]
     findings += [
         Finding(
             Kind.STRANGE, f"stranger {it.native_id}", f"a command reached it: {it.reached}", truth="not ours"
@@ -161,77 +160,77 @@ def judge(jobs: Iterable[JobFacts], strangers: Iterable[StrangerFacts] = ()) -> 
     return Verdict(len(jobs), findings)
 
 
-def _judge_job(job: JobFacts) -> Iterator[Finding]:
-    told = ", ".join(f"{it.source}: {it}" for it in job.told)
-    for kind, why in _wrongs(job):
-        yield Finding(kind, f"job {job.key}", why, told, job.truth)
+def _find_in_job(job: JobFacts) -> Iterator[Finding]:
+    reported = ", ".join(f"{it.source}: {it}" for it in job.reported)
+    for kind, why in _check_job(job):
+        yield Finding(kind, f"job {job.key}", why, reported, job.truth)
 
 
-def _wrongs(job: JobFacts) -> Iterator[tuple[Kind, str]]:
+def _check_job(job: JobFacts) -> Iterator[tuple[Kind, str]]:
     if job.starts > 1 + job.reruns:
         yield Kind.DOUBLED, f"it ran {job.starts} times, and was to run {1 + job.reruns} at most"
-    if len({it.outcome for it in job.told}) > 1:
-        yield Kind.STRANGE, "two outcomes were told"
-    if not job.told:
-        yield from _untold(job)
-    elif (lost := _why_lost(job)) is not None:
+    if len({it.outcome for it in job.reported}) > 1:
+        yield Kind.STRANGE, "two outcomes were reported"
+    if not job.reported:
+        yield from _unreported(job)
+    elif (lost := _lost_reason(job)) is not None:
         yield Kind.LOST, lost
     else:
-        for it in dict.fromkeys(job.told):
-            if (why := _why_strange(job, it)) is not None:
+        for it in dict.fromkeys(job.reported):
+            if (why := _strange_reason(job, it)) is not None:
                 yield Kind.STRANGE, why
                 return
 
 
-def _untold(job: JobFacts) -> Iterator[tuple[Kind, str]]:
+def _unreported(job: JobFacts) -> Iterator[tuple[Kind, str]]:
     if job.is_damaged:
         return
     if job.is_on_disk:
-        yield Kind.STUCK, "it is not final in good time"
+        yield Kind.STUCK, "it did not become final in time"
     elif job.proof:
         yield Kind.LOST, "it ran, and is not on disk"
 
 
-def _why_lost(job: JobFacts) -> str | None:
+def _lost_reason(job: JobFacts) -> str | None:
     """Return why a job counts as lost although its end was reported; None if it does not."""
-    if not any(it.reason in _ABSENT for it in job.told):
+    if not any(it.reason in _ABSENT for it in job.reported):
         return None
     if not job.proof or job.is_damaged:
         return None
     if job.has_ended and not job.is_killed:
-        return "it ran to its end, and was told as LOST"
-    return None if job.was_ended or job.has_ended else "it began to run, and was told as LOST"
+        return "it ran to its end, and was reported as LOST"
+    return None if job.was_ended or job.has_ended else "it began to run, and was reported as LOST"
 
 
-def _why_strange(job: JobFacts, told: Told) -> str | None:
+def _strange_reason(job: JobFacts, reported: ReportedStatus) -> str | None:
     """Return why a status cannot be that of a job; None if it can."""
-    match told.state:
+    match reported.state:
         case "COMPLETED":
             if not job.has_ended:
-                return "COMPLETED was told of a job that has not run to its end"
-            is_own = job.code == 0 and told.exit_code == 0
-            return None if is_own else "COMPLETED was told of a job that failed"
+                return "COMPLETED was reported of a job that has not run to its end"
+            is_own = job.code == 0 and reported.exit_code == 0
+            return None if is_own else "COMPLETED was reported of a job that failed"
         case "CANCELED":
             if not job.is_cancelled:
-                return "CANCELED was told, and nobody asked for it"
-            is_own = told.exit_code in {None, job.code} | _KILLED_CODES
+                return "CANCELED was reported, and no client requested it"
+            is_own = reported.exit_code in {None, job.code} | _KILLED_CODES
             return None if is_own else "the exit code of a job that was cancelled is not its own"
         case "FAILED":
-            return _why_not_failed(job, told)
-    return f"{told.state} is no end"
+            return _wrong_failure_reason(job, reported)
+    return f"{reported.state} is not a final state"
 
 
-def _why_not_failed(job: JobFacts, told: Told) -> str | None:
-    if told.exit_code is not None:
-        return None if told.exit_code in _own_codes(job) else "the exit code is not its own"
-    if told.reason not in _ABSENT:
-        return "FAILED was told for a reason that there was not"
+def _wrong_failure_reason(job: JobFacts, reported: ReportedStatus) -> str | None:
+    if reported.exit_code is not None:
+        return None if reported.exit_code in _own_codes(job) else "the exit code is not its own"
+    if reported.reason not in _ABSENT:
+        return "FAILED was reported for a reason that does not apply"
     is_known = job.is_forgotten or job.is_unwritable or job.is_damaged
-    return None if is_known or job.was_ended else "LOST was told of a job that the batch system has"
+    return None if is_known or job.was_ended else "LOST was reported of a job that the batch system has"
 
 
 def _own_codes(job: JobFacts) -> frozenset[int]:
     """Return the exit codes with which a job can have failed."""
     own = {job.code} if job.has_ended and job.code != 0 else set()
-    unprepared = {_SETUP_CODE} if not job.proof and (job.is_unwritable or job.is_damaged) else set()
-    return frozenset(own | unprepared | (_KILLED_CODES if job.was_ended else set()))
+    setup_failure = {_SETUP_CODE} if not job.proof and (job.is_unwritable or job.is_damaged) else set()
+    return frozenset(own | setup_failure | (_KILLED_CODES if job.was_ended else set()))

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from chaos import proofs
-from chaos.referee import Finding, Kind, StrangerFacts, Verdict, judge
+from chaos.referee import Finding, ForeignJobFacts, Kind, Verdict, judge
 
 #: The time that a round may take after its fault is over, in seconds, on a busy machine too.
 PATIENCE = 45.0
 # The number of attempts to remove the files of a round.
-_TRIES = 6
+_REMOVE_ATTEMPTS = 6
 # In seconds: short, so that rounds are short. A fault lasts longer than the grace period.
 GRACE = 0.6
 SECONDS = {
@@ -108,7 +108,7 @@ class Clients:
             client.wait()
         self._running.clear()
 
-    def are_over(self, seconds: float) -> bool:
+    def wait_for_exit(self, seconds: float) -> bool:
         """Wait until a client has come to its end; return False if that takes longer."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -121,7 +121,7 @@ class Clients:
         return True
 
     @property
-    def is_one_there(self) -> bool:
+    def is_any_running(self) -> bool:
         """True if a client runs."""
         return any(it.poll() is None for it in self._running)
 
@@ -176,14 +176,23 @@ class Round(abc.ABC):
         self._last: list[Callable[[], object]] = []
 
     def _job(self, key: int, seconds: float) -> dict[str, Any]:
-        words = ["/bin/sh", "-c", proofs.JOB, "sh", key, proofs.code_of(key), seconds, self.folder / "proof"]
+        words = [
+            "/bin/sh",
+            "-c",
+            proofs.JOB,
+            "sh",
+            key,
+            proofs.exit_code_of(key),
+            seconds,
+            self.folder / "proof",
+        ]
         return {"words": [str(word) for word in words], "options": {}}
 
     def _environment(self, paths: Sequence[Path]) -> dict[str, str]:
-        places = [str(Path(__file__).parent.parent), *map(str, paths)]
+        directories = [str(Path(__file__).parent.parent), *map(str, paths)]
         homes = {f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
         kept = {name: os.environ[name] for name in ("HOME", "LANG", "PATH") if name in os.environ}
-        return {**kept, **homes, "PYTHONPATH": os.pathsep.join(places)}
+        return {**kept, **homes, "PYTHONPATH": os.pathsep.join(directories)}
 
     # The batch system, which a subclass knows.
 
@@ -192,19 +201,19 @@ class Round(abc.ABC):
         """Return True if the batch system has so many jobs."""
 
     @abc.abstractmethod
-    def are_final(self) -> bool:
+    def are_all_final(self) -> bool:
         """Return True if all jobs of the round that the batch system knows have ended."""
 
     @abc.abstractmethod
-    def let_go(self) -> None:
+    def release_held_jobs(self) -> None:
         """Release jobs that the batch system holds until their owner releases them."""
 
     @abc.abstractmethod
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Repair the batch system."""
 
     @abc.abstractmethod
-    def stranger_facts(self) -> list[StrangerFacts]:
+    def foreign_job_facts(self) -> list[ForeignJobFacts]:
         """Return the facts about strangers' jobs."""
 
     # For faults.
@@ -221,10 +230,10 @@ class Round(abc.ABC):
     def kill(self, *, is_restarted: bool = True) -> None:
         """Kill the clients at a random moment of the last one's work, and start another."""
         up = self.clients.started
-        self.until(
+        self.wait_until(
             lambda: (
                 sum(it["what"] == "up" for it in proofs.notes(self.folder)) >= up
-                or not self.clients.is_one_there
+                or not self.clients.is_any_running
             )
         )
         self.pause(0.0, self.rng.choice([0.02, 0.2, 0.8]))
@@ -246,7 +255,7 @@ class Round(abc.ABC):
         """Let some time pass."""
         time.sleep(self.rng.uniform(least, most))
 
-    def until(self, condition: Callable[[], object], seconds: float = 10.0) -> bool:
+    def wait_until(self, condition: Callable[[], object], seconds: float = 10.0) -> bool:
         """Wait until a condition is true; return False after the timeout, which faults tolerate."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -255,11 +264,11 @@ class Round(abc.ABC):
             time.sleep(0.01)
         return True
 
-    def submitted(self, count: int = 1) -> bool:
+    def wait_for_submissions(self, count: int = 1) -> bool:
         """Wait until the batch system has so many jobs."""
-        return self.until(lambda: self.has_submitted(count))
+        return self.wait_until(lambda: self.has_submitted(count))
 
-    def cancels(self, probability: float = 0.3, least: float = 0.2, most: float = 1.5) -> None:
+    def plan_cancels(self, probability: float = 0.3, least: float = 0.2, most: float = 1.5) -> None:
         """Plan cancels of some jobs, at random moments after the start of a client, in seconds."""
         for key in range(self.count):
             if self.chance(probability):
@@ -270,11 +279,11 @@ class Round(abc.ABC):
         for key in range(self.count):
             self.plan["jobs"][key] = self._job(key, self.rng.uniform(least, most))
 
-    def undo(self, call: Callable[[], object]) -> None:
+    def at_end_of_fault(self, call: Callable[[], object]) -> None:
         """Call a function when the fault is over, even if the trial fails."""
         self._undo.append(call)
 
-    def last(self, call: Callable[[], object]) -> None:
+    def at_end_of_round(self, call: Callable[[], object]) -> None:
         """Call a function when the round is over."""
         self._last.append(call)
 
@@ -288,51 +297,52 @@ class Round(abc.ABC):
             finally:
                 for call in reversed(self._undo):
                     call()
-                self.mend()
-                self.note("mended")
-            self._bring_to_its_end()
+                self.repair()
+                self.note("repaired")
+            self._wait_for_ends()
         finally:
             self.clients.kill()
             for call in reversed(self._last):
                 call()
         return self._verdict()
 
-    def _bring_to_its_end(self) -> None:
+    def _wait_for_ends(self) -> None:
         """Wait until a client has reported all ends."""
-        if not self.clients.is_one_there:
+        if not self.clients.is_any_running:
             self.start()
-        if not self.until(self._are_clients_over, self.patience):
+        if not self.wait_until(self._have_clients_exited, self.patience):
             self.clients.show_stacks()
         # wait for running jobs, which may prove that they have run twice
-        self.until(self.are_final, self.patience)
+        self.wait_until(self.are_all_final, self.patience)
 
-    def _are_clients_over(self) -> bool:
-        self.let_go()
-        return self.clients.are_over(1.0)
+    def _have_clients_exited(self) -> bool:
+        self.release_held_jobs()
+        return self.clients.wait_for_exit(1.0)
 
     def _verdict(self) -> Verdict:
         jobs = list(proofs.facts(self.folder, self.count))
-        verdict = judge(jobs, self.stranger_facts())
-        unbegun = [it for it in jobs if not it.is_begun]
+        verdict = judge(jobs, self.foreign_job_facts())
+        unsubmitted = [it for it in jobs if not it.is_begun]
         more = [
-            Finding(Kind.STUCK, f"job {it.key}", "no client came to submit it", truth=it.truth)
-            for it in unbegun
+            Finding(Kind.STUCK, f"job {it.key}", "no client submitted it", truth=it.truth)
+            for it in unsubmitted
         ]
-        told = {it["why"] for it in proofs.notes(self.folder) if it["what"] == "error"}
+        errors = {it["why"] for it in proofs.notes(self.folder) if it["what"] == "error"}
         more += [
-            Finding(Kind.STUCK, "client", "it broke down", why, "all was mended") for why in sorted(told)
+            Finding(Kind.STUCK, "client", "it failed", why, "the system was repaired")
+            for why in sorted(errors)
         ]
         return Verdict(verdict.jobs, [*verdict.findings, *more])
 
 
-def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *, is_kept: bool) -> Result:
+def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *, keeps_files: bool) -> Result:
     """Play a round; keep its files if something is wrong, or always.
 
     Args:
         trial: the round.
         play_in: plays it in a directory of its own.
         keep: the directory for kept files.
-        is_kept: whether its files are always kept.
+        keeps_files: True if its files are always kept.
     """
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="jpsi-chaos-"))
@@ -345,9 +355,9 @@ def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *,
     except Exception:  # noqa: BLE001  report a trial that fails, and go on with the others
         error = traceback.format_exc()
     kept = None
-    if verdict.findings or error or is_kept:
+    if verdict.findings or error or keeps_files:
         (folder / "report").write_text("\n".join([*map(str, verdict.findings), error]) + "\n")
-        kept = _kept(folder, keep / str(trial).replace(":", "-"))
+        kept = _keep_files(folder, keep / str(trial).replace(":", "-"))
     if kept != str(folder):
         _remove(folder)
     return Result(trial, verdict, time.monotonic() - begun, kept, error=error)
@@ -355,14 +365,14 @@ def play(trial: Trial, play_in: Callable[[Trial, Path], Verdict], keep: Path, *,
 
 def _remove(folder: Path) -> None:
     """Remove the files of a round, with retries, as jobs that are being killed may still write."""
-    for _ in range(_TRIES):
+    for _ in range(_REMOVE_ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
         time.sleep(0.5)
 
 
-def _kept(folder: Path, target: Path) -> str:
+def _keep_files(folder: Path, target: Path) -> str:
     """Keep the files of a round; return their directory."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

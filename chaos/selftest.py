@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chaos.referee import JobFacts, Kind, StrangerFacts, Told, judge
+from chaos.referee import ForeignJobFacts, JobFacts, Kind, ReportedStatus, judge
 
 _RAN = ("start", "end")
-_OWN = Told("client", "FAILED", 21, "EXIT_CODE")
-_LOST = Told("client", "FAILED", None, "LOST")
-_CANCELED = Told("client", "CANCELED", None, "CANCELLED")
+_OWN = ReportedStatus("client", "FAILED", 21, "EXIT_CODE")
+_LOST = ReportedStatus("client", "FAILED", None, "LOST")
+_CANCELED = ReportedStatus("client", "CANCELED", None, "CANCELLED")
 
 #: Correct outcomes, by their description.
 RIGHT: Mapping[str, JobFacts] = {
     "its own code": JobFacts(1, 21, _RAN, [_OWN]),
-    "its own code, told twice": JobFacts(1, 21, _RAN, [_OWN, Told("disk", "FAILED", 21, "EXIT_CODE")]),
-    "done": JobFacts(0, 0, _RAN, [Told("client", "COMPLETED", 0)]),
-    "killed before it was written down": JobFacts(1, 21, is_on_disk=False),
+    "its own code, reported twice": JobFacts(
+        1, 21, _RAN, [_OWN, ReportedStatus("disk", "FAILED", 21, "EXIT_CODE")]
+    ),
+    "done": JobFacts(0, 0, _RAN, [ReportedStatus("client", "COMPLETED", 0)]),
+    "killed before it was recorded": JobFacts(1, 21, is_on_disk=False),
     "cancelled before it began": JobFacts(1, 21, (), [_CANCELED], is_cancelled=True),
     "cancelled while it ran": JobFacts(1, 21, ("start", "killed"), [_CANCELED], is_cancelled=True),
     "cancelled too late": JobFacts(1, 21, _RAN, [_OWN], is_cancelled=True),
     "forgotten before it began": JobFacts(1, 21, (), [_LOST], is_forgotten=True),
     "killed by its system": JobFacts(1, 21, ("start",), [_LOST], is_forgotten=True, is_killed=True),
-    "run again, as was asked for": JobFacts(1, 21, ("start", "killed", *_RAN), [_OWN], reruns=1),
-    "no claim could be written": JobFacts(1, 21, (), [Told("client", "FAILED", 125)], is_unwritable=True),
-    "nobody can know what it was": JobFacts(1, 21, _RAN, (), is_damaged=True),
+    "run again, as requested": JobFacts(1, 21, ("start", "killed", *_RAN), [_OWN], reruns=1),
+    "no claim could be written": JobFacts(
+        1, 21, (), [ReportedStatus("client", "FAILED", 125)], is_unwritable=True
+    ),
+    "damaged so that its request is lost": JobFacts(1, 21, _RAN, (), is_damaged=True),
 }
 
 #: Wrong outcomes, with the findings about them.
@@ -45,30 +49,34 @@ WRONG: Sequence[tuple[str, Kind, JobFacts]] = [
     ("ran twice, and damaged", Kind.DOUBLED, JobFacts(1, 21, (*_RAN, *_RAN), (), is_damaged=True)),
     ("not final", Kind.STUCK, JobFacts(1, 21, _RAN)),
     ("not final and not run", Kind.STUCK, JobFacts(1, 21)),
-    ("another's code", Kind.STRANGE, JobFacts(1, 21, _RAN, [Told("client", "FAILED", 22)])),
+    ("another's code", Kind.STRANGE, JobFacts(1, 21, _RAN, [ReportedStatus("client", "FAILED", 22)])),
     ("a code, and not run", Kind.STRANGE, JobFacts(1, 21, (), [_OWN])),
     (
         "a stranger's code",
         Kind.STRANGE,
-        JobFacts(1, 21, (), [Told("client", "FAILED", 3)], is_forgotten=True),
+        JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", 3)], is_forgotten=True),
     ),
-    ("done, and not run", Kind.STRANGE, JobFacts(0, 0, (), [Told("client", "COMPLETED", 0)])),
-    ("done, and failed", Kind.STRANGE, JobFacts(1, 21, _RAN, [Told("client", "COMPLETED", 0)])),
-    ("done, and runs", Kind.STRANGE, JobFacts(0, 0, ("start",), [Told("client", "COMPLETED", 0)])),
-    ("failed, and done", Kind.STRANGE, JobFacts(0, 0, _RAN, [Told("client", "FAILED", 0)])),
-    ("CANCELED by nobody", Kind.STRANGE, JobFacts(1, 21, (), [_CANCELED])),
-    ("CANCELED by nobody, and ran", Kind.STRANGE, JobFacts(1, 21, _RAN, [_CANCELED])),
+    ("done, and not run", Kind.STRANGE, JobFacts(0, 0, (), [ReportedStatus("client", "COMPLETED", 0)])),
+    ("done, and failed", Kind.STRANGE, JobFacts(1, 21, _RAN, [ReportedStatus("client", "COMPLETED", 0)])),
+    ("done, and runs", Kind.STRANGE, JobFacts(0, 0, ("start",), [ReportedStatus("client", "COMPLETED", 0)])),
+    ("failed, and done", Kind.STRANGE, JobFacts(0, 0, _RAN, [ReportedStatus("client", "FAILED", 0)])),
+    ("CANCELED without a request", Kind.STRANGE, JobFacts(1, 21, (), [_CANCELED])),
+    ("CANCELED without a request, and ran", Kind.STRANGE, JobFacts(1, 21, _RAN, [_CANCELED])),
     ("CANCELED as it was forgotten", Kind.STRANGE, JobFacts(1, 21, (), [_CANCELED], is_forgotten=True)),
-    ("killed by nobody", Kind.STRANGE, JobFacts(1, 21, _RAN, [Told("client", "FAILED", 143, "SIGNAL")])),
-    ("not set up", Kind.STRANGE, JobFacts(1, 21, (), [Told("client", "FAILED", 125)])),
+    (
+        "killed without a cause",
+        Kind.STRANGE,
+        JobFacts(1, 21, _RAN, [ReportedStatus("client", "FAILED", 143, "SIGNAL")]),
+    ),
+    ("not set up", Kind.STRANGE, JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", 125)])),
     ("LOST, and waits", Kind.STRANGE, JobFacts(1, 21, (), [_LOST])),
     (
         "a node that did not fail",
         Kind.STRANGE,
-        JobFacts(1, 21, (), [Told("client", "FAILED", None, "NODE_FAIL")]),
+        JobFacts(1, 21, (), [ReportedStatus("client", "FAILED", None, "NODE_FAIL")]),
     ),
-    ("two stories", Kind.STRANGE, JobFacts(1, 21, _RAN, [_OWN, _CANCELED], is_cancelled=True)),
-    ("no end", Kind.STRANGE, JobFacts(1, 21, _RAN, [Told("client", "QUEUED")])),
+    ("two outcomes", Kind.STRANGE, JobFacts(1, 21, _RAN, [_OWN, _CANCELED], is_cancelled=True)),
+    ("no end", Kind.STRANGE, JobFacts(1, 21, _RAN, [ReportedStatus("client", "QUEUED")])),
 ]
 
 
@@ -81,6 +89,6 @@ def failures() -> list[str]:
         counts = {it: judge([facts]).count(it) for it in Kind}
         if counts != {**dict.fromkeys(Kind, 0), kind: 1}:
             found.append(f"{name}: {kind.value}, but counted as {counts}")
-    if judge([], [StrangerFacts("17", "cancelled"), StrangerFacts("18")]).count(Kind.STRANGE) != 1:
+    if judge([], [ForeignJobFacts("17", "cancelled"), ForeignJobFacts("18")]).count(Kind.STRANGE) != 1:
         found.append("a stranger's job was cancelled: not seen")
     return found

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from chaos import faults, proofs, tampering
-from chaos.referee import StrangerFacts, Verdict
+from chaos.referee import ForeignJobFacts, Verdict
 from chaos.rounds import Client, Round, Trial
 
 #: The name of the real Slurm among the systems.
@@ -58,20 +58,20 @@ class SlurmRound(Round):
         """See `Round`."""
         return len([it for it in proofs.notes(self.folder) if it["what"] == "submitted"]) >= count
 
-    def are_final(self) -> bool:
+    def are_all_final(self) -> bool:
         """See `Round`."""
-        self.let_go()
+        self.release_held_jobs()
         listed = _run("squeue", "-h", "--me", "-n", ",".join(self.names()), "-o", "%A")
         return listed.returncode == 0 and not listed.stdout.strip()
 
-    def let_go(self) -> None:
+    def release_held_jobs(self) -> None:
         """Release jobs that Slurm holds, as their owner would."""
         listed = _run("squeue", "-h", "--me", "-t", "PD", "-n", ",".join(self.names()), "-o", "%A|%r")
         for native_id, _, reason in (line.partition("|") for line in listed.stdout.splitlines()):
             if reason == _HELD_BY_SLURM:
                 _run("scontrol", "release", native_id)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """See `Round`."""
         (self.folder / "tamper").unlink(missing_ok=True)
         if self.trial.fault in ALONE:
@@ -80,13 +80,13 @@ class SlurmRound(Round):
         for native_id in dict.fromkeys(waiting.stdout.split()):
             _run("scontrol", "update", f"JobId={native_id}", "StartTime=now")
 
-    def known(self) -> dict[int, str]:
+    def states(self) -> dict[int, str]:
         """Return the state of each job of the round that the controller knows."""
         listed = _run("squeue", "-h", "--me", "-t", "all", "-n", ",".join(self.names()), "-o", "%j %T")
         rows = [line.split() for line in listed.stdout.splitlines()]
         return {self.names()[row[0]]: row[1] for row in rows if len(row) > 1 and row[0] in self.names()}
 
-    def bring_strangers(self, count: int) -> None:
+    def submit_foreign_jobs(self, count: int) -> None:
         """Submit strangers' jobs, which get the native ids of forgotten jobs."""
         for number in range(count):
             command = self.rng.choice(_STRANGERS)
@@ -97,14 +97,14 @@ class SlurmRound(Round):
                 self.strangers.append(submitted.stdout.strip())
                 self.note("stranger", native_id=self.strangers[-1], command=command)
 
-    def stranger_facts(self) -> list[StrangerFacts]:
+    def foreign_job_facts(self) -> list[ForeignJobFacts]:
         """See `Round`."""
-        told = {line.split()[1] for line in proofs.reached(self.folder)}
+        reported = {line.split()[1] for line in proofs.reached(self.folder)}
         found = []
         for number, native_id in enumerate(self.strangers):
             state = _run("squeue", "-h", "-t", "all", "-j", native_id, "-o", "%T").stdout.strip()
-            reached = "cancelled" if state == "CANCELLED" else "signalled" if str(number) in told else ""
-            found.append(StrangerFacts(native_id, reached))
+            reached = "cancelled" if state == "CANCELLED" else "signalled" if str(number) in reported else ""
+            found.append(ForeignJobFacts(native_id, reached))
         return found
 
     def clear(self) -> None:
@@ -147,18 +147,18 @@ def controller(round_: SlurmRound) -> None:
             job["options"] = {"slurm.begin": "now+1hour"}
     else:
         round_.seconds(0.3, 4.0)
-    round_.cancels(0.4, 2.0, 8.0)
+    round_.plan_cancels(0.4, 2.0, 8.0)
     round_.start()
-    round_.submitted(round_.count)
+    round_.wait_for_submissions(round_.count)
     round_.pause(0.0, round_.rng.choice([0.0, 0.5]))
     if is_killed := round_.chance(0.4):
         round_.clients.kill()
     control("kill-controller")
     round_.note("controller killed")
     control("start-controller")
-    round_.bring_strangers(round_.count + 1)
-    known, unfinished = round_.known(), _unfinished(round_)
-    for key in set(range(round_.count)) - known.keys():
+    round_.submit_foreign_jobs(round_.count + 1)
+    states, unfinished = round_.states(), _unfinished(round_)
+    for key in set(range(round_.count)) - states.keys():
         round_.note("forgotten", key)
         if key in unfinished:
             # its node ends it as soon as the controller says that it does not know it
@@ -172,7 +172,7 @@ def restored(round_: SlurmRound) -> None:
     """Kill the controller as jobs end, and restart it with a state from before that."""
     round_.seconds(0.2, 2.5)
     round_.start()
-    round_.until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)), 20.0)
+    round_.wait_until(lambda: any(what == "end" for what, _ in proofs.proofs(round_.folder)), 20.0)
     round_.pause(0.0, 0.6)
     if is_killed := round_.chance(0.3):
         round_.clients.kill()
@@ -195,9 +195,9 @@ def frozen(round_: SlurmRound) -> None:
     is_late = round_.chance(0.5)
     if is_late:
         round_.start()
-        round_.submitted()
+        round_.wait_for_submissions()
     control("freeze-controller")
-    round_.undo(lambda: control("thaw-controller"))
+    round_.at_end_of_fault(lambda: control("thaw-controller"))
     if not is_late:
         round_.start()
     round_.pause(2.0, 12.0)
@@ -219,12 +219,12 @@ def garbled(round_: SlurmRound) -> None:
         )
         file.chmod(0o755)
     round_.environment["PATH"] = f"{commands}:{round_.environment['PATH']}"
-    how = round_.rng.choice(sorted(tampering.tamperings(round_.rng)))
+    how = round_.rng.choice(sorted(tampering.garblings(round_.rng)))
     round_.note("tampered", how=how)
     round_.seconds(1.0, 6.0)
-    round_.cancels(0.1, 1.0, 4.0)
+    round_.plan_cancels(0.1, 1.0, 4.0)
     round_.start()
-    round_.submitted()
+    round_.wait_for_submissions()
     round_.pause(0.0, 1.0)
     tamper.write_text(how)
     round_.pause(4.0, 8.0)
@@ -238,7 +238,7 @@ def requeue(round_: SlurmRound) -> None:
     round_.seconds(1.0, 4.0)
     round_.start()
     for _ in range(round_.rng.randint(1, 2)):
-        round_.until(lambda: "RUNNING" in round_.known().values(), 15.0)
+        round_.wait_until(lambda: "RUNNING" in round_.states().values(), 15.0)
         listed = _run("squeue", "-h", "--me", "-t", "R", "-n", ",".join(round_.names()), "-o", "%i %j")
         rows = [line.split() for line in listed.stdout.splitlines()]
         if rows:
@@ -252,14 +252,14 @@ def requeue(round_: SlurmRound) -> None:
 def readonly(round_: SlurmRound) -> None:
     """Make the file system of the work directory read-only while jobs run, and writable again later."""
     control("mount")
-    round_.last(lambda: control("unmount"))
+    round_.at_end_of_round(lambda: control("unmount"))
     round_.plan["work"] = str(_SMALL / "work")
     round_.seconds(0.5, 4.0)
     round_.start()
-    round_.submitted()
+    round_.wait_for_submissions()
     round_.pause(0.0, 3.0)
     round_.note("unwritable")
-    round_.undo(lambda: control("writable"))
+    round_.at_end_of_fault(lambda: control("writable"))
     control("readonly")
     round_.pause(1.0, 5.0)
 

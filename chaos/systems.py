@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from chaos.tampering import Tamper
+from chaos.tampering import Garble
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import CommandFunction, Dialect, FakeScheduler, Invocation
 from jpsi_testing.fake import dialect as dialect_of
@@ -58,14 +58,14 @@ SYSTEMS: Mapping[str, System] = {
 }
 
 
-class Tampered:
+class GarblingFake:
     """A dialect that tampers with its answers about jobs; a `jpsi_testing.fake.Dialect`."""
 
     def __init__(self, system: System) -> None:
         self._system = system
         self._dialect: Dialect = dialect_of(system.name)
         #: The change to answers about jobs; None leaves them unchanged.
-        self.tamper: Tamper | None = None
+        self.garble: Garble | None = None
         self.commands: Mapping[str, CommandFunction] = {
             name: functools.partial(self._call, function) for name, function in self._dialect.commands.items()
         }
@@ -78,10 +78,10 @@ class Tampered:
         self, function: CommandFunction, scheduler: FakeScheduler, invocation: Invocation
     ) -> CommandResult:
         result = function(scheduler, invocation)
-        if self.tamper is None or not self._system.is_status(invocation):
+        if self.garble is None or not self._system.is_status(invocation):
             return result
         # it claims that all is well
-        return attrs.evolve(result, returncode=0, stdout=self.tamper(result.stdout), stderr="")
+        return attrs.evolve(result, returncode=0, stdout=self.garble(result.stdout), stderr="")
 
 
 def toy_plugin(folder: Path) -> Path:

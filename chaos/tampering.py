@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable
 
 #: A function that spoils the text of an answer.
-Tamper = Callable[[str], str]
+Garble = Callable[[str], str]
 
 
-def tamperings(rng: random.Random) -> dict[str, Tamper]:
+def garblings(rng: random.Random) -> dict[str, Garble]:
     """Return the ways to spoil an answer, by name."""
 
     def junk(count: int) -> str:
@@ -41,4 +41,4 @@ def tamperings(rng: random.Random) -> dict[str, Tamper]:
 
 if __name__ == "__main__":
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    os.write(1, tamperings(random.Random())[sys.argv[1]](text).encode("utf-8", "surrogateescape"))  # noqa: S311
+    os.write(1, garblings(random.Random())[sys.argv[1]](text).encode("utf-8", "surrogateescape"))  # noqa: S311

@@ -601,7 +601,7 @@ def test_job_that_was_not_yet_written_down_was_never_submitted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submit command has been started by then."""
-    killed_before(bench, monkeypatch, "write_down", Spool)
+    killed_before(bench, monkeypatch, "write_attempt", Spool)
 
     assert bench.recover() == []
     assert not bench.scheduler.jobs
@@ -1193,8 +1193,8 @@ def test_reason_of_a_refusal_is_kept_for_later_attempts(bench: Bench) -> None:
 
     (written,) = JobRecords(bench.spool.root, lambda *_: [], are_processes=False).read()
     assert (written.attempt, written.is_revoked) == (2, True)
-    assert written.unsent is not None
-    assert "no queue 'nowhere'" in written.unsent
+    assert written.unsent_reason is not None
+    assert "no queue 'nowhere'" in written.unsent_reason
 
 
 def test_job_that_failed_to_be_submitted_twice_is_nothing_to_recover(bench: Bench) -> None:
@@ -1611,7 +1611,7 @@ def test_job_that_could_leave_no_marker_is_lost_for_that_reason(bench: Bench) ->
     (status,) = [status for _, status in bench.published if status.state is JobState.FAILED]
     assert status.reason is Reason.LOST
     assert status.message is not None
-    assert status.message.endswith(f"left no word of its end in {bench.spool.events}")
+    assert status.message.endswith(f"left no exit marker in {bench.spool.events}")
 
 
 def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer(bench: Bench) -> None:
@@ -1741,7 +1741,7 @@ def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
 
     assert code == 125
     assert bench.last() == (JobState.FAILED, 125, Reason.SETUP, Evidence.MARKER)
-    assert "the configured shell is not there" in (bench.published[-1][1].message or "")
+    assert "the configured shell does not exist" in (bench.published[-1][1].message or "")
 
 
 def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides_their_elements(

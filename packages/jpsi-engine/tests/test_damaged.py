@@ -462,7 +462,7 @@ def test_damaged_jobs_are_told_with_what_is_wrong(work: Work) -> None:
     assert found["job a1"].folder == work.folder("a1")
     assert found["job a1"].job is not None
     # jobs() does not look as close, as there may be thousands
-    assert found["job other"].problem == "intent.1.json does not say what jpsi writes there"
+    assert found["job other"].problem == "intent.1.json has content that jpsi does not write"
 
 
 def test_a_damaged_job_is_not_removed_for_having_nothing_to_tell(work: Work) -> None:

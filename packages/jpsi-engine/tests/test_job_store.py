@@ -140,7 +140,7 @@ def test_a_process_that_was_killed_is_no_end_until_somebody_looks(local: JobExec
     job.wait(PATIENCE)
 
     assert found.status.state is JobState.ACTIVE
-    assert found.remark == "its process is gone, and nobody has looked yet how it ended"
+    assert found.remark == "its process has ended, and no program has checked yet how it ended"
     assert the_only().status.reason is Reason.LOST
 
 
@@ -275,7 +275,7 @@ def test_what_cannot_be_understood_costs_no_other_job(local: JobExecutor, work: 
     damage = {it.id: it.damage for it in job_store.jobs()}
 
     # the others may be being written
-    wrong = ("intent.1.json does not say what jpsi writes there",)
+    wrong = ("intent.1.json has content that jpsi does not write",)
     assert damage == {job.id: (), "strange": wrong, "bare": wrong}
 
 
@@ -289,7 +289,7 @@ def test_an_attempt_that_is_being_written_asks_for_what_the_last_one_did(local: 
 
     assert (found.name, found.attempt, found.native_id, found.status.state) == ("mine", 2, None, JobState.NEW)
     assert found.remark == (
-        "it is not known yet whether it was submitted: that is under way, or was cut short"
+        "it is not known yet whether it was submitted: the submission is in progress, or was interrupted"
     )
 
 

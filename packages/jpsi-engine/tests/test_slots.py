@@ -70,7 +70,7 @@ def in_thread(work: Callable[[], object]) -> Iterator[threading.Thread]:
 def stands(executor: JobExecutor, count: int = 1) -> None:
     """Returns once so many submissions wait."""
     entrance = executor._engine._entrance  # type: ignore[attr-defined]
-    while len(entrance._line) < count:
+    while len(entrance._entries) < count:
         threading.Event().wait(0.005)
 
 
@@ -246,7 +246,7 @@ def test_closing_an_executor_ends_what_waits(executor: JobExecutor, gate: Path) 
     gate.touch()
     assert [len(it.done) for it in errors] == [2]
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
-        " given up before there was any"
+        " given up while it waited to be submitted"
     }
     assert {job.status.state for job in errors[0].failed} == {JobState.NEW}
     jpsi.wait_all(errors[0].done, PATIENCE)

@@ -346,7 +346,7 @@ def test_jobs_that_two_submit_at_the_same_time_are_recovered_once(
         one.submit_many(mine)
         native_ids = {job.id: job.native_id for job in mine}
         with monkeypatch.context() as patch:
-            patch.setattr(Spool, "is_made", lambda *_: False)
+            patch.setattr(Spool, "attempt_exists", lambda *_: False)
             with pytest.raises(BulkException, match="by another process in the meantime") as caught:
                 other.submit_many(others)
         assert {job.id for job in caught.value.failed} == native_ids.keys()
@@ -441,7 +441,7 @@ def test_jobs_that_go_with_a_contested_one_are_submitted_without_it(
         (last,) = [job for job in mine if job.id == others[-1].id]
         one.submit(last)
         with monkeypatch.context() as patch:
-            patch.setattr(Spool, "is_made", lambda *_: False)
+            patch.setattr(Spool, "attempt_exists", lambda *_: False)
             with pytest.raises(BulkException):
                 other.submit_many(others)
 
@@ -498,15 +498,15 @@ import jpsi
 from jpsi_engine.spool.spool import Spool
 from jpsi.plugin import BatchConfig
 
-enrol, calls = Spool.enrol, []
+link_retry, calls = Spool.link_retry, []
 
 def killed(*arguments):
     calls.append(1)
     if len(calls) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    enrol(*arguments)
+    link_retry(*arguments)
 
-Spool.enrol = killed
+Spool.link_retry = killed
 executor = jpsi.JobExecutor("toy", config=BatchConfig(work_directory=sys.argv[1]))
 executor.submit_many(executor.recover())
 """

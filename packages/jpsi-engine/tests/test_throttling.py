@@ -182,8 +182,8 @@ def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, f
 
 def stand(toys: JobExecutor, count: int = 1) -> None:
     """Returns once so many submissions wait."""
-    line = toys._engine._admission._entrance._line  # type: ignore[attr-defined]
-    while len(line) < count or not line[0].is_told:
+    line = toys._engine._admission._entrance._entries  # type: ignore[attr-defined]
+    while len(line) < count or not line[0].is_logged:
         threading.Event().wait(0.005)
 
 
@@ -232,7 +232,7 @@ def test_closing_an_executor_ends_what_waits(batch: BatchConfig, fake: FakeSched
 
     assert errors[0].done == tuple(jobs[:2])
     assert {str(it).partition("was")[2] for it in errors[0].failed.values()} == {
-        " given up before there was any"
+        " given up while it waited to be submitted"
     }
     assert [job.status.state for job in jobs] == [JobState.QUEUED] * 2 + [JobState.NEW] * 3
 

@@ -26,7 +26,7 @@ from jpsi_testing.fake import FakeScheduler, on_path
 
 PATIENCE = 60.0
 CODE = 3
-UNKNOWN = "it is not known yet whether it was submitted: that is under way, or was cut short"
+UNKNOWN = "it is not known yet whether it was submitted: the submission is in progress, or was interrupted"
 NEVER = "it was not submitted, and cannot run"
 TOLD = f"{NEVER}: toy gave no clear answer: accepted"
 

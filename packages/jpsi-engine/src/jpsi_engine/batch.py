@@ -87,7 +87,7 @@ from jpsi_engine.submission import (
     RunHost,
     SubmissionPipeline,
 )
-from jpsi_engine.verdict import never_ran, settles, unverified
+from jpsi_engine.verdict import never_ran, settles, unverified_status
 
 log = logging.getLogger(__name__)
 
@@ -342,7 +342,7 @@ class BatchEngine(Engine):
         for job_id in job_ids:
             message = self._malformed.pop(job_id, None)
             if message is not None:
-                self._setup.publish(job_id, unverified(datetime.now(UTC), message))
+                self._setup.publish(job_id, unverified_status(datetime.now(UTC), message))
 
     def _owners(self, native_ids: Collection[str]) -> Mapping[str, Intent]:
         """Return, by native id, the last attempts of the spool's jobs that own these native ids."""
@@ -572,7 +572,7 @@ class BatchEngine(Engine):
         if self._sending.is_revoked(written):
             return None
         try:
-            self._spool.note_found(job_id, attempt, found)
+            self._spool.record_native_id(job_id, attempt, found)
         except OSError:
             # the next process that recovers the job finds it by its tag, too
             log.warning("job %s: its native id %s could not be written down", job_id, found, exc_info=True)

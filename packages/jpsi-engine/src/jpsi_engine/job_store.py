@@ -39,11 +39,11 @@ from jpsi_engine.spool import (
     array_problem,
     array_tag,
     fallback_intent,
+    find_spools,
     folder_name,
     folder_problems,
     place_name,
     read_codes,
-    spools,
     tag,
     work_directory,
 )
@@ -279,7 +279,7 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
     found = [
         job
         for directory in dict.fromkeys([*_work_directories(configured), *map(work_directory, also)])
-        for folder in spools(directory)
+        for folder in find_spools(directory)
         for job in _in(folder, targets)
     ]
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
@@ -315,7 +315,7 @@ def damaged(*, also: Iterable[Path] = ()) -> list[DamagedJob]:
         if problems:
             found.append(DamagedJob(f"job {job.id}", job.folder, "; ".join(problems), job))
     directories = dict.fromkeys([*_work_directories(configuration()), *map(work_directory, further)])
-    for folder in (it for directory in directories for it in spools(directory)):
+    for folder in (it for directory in directories for it in find_spools(directory)):
         arrays = ArrayFiles(folder.root)
         for name in arrays.names():
             # an array without its script was never complete, so it was never submitted

@@ -41,7 +41,7 @@ def test_nothing_is_announced_where_nothing_happened(watch: MarkerWatch, events:
     assert not is_readable(watch)
 
 
-def test_file_that_was_there_before_is_not_announced(events: Path) -> None:
+def test_a_file_that_existed_before_is_not_announced(events: Path) -> None:
     (events / "marker").touch()
 
     watch = MarkerWatch(str(events))
@@ -64,7 +64,7 @@ def test_file_that_is_moved_in_is_announced(watch: MarkerWatch, events: Path, tm
     assert is_readable(watch)
 
 
-def test_what_leaves_is_not_announced(watch: MarkerWatch, events: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_moved_away_is_not_announced(watch: MarkerWatch, events: Path, tmp_path: Path) -> None:
     (events / "one").touch()
     (events / "other").touch()
     watch.drain()
@@ -75,7 +75,7 @@ def test_what_leaves_is_not_announced(watch: MarkerWatch, events: Path, tmp_path
     assert not is_readable(watch)
 
 
-def test_drained_watch_announces_only_what_comes_after(watch: MarkerWatch, events: Path) -> None:
+def test_drained_watch_announces_only_later_files(watch: MarkerWatch, events: Path) -> None:
     for number in range(200):
         (events / str(number)).touch()
 
@@ -86,7 +86,7 @@ def test_drained_watch_announces_only_what_comes_after(watch: MarkerWatch, event
     assert (before, is_readable(watch)) == (False, True)
 
 
-def test_drained_watch_says_what_has_appeared(watch: MarkerWatch, events: Path) -> None:
+def test_drain_returns_the_names_of_new_files(watch: MarkerWatch, events: Path) -> None:
     for name in ("a1.1.active", "b.1.exit.run.0", "é \udc81\n"):
         (events / name).touch()
 
@@ -100,7 +100,7 @@ def test_draining_where_nothing_happened_does_not_block(watch: MarkerWatch) -> N
     assert not is_readable(watch)
 
 
-def test_directory_that_is_missing_is_told_and_costs_no_descriptor(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error_and_leaks_no_descriptor(tmp_path: Path) -> None:
     before = open_descriptors()
 
     with pytest.raises(FileNotFoundError, match="missing"):
@@ -134,10 +134,10 @@ def test_directory_of_any_name_is_watched(tmp_path: Path) -> None:
 
 def test_watch_of_a_directory_that_was_removed_is_over(events: Path, watch: MarkerWatch) -> None:
     (events / "marker").touch()
-    assert (watch.drain(), watch.is_over) == ({"marker"}, False)
+    assert (watch.drain(), watch.is_removed) == ({"marker"}, False)
     (events / "marker").unlink()
 
     events.rmdir()
 
     assert is_readable(watch)
-    assert (watch.drain(), watch.is_over) == (set(), True)
+    assert (watch.drain(), watch.is_removed) == (set(), True)

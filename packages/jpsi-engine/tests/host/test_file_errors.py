@@ -8,11 +8,11 @@ import pytest
 
 from jpsi.contract.command import BytesResult
 from jpsi.model.errors import TransferError, TransportError
-from jpsi_engine.host.file_errors import cause_of, failed_here, failed_there
+from jpsi_engine.host.file_errors import local_file_error, parse_os_error, remote_file_error
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "transient"),
+    ("message", "code", "transient"),
     [
         ("cat: write error: No space left on device", errno.ENOSPC, True),
         ("dd: closing output file '/x': Disk quota exceeded", errno.EDQUOT, True),
@@ -24,8 +24,8 @@ from jpsi_engine.host.file_errors import cause_of, failed_here, failed_there
         ("mkdir: cannot create directory '/x': Read-only file system", errno.EROFS, False),
     ],
 )
-def test_the_words_of_programs_are_understood(words: str, code: int, transient: bool) -> None:
-    error = failed_there("/x", "written", BytesResult(returncode=1, stderr=words))
+def test_messages_of_programs_are_mapped_to_errno(message: str, code: int, transient: bool) -> None:
+    error = remote_file_error("/x", "written", BytesResult(returncode=1, stderr=message))
 
     assert isinstance(error, TransferError)
     assert isinstance(error.exception, OSError)
@@ -33,15 +33,15 @@ def test_the_words_of_programs_are_understood(words: str, code: int, transient: 
     assert str(error).startswith("/x, where jobs run, cannot be written: ")
 
 
-def test_other_words_are_passed_on() -> None:
-    error = failed_there("/x", "read", BytesResult(returncode=1, stderr="lustre:\n  gone"))
+def test_an_unknown_message_is_in_the_error() -> None:
+    error = remote_file_error("/x", "read", BytesResult(returncode=1, stderr="lustre:\n  gone"))
 
-    assert cause_of("lustre: gone") is None
+    assert parse_os_error("lustre: gone") is None
     assert str(error) == "/x, where jobs run, cannot be read: lustre: gone"
 
 
-def test_what_took_too_long_may_be_tried_again() -> None:
-    error = failed_there("/x", "read", BytesResult(returncode=-9, timed_out=True))
+def test_a_timeout_is_transient() -> None:
+    error = remote_file_error("/x", "read", BytesResult(returncode=-9, timed_out=True))
 
     assert isinstance(error, TransportError)
     assert error.transient
@@ -49,7 +49,7 @@ def test_what_took_too_long_may_be_tried_again() -> None:
 
 
 def test_errors_of_this_machine_read_the_same() -> None:
-    error = failed_here("/x", "written", OSError(errno.ENOSPC, "No space left on device"))
+    error = local_file_error("/x", "written", OSError(errno.ENOSPC, "No space left on device"))
 
     assert str(error) == "/x cannot be written: No space left on device"
     assert error.transient

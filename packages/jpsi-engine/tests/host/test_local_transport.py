@@ -51,7 +51,7 @@ def test_input_that_is_not_read_is_no_error() -> None:
     assert transport.run(Command(["/bin/true"], stdin="x" * 1_000_000)).returncode == 0
 
 
-def test_environment_is_that_of_the_caller_but_for_what_the_command_says(
+def test_environment_is_inherited_except_for_changes_of_the_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("SBATCH_A", "SBATCH_B", "KEPT"):
@@ -64,7 +64,7 @@ def test_environment_is_that_of_the_caller_but_for_what_the_command_says(
     assert "SBATCH_A=1" not in lines
 
 
-def test_command_that_hangs_is_killed_with_what_it_started(tmp_path: Path) -> None:
+def test_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     fifo = tmp_path / "held"
     os.mkfifo(fifo)
     script = 'echo begun; (exec 3>"$1"; exec sleep 1000) & exec 3>"$1"; exec sleep 1000'
@@ -80,7 +80,7 @@ def test_command_that_hangs_is_killed_with_what_it_started(tmp_path: Path) -> No
     os.close(reader)
 
 
-def test_missing_command_is_told_as_such() -> None:
+def test_missing_command_is_named_in_the_error() -> None:
     with pytest.raises(TransportError, match="the command no-such-command was not found on PATH") as caught:
         transport.run(Command(["no-such-command"]))
 
@@ -129,13 +129,13 @@ def test_exit_code_that_the_application_took_is_no_success() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing tells here when a process ends")
-def test_nobody_sleeps_while_a_command_ends_that_has_closed_its_output(
+def test_the_exit_of_a_command_that_closed_its_output_is_not_awaited_by_sleeping(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(_: float) -> None:
         pytest.fail("slept")
 
-    monkeypatch.setattr(jpsi_engine.host.local_transport, "_MOMENT_MS", 60_000)
+    monkeypatch.setattr(jpsi_engine.host.local_transport, "_EXIT_WAIT_MS", 60_000)
     monkeypatch.setattr(time, "sleep", refuse)
     ends_later = Command(["sh", "-c", "exec >&- 2>&-; exec sleep 0.01"], timeout=timedelta(minutes=1))
     assert transport.run(ends_later).returncode == 0
@@ -148,7 +148,7 @@ def test_input_that_cannot_be_encoded_starts_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_is_given_nothing_before_everything_is_ready(tmp_path: Path) -> None:
+def test_a_command_gets_no_input_before_ready_has_returned(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
 
     result = transport.run(
@@ -158,7 +158,7 @@ def test_a_command_is_given_nothing_before_everything_is_ready(tmp_path: Path) -
     assert result.stdout == "before"
 
 
-def test_a_command_that_reads_nothing_starts_once_everything_is_ready(tmp_path: Path) -> None:
+def test_a_command_without_input_starts_after_ready_has_returned(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
 
     assert (
@@ -167,7 +167,7 @@ def test_a_command_that_reads_nothing_starts_once_everything_is_ready(tmp_path: 
 
 
 @pytest.mark.parametrize("stdin", [None, "go"])
-def test_a_command_for_which_not_everything_is_ready_does_nothing(tmp_path: Path, stdin: str | None) -> None:
+def test_a_command_whose_ready_raises_does_nothing(tmp_path: Path, stdin: str | None) -> None:
     proof = tmp_path / "proof"
 
     def full() -> None:

@@ -105,7 +105,7 @@ def test_zombie_is_not_alive_but_can_still_be_identified(child: Child) -> None:
     assert identify(child.pid) == process
 
 
-def test_process_that_is_no_more_is_nobody() -> None:
+def test_pid_of_an_ended_process_identifies_no_process() -> None:
     process = dead()
 
     assert not process.is_alive()
@@ -128,7 +128,7 @@ def test_native_id_names_pid_start_and_boot(child: Child) -> None:
     assert parse_native_id(process.native_id) == process
 
 
-def test_plain_pid_is_whoever_has_it_now(child: Child) -> None:
+def test_plain_pid_means_the_process_that_has_it_now(child: Child) -> None:
     assert parse_native_id(str(child.pid)) == identify(child.pid)
 
 
@@ -161,7 +161,7 @@ def test_native_id_that_means_no_process_of_this_boot_is_none(native_id: str) ->
     assert parse_native_id(native_id) is None
 
 
-def test_start_time_is_known_without_looking_where_the_clock_leaves_no_doubt(
+def test_start_time_is_not_read_if_the_clock_has_not_advanced(
     monkeypatch: pytest.MonkeyPatch, child: Child
 ) -> None:
     process = identify(child.pid)
@@ -183,14 +183,14 @@ def test_process_started_now_has_the_start_time_of_now() -> None:
         assert before <= process.start <= after
 
 
-def test_command_line_is_what_the_process_was_started_with(child: Child) -> None:
+def test_command_line_has_the_arguments_of_the_process(child: Child) -> None:
     # empty while the program is being loaded
     _until(lambda: command_line(child.pid) != "")
 
     assert command_line(child.pid) == "cat\0"
 
 
-def test_command_line_of_nobody_is_empty() -> None:
+def test_command_line_of_an_ended_process_is_empty() -> None:
     assert command_line(dead().pid) == ""
 
 
@@ -199,7 +199,7 @@ def test_process_of_this_user_belongs_to_the_user(child: Child) -> None:
     assert belongs_to_user(os.getpid())
 
 
-def test_process_that_is_no_more_belongs_to_nobody() -> None:
+def test_an_ended_process_does_not_belong_to_the_user() -> None:
     assert not belongs_to_user(dead().pid)
 
 
@@ -280,7 +280,7 @@ def test_name_of_a_process_may_hold_anything() -> None:
 
 
 @pytest.mark.skipif(not os.access("/bin/ps", os.X_OK), reason="asks ps(1)")
-def test_without_proc_ps_tells_the_same(monkeypatch: pytest.MonkeyPatch, child: Child) -> None:
+def test_ps_gives_the_same_results_as_proc(monkeypatch: pytest.MonkeyPatch, child: Child) -> None:
     monkeypatch.setattr(procfs, "_HAS_PROC", False)
 
     process = identify(child.pid)

@@ -99,7 +99,7 @@ def no_command(_: BatchEngine, scheduler: FakeScheduler, monkeypatch: pytest.Mon
 
 HANGS = fault("hang", "tsubmit")
 CASES = [
-    ("the disk is full", failing(Spool, "write_down", errno.ENOSPC), True),
+    ("the disk is full", failing(Spool, "write_attempt", errno.ENOSPC), True),
     ("no file may be written", failing(Spool, "reserve", errno.EACCES), False),
     ("there is a file in place of the work directory", refused, False),
     ("what was written is not safe", failing(Spool, "sync", errno.EIO), True),
@@ -115,7 +115,7 @@ CASES = [
 
 @pytest.mark.clause("exception-transient")
 @pytest.mark.parametrize(("prepare", "transient"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
-def test_submission_that_failed_says_whether_it_may_succeed_later(
+def test_error_of_a_submission_is_transient_if_a_retry_may_succeed(
     engine: BatchEngine,
     scheduler: FakeScheduler,
     monkeypatch: pytest.MonkeyPatch,
@@ -130,7 +130,7 @@ def test_submission_that_failed_says_whether_it_may_succeed_later(
     assert caught.value.transient is transient
 
 
-def test_dependency_that_cannot_be_told_of_now_may_be_later(
+def test_an_error_about_an_unknown_dependency_is_transient(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.vanish("1", kill=False)
@@ -142,7 +142,7 @@ def test_dependency_that_cannot_be_told_of_now_may_be_later(
     assert caught.value.transient
 
 
-def test_attempt_that_runs_already_is_never_made_again(engine: BatchEngine) -> None:
+def test_attempt_that_runs_already_is_never_submitted_again(engine: BatchEngine) -> None:
     Path(engine._spool.folder("a0"), "claim.1").write_text("1\n")
 
     with pytest.raises(SubmitException, match="runs already") as caught:

@@ -15,7 +15,7 @@ from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.verdict.marker_verdict import ended
+from jpsi_engine.verdict.marker_verdict import status_of_exit_marker
 from jpsi_engine.verdict.markers import Marker, parse
 from jpsi_engine.verdict.staging_outcome import with_staging
 
@@ -57,7 +57,9 @@ def process(tmp_path: Path) -> Process:
 
 def test_an_end_that_another_process_has_written_down_meanwhile_is_the_end(process: Process) -> None:
     """It has got the job's files, or has not, and whoever looks now has nothing to wait for."""
-    process.spool.finish("a1", 1, encode_status(with_staging(ended(_exit()), "run-stage_out")))
+    process.spool.finish(
+        "a1", 1, encode_status(with_staging(status_of_exit_marker(_exit()), "run-stage_out"))
+    )
 
     with process.judging.session():
         process.judging.take(process.job, [_exit()], _NOW)

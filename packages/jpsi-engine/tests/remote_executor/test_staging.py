@@ -28,7 +28,7 @@ from jpsi import (
 )
 from jpsi.plugin import BytesResult, Command
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.transfer.remote_staging import record
+from jpsi_engine.transfer.remote_staging import record_path
 from jpsi_testing import ElsewhereTransport
 from jpsi_testing.conformance.base import Gate, Sign, shell
 from jpsi_testing.conformance.recovery import client
@@ -290,7 +290,7 @@ def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
     assert job.status.state is JobState.ACTIVE
     (spooled,) = jpsi_engine.job_store.jobs()
     assert spooled.status.state is JobState.ACTIVE
-    told = "it ended with exit code 0; its output is being brought, or waits to be; "
+    told = "it ended with exit code 0; its stage out runs, or waits to be started; "
     assert spooled.remark in {f"{told}the connection broke", f"{told}there is no connection"}
     assert not (here / "out").exists()
     elsewhere.up()
@@ -393,12 +393,12 @@ def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
     elsewhere: ElsewhereTransport, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(spool: Spool, job_id: str, attempt: int) -> None:
-        assert Path(record(spool.folder(job_id), attempt, 1)).exists()
+        assert Path(record_path(spool.folder(job_id), attempt, 1)).exists()
         raise OSError
 
     gate = Gate(elsewhere.home / "gate")
     with monkeypatch.context() as patched, executor_of(elsewhere) as executor:
-        patched.setattr(Spool, "await_no_more", killed)
+        patched.setattr(Spool, "clear_stage_out_pending", killed)
         patched.setattr("jpsi_engine.remote.stage_out._FIRST_PAUSE_SECONDS", PATIENCE)
         first = Job(_answer(gate))
         executor.submit(first)

@@ -171,7 +171,7 @@ def test_elements_of_another_submission_of_the_array_do_not_run(elements: Elemen
     assert elements.run(2) == 7
 
 
-def test_of_ids_of_their_own_elements_take_what_they_have_in_common(elements: Elements) -> None:
+def test_elements_with_own_ids_claim_the_common_part(elements: Elements) -> None:
     elements = attrs.evolve(elements, arrays=attrs.evolve(ARRAYS, id_brackets="[]"))
     elements.write([shell_job("exit 7")] * 3)
 
@@ -192,7 +192,7 @@ def test_an_element_that_is_run_again_counts_its_runs(elements: Elements) -> Non
 
 
 @pytest.mark.parametrize("index", ["", "x", "-1", "1 2", "65"])
-def test_an_element_that_is_not_there_runs_nothing(elements: Elements, index: str) -> None:
+def test_an_unknown_element_runs_nothing(elements: Elements, index: str) -> None:
     elements.write([shell_job("exit 7")])
 
     assert elements.run(1, INDEX=index) == 125
@@ -219,7 +219,7 @@ def test_a_launcher_starts_processes_of_the_same_element(elements: Elements) -> 
     assert elements.output(2) == "5 1 unset\n"
 
 
-def test_elements_stage_what_is_their_own(elements: Elements, tmp_path: Path) -> None:
+def test_each_element_stages_its_own_files(elements: Elements, tmp_path: Path) -> None:
     """Functions are in the common part, once."""
     (tmp_path / "in").write_text("in\n")
     elements.write(

@@ -28,14 +28,14 @@ TWICE = [ShellLine('for rank in 0 1; do PMI_RANK=$rank OTHER=x "$@" || exit; don
 ENV = ["/usr/bin/env", "-0"]
 
 RANKS = r"""#!/bin/sh
-# Attempt 1 of jpsi job a1; the intent beside it says what was asked.
-# The names of all variables of the environment, whatever stands in their values.
+# Attempt 1 of jpsi job a1; intent.1.json beside it holds the request.
+# Prints the names of all variables of the environment, whatever their values contain.
 _jpsi_names() {
   PATH=${PATH-}:/usr/bin:/bin LC_ALL=C command awk \
     'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z_0-9]*$/) print name }'
 }
-# The launcher starts each process of the job through this file: with the variables of the spec, and of those
-# that are there the ones that pre_launch exported, which are named here, and that the launcher gives.
+# The launcher starts each process of the job through this file. Its environment has the variables of the
+# spec, those that pre_launch exported, whose names are in the option, and those that the launcher sets.
 case ${1-} in
 --process=*)
   unset -f command
@@ -57,12 +57,12 @@ _jpsi_umask=$(umask)
 umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.1
-# Whoever makes the claim runs this attempt, nobody else ever does.
+# The runner that makes the claim runs this attempt, no other ever does.
 set -C
 echo $$ >"$_jpsi_folder"/claim.1 || exit 125
 set +C
 exec 9>&-
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
@@ -76,7 +76,7 @@ _jpsi_new_A='it'\''s'
 _jpsi_new_PATH=/bin:/usr/bin
 printf '%s\n' 'module load mpi' >/spool/jobs/a1/prologue.1 || _jpsi_end prologue 125
 true >/spool/jobs/a1/phase.1 || :
-# What pre_launch exports is what is different after it.
+# The variables that pre_launch exports are those that differ after it.
 _jpsi_exported=,
 _jpsi_found=$(_jpsi_names) || _jpsi_end environment 125
 for _jpsi_name in $_jpsi_found; do
@@ -162,7 +162,7 @@ RUN_RANKS = Run(
 )
 
 
-def test_script_of_a_launcher_reads_as_it_is_written_here() -> None:
+def test_script_of_a_launcher_matches_the_golden_text() -> None:
     assert render_runner(RUN_RANKS) == RANKS
 
 
@@ -235,9 +235,7 @@ HOSTILE = {
 
 @pytest.mark.clause("spec-inherit-false")
 @pytest.mark.parametrize("with_pre", [False, True], ids=["plain", "sourcing"])
-def test_process_gets_what_the_spec_and_the_launcher_give_and_nothing_else(
-    place: Place, with_pre: bool
-) -> None:
+def test_process_gets_only_variables_of_the_spec_and_the_launcher(place: Place, with_pre: bool) -> None:
     pre = script(place.root / "pre.sh", ":") if with_pre else None
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False, environment=dict(HOSTILE), pre_launch=pre)
     outside = {"OUTSIDE": "x", "PMI_OUTSIDE": "a\nOTHER=1", "LINES_OUTSIDE": "x\nPMI_FAKE=1"}
@@ -271,7 +269,7 @@ cd /
 
 
 @pytest.mark.clause("pre-launch-exports")
-def test_what_pre_launch_exports_reaches_the_processes(place: Place) -> None:
+def test_exports_of_pre_launch_reach_the_processes(place: Place) -> None:
     """New or changed, compared with before; it goes before what the spec says."""
     pre = script(place.root / "pre.sh", PRE)
     spec = JobSpec(
@@ -294,7 +292,7 @@ def test_what_pre_launch_exports_reaches_the_processes(place: Place) -> None:
     ]
 
 
-def test_what_the_prologue_exports_does_as_well(place: Place) -> None:
+def test_exports_of_the_prologue_reach_the_processes(place: Place) -> None:
     spec = JobSpec(*ENV[:1], ENV[1:], inherit_environment=False)
 
     ended = place.run(spec, launch=SINGLE, rank_variables=["PMI_*"], prologue=["export A=1", "B=2"])
@@ -302,7 +300,7 @@ def test_what_the_prologue_exports_does_as_well(place: Place) -> None:
     assert environments(ended.stdout) == [{"JPSI_JOB_ID": "a1", "A": "1"}]
 
 
-def test_arguments_refer_to_what_the_process_will_have(place: Place) -> None:
+def test_arguments_refer_to_variables_of_the_process(place: Place) -> None:
     pre = script(place.root / "pre.sh", "export NEW='a b' BOTH=pre\n")
     words = ["<%s>", "${NEW}", "${BOTH}/x", "${SPEC}", "${NEITHER}", "${OUTSIDE}", "$${NEW}"]
     spec = JobSpec(
@@ -318,7 +316,7 @@ def test_arguments_refer_to_what_the_process_will_have(place: Place) -> None:
     assert ended.stdout == b"<a b><pre/x><x1><${NEITHER}><${OUTSIDE}><${NEW}>"
 
 
-def test_executable_is_looked_for_where_pre_launch_says(place: Place) -> None:
+def test_executable_is_searched_on_the_path_that_pre_launch_sets(place: Place) -> None:
     script(place.root / "bin" / "prog", "#!/bin/sh\nexit 6\n")
     pre = script(place.root / "pre.sh", f"export PATH={place.root}/bin:$PATH\n")
     found = JobSpec("prog", inherit_environment=False, pre_launch=pre)
@@ -329,7 +327,7 @@ def test_executable_is_looked_for_where_pre_launch_says(place: Place) -> None:
     assert again.run(missing, launch=SINGLE, rank_variables=["PMI_*"]).markers == ["exit.executable.127"]
 
 
-def test_executable_that_looks_like_an_assignment_is_run(place: Place) -> None:
+def test_executable_with_an_equals_sign_is_run(place: Place) -> None:
     script(place.root / "bin" / "a=b", "#!/bin/sh\nexit 6\n")
     path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
 
@@ -374,7 +372,7 @@ def test_exported_functions_are_no_variables_and_hide_no_command(place: Place) -
     assert process(place, functions) == {"JPSI_JOB_ID": "a1", "A": "1"}
 
 
-def test_what_is_named_is_kept(place: Place) -> None:
+def test_variables_that_match_a_pattern_are_kept(place: Place) -> None:
     assert process(place, {b"B": b"1", b"BB": b"2", b"C": b"3"}, "BB,C,D") == {
         "JPSI_JOB_ID": "a1",
         "A": "1",
@@ -421,7 +419,7 @@ def test_environment_that_cannot_be_read_fails_the_process(place: Place, tmp_pat
 
 
 @pytest.mark.parametrize("inherit", [True, False])
-def test_spec_cannot_change_what_jpsi_tells_a_launcher(place: Place, inherit: bool) -> None:
+def test_spec_cannot_change_variables_for_a_launcher(place: Place, inherit: bool) -> None:
     """It may have been copied from the environment of a surrounding job."""
     copied: dict[str, str | None] = {"JPSI_JOB_ID": "outer", "JPSI_NODEFILE": None, "PSIJ_NODEFILE": "x"}
     spec = shell_job(
@@ -540,9 +538,7 @@ def test_nodes_cannot_do_more_than_fail(place: Place) -> None:
         ("exit 3", "exit.run.3"),
     ],
 )
-def test_launcher_tells_in_its_log_that_it_failed(
-    place: Place, lines: str, marker: str, with_pre: bool
-) -> None:
+def test_launcher_failure_is_read_from_its_log(place: Place, lines: str, marker: str, with_pre: bool) -> None:
     pre = (
         script(place.root / "pre.sh", "unset _jpsi_folder _jpsi_log PATH; tail() { :; }")
         if with_pre
@@ -600,7 +596,7 @@ def test_launcher_finds_the_path_of_standard_input(place: Place) -> None:
     assert given.stdout == f"{place.directory}/in it's".encode()
 
 
-def test_launcher_finds_that_there_is_no_standard_input(place: Place) -> None:
+def test_launcher_gets_empty_standard_input(place: Place) -> None:
     lines = [ShellLine('printf "%s" "$_jpsi_stdin"')]
 
     assert place.run(shell_job(":"), launch=lines).stdout == b"/dev/null"
@@ -620,7 +616,7 @@ def given(place: Place, spec: JobSpec) -> list[str]:
     return (place.folder / "given").read_text().split("|")[:5]
 
 
-def test_launcher_that_sources_is_told_what(place: Place) -> None:
+def test_launcher_that_sources_scripts_gets_their_paths(place: Place) -> None:
     for name in ("pre", "post"):
         script(place.directory / f"{name} it's", f"echo >{place.proof}")
 
@@ -647,7 +643,7 @@ def test_launcher_that_sources_is_told_what(place: Place) -> None:
     assert not (place.folder / "stdout").exists()
 
 
-def test_launcher_that_sources_is_told_what_there_is_none_of(place: Place) -> None:
+def test_launcher_that_sources_scripts_gets_empty_paths_for_missing_ones(place: Place) -> None:
     assert given(place, JobSpec("/bin/true")) == [
         "",
         "",
@@ -668,7 +664,7 @@ def test_prologue_goes_before_a_launcher_that_sources(place: Place) -> None:
     assert (ended.code, (place.folder / "given").read_text()) == (0, "1\n")
 
 
-def test_executable_may_be_one_that_only_the_scripts_bring(place: Place) -> None:
+def test_executable_may_be_made_by_the_scripts(place: Place) -> None:
     ended = place.run(JobSpec("nowhere"), launch=[ShellLine("exit 127")], sources_scripts=True)
 
     assert ended.markers == ["exit.run.127"]

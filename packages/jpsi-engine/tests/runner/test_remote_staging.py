@@ -9,20 +9,27 @@ from pathlib import Path
 import pytest
 
 from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi_engine.transfer.remote_staging import RemoteTransfer, far_plan, left, record, recorded, where
+from jpsi_engine.transfer.remote_staging import (
+    RemoteTransfer,
+    finished_numbers,
+    local_target,
+    pending_transfers,
+    record_path,
+    split_plan,
+)
 from jpsi_engine.transfer.staging_plan import plan
 from runners import Ended, Place, shell_job
 
 
 def carried(place: Place, spec: JobSpec) -> tuple[Ended, list[RemoteTransfer]]:
     """How a job ends whose files are carried, and what there is to be got after it."""
-    planned = far_plan(plan(spec), str(place.folder), 1)
+    planned = split_plan(plan(spec), str(place.folder), 1)
     for put in planned.puts:
-        copy(put.here, put.there)
+        copy(put.local_path, put.remote_path)
     ended = place.run(spec, plan=planned.runner)
-    there = [get for get in planned.gets if Path(get.there).exists()]
+    there = [get for get in planned.gets if Path(get.remote_path).exists()]
     for get in there:
-        copy(get.there, get.here)
+        copy(get.remote_path, get.local_path)
     return ended, there
 
 
@@ -39,7 +46,7 @@ def numbers(carriages: Iterable[RemoteTransfer]) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_what_is_carried_is_staged_as_elsewhere(place: Place, tmp_path: Path, mode: StagingMode) -> None:
+def test_transferred_files_are_staged_as_local_ones(place: Place, tmp_path: Path, mode: StagingMode) -> None:
     here = tmp_path / "here"
     (here / "tree").mkdir(parents=True)
     (here / "tree/a").write_text("text")
@@ -63,7 +70,7 @@ def test_what_is_carried_is_staged_as_elsewhere(place: Place, tmp_path: Path, mo
     assert not (place.directory / "into").exists()
 
 
-def test_only_what_was_due_is_there_to_be_got(place: Place, tmp_path: Path) -> None:
+def test_stage_out_gets_only_files_that_the_outcome_selects(place: Place, tmp_path: Path) -> None:
     flags = (StageOutFlags.ON_SUCCESS, StageOutFlags.ON_ERROR, StageOutFlags.ALWAYS)
     spec = shell_job(
         "echo >out; exit 3",
@@ -79,25 +86,25 @@ def test_only_what_was_due_is_there_to_be_got(place: Place, tmp_path: Path) -> N
     assert numbers(got) == [2, 3]
 
 
-def test_what_has_a_record_is_not_got_again() -> None:
+def test_a_recorded_transfer_is_not_repeated() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a"), f"/{name}") for name in "abc"])
-    gets = far_plan(plan(spec), "/far/jobs/a1", 2).gets
+    gets = split_plan(plan(spec), "/far/jobs/a1", 2).gets
 
-    names = [Path(record("/here/jobs/a1", 2, number)).name for number in (1, 3)]
+    names = [Path(record_path("/here/jobs/a1", 2, number)).name for number in (1, 3)]
 
     assert names == ["got.2.1", "got.2.3"]
-    assert numbers(left(gets, recorded([*names, "got.1.2", "get.2"], 2))) == [2]
+    assert numbers(pending_transfers(gets, finished_numbers([*names, "got.1.2", "get.2"], 2))) == [2]
 
 
-def test_what_goes_into_a_directory_keeps_the_name_that_it_has_there(tmp_path: Path) -> None:
+def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/out"), str(tmp_path)), StageOut(Path("~"), "/b")])
-    into, home = far_plan(plan(spec), "/far/staged/a1", 1).gets
+    into, home = split_plan(plan(spec), "/far/staged/a1", 1).gets
 
-    assert into.there == "/far/staged/a1/out.1.1/out"
-    assert home.there == "/far/staged/a1/out.1.2/files"
-    assert where(into, is_directory=False) == f"{tmp_path}/out"
-    assert where(into, is_directory=True) == str(tmp_path)
-    assert where(home, is_directory=False) == "/b"
+    assert into.remote_path == "/far/staged/a1/out.1.1/out"
+    assert home.remote_path == "/far/staged/a1/out.1.2/files"
+    assert local_target(into, is_directory=False) == f"{tmp_path}/out"
+    assert local_target(into, is_directory=True) == str(tmp_path)
+    assert local_target(home, is_directory=False) == "/b"
 
 
 def test_nothing_is_linked(tmp_path: Path) -> None:
@@ -109,7 +116,7 @@ def test_nothing_is_linked(tmp_path: Path) -> None:
             StageOut(Path("c"), "/c", mode=StagingMode.MOVE),
         ],
     )
-    runner = far_plan(plan(spec), str(tmp_path), 1).runner
+    runner = split_plan(plan(spec), str(tmp_path), 1).runner
 
     modes = [it.mode for it in (*runner.stage_in, *runner.stage_out)]
     assert modes == [StagingMode.COPY, StagingMode.COPY, StagingMode.MOVE]
@@ -118,8 +125,8 @@ def test_nothing_is_linked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("here", "there"), [("/a/b", "b"), ("/", "files"), ("/a/..", "files"), ("/a/b/", "b")]
 )
-def test_names_over_there_are_in_the_folder_of_the_job(here: str, there: str) -> None:
-    planned = far_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
+def test_remote_names_are_in_the_folder_of_the_job(here: str, there: str) -> None:
+    planned = split_plan(plan(JobSpec("x", stage_in=[StageIn(here, Path("t"))])), "/far/jobs/a1", 2)
 
-    assert [put.there for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]
+    assert [put.remote_path for put in planned.puts] == [f"/far/jobs/a1/in.2.1/{there}"]
     assert [it.source for it in planned.runner.stage_in] == [f"/far/jobs/a1/in.2.1/{there}"]

@@ -120,7 +120,7 @@ ENDED: dict[str, tuple[Sequence[str], int, tuple[int, int]]] = {
 
 @pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
 @pytest.mark.parametrize(("left", "restarts", "expected"), ENDED.values(), ids=ENDED)
-def test_what_earlier_runs_have_left_decides(
+def test_files_of_earlier_runs_decide(
     again: Again, left: Sequence[str], restarts: int, expected: tuple[int, int], seen: bool
 ) -> None:
     again.leave(*left, seen=seen)
@@ -134,7 +134,7 @@ def test_what_earlier_runs_have_left_decides(
     ids=[name for name, (_, _, expected) in ENDED.items() if expected != RAN],
 )
 @pytest.mark.parametrize("seen", [False, True], ids=["in events", "in the folder"])
-def test_a_run_that_is_refused_leaves_what_was_there_and_no_marker(
+def test_a_refused_run_leaves_other_files_unchanged_and_no_marker(
     again: Again, left: Sequence[str], seen: bool
 ) -> None:
     again.leave(*left, seen=seen)
@@ -161,7 +161,7 @@ def test_a_run_that_is_refused_leaves_what_was_there_and_no_marker(
     ],
     ids=["succeeded", "failed", "asks for it", "signalled", "published"],
 )
-def test_where_no_system_counts_what_is_provisional_may_run_again(
+def test_without_a_requeue_count_a_provisional_end_may_run_again(
     again: Again, left: Sequence[str], expected: tuple[int, int]
 ) -> None:
     again.leave(*left)
@@ -194,7 +194,7 @@ def test_the_exit_codes_that_were_written_down_last_count(
 
 @pytest.mark.parametrize("again", [UNKNOWN], indirect=True, ids=["unknown"])
 @pytest.mark.parametrize(("code", "expected"), [(0, (0, 0)), (1, RAN), (99, RAN)])
-def test_before_the_codes_of_a_site_are_known_any_failure_may_ask_for_it(
+def test_before_the_requeue_codes_are_known_any_failure_may_be_requeued(
     again: Again, code: int, expected: tuple[int, int]
 ) -> None:
     again.leave("start.1.0=0", "active", f"exit.run.{code}")
@@ -202,7 +202,7 @@ def test_before_the_codes_of_a_site_are_known_any_failure_may_ask_for_it(
     assert again.run(restarts=1) == expected
 
 
-def test_a_run_counts_on_after_those_whose_starts_are_lost(again: Again) -> None:
+def test_the_run_number_increases_even_if_start_files_are_lost(again: Again) -> None:
     again.leave("active", "signalled", "exit.run.143")
 
     assert again.run(restarts=1) == RAN
@@ -218,7 +218,7 @@ def test_each_run_writes_down_how_often_the_job_was_put_back(again: Again) -> No
     assert (again.place.folder / "start.1.1").read_text() == "3\n"
 
 
-def test_a_job_runs_once_whose_markers_are_taken_while_it_is_looked_for(again: Again) -> None:
+def test_a_job_runs_once_even_if_its_markers_are_moved_during_the_check(again: Again) -> None:
     """A client moves markers from one place to the other, and the runner looks at both."""
     again.leave("start.1.0=0", "active", "exit.run.7")
     written = again.place.write(shell_job('echo ran >>"$1"', again.place.proof))
@@ -234,7 +234,7 @@ def test_a_job_runs_once_whose_markers_are_taken_while_it_is_looked_for(again: A
 
 
 @pytest.mark.parametrize("setting", ["set -f", "shopt -s failglob", "shopt -s nullglob", "GLOBIGNORE='*'"])
-def test_what_a_profile_sets_hides_no_end(tmp_path: Path, setting: str) -> None:
+def test_shell_options_of_a_profile_hide_no_exit_marker(tmp_path: Path, setting: str) -> None:
     again = Again(Place(tmp_path, "/bin/bash", BatchFrame("JOB_ID", KNOWN)))
     again.leave("start.1.0=0", "active", "exit.run.7")
     written = again.place.write(shell_job('echo ran >>"$1"', again.place.proof))

@@ -49,17 +49,17 @@ properties = settings(
 # ------------------------------------------------------------------------------------------- the text
 
 SIMPLE = r"""#!/bin/sh
-# Attempt 1 of jpsi job a1; the intent beside it says what was asked.
+# Attempt 1 of jpsi job a1; intent.1.json beside it holds the request.
 _jpsi_umask=$(umask)
 umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.1
-# Whoever makes the claim runs this attempt, nobody else ever does.
+# The runner that makes the claim runs this attempt, no other ever does.
 set -C
 echo $$ >"$_jpsi_folder"/claim.1 || exit 125
 set +C
 exec 9>&-
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
@@ -85,17 +85,17 @@ _jpsi_end run "$_jpsi_code"
 """
 
 SOURCING = r"""#!/bin/sh
-# Attempt 2 of jpsi job a1; the intent beside it says what was asked.
+# Attempt 2 of jpsi job a1; intent.2.json beside it holds the request.
 _jpsi_umask=$(umask)
 umask 077
 _jpsi_folder=/spool/jobs/a1
 _jpsi_mark=/spool/events/a1.2
-# Whoever makes the claim runs this attempt, nobody else ever does.
+# The runner that makes the claim runs this attempt, no other ever does.
 set -C
 echo $$ >"$_jpsi_folder"/claim.2 || exit 125
 set +C
 exec 9>&-
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 trap '_jpsi_note signalled' HUP INT QUIT TERM ALRM USR1 USR2 XCPU
@@ -161,19 +161,19 @@ _jpsi_end "${_jpsi_phase:-run}" "${_jpsi_known:-$_jpsi_code}"
 """
 
 BATCH = r"""#!/bin/sh
-# Attempt 1 of jpsi job b2; the intent beside it says what was asked.
+# Attempt 1 of jpsi job b2; intent.1.json beside it holds the request.
 _jpsi_umask=$(umask)
 umask 077
 _jpsi_folder=/spool/jobs/b2
 _jpsi_mark=/spool/events/b2.1
 _jpsi_native_id=${SLURM_JOB_ID:-unnamed.$$}
-# A signal ends nothing before the claim is whole.
+# A signal takes effect only after the claim is complete.
 _jpsi_early=''
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
   # shellcheck disable=SC2064  # the signal of now
   trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
 done
-# Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
+# The runner that makes the claim runs this attempt, no other ever does; a requeued job finds its own claim.
 set -C
 if ! { echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.1; } 2>/dev/null; then
   read -r _jpsi_claim <"$_jpsi_folder"/claim.1 || exit 125
@@ -185,7 +185,7 @@ trap - HUP INT QUIT TERM ALRM USR1 USR2 XCPU
 _jpsi_has_left() { [ -e "$_jpsi_run.$1" ] || [ -e "$_jpsi_folder/${_jpsi_run##*/}.$1" ]; }
 # Sets _jpsi_over to the exit code of the earlier run _jpsi_run of attempt $1, if that was the last.
 _jpsi_judge() {
-  # A profile may have set otherwise.
+  # A shell profile may have changed these options.
   set +f
   [ -z "${BASH_VERSION-}" ] || { unset GLOBIGNORE; shopt -u failglob dotglob; }
   for _jpsi_exit in "$_jpsi_run".exit.*.* "$_jpsi_folder/${_jpsi_run##*/}".exit.*.*; do
@@ -197,24 +197,24 @@ _jpsi_judge() {
   done
 }
 _jpsi_is_over() {
-  # The job was put back as often as then: the batch system knows nothing of that run, and is told its code.
+  # The requeue count has not changed: the batch system has lost that run, and gets its exit code now.
   _jpsi_counted=''
   { read -r _jpsi_counted <"$_jpsi_folder/start.$1.$_jpsi_restart"; } 2>/dev/null || :
   [ -z "$_jpsi_count" ] || [ "$_jpsi_counted" != "$_jpsi_count" ] || return 0
-  # The exit codes after which the site puts jobs back, which clients write down once they know them.
+  # The exit codes after which the site requeues jobs, which clients write to the spool once they know them.
   _jpsi_codes=99 _jpsi_line=''
   { read -r _jpsi_line <"$_jpsi_folder/../../requeue.json"; } 2>/dev/null || :
   case $_jpsi_line in
   '{"requeue_exit_codes": ['*']}') _jpsi_codes=${_jpsi_line#*[[]} _jpsi_codes=${_jpsi_codes%]*} ;;
   esac
   case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_asks=1 ;; *) _jpsi_asks='' ;; esac
-  # Its end was published, or it was told to end, and has.
+  # A client has published its end, or has asked it to end, and it has ended.
   if [ -e "$_jpsi_folder/final.$1.json" ] || [ -e "$_jpsi_folder/stop.$1.json" ]; then
-    # By a code that asks for it, it would be put back for ever.
+    # With an exit code that requests a requeue, it would be requeued for ever.
     [ -z "$_jpsi_asks" ] || _jpsi_code=125
     return 0
   fi
-  # The batch system may have ended the job to put it back, or was asked to by the exit code.
+  # The batch system may have ended the job to requeue it, or requeues it because of its exit code.
   [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_asks" ] || return 1
   [ "$_jpsi_codes" != any ] || [ "$_jpsi_code" -eq 0 ] || return 1
   [ -e "$_jpsi_exit" ] || _jpsi_exit=$_jpsi_folder/${_jpsi_exit##*/}
@@ -224,7 +224,7 @@ _jpsi_is_over() {
   done
 }
 _jpsi_restart=0 _jpsi_run=$_jpsi_mark _jpsi_count=${SLURM_RESTART_COUNT:-0} _jpsi_over=''
-# What was published as ended does not begin, and a run that has ended is not repeated unless it was put back.
+# A job that was published as ended does not start, and a run that has ended is repeated only after a requeue.
 [ ! -e "$_jpsi_folder/final.1.json" ] || _jpsi_over=125
 while
   [ -e "$_jpsi_folder/start.1.$_jpsi_restart" ] ||
@@ -240,7 +240,7 @@ if [ -n "$_jpsi_over" ]; then
 fi
 echo "$_jpsi_count" >"$_jpsi_folder/start.1.$_jpsi_restart" || :
 _jpsi_mark=$_jpsi_run
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }
 _jpsi_pids='' _jpsi_got=''
@@ -367,7 +367,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize(("run", "text"), GOLDEN.values(), ids=GOLDEN)
-def test_script_reads_as_it_is_written_here(run: Run, text: str) -> None:
+def test_script_matches_the_golden_text(run: Run, text: str) -> None:
     assert render_runner(run) == text
 
 
@@ -573,7 +573,7 @@ def test_any_name_can_be_unset(place: Place) -> None:
 @pytest.mark.clause("spec-expansion")
 @linux
 @pytest.mark.parametrize("name", ["PWD", "INHERITED"])
-def test_reference_to_what_the_job_inherits_is_expanded(simple: Place, name: str) -> None:
+def test_reference_to_an_inherited_variable_is_expanded(simple: Place, name: str) -> None:
     """PWD as well, which every process of a shell has: it is the job's directory."""
     value = {"PWD": str(simple.directory), **INHERITED}[name].encode()
 
@@ -679,7 +679,7 @@ def test_claim_of_a_batch_job_is_its_native_id(batch: Place) -> None:
     [({"A": "1", "B": "2"}, "1"), ({"B": "2"}, "2"), ({"A": "", "B": "2"}, "2"), ({}, "unnamed.")],
     ids=["both", "the second", "an empty one", "none"],
 )
-def test_native_id_is_told_by_the_first_variable_that_is_set(
+def test_native_id_is_the_first_variable_that_is_set(
     batch: Place, environment: Mapping[str, str], claim: str
 ) -> None:
     attrs.evolve(batch, frame=BatchFrame("A B")).run(shell_job(":"), environment)
@@ -919,7 +919,7 @@ ECHO = '#!/bin/sh\nprintf "<%s>" "$@"\nexit 6\n'
         *("cd", "exit", "if", "echo", "[", "test", "true", ":", "!", "{", "time", "command", "~"),
     ],
 )
-def test_name_is_looked_up_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
+def test_executable_is_searched_on_the_path_of_the_job(place: Place, name: str, inherit: bool) -> None:
     """A builtin or reserved word of a shell is never taken for it."""
     script(place.root / "bin" / name, ECHO)
     path: dict[str, str | None] = {"PATH": f"{place.root}/bin:{PATH}"}
@@ -943,7 +943,7 @@ def test_relative_path_is_relative_to_the_directory_of_the_job(
 
 
 @ways
-def test_relative_path_may_look_like_an_option(place: Place, inherit: bool) -> None:
+def test_relative_path_may_begin_with_a_dash(place: Place, inherit: bool) -> None:
     """A link to a binary: a script of that name would be one to its interpreter."""
     place.write(JobSpec())
     (place.directory / "-i").mkdir()
@@ -986,7 +986,7 @@ def test_executable_that_is_none_fails_with_the_usual_code(
 
 @pytest.mark.parametrize("inherit", [True, False], ids=["inheriting", "exactly"])
 @pytest.mark.parametrize("name", ["missing", "./missing", "cd", "if", "./plain", "./dir"])
-def test_executable_that_is_none_is_told_from_one_that_failed(
+def test_missing_executable_is_distinguished_from_a_failed_one(
     simple: Place, name: str, inherit: bool
 ) -> None:
     """The phase in the marker is what `Reason.EXECUTABLE` rests on."""
@@ -1009,7 +1009,7 @@ def test_directory_that_is_missing_ends_the_job(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["new/dir x", "-p", "$HOME"])
-def test_directory_is_created_if_that_is_asked_for(place: Place, name: str) -> None:
+def test_directory_is_created_on_request(place: Place, name: str) -> None:
     directory = place.directory / name
 
     ended = place.run(shell_job("pwd", create_directory=True), directory=str(directory))
@@ -1034,7 +1034,7 @@ def test_streams_without_a_path_are_in_the_folder_and_input_is_empty(place: Plac
 
 
 @pytest.mark.parametrize("kind", ["relative", "absolute", "home", "hostile"])
-def test_streams_are_where_they_were_asked_for(place: Place, kind: str) -> None:
+def test_streams_are_at_the_paths_of_the_spec(place: Place, kind: str) -> None:
     prefix, below = {
         "relative": ("", place.directory),
         "absolute": (f"{place.root}/", place.root),
@@ -1066,7 +1066,7 @@ def test_both_streams_may_go_to_one_file(place: Place) -> None:
     assert (place.directory / both).read_text() == "1\n2\n3\n"
 
 
-def test_streams_are_written_anew(simple: Place) -> None:
+def test_streams_are_truncated(simple: Place) -> None:
     script(simple.directory / "out", "what was there before")
 
     simple.run(shell_job("echo 1", stdout_path=Path("out")))

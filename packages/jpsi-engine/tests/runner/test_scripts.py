@@ -149,7 +149,7 @@ def test_hostile_pre_launch_changes_neither_where_a_launcher_starts_processes(
 
 @pytest.mark.clause("post-launch-sourced")
 @pytest.mark.parametrize("name", ["set -eu", "cd /", "IFS of digits", "no PATH", "closed streams", "alias"])
-def test_hostile_pre_launch_does_not_change_what_post_launch_means(place: Place, name: str) -> None:
+def test_hostile_pre_launch_does_not_change_post_launch(place: Place, name: str) -> None:
     pre = script(place.root / "pre.sh", HARMLESS[name])
     post = script(place.root / "post.sh", "false")
 
@@ -266,7 +266,7 @@ def test_script_is_found_by_its_path_whatever_that_is_called(place: Place) -> No
     assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], b"found\n")
 
 
-def test_home_that_the_job_is_given_is_not_where_its_files_are(place: Place) -> None:
+def test_home_of_the_job_does_not_move_its_files(place: Place) -> None:
     """`~/` is the home directory of the machine, whatever HOME says to the job."""
     script(place.home / "pre.sh", "echo pre\n")
     (place.home / "runs").mkdir()

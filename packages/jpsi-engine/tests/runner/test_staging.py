@@ -83,9 +83,7 @@ def test_jobs_without_staging_have_the_script_that_they_would_have_without_it() 
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_what_is_staged_in_is_there_before_anything_of_the_job(
-    place: Place, here: Path, mode: StagingMode
-) -> None:
+def test_files_are_staged_in_before_the_job_starts(place: Place, here: Path, mode: StagingMode) -> None:
     """Standard input and pre_launch may be staged in, too."""
     (here / HOSTILE).write_text("text")
     (here / "pre.sh").write_text("export PRE=here")
@@ -121,7 +119,7 @@ def test_modes_and_links_below_a_directory_are_kept(simple: Place, here: Path) -
     assert (simple.directory / "got/link").readlink() == Path("bin/run")
 
 
-def test_a_copy_is_of_what_a_link_leads_to(simple: Place, here: Path) -> None:
+def test_a_copy_follows_a_link(simple: Place, here: Path) -> None:
     (here / "file").write_text("text")
     (here / "link").symlink_to("file")
 
@@ -132,7 +130,7 @@ def test_a_copy_is_of_what_a_link_leads_to(simple: Place, here: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_file_that_is_there_is_replaced(place: Place, here: Path, mode: StagingMode) -> None:
+def test_an_existing_file_is_replaced(place: Place, here: Path, mode: StagingMode) -> None:
     """What other names lead to it is not changed."""
     place.directory.mkdir()
     (place.directory / "got").write_text("old")
@@ -146,7 +144,7 @@ def test_a_file_that_is_there_is_replaced(place: Place, here: Path, mode: Stagin
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_file_goes_into_a_directory_that_is_there(place: Place, here: Path, mode: StagingMode) -> None:
+def test_a_file_goes_into_an_existing_directory(place: Place, here: Path, mode: StagingMode) -> None:
     (place.directory / "into").mkdir(parents=True)
     (here / "a").write_text("text")
     (here / "b").write_text("other")
@@ -162,7 +160,7 @@ def test_a_file_goes_into_a_directory_that_is_there(place: Place, here: Path, mo
 
 
 @pytest.mark.parametrize("mode", [COPY, MOVE])
-def test_a_directory_joins_one_that_is_there(place: Place, here: Path, mode: StagingMode) -> None:
+def test_a_directory_is_merged_into_an_existing_one(place: Place, here: Path, mode: StagingMode) -> None:
     (place.directory / "got").mkdir(parents=True)
     for path, text in ((place.directory / "got/kept", "kept"), (place.directory / "got/both", "old")):
         path.write_text(text)
@@ -178,7 +176,7 @@ def test_a_directory_joins_one_that_is_there(place: Place, here: Path, mode: Sta
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_what_is_staged_onto_itself_stays(place: Place, mode: StagingMode) -> None:
+def test_a_file_that_is_staged_onto_itself_stays(place: Place, mode: StagingMode) -> None:
     place.directory.mkdir()
     (place.directory / "a").write_text("text")
     (place.directory / "tree").mkdir()
@@ -214,7 +212,7 @@ def test_a_stage_in_that_fails_ends_the_job_before_anything_runs(place: Place, h
     assert names(place.directory) == []
 
 
-def test_what_a_command_says_is_kept(simple: Place, here: Path) -> None:
+def test_output_of_staging_commands_is_logged(simple: Place, here: Path) -> None:
     (here / "tree").mkdir()
     (simple.directory).mkdir()
     (simple.directory / "file").write_text("")
@@ -246,9 +244,7 @@ def test_a_signal_while_files_are_staged_in_ends_the_job(
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_what_is_staged_out_is_there_when_the_end_is_told(
-    place: Place, here: Path, mode: StagingMode
-) -> None:
+def test_files_are_staged_out_before_the_end_is_reported(place: Place, here: Path, mode: StagingMode) -> None:
     """It is what post_launch has left, and the streams."""
     post = script(place.root / "post.sh", "echo post >>out")
     spec = shell_job(
@@ -273,7 +269,7 @@ def test_what_is_staged_out_is_there_when_the_end_is_told(
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_flags_tell_after_which_ends_it_is_done(place: Place, here: Path, code: int) -> None:
+def test_flags_select_the_outcomes_of_a_stage_out(place: Place, here: Path, code: int) -> None:
     flags = {
         "none": StageOutFlags.NONE,
         "ok": ON_SUCCESS,
@@ -292,7 +288,7 @@ def test_flags_tell_after_which_ends_it_is_done(place: Place, here: Path, code: 
     assert names(here) == (["all", "error"] if code else ["all", "none", "ok"])
 
 
-def test_what_need_not_be_there_is_no_failure(place: Place, here: Path) -> None:
+def test_a_missing_optional_source_is_no_failure(place: Place, here: Path) -> None:
     spec = JobSpec(
         TRUE,
         stage_out=[
@@ -352,7 +348,7 @@ def test_a_job_that_could_not_run_has_files_staged_out_on_error(place: Place, he
     ],
     ids=["by the batch system", "by jpsi", "by jpsi, and ended well", "out of time", "heeded"],
 )
-def test_a_job_that_was_told_to_end_stages_out_on_cancel(
+def test_a_cancelled_job_stages_out_on_cancel(
     place: Place, here: Path, fifo: Callable[[str], Path], why: str | None, code: int, outcome: str
 ) -> None:
     up = fifo("up")
@@ -371,7 +367,7 @@ def test_a_job_that_was_told_to_end_stages_out_on_cancel(
     assert names(here) == [outcome]
 
 
-def test_a_job_that_was_told_to_end_before_its_runner_was_stages_out_on_cancel(
+def test_a_job_that_was_signalled_before_its_runner_stages_out_on_cancel(
     place: Place, here: Path, tmp_path: Path
 ) -> None:
     """The runner hears of it while it waits a moment."""
@@ -388,9 +384,7 @@ def test_a_job_that_was_told_to_end_before_its_runner_was_stages_out_on_cancel(
     assert names(here) == ["cancel"]
 
 
-def test_what_was_begun_is_staged_out_whatever_signals_come(
-    place: Place, here: Path, fifo: Callable[[str], Path]
-) -> None:
+def test_signals_do_not_interrupt_stage_out(place: Place, here: Path, fifo: Callable[[str], Path]) -> None:
     up = fifo("up")
     slow = script(
         place.root / "bin" / "cp",
@@ -408,9 +402,7 @@ def test_what_was_begun_is_staged_out_whatever_signals_come(
 
 
 @pytest.mark.parametrize("mode", StagingMode)
-def test_a_run_after_one_that_was_killed_does_what_is_left(
-    batch: Place, here: Path, mode: StagingMode
-) -> None:
+def test_a_run_after_a_killed_one_completes_its_staging(batch: Place, here: Path, mode: StagingMode) -> None:
     (here / "a").write_text("text")
     (here / "tree").mkdir()
     (here / "tree/b").write_text("text")
@@ -462,7 +454,7 @@ def test_a_move_to_another_file_system_is_whole_before_the_source_goes(simple: P
 # ------------------------------------------------------------------------------------------------- cleanup
 
 
-def test_what_is_cleaned_up_is_gone_and_nothing_else(place: Place) -> None:
+def test_cleanup_removes_only_the_named_paths(place: Place) -> None:
     (place.directory / "scratch/deep").mkdir(parents=True)
     spec = shell_job(
         "echo >kept; echo >scratch/deep/a; echo >scratch/b",

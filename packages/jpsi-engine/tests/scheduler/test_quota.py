@@ -107,7 +107,7 @@ def test_there_is_no_room_when_as_many_are_there(queue: Queue) -> None:
 
     full = queue.program(queued=2).full()
 
-    assert full.why == ("toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program")
+    assert full.reason == ("toy has 2 jobs of yours (max_queued is 2), 2 of which are not of this program")
 
 
 def test_own_jobs_are_counted_once(queue: Queue) -> None:
@@ -256,7 +256,7 @@ def test_own_jobs_count_though_they_wait(queue: Queue) -> None:
 
     full = program.full()
 
-    assert full.why == "2 jobs of yours run on toy, or may (max_active is 2)"
+    assert full.reason == "2 jobs of yours run on toy, or may (max_active is 2)"
 
 
 def test_own_jobs_that_run_count_once(queue: Queue) -> None:

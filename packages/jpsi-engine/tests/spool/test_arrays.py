@@ -79,7 +79,7 @@ def test_an_array_that_was_cut_short_while_it_was_written_is_none(spool: Spool) 
         assert spool.arrays.read_native_id("x") is None, whole[:length]
 
 
-def test_an_array_that_cannot_be_written_is_not_there(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_whose_write_fails_does_not_exist(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
 
@@ -99,7 +99,7 @@ def test_everything_is_private(spool: Spool) -> None:
     assert names == {"elements.0", "elements.1", "intent.json", "run"}
 
 
-def test_nobody_judges_an_array_that_is_being_submitted(spool: Spool) -> None:
+def test_an_array_that_is_being_submitted_is_locked(spool: Spool) -> None:
     lock = spool.arrays.prepare("x", COMMON, elements(1), "", [])
     with spool.arrays.judging("x", 0) as may_judge:
         assert not may_judge
@@ -120,7 +120,7 @@ def test_an_array_is_revoked_once_and_then_over(spool: Spool) -> None:
     assert spool.arrays.names() == []
 
 
-def test_the_folder_of_an_element_tells_what_was_asked_for(spool: Spool) -> None:
+def test_the_folder_of_an_element_leads_to_its_request(spool: Spool) -> None:
     write(spool)
 
     spool.adopt("job2", 1, ArrayMember("x", 2))
@@ -133,25 +133,25 @@ def test_the_folder_of_an_element_tells_what_was_asked_for(spool: Spool) -> None
     assert intent.content["directory"] == "/d2"
 
 
-def test_one_attempt_is_made_by_itself_or_in_an_array(spool: Spool) -> None:
+def test_an_attempt_is_either_a_single_job_or_an_array_element(spool: Spool) -> None:
     """Two processes may submit the same job at the same time."""
     for job_id in ("job1", "job2"):
         os.close(spool.prepare(job_id, 1, {"id": job_id}, "exit 1\n"))
-    spool.enrol("job1", 2, ArrayMember("x", 1))
+    spool.link_retry("job1", 2, ArrayMember("x", 1))
     os.close(spool.prepare("job2", 2, {"id": "job2"}, "exit 1\n"))
 
     with pytest.raises(FileExistsError):
         spool.prepare("job1", 2, {"id": "job1"}, "exit 1\n")
     with pytest.raises(FileExistsError):
-        spool.enrol("job2", 2, ArrayMember("x", 2))
+        spool.link_retry("job2", 2, ArrayMember("x", 2))
     with pytest.raises(FileExistsError):
-        spool.enrol("job1", 2, ArrayMember("y", 1))
+        spool.link_retry("job1", 2, ArrayMember("y", 1))
 
     assert not spool.has_intent("job1", 2)
     assert spool.places("job1") == {2: ArrayMember("x", 1)}
 
 
-def test_the_places_of_elements_are_looked_for_once(spool: Spool) -> None:
+def test_the_offsets_of_elements_are_cached(spool: Spool) -> None:
     """Otherwise, to read all of a thousand means to read a million lines."""
     write(spool)
     before = _line_starts.cache_info().misses
@@ -190,7 +190,7 @@ def test_a_link_is_written_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "x one\n"])
-def test_a_link_that_was_cut_short_is_written_anew(tmp_path: Path, text: str) -> None:
+def test_a_link_that_was_cut_short_is_rewritten(tmp_path: Path, text: str) -> None:
     Path(tmp_path / "job").mkdir()
     Path(tmp_path / "job" / "array.1").write_text(text)
 
@@ -208,5 +208,5 @@ def test_an_array_with_an_element_that_is_something_else_is_none(spool: Spool, o
     assert spool.arrays.read("x") is None
 
 
-def test_a_directory_that_is_not_there_holds_no_arrays(tmp_path: Path) -> None:
+def test_a_missing_directory_has_no_arrays(tmp_path: Path) -> None:
     assert ArrayFiles(str(tmp_path)).names() == []

@@ -46,11 +46,11 @@ WRITTEN = st.builds(
     lambda **fields: JobRecord(job_id="a", attempt=1, intent={"time": NOW.isoformat()}, **fields),
     native_id=st.none() | st.just("17"),
     is_revoked=st.booleans(),
-    begun_ns=st.none() | TIMES,
+    started_ns=st.none() | TIMES,
     markers=st.lists(MARKERS, max_size=5),
     stop=st.none() | st.just(Stop(CANCEL, NOW).content),
     final=st.none() | FINALS,
-    awaits_files=st.booleans(),
+    is_stage_out_pending=st.booleans(),
 )
 
 
@@ -70,7 +70,7 @@ def test_the_last_status_ends_the_history(written: JobRecord, codes: Any, is_gon
         assert past.status.state.value == written.final["state"]
 
 
-def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows() -> None:
+def test_a_stop_record_does_not_prove_that_the_job_was_submitted() -> None:
     stop = {"why": "cancel", "time": NOW.isoformat()}
     written = JobRecord(
         job_id="a", attempt=1, intent={"time": NOW.isoformat()}, native_id="17", markers=[], stop=stop
@@ -81,7 +81,7 @@ def test_that_a_job_was_to_be_cancelled_does_not_say_that_the_batch_system_knows
     assert (past.status.state, past.remark(is_gone=False)) == (JobState.QUEUED, "its end was asked for")
 
 
-def test_a_job_has_not_ended_before_its_files_are_here() -> None:
+def test_a_job_is_not_final_before_its_stage_out_is_complete() -> None:
     times = int(NOW.timestamp() * 10**9)
     markers = [
         Marker("a", 1, 0, "active", "", None, times, "a.1.active"),
@@ -93,17 +93,22 @@ def test_a_job_has_not_ended_before_its_files_are_here() -> None:
         intent={"time": NOW.isoformat()},
         native_id="17",
         markers=markers,
-        awaits_files=True,
+        is_stage_out_pending=True,
     )
 
     past = JobHistory(written, frozenset())
 
     assert past.status.state is JobState.ACTIVE
     assert past.remark(is_gone=False) == (
-        "it ended with exit code 0; its output is being brought, or waits to be"
+        "it ended with exit code 0; its stage out runs, or waits to be started"
     )
-    told = JobHistory(attrs.evolve(written, brought="staging out a: 1 bytes of 2 bytes"), frozenset())
-    assert (told.remark(is_gone=False) or "").endswith("or waits to be; staging out a: 1 bytes of 2 bytes")
+    told = JobHistory(
+        attrs.evolve(written, stage_out_progress="staging out a: 1 bytes of 2 bytes"), frozenset()
+    )
+    assert (told.remark(is_gone=False) or "").endswith(
+        "or waits to be started; staging out a: 1 bytes of 2 bytes"
+    )
     assert (
-        JobHistory(attrs.evolve(written, awaits_files=False), frozenset()).status.state is JobState.COMPLETED
+        JobHistory(attrs.evolve(written, is_stage_out_pending=False), frozenset()).status.state
+        is JobState.COMPLETED
     )

@@ -91,7 +91,7 @@ def test_jobs_that_are_not_final_stay_whatever_the_count(spool: Spool) -> None:
     assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
 
 
-def test_markers_that_nobody_asks_for_are_taken_to_their_jobs(spool: Spool) -> None:
+def test_unconsumed_markers_are_moved_to_the_folders_of_their_jobs(spool: Spool) -> None:
     """Of old ones alone: others may be about to be collected, and a job without folder has none."""
     job(spool, "a1", 0)
     job(spool, "a2", 0)
@@ -105,7 +105,7 @@ def test_markers_that_nobody_asks_for_are_taken_to_their_jobs(spool: Spool) -> N
     assert told({"a1": spool.consumed("a1")}) == {"a1": [EXIT]}
 
 
-def test_what_a_submission_left_that_was_cut_short_goes_by_age(spool: Spool) -> None:
+def test_files_of_an_interrupted_submission_are_pruned_by_age(spool: Spool) -> None:
     for job_id, age in (("empty-old", 31 * DAY), ("empty-young", DAY)):
         Path(spool.folder(job_id)).mkdir()
         os.utime(spool.folder(job_id), (NOW - age, NOW - age))
@@ -136,7 +136,7 @@ def test_stray_files_do_not_disturb_pruning(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("removed", ["claim.1", "old.1.exit.run.0", "run.1", "intent.1.json"])
-def test_job_whose_removal_was_interrupted_does_not_come_back(
+def test_job_whose_removal_was_interrupted_stays_removed(
     spool: Spool, monkeypatch: pytest.MonkeyPatch, removed: str
 ) -> None:
     """Files go in any order, and the program may end after any of them."""
@@ -151,7 +151,7 @@ def test_job_whose_removal_was_interrupted_does_not_come_back(
     assert spool.last_intent("old") is None or spool.is_final("old", exited_at_all)
 
 
-def test_what_is_still_elsewhere_stays_in_the_trash(spool: Spool) -> None:
+def test_names_that_the_callback_returns_stay_in_the_trash(spool: Spool) -> None:
     for job_id in ("a", "b"):
         Path(spool.folder(job_id)).mkdir()
         spool.remove(job_id)
@@ -250,7 +250,7 @@ def test_an_array_is_as_old_as_its_youngest_element(spool: Spool) -> None:
     assert list(Path(spool.jobs).iterdir()) == []
 
 
-def test_an_array_that_came_to_nothing_goes(spool: Spool) -> None:
+def test_an_array_that_was_never_submitted_is_pruned(spool: Spool) -> None:
     array(spool)
     spool.arrays.revoke("x")
     spool.arrays.give_up("x", "it did not answer")
@@ -282,7 +282,7 @@ def test_a_job_that_went_on_in_another_array_stays_when_the_first_goes(spool: Sp
     spool.arrays.give_up("x", "it did not answer")
     array(spool, "y", 2)
     for number in (1, 2, 3):
-        spool.enrol(f"job{number}", 2, ArrayMember("y", number))
+        spool.link_retry(f"job{number}", 2, ArrayMember("y", number))
 
     assert left(spool, 31) == {"y", "job1", "job2", "job3"}
 
@@ -292,7 +292,7 @@ def test_an_end_in_a_later_array_stays_while_that_array_does(spool: Spool) -> No
     array(spool, "x", 1, ("job1",))
     spool.arrays.revoke("x")
     array(spool, "y", 2, ("job1", "job2"))
-    spool.enrol("job1", 2, ArrayMember("y", 1))
+    spool.link_retry("job1", 2, ArrayMember("y", 1))
     Path(spool.folder("job1"), "job1.2.exit.run.0").touch()
 
     assert left(spool, 31) == {"y", "job1"}
@@ -300,7 +300,7 @@ def test_an_end_in_a_later_array_stays_while_that_array_does(spool: Spool) -> No
     assert left(spool, 31) == set()
 
 
-def test_an_end_stays_while_an_array_is_there_in_which_the_job_never_began(spool: Spool) -> None:
+def test_a_final_job_is_kept_while_the_array_of_its_unstarted_attempt_exists(spool: Spool) -> None:
     """Nobody would know without its folder that it was submitted again by itself."""
     array(spool, "x")
     spool.arrays.revoke("x")
@@ -313,7 +313,7 @@ def test_an_end_stays_while_an_array_is_there_in_which_the_job_never_began(spool
     assert left(spool, 31) == set()
 
 
-def test_an_end_stays_while_an_array_is_there_that_an_attempt_before_was_for(spool: Spool) -> None:
+def test_a_final_job_is_kept_while_the_array_of_an_earlier_attempt_exists(spool: Spool) -> None:
     """Its client was killed before the folder of the job named the array."""
     make(spool, "job1")
     array(spool, "x", 2)
@@ -338,7 +338,7 @@ def test_a_stray_file_among_the_arrays_goes(spool: Spool) -> None:
     assert left(spool, 31) == set()
 
 
-def test_an_element_whose_link_was_cut_short_stays_with_its_array(spool: Spool) -> None:
+def test_an_element_whose_link_was_cut_short_is_kept_with_its_array(spool: Spool) -> None:
     array(spool)
     Path(spool.folder("job1")).mkdir()
     Path(spool.folder("job1"), "array.1").touch()
@@ -358,7 +358,7 @@ def test_an_array_that_cannot_be_read_keeps_nothing_else(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("jump", [3600, -3600], ids=["forward", "back"])
-def test_a_clock_that_jumps_by_an_hour_costs_no_marker_whose_folder_does_not_show_yet(
+def test_a_clock_jump_of_an_hour_removes_no_marker_whose_folder_is_not_visible_yet(
     spool: Spool, jump: int
 ) -> None:
     touch(spool.events, EXIT, NOW)
@@ -378,7 +378,7 @@ def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
 
     prune(spool, NOW + jump, 30 * DAY, 0, exited_at_all)
 
-    spool.write_down(lock, "a1", 1, {"id": "a1"}, "exit 7\n")
+    spool.write_attempt(lock, "a1", 1, {"id": "a1"}, "exit 7\n")
     os.close(lock)
     intent = spool.last_intent("a1")
     assert intent is not None

@@ -37,7 +37,7 @@ def in_group(path: Path) -> Callable[[str], os.stat_result]:
     return look
 
 
-def test_way_that_others_can_change_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_parent_that_others_can_change_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     """Whoever can rename a directory on the way has others run what they like."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
@@ -49,7 +49,7 @@ def test_way_that_others_can_change_is_refused_before_anything_is_made(tmp_path:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o1777, 0o1775], ids="{:o}".format)
-def test_way_that_others_cannot_change_is_accepted(tmp_path: Path, mode: int) -> None:
+def test_parent_that_others_cannot_change_is_accepted(tmp_path: Path, mode: int) -> None:
     (tmp_path / "way").mkdir()
     (tmp_path / "way").chmod(mode)
 
@@ -57,7 +57,7 @@ def test_way_that_others_cannot_change_is_accepted(tmp_path: Path, mode: int) ->
 
 
 @pytest.mark.parametrize("is_private", [False, True], ids=["shared", "private"])
-def test_group_that_can_change_the_way_must_be_private(
+def test_group_that_can_change_a_parent_must_be_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_private: bool
 ) -> None:
     (tmp_path / "way").mkdir()
@@ -73,7 +73,7 @@ def test_group_that_can_change_the_way_must_be_private(
             spool.open()
 
 
-def test_way_is_looked_at_again_when_it_is_used(spool: Spool, tmp_path: Path) -> None:
+def test_parents_are_checked_again_at_each_use(spool: Spool, tmp_path: Path) -> None:
     make(spool)
     (tmp_path / "work").chmod(0o777)
 
@@ -89,9 +89,7 @@ def test_way_is_looked_at_again_when_it_is_used(spool: Spool, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["jobs", "arrays", "events", "trash"])
 @pytest.mark.parametrize("kind", ["link", "open"])
-def test_folders_are_looked_at_again_when_they_are_used(
-    spool: Spool, tmp_path: Path, name: str, kind: str
-) -> None:
+def test_folders_are_checked_again_at_each_use(spool: Spool, tmp_path: Path, name: str, kind: str) -> None:
     folder = Path(spool.root, name)
     if kind == "link":
         (tmp_path / "theirs").mkdir()
@@ -110,7 +108,7 @@ def test_folders_are_looked_at_again_when_they_are_used(
 
 
 @pytest.mark.parametrize("name", ["jobs", "arrays", "events", "trash"])
-def test_folder_that_is_gone_disturbs_nobody_else(spool: Spool, name: str) -> None:
+def test_missing_folder_does_not_affect_other_folders(spool: Spool, name: str) -> None:
     make(spool)
     if name == "jobs":
         Path(spool.folder("a1")).rename(Path(spool.root, "trash/a1"))
@@ -122,7 +120,7 @@ def test_folder_that_is_gone_disturbs_nobody_else(spool: Spool, name: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["link", "open"])
-def test_folder_of_a_job_is_looked_at_when_it_is_used(spool: Spool, tmp_path: Path, kind: str) -> None:
+def test_folder_of_a_job_is_checked_at_each_use(spool: Spool, tmp_path: Path, kind: str) -> None:
     """What somebody else has put there is not run, and nobody is told to submit it again."""
     make(spool)
     folder = Path(spool.folder("a1"))
@@ -177,7 +175,7 @@ def test_executor_in_an_unsafe_place_is_refused_when_it_is_made(tmp_path: Path, 
     assert list(work.iterdir()) == []
 
 
-def test_executor_whose_way_opens_later_submits_nothing(tmp_path: Path) -> None:
+def test_executor_whose_parent_becomes_unsafe_submits_nothing(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     executor = jpsi.JobExecutor("local", config=jpsi.ExecutorConfig(work_directory=tmp_path / "work"))
     (tmp_path / "work").chmod(0o777)

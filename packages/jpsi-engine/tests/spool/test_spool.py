@@ -92,7 +92,7 @@ def at_once(*calls: Callable[[], object]) -> list[object]:
 # ---------------------------------------------------------------------------------------- the root
 
 
-def test_opening_makes_the_directories_and_says_which_layout_they_have(spool: Spool) -> None:
+def test_open_makes_the_directories_and_writes_the_layout_version(spool: Spool) -> None:
     assert Path(spool.jobs).is_dir()
     assert Path(spool.events).is_dir()
     assert Path(spool.root, "layout").read_text() == f"{LAYOUT}\n"
@@ -129,7 +129,7 @@ def test_everything_is_private_whatever_the_umask(tmp_path: Path, umask: None) -
     assert Path(spool.root).stat().st_mode & 0o777 == 0o700
 
 
-def test_directories_on_the_way_to_the_root_are_not_open_to_others(tmp_path: Path, umask: None) -> None:
+def test_parents_that_open_makes_are_private(tmp_path: Path, umask: None) -> None:
     """Who may write to one of them may put another directory in the place of the root."""
     spool = Spool(tmp_path / "work" / "local" / "machine")
 
@@ -178,7 +178,7 @@ def test_layout_that_is_no_number_is_refused(spool: Spool, text: str) -> None:
         spool.open()
 
 
-def test_root_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_error_names_the_root_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(OSError, match="file"):
@@ -276,20 +276,20 @@ def test_an_attempt_that_was_made_is_in_no_array(spool: Spool) -> None:
     before = files(spool)
 
     with pytest.raises(FileExistsError):
-        spool.enrol("a1", 2, ArrayMember("array", 7))
+        spool.link_retry("a1", 2, ArrayMember("array", 7))
 
     assert files(spool) == before
 
 
 def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
     make(spool)
-    spool.enrol("a1", 2, ArrayMember("one", 1))
+    spool.link_retry("a1", 2, ArrayMember("one", 1))
 
     with pytest.raises(FileExistsError):
-        spool.enrol("a1", 2, ArrayMember("other", 1))
+        spool.link_retry("a1", 2, ArrayMember("other", 1))
 
     assert spool.last_place("a1") == ArrayMember("one", 1)
-    spool.leave("a1", 2)
+    spool.unlink_retry("a1", 2)
     assert spool.last_attempt("a1") == 1
 
 
@@ -407,7 +407,7 @@ WRITES: dict[str, Callable[[Spool], object]] = {
 
 @pytest.mark.parametrize("bytes_left", [0, 1, 10])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_file_that_cannot_be_written_is_not_there(
+def test_file_whose_write_fails_does_not_exist(
     spool: Spool, failing: Callable[[int], None], write: Callable[[Spool], object], bytes_left: int
 ) -> None:
     make(spool)
@@ -421,7 +421,7 @@ def test_file_that_cannot_be_written_is_not_there(
     assert spool.job_ids() == ["a1"]
 
 
-def test_layout_that_cannot_be_written_is_not_there(tmp_path: Path, failing: Callable[[int], None]) -> None:
+def test_layout_whose_write_fails_does_not_exist(tmp_path: Path, failing: Callable[[int], None]) -> None:
     spool = Spool(tmp_path / "spool")
     failing(1)
 
@@ -467,7 +467,7 @@ def test_file_that_is_written_in_pieces_is_whole(spool: Spool, monkeypatch: pyte
     assert Path(spool.folder("a1"), "run.1").read_text() == "exit 7\n"
 
 
-def test_no_descriptor_is_left_open_by_what_fails(spool: Spool, failing: Callable[[int], None]) -> None:
+def test_failures_leak_no_descriptor(spool: Spool, failing: Callable[[int], None]) -> None:
     make(spool)
     before = len(os.listdir("/dev/fd"))  # noqa: PTH208  numbers
 
@@ -485,7 +485,7 @@ def test_no_descriptor_is_left_open_by_what_fails(spool: Spool, failing: Callabl
 # ------------------------------------------------------------------------------------ claim and lock
 
 
-def test_claim_says_who_runs_the_attempt(spool: Spool) -> None:
+def test_claim_names_the_runner_of_the_attempt(spool: Spool) -> None:
     make(spool)
     path = touch(spool.folder("a1"), "claim.1")
     path.write_text("1234\n")
@@ -553,7 +553,7 @@ def test_attempt_that_another_process_holds_is_not_judged(spool: Spool) -> None:
     assert (during, may_judge(spool)) == (False, True)
 
 
-def test_judge_waits_for_whoever_lets_go_in_time(spool: Spool) -> None:
+def test_lock_is_acquired_when_its_holder_releases_it_in_time(spool: Spool) -> None:
     holder = in_another_process(HOLDING, spool.root)
     assert holder.stdout is not None
     holder.stdout.readline()
@@ -605,7 +605,7 @@ def test_first_reason_to_end_is_remembered(spool: Spool) -> None:
     assert spool.read_stop("a1", 2) is None
 
 
-def test_all_that_stop_an_attempt_at_once_are_told_the_same(spool: Spool) -> None:
+def test_concurrent_stops_of_an_attempt_return_the_same_record(spool: Spool) -> None:
     make(spool)
 
     told = at_once(*[lambda n=n: spool.stop("a1", 1, {"why": n, "time": TIME}) for n in range(8)])  # type: ignore[misc]
@@ -642,7 +642,7 @@ def test_all_that_stop_an_attempt_at_once_are_told_the_same(spool: Spool) -> Non
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_attempt_is_final_when_nobody_needs_to_follow_it(
+def test_attempt_is_final_when_it_need_not_be_followed(
     spool: Spool, names: list[str], expected: bool
 ) -> None:
     Path(spool.folder("a1")).mkdir()
@@ -661,7 +661,7 @@ def test_damaged_final_status_settles_nothing(spool: Spool) -> None:
     assert not spool.is_final("a1", exited_at_all)
 
 
-def test_job_that_is_not_there_is_not_final(spool: Spool) -> None:
+def test_missing_job_is_not_final(spool: Spool) -> None:
     Path(spool.jobs, "stray").touch()
 
     assert not spool.is_final("missing", exited_at_all)
@@ -675,7 +675,7 @@ def told(found: dict[str, list[Marker]]) -> dict[str, list[str]]:
     return {job_id: sorted(marker.name for marker in markers) for job_id, markers in found.items()}
 
 
-def test_collected_markers_are_told_and_kept_in_the_folder(spool: Spool) -> None:
+def test_collect_returns_markers_and_moves_them_to_the_folder(spool: Spool) -> None:
     make(spool)
     make(spool, "a2")
     touch(spool.events, "a1.1.signalled")
@@ -709,7 +709,7 @@ def test_marker_that_was_taken_before_is_found_beside_a_new_one(spool: Spool) ->
     assert told(spool.collect(["a1"])) == {"a1": [EXIT, "a1.1.signalled"]}
 
 
-def test_only_jobs_with_a_new_marker_are_told_if_that_is_asked_for(spool: Spool) -> None:
+def test_collect_with_only_new_returns_only_jobs_with_new_markers(spool: Spool) -> None:
     for job_id in ("a1", "a2", "a3"):
         make(spool, job_id)
     touch(spool.events, EXIT)
@@ -719,7 +719,7 @@ def test_only_jobs_with_a_new_marker_are_told_if_that_is_asked_for(spool: Spool)
     assert spool.collect(["a1", "a2", "a3"], only_new=True) == {}
 
 
-def test_marker_of_a_job_whose_folder_is_not_seen_yet_is_kept(spool: Spool) -> None:
+def test_marker_of_a_job_whose_folder_is_not_visible_yet_is_kept(spool: Spool) -> None:
     """Another machine made the folder, and the file system tells of it late."""
     touch(spool.events, EXIT)
 
@@ -731,7 +731,7 @@ def test_marker_of_a_job_whose_folder_is_not_seen_yet_is_kept(spool: Spool) -> N
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC], ids=["read-only", "full"])
-def test_markers_that_cannot_be_moved_are_told_all_the_same(
+def test_markers_that_cannot_be_moved_are_returned_nevertheless(
     spool: Spool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
 ) -> None:
     """They are where they were once the disk can be written to again, and a warning says so once."""
@@ -793,5 +793,5 @@ def test_shortage_is_transient(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENOENT, errno.EROFS, errno.ENAMETOOLONG])
-def test_what_will_not_change_is_not_transient(number: int) -> None:
+def test_permanent_errors_are_not_transient(number: int) -> None:
     assert not is_transient(OSError(number, ""))

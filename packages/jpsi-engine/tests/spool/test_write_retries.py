@@ -33,7 +33,7 @@ def disk() -> Disk:
 
 
 @pytest.fixture
-def unwritten(monkeypatch: pytest.MonkeyPatch) -> WriteRetries:
+def pending_writes(monkeypatch: pytest.MonkeyPatch) -> WriteRetries:
     """One that tries again when a test says so."""
     monkeypatch.setattr(WriteRetries, "_start", lambda self: True)
     return WriteRetries("/work")
@@ -43,82 +43,80 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [it.getMessage() for it in caplog.records if it.levelno >= logging.WARNING]
 
 
-def test_what_can_be_written_is_written_at_once(unwritten: WriteRetries, disk: Disk) -> None:
+def test_a_write_that_succeeds_is_not_deferred(pending_writes: WriteRetries, disk: Disk) -> None:
     disk.error = None
 
-    unwritten.write("a", lambda: disk.write("a"))
+    pending_writes.write("a", lambda: disk.write("a"))
 
     assert disk.written == ["a"]
 
 
-def test_what_could_not_be_written_is_written_once_it_can_be(unwritten: WriteRetries, disk: Disk) -> None:
+def test_a_failed_write_is_retried_until_it_succeeds(pending_writes: WriteRetries, disk: Disk) -> None:
     for name in ("a", "b"):
-        unwritten.write(name, lambda name=name: disk.write(name))
+        pending_writes.write(name, lambda name=name: disk.write(name))
 
-    assert not unwritten.retry()
+    assert not pending_writes.retry()
     disk.error = None
-    assert unwritten.retry()
-    assert unwritten.retry()
+    assert pending_writes.retry()
+    assert pending_writes.retry()
 
     assert disk.written == ["a", "b"]
 
 
-def test_it_is_told_once_that_nothing_can_be_written_and_once_that_it_can(
-    unwritten: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
+def test_failure_and_recovery_of_writes_are_logged_once_each(
+    pending_writes: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
-        unwritten.write(name, lambda name=name: disk.write(name))
-        unwritten.failed(READ_ONLY)
-        unwritten.retry()
+        pending_writes.write(name, lambda name=name: disk.write(name))
+        pending_writes.failed(READ_ONLY)
+        pending_writes.retry()
     told = warnings(caplog)
     disk.error = None
-    unwritten.retry()
+    pending_writes.retry()
 
     assert len(told) == 1
     assert "Read-only file system" in told[0]
     assert warnings(caplog)[1:] == ["/work can be written to again"]
 
 
-def test_another_write_that_succeeds_ends_what_nothing_waits_for(
-    unwritten: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
+def test_a_write_that_succeeds_ends_the_failure_if_none_is_pending(
+    pending_writes: WriteRetries, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    unwritten.failed(READ_ONLY)
-    unwritten.succeeded()
+    pending_writes.failed(READ_ONLY)
+    pending_writes.succeeded()
     assert warnings(caplog)[1:] == ["/work can be written to again"]
 
-    unwritten.write("a", lambda: disk.write("a"))
-    unwritten.succeeded()
+    pending_writes.write("a", lambda: disk.write("a"))
+    pending_writes.succeeded()
 
     assert len(warnings(caplog)) == 3, "the disk is full once more, and something waits for it"
 
 
-def test_child_of_a_fork_writes_what_its_parent_does_not_know_of(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
     monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
-    unwritten = WriteRetries("/work")
+    pending_writes = WriteRetries("/work")
 
     # as after a fork, no thread of an earlier write is alive
     for name in ("a", "b"):
-        unwritten.write(name, lambda name=name: disk.write(name))
+        pending_writes.write(name, lambda name=name: disk.write(name))
 
-    assert started == ["jpsi-write-again"] * 2
+    assert started == ["jpsi-write-retries"] * 2
 
 
-def test_the_last_word_on_something_counts(unwritten: WriteRetries, disk: Disk) -> None:
-    unwritten.write("a", lambda: disk.write("old"))
-    unwritten.write("a", lambda: disk.write("new"))
+def test_the_last_word_on_something_counts(pending_writes: WriteRetries, disk: Disk) -> None:
+    pending_writes.write("a", lambda: disk.write("old"))
+    pending_writes.write("a", lambda: disk.write("new"))
     disk.error = None
 
-    unwritten.retry()
+    pending_writes.retry()
 
     assert disk.written == ["new"]
 
 
-def test_what_was_removed_meanwhile_is_not_waited_for(unwritten: WriteRetries, disk: Disk) -> None:
-    unwritten.write("a", lambda: disk.write("a"))
+def test_a_write_whose_folder_was_removed_is_not_retried(pending_writes: WriteRetries, disk: Disk) -> None:
+    pending_writes.write("a", lambda: disk.write("a"))
     disk.error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
-    assert unwritten.retry()
+    assert pending_writes.retry()
     assert disk.written == []

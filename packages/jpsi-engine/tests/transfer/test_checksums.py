@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from jpsi_engine.transfer import checksums
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool, checksum
-from jpsi_engine.transfer.remote_commands import summing
+from jpsi_engine.transfer.remote_commands import checksum_command
 
 
 @pytest.mark.parametrize("tool", Tool)
 @pytest.mark.parametrize("data", [b"", b"a", b"\0" * 300, bytes(range(256)) * 300], ids=len)
-def test_a_checksum_is_what_the_program_says(tool: Tool, data: bytes) -> None:
+def test_a_checksum_equals_that_of_the_program(tool: Tool, data: bytes) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool}")
 
@@ -38,8 +38,8 @@ def test_spans_have_the_checksums_of_their_bytes_however_they_come(
     assert sums == [checksum(span, tool) for span in spans]
 
 
-def test_the_more_is_read_elsewhere_the_longer_it_may_take() -> None:
-    asked = [summing("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
+def test_the_timeout_of_a_checksum_grows_with_the_size() -> None:
+    asked = [checksum_command("/x", Tool.CKSUM, spans, 3 * SPAN + 1) for spans in (range(3, 4), range(4))]
 
     assert [it.timeout for it in asked] == [timedelta(seconds=120), timedelta(seconds=120 + 3 * 64)]
 

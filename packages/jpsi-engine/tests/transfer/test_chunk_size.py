@@ -12,14 +12,14 @@ def test_the_size_follows_the_time_that_pieces_take(seconds: float, size: int) -
     pace = ChunkSize()
 
     for _ in range(20):
-        pace.took(pace.size, seconds)
+        pace.adapt(pace.size, seconds)
 
     assert pace.size == size
 
 
-def test_the_end_of_a_file_tells_nothing_of_how_quick_it_is() -> None:
+def test_a_short_last_chunk_does_not_change_the_chunk_size() -> None:
     pace = ChunkSize()
 
-    pace.took(100, 0.001)
+    pace.adapt(100, 0.001)
 
     assert pace.size == 1 << 20

@@ -22,7 +22,7 @@ from jpsi_engine.transfer import checksums, remote_commands, remote_shell
 from jpsi_engine.transfer.copy import SMALL
 from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_engine.transfer.local_files import LocalFiles
-from jpsi_engine.transfer.part_files import append, complete, opened_part, part_of
+from jpsi_engine.transfer.part_files import append, complete, open_part_file, part_path
 from jpsi_engine.transfer.remote_files import RemoteFiles
 from jpsi_testing import ElsewhereTransport
 
@@ -170,7 +170,7 @@ def test_where_the_files_are_follows_from_the_transport(elsewhere: Elsewhere) ->
     assert isinstance(open_job_files(Shared()), LocalFiles)  # type: ignore[arg-type]  # it has no other
 
 
-def test_a_tree_comes_back_as_it_was(files: JobFiles, tree: Path, tmp_path: Path) -> None:
+def test_a_tree_survives_a_round_trip(files: JobFiles, tree: Path, tmp_path: Path) -> None:
     before = _contents(tree)
 
     files.put(str(tree), str(tmp_path / "there" / "far"))
@@ -191,7 +191,7 @@ def test_moving_a_tree_again_changes_nothing(files: JobFiles, tree: Path, tmp_pa
 
 @pytest.mark.parametrize("size", [0, 1, SMALL, SMALL + 1, SMALL * 5])
 @pytest.mark.parametrize("name", ["plain", *_HOSTILE])
-def test_a_file_comes_back_as_it_was(files: JobFiles, tmp_path: Path, size: int, name: str) -> None:
+def test_a_file_survives_a_round_trip(files: JobFiles, tmp_path: Path, size: int, name: str) -> None:
     source, there, back = (tmp_path / folder / name for folder in ("source", "there", "back"))
     source.parent.mkdir()
     source.write_bytes(os.urandom(size))
@@ -205,7 +205,7 @@ def test_a_file_comes_back_as_it_was(files: JobFiles, tmp_path: Path, size: int,
     assert not _leftovers(tmp_path)
 
 
-def test_a_file_that_was_there_is_replaced_and_what_a_directory_had_stays(
+def test_existing_files_are_replaced_and_other_files_of_a_directory_stay(
     files: JobFiles, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -246,7 +246,7 @@ def test_a_tree_that_is_closed_to_its_owner_is_moved_again(
     _as_ordinary_user(twice)
 
 
-def test_what_gives_rights_stays_behind(files: JobFiles, tmp_path: Path) -> None:
+def test_set_id_bits_are_not_transferred(files: JobFiles, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text("x")
     source.chmod(0o6755)
@@ -267,7 +267,7 @@ def test_a_source_that_is_a_link_is_followed(files: JobFiles, tree: Path, tmp_pa
     assert not (tmp_path / "there").is_symlink()
 
 
-def test_a_link_that_came_before_leads_nothing_elsewhere(files: JobFiles, tmp_path: Path) -> None:
+def test_a_link_of_an_earlier_transfer_is_not_followed(files: JobFiles, tmp_path: Path) -> None:
     """Such as one that whoever is over there has made of a directory for a while."""
     tree, elsewhere, back = tmp_path / "tree", tmp_path / "elsewhere", tmp_path / "back"
     tree.mkdir()
@@ -293,7 +293,9 @@ def test_a_directory_may_be_reached_by_a_link(files: JobFiles, tree: Path, tmp_p
     assert _contents(tmp_path / "real") == _contents(tree)
 
 
-def test_progress_tells_bytes_until_all_are_there(files: JobFiles, tree: Path, tmp_path: Path) -> None:
+def test_progress_reports_bytes_until_all_are_transferred(
+    files: JobFiles, tree: Path, tmp_path: Path
+) -> None:
     told: list[tuple[int, int]] = []
     total = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
 
@@ -305,7 +307,7 @@ def test_progress_tells_bytes_until_all_are_there(files: JobFiles, tree: Path, t
 
 
 @pytest.mark.parametrize("size", [1, SMALL + 1])
-def test_what_is_in_the_way_is_named_with_the_cause(files: JobFiles, tmp_path: Path, size: int) -> None:
+def test_an_obstacle_is_named_with_the_cause(files: JobFiles, tmp_path: Path, size: int) -> None:
     (tmp_path / "source").write_bytes(b"x" * size)
     (tmp_path / "directory").mkdir()
     (tmp_path / "file").write_text("")
@@ -317,7 +319,7 @@ def test_what_is_in_the_way_is_named_with_the_cause(files: JobFiles, tmp_path: P
 
 
 @pytest.mark.parametrize(("name", "cause"), [("none", "No such file or directory"), ("file/x", "Not a dir")])
-def test_what_is_not_there_is_named_with_the_cause(
+def test_a_missing_source_is_named_with_the_cause(
     files: JobFiles, tmp_path: Path, name: str, cause: str
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -328,7 +330,7 @@ def test_what_is_not_there_is_named_with_the_cause(
         assert not raised.value.transient
 
 
-def test_what_is_no_file_is_named(files: JobFiles, tmp_path: Path) -> None:
+def test_a_special_file_is_named(files: JobFiles, tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     os.mkfifo(tmp_path / "tree" / "pipe")
 
@@ -338,7 +340,7 @@ def test_what_is_no_file_is_named(files: JobFiles, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
-def test_what_is_not_allowed_is_named(files: JobFiles, tree: Path, tmp_path: Path) -> None:
+def test_a_file_without_permission_is_named(files: JobFiles, tree: Path, tmp_path: Path) -> None:
     (tree / "sub" / "number 7" / "secret").write_text("")
     (tree / "sub" / "number 7" / "secret").chmod(0)
     (tmp_path / "closed").mkdir(mode=0o500)
@@ -357,7 +359,7 @@ def test_paths_where_jobs_run_are_absolute(far: JobFiles) -> None:
 
 
 @pytest.mark.parametrize("is_here", [True, False], ids=["here", "far"])
-def test_a_path_where_jobs_run_may_begin_in_the_home_directory_there(
+def test_a_path_where_jobs_run_may_begin_with_a_tilde(
     is_here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home there"
@@ -375,7 +377,7 @@ def test_a_path_where_jobs_run_may_begin_in_the_home_directory_there(
     assert files.read("~/runs/nothing", 0, 1) is None
 
 
-def test_a_path_here_means_what_it_says(
+def test_a_tilde_in_a_local_path_is_not_expanded(
     files: JobFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shell has made of ~ what it means here."""
@@ -430,7 +432,7 @@ def test_a_cut_in_the_middle_of_a_piece_leaves_nothing_half_and_is_gone_on_from(
     assert not _leftovers(tmp_path)
 
 
-def test_a_piece_that_arrived_without_an_answer_is_not_there_twice(
+def test_a_chunk_whose_reply_was_lost_is_not_appended_twice(
     elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -472,7 +474,7 @@ def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"x" * size)
 
-    with opened_part(str(target)) as part:
+    with open_part_file(str(target)) as part:
         append(part, b"half")
         files.get(str(source), str(target))
         assert target.read_bytes() == b"x" * size
@@ -485,12 +487,12 @@ def test_of_two_that_get_the_same_each_gets_all_of_it(files: JobFiles, tmp_path:
 
 def test_of_two_that_get_the_same_one_can_go_on_after_a_break(tmp_path: Path) -> None:
     target = str(tmp_path / "target")
-    with opened_part(target) as first, opened_part(target) as second:
+    with open_part_file(target) as first, open_part_file(target) as second:
         append(first, b"half")
         append(second, b"other")
 
-    assert _leftovers(tmp_path) == [Path(part_of(target))]
-    with opened_part(target) as again:
+    assert _leftovers(tmp_path) == [Path(part_path(target))]
+    with open_part_file(target) as again:
         assert os.fstat(again.fd).st_size == len("half")
 
 
@@ -508,7 +510,7 @@ def test_a_link_to_the_same_is_replaced_as_any_file(files: JobFiles, tmp_path: P
 
 
 @pytest.mark.parametrize("at", [0, 700_000, 4_999_999])
-def test_a_part_of_something_else_is_kept_only_as_far_as_it_is_the_same(
+def test_a_part_file_of_other_content_is_kept_up_to_the_first_difference(
     elsewhere: Elsewhere, far: JobFiles, tmp_path: Path, small_spans: int, at: int
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -528,7 +530,7 @@ def test_a_part_of_something_else_is_kept_only_as_far_as_it_is_the_same(
     assert not part.exists()
 
 
-def test_what_somebody_else_wrote_in_between_is_not_taken_for_the_file(
+def test_a_concurrent_write_of_another_process_is_detected(
     elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -541,7 +543,7 @@ def test_what_somebody_else_wrote_in_between_is_not_taken_for_the_file(
         return command, data
 
     elsewhere.before = before
-    with pytest.raises(TransferError, match="changed while it was written, by somebody else") as raised:
+    with pytest.raises(TransferError, match="changed while it was written, by another process") as raised:
         far.put(str(source), str(target))
 
     assert raised.value.transient
@@ -554,7 +556,7 @@ def test_a_link_in_place_of_a_part_is_not_written_through(far: JobFiles, tmp_pat
     for size in (10, 5_000_000):
         (tmp_path / "source").write_bytes(os.urandom(size))
         for move, target in ((far.put, tmp_path / "up"), (far.get, tmp_path / "down")):
-            Path(part_of(str(target))).symlink_to(victim)
+            Path(part_path(str(target))).symlink_to(victim)
             move(str(tmp_path / "source"), str(target))
             assert not target.is_symlink()
             assert target.read_bytes() == (tmp_path / "source").read_bytes()
@@ -631,9 +633,7 @@ def _limited(command: Command, data: bytes) -> tuple[Command, bytes]:
     return Command(argv, timeout=command.timeout, environment=command.environment), data
 
 
-def test_what_there_is_no_room_for_is_named_with_the_cause(
-    elsewhere: Elsewhere, far: JobFiles, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_named_as_the_cause(elsewhere: Elsewhere, far: JobFiles, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(5_000_000))
     elsewhere.before = _limited
@@ -726,7 +726,7 @@ def test_any_posix_shell_will_do(
         (-40, 2, OutputPart(b"01", 0, 10)),
     ],
 )
-def test_what_is_in_a_file_is_told_from_an_offset(
+def test_read_returns_the_content_from_an_offset(
     files: JobFiles, tmp_path: Path, offset: int, most: int, part: OutputPart
 ) -> None:
     (tmp_path / "out").write_bytes(b"0123456789")
@@ -734,19 +734,19 @@ def test_what_is_in_a_file_is_told_from_an_offset(
     assert files.read(str(tmp_path / "out"), offset, most) == part
 
 
-def test_bytes_that_are_no_text_are_told_as_they_are(files: JobFiles, tmp_path: Path) -> None:
+def test_read_returns_bytes_that_are_no_text_unchanged(files: JobFiles, tmp_path: Path) -> None:
     data = b"\n0 0\n" + bytes(range(256))
     (tmp_path / "o u't").write_bytes(data)
 
     assert files.read(str(tmp_path / "o u't"), 0, 1000) == OutputPart(data, 0, len(data))
 
 
-def test_a_file_that_is_not_there_yet_is_none(files: JobFiles, tmp_path: Path) -> None:
+def test_read_of_a_missing_file_returns_none(files: JobFiles, tmp_path: Path) -> None:
     assert files.read(str(tmp_path / "out"), 0, 10) is None
     assert files.read(str(tmp_path / "directory" / "out"), 0, 10) is None
 
 
-def test_what_never_ends_counts_as_empty(files: JobFiles, tmp_path: Path) -> None:
+def test_a_special_file_counts_as_empty(files: JobFiles, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for path in ("/dev/null", str(tmp_path / "pipe")):

@@ -19,7 +19,7 @@ from jpsi_engine.transfer.progress import ProgressReport
     ],
     ids=["quick", "once a second", "the end", "one piece"],
 )
-def test_it_is_told_once_a_second_and_at_the_end(times: list[float], told: list[int]) -> None:
+def test_progress_is_reported_once_a_second_and_at_the_end(times: list[float], told: list[int]) -> None:
     said: list[StagingProgress] = []
     clock = iter([0.0, *times])
     telling = ProgressReport(said.append, "a", is_in=True, now=lambda: next(clock))

@@ -9,7 +9,7 @@ import pytest
 from jpsi.model.errors import TransferError
 from jpsi_engine.host.local_transport import LocalTransport
 from jpsi_engine.transfer.checksums import Tool
-from jpsi_engine.transfer.remote_commands import listing
+from jpsi_engine.transfer.remote_commands import list_command
 from jpsi_engine.transfer.remote_listing import read_listing, read_mode
 from jpsi_engine.transfer.trees import Entry, Kind, tree
 
@@ -59,7 +59,7 @@ def test_names_that_lead_out_of_the_tree_are_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/r/../x", "/r/x", "/x"])
-def test_what_comes_first_is_the_tree_itself(path: str) -> None:
+def test_the_root_is_the_first_entry(path: str) -> None:
     with pytest.raises(TransferError, match="leads out of it"):
         read_listing(_printed(_said(path)), "/r")
 
@@ -81,19 +81,19 @@ def test_a_listing_that_is_not_whole_is_an_error_that_may_pass(printed: bytes) -
     assert raised.value.transient
 
 
-def test_what_is_no_file_is_refused_by_name() -> None:
+def test_a_special_file_is_refused_by_name() -> None:
     with pytest.raises(TransferError, match="/r/pipe cannot be read: it is no file"):
         read_listing(_printed(_DIRECTORY, _said("/r/pipe", "prw-r--r-- 1 0 0 0 Nov 22 03:00 x\n")), "/r")
 
 
-def test_a_tree_is_listed_as_it_would_be_here(tmp_path: Path) -> None:
+def test_a_remote_listing_equals_the_local_one(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True, mode=0o711)
     (tmp_path / "a" / "x -> y\n").write_text("12345")
     (tmp_path / "a" / "-l").symlink_to("x -> y\n")
     root = tmp_path / "root"
     root.symlink_to("a")
 
-    result = LocalTransport().exchange(listing(str(root)))
+    result = LocalTransport().exchange(list_command(str(root)))
     _, entries = read_listing(result.stdout, str(root))
 
     assert sorted(entries, key=lambda it: it.name) == sorted(tree(str(root)), key=lambda it: it.name)

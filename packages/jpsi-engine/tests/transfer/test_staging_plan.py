@@ -53,7 +53,7 @@ def test_a_place_is_a_path_or_a_url_of_this_machine(text: str, path: str) -> Non
     assert [it.target for it in made_out] == [path]
 
 
-def test_a_slash_at_the_end_of_a_target_says_that_it_is_a_directory() -> None:
+def test_a_slash_at_the_end_of_a_target_makes_it_a_directory() -> None:
     spec = JobSpec("x", stage_out=[StageOut(Path("a/b"), "out/"), StageOut(Path("a/b"), "file:///out/")])
 
     assert [it.target for it in made(spec).stage_out] == ["/here/out/b", "/out/b"]
@@ -83,7 +83,7 @@ def test_the_url_of_a_path_means_that_path(text: str) -> None:
     assert Path(path_of(path.as_uri())) == path
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     spec = JobSpec(
         "x",
         directory=Path("/work"),
@@ -113,7 +113,7 @@ def test_without_a_directory_cleanup_is_below_that_of_the_program() -> None:
     assert list(staging_problems(JobSpec("x", cleanup=[Path("/a")]), "/here"))
 
 
-def test_where_a_job_runs_elsewhere_that_names_no_directory_is_for_the_job_to_tell() -> None:
+def test_cleanup_paths_of_a_remote_job_without_a_directory_are_checked_by_the_job() -> None:
     paths = ["/a", "~/a", "a", "/", "~", "/a/../b"]
 
     found = [list(staging_problems(JobSpec("x", cleanup=[Path(it)]), None)) for it in paths]
@@ -136,7 +136,7 @@ def test_flags_mean_ends_of_the_job(flags: StageOutFlags, expected: tuple[Outcom
     assert outcomes(flags) == expected
 
 
-def test_a_plan_has_what_the_spec_says() -> None:
+def test_a_plan_has_the_staging_of_the_spec() -> None:
     spec = JobSpec(
         "x",
         stage_in=[StageIn("a", Path("b"), StagingMode.LINK)],
@@ -152,7 +152,7 @@ def test_a_plan_has_what_the_spec_says() -> None:
     assert (made_plan.cleanup, made_plan.cleanup_outcomes) == (("e",), tuple(Outcome))
 
 
-def test_a_source_that_is_not_there_is_told_unless_a_job_before_may_make_it(
+def test_a_missing_source_is_a_problem_unless_a_dependency_may_make_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -170,7 +170,7 @@ def test_a_source_that_is_not_there_is_told_unless_a_job_before_may_make_it(
 
 @pytest.mark.parametrize("script", ["{directory}/", "~/", ""], ids=["absolute", "at home", "relative"])
 @pytest.mark.parametrize(("target", "place"), [("pre.sh", "pre.sh"), ("tree", "tree/pre.sh")])
-def test_a_script_that_is_staged_in_need_not_be_there(
+def test_a_script_that_is_staged_in_need_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, place: str, script: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

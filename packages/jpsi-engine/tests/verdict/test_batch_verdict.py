@@ -268,7 +268,7 @@ def test_verdict(known: dict[str, Any], expected: object) -> None:
 @pytest.mark.parametrize(
     ("what", "state"), [([], ACTIVE), (["exit.run.0"], COMPLETED), (["exit.run.7"], FAILED)]
 )
-def test_requeue_is_told_in_metadata_to_the_end(what: list[str], state: JobState) -> None:
+def test_requeue_stays_in_the_metadata_to_the_end(what: list[str], state: JobState) -> None:
     second = [left("active", 9, restart=1), *(left(it, 10, restart=1) for it in what)]
 
     status = judge(facts(markers=[*stopped("run.5"), *second]))
@@ -277,7 +277,7 @@ def test_requeue_is_told_in_metadata_to_the_end(what: list[str], state: JobState
     assert (status.state, status.metadata) == (state, {"requeued": True, "time.source": "marker"})
 
 
-def test_what_was_not_staged_out_is_told_whatever_ended_the_job() -> None:
+def test_failed_stage_out_is_in_the_metadata_whatever_ended_the_job() -> None:
     status = judge(facts(markers=stopped("run-stage_out.0"), queued=seen(CANCELED)))
 
     assert status is not None
@@ -285,14 +285,14 @@ def test_what_was_not_staged_out_is_told_whatever_ended_the_job() -> None:
 
 
 @pytest.mark.clause("state-metadata")
-def test_whose_the_native_id_is_now_is_said() -> None:
+def test_status_names_the_job_that_has_the_native_id_now() -> None:
     stranger = Observation(state=ACTIVE, word="RUNNING", tag="", submitted=NOW)
 
     status = judge(facts(**LONG_GONE, stranger=stranger))
 
     assert status is not None
     assert status.message is not None
-    assert "its native id is now that of another job, submitted at 2026-01-01T00:00:00" in status.message
+    assert "its native id now belongs to another job, submitted at 2026-01-01T00:00:00" in status.message
     assert status.metadata["sys.stranger.state"] == "RUNNING"
 
 
@@ -346,7 +346,7 @@ def at(state: JobState, time: datetime | None) -> Observation:
     }.values(),
     ids=str,
 )
-def test_whose_time_it_is_is_said(known: dict[str, Any], source: str, time: datetime) -> None:
+def test_status_names_the_source_of_its_time(known: dict[str, Any], source: str, time: datetime) -> None:
     status = judge(facts(**known))
 
     assert status is not None

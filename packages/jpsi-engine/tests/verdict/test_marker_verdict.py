@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 from jpsi_engine.verdict.exit_phases import CANCEL, TIMEOUT
-from jpsi_engine.verdict.marker_verdict import ProcessEnd, Stop, conclude, from_ns
+from jpsi_engine.verdict.marker_verdict import ProcessEnd, Stop, datetime_from_ns, judge_process
 from jpsi_engine.verdict.markers import Marker, parse
 
 COMPLETED, FAILED, CANCELED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELED
@@ -22,7 +22,7 @@ MARKER, PROCESS, ABSENCE = Evidence.MARKER, Evidence.PROCESS, Evidence.ABSENCE
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def left(what: str, at: int = 0) -> Marker:
+def marker_of(what: str, at: int = 0) -> Marker:
     """A marker of the last run, left so many seconds after the start."""
     marker = parse(f"a1.1.{what}", int((START.timestamp() + at) * 1_000_000_000))
     assert marker is not None
@@ -33,16 +33,16 @@ def stop(why: str = CANCEL) -> Stop:
     return Stop(why, START)
 
 
-def gone(wait_status: int | None = None, at: int = 9) -> ProcessEnd:
+def end(wait_status: int | None = None, at: int = 9) -> ProcessEnd:
     return ProcessEnd(START + timedelta(seconds=at), wait_status)
 
 
 def exited(code: int) -> ProcessEnd:
-    return gone(code << 8)
+    return end(code << 8)
 
 
 def killed(number: int, *, dumped: bool = False) -> ProcessEnd:
-    return gone(number | (0x80 if dumped else 0))
+    return end(number | (0x80 if dumped else 0))
 
 
 phases = st.sampled_from(
@@ -50,7 +50,7 @@ phases = st.sampled_from(
 )
 markers = st.lists(
     st.builds(
-        left,
+        marker_of,
         st.just("signalled") | st.builds("exit.{}.{}".format, phases, st.integers(0, 255)),
         st.integers(0, 4),
     ),
@@ -58,15 +58,15 @@ markers = st.lists(
 )
 stops = st.none() | st.sampled_from([CANCEL, TIMEOUT]).map(stop)
 wait_statuses = st.none() | st.integers(0, 255).map(lambda code: code << 8) | st.integers(1, 64)
-gones = st.none() | wait_statuses.map(gone)
+gones = st.none() | wait_statuses.map(end)
 
 HOUR = 3600
-TERM = left("signalled", 1)
-LATE_TERM = left("signalled", 3)
+TERM = marker_of("signalled", 1)
+LATE_TERM = marker_of("signalled", 3)
 
 
 def ended(what: str) -> Marker:
-    return left(f"exit.{what}", 2)
+    return marker_of(f"exit.{what}", 2)
 
 
 #: What is known, and the verdict: state, exit code, reason, evidence.
@@ -76,9 +76,9 @@ VERDICTS = {
     "told to end and running": ([TERM], stop(), None, None),
     "told to end, its shell ended, its processes have not": ([TERM, ended("run.0")], stop(), None, None),
     "ran well": ([ended("run.0")], None, None, (COMPLETED, 0, None, MARKER)),
-    "ran well, and is gone": ([ended("run.0")], None, gone(), (COMPLETED, 0, None, MARKER)),
+    "ran well, and is gone": ([ended("run.0")], None, end(), (COMPLETED, 0, None, MARKER)),
     "marker and kernel disagree": ([ended("run.0")], None, killed(9), (COMPLETED, 0, None, MARKER)),
-    "ended twice": ([ended("run.0"), left("exit.run.7", 3)], None, None, (COMPLETED, 0, None, MARKER)),
+    "ended twice": ([ended("run.0"), marker_of("exit.run.7", 3)], None, None, (COMPLETED, 0, None, MARKER)),
     "ran badly": ([ended("run.7")], None, None, (FAILED, 7, Reason.EXIT_CODE, MARKER)),
     "code 128": ([ended("run.128")], None, None, (FAILED, 128, Reason.EXIT_CODE, MARKER)),
     "code 255": ([ended("run.255")], None, None, (FAILED, 255, Reason.EXIT_CODE, MARKER)),
@@ -108,37 +108,57 @@ VERDICTS = {
         (FAILED, 127, Reason.EXECUTABLE, MARKER),
     ),
     "ran well, not cleaned up": ([ended("run-cleanup.0")], None, None, (COMPLETED, 0, None, MARKER)),
-    "cancelled": ([TERM, ended("run.143")], stop(), gone(), (CANCELED, 143, Reason.CANCELLED, MARKER)),
-    "cancelled and well": ([TERM, ended("run.0")], stop(), gone(), (CANCELED, 0, Reason.CANCELLED, MARKER)),
+    "cancelled": ([TERM, ended("run.143")], stop(), end(), (CANCELED, 143, Reason.CANCELLED, MARKER)),
+    "cancelled and well": (
+        [TERM, ended("run.0")],
+        stop(),
+        end(),
+        (CANCELED, 0, Reason.CANCELLED, MARKER),
+    ),
     "cancelled in pre_launch": (
         [TERM, ended("pre_launch.143")],
         stop(),
-        gone(),
+        end(),
         (CANCELED, 143, Reason.CANCELLED, MARKER),
     ),
     "cancelled by KILL": ([TERM], stop(), killed(9), (CANCELED, 137, Reason.CANCELLED, PROCESS)),
     "cancelled before it began": ([], stop(), killed(15), (CANCELED, 143, Reason.CANCELLED, PROCESS)),
-    "cancelled, code unknown": ([], stop(), gone(), (CANCELED, None, Reason.CANCELLED, PROCESS)),
-    "ended before the cancel": ([ended("run.0")], stop(), gone(), (COMPLETED, 0, None, MARKER)),
-    "failed before the cancel": ([ended("run.7")], stop(), gone(), (FAILED, 7, Reason.EXIT_CODE, MARKER)),
-    "ended and then signalled": ([ended("run.0"), LATE_TERM], stop(), gone(), (COMPLETED, 0, None, MARKER)),
-    "cancelled, and the clock went back by an hour before it ended": (
-        [TERM, left("exit.run.0", 2 - HOUR)],
+    "cancelled, code unknown": ([], stop(), end(), (CANCELED, None, Reason.CANCELLED, PROCESS)),
+    "ended before the cancel": ([ended("run.0")], stop(), end(), (COMPLETED, 0, None, MARKER)),
+    "failed before the cancel": (
+        [ended("run.7")],
         stop(),
-        gone(),
+        end(),
+        (FAILED, 7, Reason.EXIT_CODE, MARKER),
+    ),
+    "ended and then signalled": (
+        [ended("run.0"), LATE_TERM],
+        stop(),
+        end(),
+        (COMPLETED, 0, None, MARKER),
+    ),
+    "cancelled, and the clock went back by an hour before it ended": (
+        [TERM, marker_of("exit.run.0", 2 - HOUR)],
+        stop(),
+        end(),
         (CANCELED, 0, Reason.CANCELLED, MARKER),
     ),
     "cancelled, and the clock went forward by an hour before it ended": (
-        [TERM, left("exit.run.0", 2 + HOUR)],
+        [TERM, marker_of("exit.run.0", 2 + HOUR)],
         stop(),
-        gone(),
+        end(),
         (CANCELED, 0, Reason.CANCELLED, MARKER),
     ),
-    "out of time": ([TERM, ended("run.143")], stop(TIMEOUT), gone(), (FAILED, 143, Reason.TIMEOUT, MARKER)),
+    "out of time": (
+        [TERM, ended("run.143")],
+        stop(TIMEOUT),
+        end(),
+        (FAILED, 143, Reason.TIMEOUT, MARKER),
+    ),
     "out of time, KILL": ([TERM], stop(TIMEOUT), killed(9), (FAILED, 137, Reason.TIMEOUT, PROCESS)),
-    "in time after all": ([ended("run.0")], stop(TIMEOUT), gone(), (COMPLETED, 0, None, MARKER)),
-    "gone without a trace": ([], None, gone(), (FAILED, None, Reason.LOST, ABSENCE)),
-    "signalled and gone": ([TERM], None, gone(), (FAILED, None, Reason.LOST, ABSENCE)),
+    "in time after all": ([ended("run.0")], stop(TIMEOUT), end(), (COMPLETED, 0, None, MARKER)),
+    "gone without a trace": ([], None, end(), (FAILED, None, Reason.LOST, ABSENCE)),
+    "signalled and gone": ([TERM], None, end(), (FAILED, None, Reason.LOST, ABSENCE)),
     "runner killed": ([], None, killed(9), (FAILED, 137, Reason.SIGNAL, PROCESS)),
     "runner crashed": ([], None, killed(11, dumped=True), (FAILED, 139, Reason.SIGNAL, PROCESS)),
     "runner could leave no marker": ([], None, exited(0), (COMPLETED, 0, None, PROCESS)),
@@ -153,7 +173,7 @@ def test_verdict(
     is_gone: ProcessEnd | None,
     verdict: tuple[JobState, int | None, Reason | None, Evidence] | None,
 ) -> None:
-    status = conclude(markers, stopped, is_gone)
+    status = judge_process(markers, stopped, is_gone)
 
     found = status and (status.state, status.exit_code, status.reason, status.evidence)
     assert found == verdict
@@ -167,7 +187,7 @@ ATTACHED = {
     "killed": (None, killed(9), (FAILED, 137, Reason.SIGNAL, PROCESS)),
     "cancelled": (stop(), killed(15), (CANCELED, 143, Reason.CANCELLED, PROCESS)),
     "told to end and running": (stop(), None, None),
-    "gone": (None, gone(), (FAILED, None, Reason.LOST, ABSENCE)),
+    "gone": (None, end(), (FAILED, None, Reason.LOST, ABSENCE)),
 }
 
 
@@ -177,7 +197,7 @@ def test_verdict_on_a_process_without_runner(
     is_gone: ProcessEnd | None,
     verdict: tuple[JobState, int | None, Reason | None, Evidence] | None,
 ) -> None:
-    status = conclude([], stopped, is_gone, has_runner=False)
+    status = judge_process([], stopped, is_gone, has_runner=False)
 
     found = status and (status.state, status.exit_code, status.reason, status.evidence)
     assert found == verdict
@@ -185,8 +205,8 @@ def test_verdict_on_a_process_without_runner(
 
 @pytest.mark.parametrize("stopped", [None, stop()], ids=["by itself", "cancelled"])
 @pytest.mark.parametrize("what", ["stage_out", "cleanup"])
-def test_what_of_staging_failed_is_told_in_metadata(what: str, stopped: Stop | None) -> None:
-    status = conclude([TERM, ended(f"post_launch-{what}.0")], stopped, gone())
+def test_failed_staging_phase_is_in_the_metadata(what: str, stopped: Stop | None) -> None:
+    status = judge_process([TERM, ended(f"post_launch-{what}.0")], stopped, end())
 
     assert status is not None
     assert status.metadata[what] == "failed"
@@ -197,7 +217,9 @@ def test_what_of_staging_failed_is_told_in_metadata(what: str, stopped: Stop | N
 def test_verdict_does_not_depend_on_the_order_of_the_markers(
     markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None
 ) -> None:
-    verdicts = {repr(conclude(list(order), stopped, is_gone)) for order in itertools.permutations(markers)}
+    verdicts = {
+        repr(judge_process(list(order), stopped, is_gone)) for order in itertools.permutations(markers)
+    }
 
     assert len(verdicts) == 1
 
@@ -205,7 +227,7 @@ def test_verdict_does_not_depend_on_the_order_of_the_markers(
 def test_verdict_is_the_same_whatever_holds_the_markers() -> None:
     facts = [TERM, ended("run.143")]
 
-    assert conclude(iter(facts), stop(), gone()) == conclude(facts, stop(), gone())
+    assert judge_process(iter(facts), stop(), end()) == judge_process(facts, stop(), end())
 
 
 @pytest.mark.clause("state-metadata")
@@ -213,7 +235,7 @@ def test_verdict_is_the_same_whatever_holds_the_markers() -> None:
 def test_verdict_is_final_and_names_its_evidence(
     markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None, has_runner: bool
 ) -> None:
-    status = conclude(markers, stopped, is_gone, has_runner=has_runner)
+    status = judge_process(markers, stopped, is_gone, has_runner=has_runner)
 
     if status is not None:
         assert status.final
@@ -227,7 +249,7 @@ def test_verdict_is_final_and_names_its_evidence(
 def test_completed_is_never_concluded_without_code_0(
     markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None, has_runner: bool
 ) -> None:
-    status = conclude(markers, stopped, is_gone, has_runner=has_runner)
+    status = judge_process(markers, stopped, is_gone, has_runner=has_runner)
 
     if status is not None and status.state is COMPLETED:
         assert status.exit_code == 0
@@ -237,28 +259,28 @@ def test_completed_is_never_concluded_without_code_0(
 
 @pytest.mark.clause("state-active")
 @given(markers, st.sampled_from([CANCEL, TIMEOUT]), st.booleans())
-def test_job_that_was_told_to_end_is_not_over_while_its_processes_are_there(
+def test_stopped_job_is_not_final_while_its_processes_run(
     markers: list[Marker], why: str, has_runner: bool
 ) -> None:
-    assert conclude(markers, stop(why), None, has_runner=has_runner) is None
+    assert judge_process(markers, stop(why), None, has_runner=has_runner) is None
 
 
 @given(markers, stops, gones)
 def test_verdict_never_changes_when_the_process_is_found_gone_after_it(
     markers: list[Marker], stopped: Stop | None, is_gone: ProcessEnd | None
 ) -> None:
-    before = conclude(markers, stopped, None)
+    before = judge_process(markers, stopped, None)
 
     if before is not None:
-        assert conclude(markers, stopped, is_gone) == before
+        assert judge_process(markers, stopped, is_gone) == before
 
 
 @pytest.mark.parametrize("number", [*range(1, 32), 34, 64])
-def test_signal_is_named_in_the_metadata_whoever_reports_it(number: int) -> None:
+def test_signal_is_in_the_metadata_whatever_its_source(number: int) -> None:
     statuses = [
-        conclude([ended(f"run.{128 + number}")], None, None),
-        conclude([], None, killed(number)),
-        conclude([], None, killed(number), has_runner=False),
+        judge_process([ended(f"run.{128 + number}")], None, None),
+        judge_process([], None, killed(number)),
+        judge_process([], None, killed(number), has_runner=False),
     ]
 
     for status in statuses:
@@ -271,8 +293,8 @@ def test_signal_is_named_in_the_metadata_whoever_reports_it(number: int) -> None
 
 @pytest.mark.clause("status-time")
 def test_time_of_a_verdict_is_the_marker_s_and_without_one_that_of_the_observation() -> None:
-    told = conclude([ended("run.0")], None, gone(at=9))
-    seen = conclude([], None, gone(at=9))
+    told = judge_process([ended("run.0")], None, end(at=9))
+    seen = judge_process([], None, end(at=9))
 
     assert told is not None
     assert told.time == START + timedelta(seconds=2)
@@ -280,19 +302,19 @@ def test_time_of_a_verdict_is_the_marker_s_and_without_one_that_of_the_observati
     assert seen.time == START + timedelta(seconds=9)
 
 
-def test_failed_post_launch_is_told_in_the_metadata() -> None:
-    status = conclude([ended("post_launch.0")], None, None)
+def test_failed_post_launch_is_in_the_metadata() -> None:
+    status = judge_process([ended("post_launch.0")], None, None)
 
     assert status is not None
     assert status.metadata["post_launch"] == "failed"
 
 
 def test_nanoseconds_become_an_aware_time() -> None:
-    assert from_ns(1_767_225_600_250_000_000) == datetime(2026, 1, 1, 0, 0, 0, 250_000, tzinfo=UTC)
+    assert datetime_from_ns(1_767_225_600_250_000_000) == datetime(2026, 1, 1, 0, 0, 0, 250_000, tzinfo=UTC)
 
 
-def test_a_wait_status_here_is_what_wait_reports() -> None:
+def test_a_wait_status_is_that_of_wait() -> None:
     """So that the table above means what it says."""
     assert [os.waitstatus_to_exitcode(facts.wait_status or 0) for facts in (exited(7), killed(9))] == [7, -9]
     assert os.waitstatus_to_exitcode(killed(11, dumped=True).wait_status or 0) == -11
-    assert isinstance(conclude([], None, exited(0)), JobStatus)
+    assert isinstance(judge_process([], None, exited(0)), JobStatus)

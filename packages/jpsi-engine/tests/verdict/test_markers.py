@@ -26,21 +26,21 @@ def names(markers: list[Marker]) -> list[str]:
 
 
 @given(ids, st.integers(1, 99), details, st.integers(0, 255))
-def test_exit_marker_says_phase_and_code(job_id: str, run: int, phase: str, code: int) -> None:
+def test_exit_marker_has_phase_and_code(job_id: str, run: int, phase: str, code: int) -> None:
     name = f"{job_id}.{run}.exit.{phase}.{code}"
 
     assert parse(name, 5) == Marker(job_id, run, 0, "exit", phase, code, 5, name)
 
 
 @given(ids, st.integers(1, 99), st.sampled_from(["active", "signalled"]))
-def test_other_markers_say_no_more_than_that(job_id: str, attempt: int, kind: str) -> None:
+def test_other_markers_have_only_a_kind(job_id: str, attempt: int, kind: str) -> None:
     name = f"{job_id}.{attempt}.{kind}"
 
     assert parse(name, 5) == Marker(job_id, attempt, 0, kind, "", None, 5, name)
 
 
 @given(ids, st.integers(1, 99), st.integers(1, 99))
-def test_marker_of_a_restart_says_which(job_id: str, attempt: int, restart: int) -> None:
+def test_marker_of_a_restart_has_its_number(job_id: str, attempt: int, restart: int) -> None:
     name = f"{job_id}.{attempt}.{restart}.exit.run.7"
 
     assert parse(name, 5) == Marker(job_id, attempt, restart, "exit", "run", 7, 5, name)
@@ -85,7 +85,7 @@ def test_scan_finds_every_marker_and_nothing_else(tmp_path: Path) -> None:
     assert names(scan(str(tmp_path))) == ["a1.1.exit.run.0", "a2.3.exit.stdin.125"]
 
 
-def test_scan_finds_those_that_were_asked_for(tmp_path: Path) -> None:
+def test_scan_finds_only_the_requested_jobs(tmp_path: Path) -> None:
     """An id is no prefix of another."""
     touch(tmp_path, "a1.1.exit.run.0", "a11.1.exit.run.0", "b.1.exit.run.0")
 
@@ -93,7 +93,7 @@ def test_scan_finds_those_that_were_asked_for(tmp_path: Path) -> None:
     assert scan(str(tmp_path), set()) == []
 
 
-def test_marker_that_goes_while_it_is_looked_at_is_left_out(tmp_path: Path) -> None:
+def test_marker_that_is_moved_during_a_scan_is_left_out(tmp_path: Path) -> None:
     """Another process has taken it to the job's folder."""
     touch(tmp_path, "a1.1.exit.run.0", "a2.1.exit.run.0")
 
@@ -106,6 +106,6 @@ def test_marker_that_goes_while_it_is_looked_at_is_left_out(tmp_path: Path) -> N
     assert names(scan(str(tmp_path), Wanted())) == ["a2.1.exit.run.0"]
 
 
-def test_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_directory_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         scan(str(tmp_path / "missing"))

@@ -24,7 +24,7 @@ class MarkerWatch:
 
     def __init__(self, directory: str) -> None:
         #: True if the directory was removed: no events follow, even if another directory takes its place.
-        self.is_over = False
+        self.is_removed = False
         libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(libc, "inotify_init1"):
             raise OSError(0, "this system has no inotify")
@@ -50,7 +50,7 @@ class MarkerWatch:
         try:
             while events := os.read(self._fd, 65536):
                 for mask, name in _events(events):
-                    self.is_over = self.is_over or bool(mask & _IN_IGNORED)
+                    self.is_removed = self.is_removed or bool(mask & _IN_IGNORED)
                     names |= {name} - {""}
         except BlockingIOError:
             pass

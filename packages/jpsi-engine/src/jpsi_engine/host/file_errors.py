@@ -9,7 +9,7 @@ from jpsi.plugin import BytesResult, TransportError
 from jpsi_engine.host.files import is_transient
 
 # The messages of programs in the locale C; the first match counts. A shell has messages of its own.
-_WORDS = {
+_ERRNOS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
     "Disc quota exceeded": errno.EDQUOT,
@@ -33,48 +33,51 @@ _WORDS = {
 }
 
 
-def cause_of(words: str) -> OSError | None:
+def parse_os_error(message: str) -> OSError | None:
     """Return the error that a program's message names; None if the message has no known one.
 
-    >>> cause_of("cat: write error: No space left on device").errno == errno.ENOSPC
+    >>> parse_os_error("cat: write error: No space left on device").errno == errno.ENOSPC
     True
     """
-    return next((OSError(code, phrase(code)) for said, code in _WORDS.items() if said in words), None)
+    return next(
+        (OSError(code, errno_message(code)) for text, code in _ERRNOS.items() if text in message), None
+    )
 
 
-def phrase(code: int) -> str:
-    """Return the message for a code of errno, in words that are the same on all systems."""
-    return next((said for said, known in _WORDS.items() if known == code), f"error {code}")
+def errno_message(code: int) -> str:
+    """Return the message for a code of errno, in a text that is the same on all systems."""
+    return next((text for text, known in _ERRNOS.items() if known == code), f"error {code}")
 
 
-def failed_here(path: str, what: str, error: OSError) -> TransferError:
+def local_file_error(path: str, what: str, error: OSError) -> TransferError:
     """Return the error for a file of this machine; `what` is what failed, as in "read"."""
-    why = error.strerror or str(error)
-    return TransferError(f"{path} cannot be {what}: {why}", error, transient=is_transient(error))
+    reason = error.strerror or str(error)
+    return TransferError(f"{path} cannot be {what}: {reason}", error, transient=is_transient(error))
 
 
 class NoAnswerError(TransportError):
     """The error of a command about a remote file that timed out: the line may be cut, or the file slow."""
 
 
-def failed_there(path: str, what: str, result: BytesResult) -> TransferError | TransportError:
+def remote_file_error(path: str, what: str, result: BytesResult) -> TransferError | TransportError:
     """Return the error for a file of a remote host, from the result of a command; `what` is as in "read"."""
-    where = f"{path}, where jobs run,"
+    file = f"{path}, where jobs run,"
     if result.timed_out:
-        msg = f"{where} could not be {what}: no answer in time"
+        msg = f"{file} could not be {what}: no answer in time"
         return NoAnswerError(msg, transient=True, may_have_run=True)
-    cause = cause_of(result.stderr)
+    cause = parse_os_error(result.stderr)
     if cause is not None:
-        msg = f"{where} cannot be {what}: {cause.strerror}"
+        msg = f"{file} cannot be {what}: {cause.strerror}"
         return TransferError(msg, cause, transient=is_transient(cause))
-    said = " ".join(result.stderr.split())[-_LENGTH:] or f"exit code {result.returncode} without a word"
-    return TransferError(f"{where} cannot be {what}: {said}")
+    message = " ".join(result.stderr.split())[-_MAX_MESSAGE_LENGTH:]
+    message = message or f"exit code {result.returncode}, and no error message"
+    return TransferError(f"{file} cannot be {what}: {message}")
 
 
-def changed(path: str, what: str) -> TransferError:
+def changed_file_error(path: str, what: str) -> TransferError:
     """Return the error for a file that changed meanwhile; `what` says when, as in "while it was read"."""
     return TransferError(f"{path} has changed {what}", transient=True)
 
 
 # The length of a program's message in an error, in characters.
-_LENGTH = 500
+_MAX_MESSAGE_LENGTH = 500

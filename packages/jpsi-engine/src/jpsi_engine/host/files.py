@@ -38,12 +38,12 @@ def read_text(path: str) -> str:
     """
     fd = os.open(path, os.O_RDONLY)
     try:
-        found = [os.read(fd, _CHUNK)]
-        while len(found[-1]) == _CHUNK:
-            found.append(os.read(fd, _CHUNK))
+        chunks = [os.read(fd, _CHUNK)]
+        while len(chunks[-1]) == _CHUNK:
+            chunks.append(os.read(fd, _CHUNK))
     finally:
         os.close(fd)
-    return b"".join(found).decode("ascii")
+    return b"".join(chunks).decode("ascii")
 
 
 _CHUNK = 1 << 15
@@ -61,37 +61,37 @@ def read_json(path: str) -> dict[str, Any] | None:
 
 def write(path: str, data: bytes) -> None:
     """Write a file so that it appears complete or not at all."""
-    draft = _draft(path, data)
+    draft_path = _write_draft(path, data)
     try:
-        os.rename(draft, path)  # noqa: PTH104
+        os.rename(draft_path, path)  # noqa: PTH104
     except BaseException:
-        forget(draft)
+        forget(draft_path)
         raise
 
 
 def write_once(path: str, data: bytes) -> bool:
     """Write a file like `write`, unless it exists; return True if it was written."""
-    draft = _draft(path, data)
+    draft_path = _write_draft(path, data)
     try:
-        os.link(draft, path)
+        os.link(draft_path, path)
     except FileExistsError:
         return False
     finally:
-        forget(draft)
+        forget(draft_path)
     return True
 
 
-def _draft(path: str, data: bytes) -> str:
-    draft = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    fd = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+def _write_draft(path: str, data: bytes) -> str:
+    draft_path = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    fd = open_private(draft_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_all(fd, data)
     except BaseException:
-        forget(draft)
+        forget(draft_path)
         raise
     finally:
         os.close(fd)
-    return draft
+    return draft_path
 
 
 def forget(path: str) -> None:

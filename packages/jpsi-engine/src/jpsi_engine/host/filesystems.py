@@ -19,14 +19,14 @@ def is_on_network(path: str) -> bool:
         mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return False
-    return bool(_NETWORK.match(type_of(os.path.realpath(path), mounts)))
+    return bool(_NETWORK.match(filesystem_type(os.path.realpath(path), mounts)))
 
 
-def type_of(path: str, mounts: str) -> str:
+def filesystem_type(path: str, mounts: str) -> str:
     r"""Return the type of the file system that an absolute path is on, given the text of mountinfo.
 
     >>> text = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:5 / /my\\040home rw shared:1 - nfs4 srv:/ rw\n"
-    >>> type_of("/my home/me", text), type_of("/my", text)
+    >>> filesystem_type("/my home/me", text), filesystem_type("/my", text)
     ('nfs4', 'ext4')
     """
     best, found = "", ""

@@ -19,7 +19,7 @@ from jpsi_engine.host.pidfd import open_pidfd
 # The children of a killed command may keep its output open.
 _DRAIN_SECONDS = 1.0
 # A command that has closed its output is about to end.
-_MOMENT_MS = 20
+_EXIT_WAIT_MS = 20
 
 
 class LocalTransport:
@@ -67,20 +67,20 @@ class LocalTransport:
                 stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=environment_of(command, os.environ) if _changes(command, os.environ) else None,
+                env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
                 start_new_session=True,
                 pass_fds=() if keep is None else (keep,),
             )
         except OSError as e:
-            what = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
-            msg = f"the command {command.argv[0]} {what}"
+            cause = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
+            msg = f"the command {command.argv[0]} {cause}"
             raise TransportError(msg, e, transient=is_transient(e)) from e
         seconds = None if command.timeout is None else command.timeout.total_seconds()
         try:
             if ready is not None and data is not None:
                 ready()
             if data is not None:
-                data = _written(process, data)
+                data = _write_available(process, data)
             stdout, stderr = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
             stdout, stderr = _kill(process)
@@ -88,10 +88,10 @@ class LocalTransport:
         except BaseException:
             _kill(process)
             raise
-        if process.is_stolen:
+        if process.was_reaped:
             msg = (
-                f"nobody can tell how {command.argv[0]} ended: this program ignores SIGCHLD, or collects "
-                "processes that are not its own"
+                f"the exit code of {command.argv[0]} is lost: this program ignores SIGCHLD, or waits for "
+                "processes that it did not start"
             )
             raise TransportError(msg, transient=True, may_have_run=True)
         return _result(process, stdout, stderr, timed_out=False)
@@ -107,7 +107,7 @@ class LocalTransport:
 class _Process(subprocess.Popen[bytes]):
     """A process that notices if the application has collected its exit code."""
 
-    is_stolen = False
+    was_reaped = False
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         # CPython returns status 0 in this case, which would turn every failure into a success.
@@ -117,7 +117,7 @@ class _Process(subprocess.Popen[bytes]):
                 # with a timeout, CPython would sleep between its checks for as long as a command often takes
                 ended = os.waitpid(self.pid, wait_flags)
         except ChildProcessError:
-            self.is_stolen = True
+            self.was_reaped = True
             return self.pid, 0
         return ended
 
@@ -131,7 +131,7 @@ def _ends_soon(pid: int) -> bool:
     try:
         ending = select.poll()
         ending.register(fd, select.POLLIN)
-        return bool(ending.poll(_MOMENT_MS))
+        return bool(ending.poll(_EXIT_WAIT_MS))
     finally:
         os.close(fd)
 
@@ -145,12 +145,12 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     """
     if not command.unset:
         return {**inherited, **command.environment}
-    is_unset = _unset(command.unset).match
-    kept = {name: value for name, value in inherited.items() if not is_unset(name)}
-    return {**kept, **command.environment}
+    is_unset = _unset_pattern(command.unset).match
+    retained = {name: value for name, value in inherited.items() if not is_unset(name)}
+    return {**retained, **command.environment}
 
 
-def _changes(command: Command, inherited: Iterable[str]) -> bool:
+def _needs_environment(command: Command, inherited: Iterable[str]) -> bool:
     """Return True if a command's environment differs from this process's, which is cheaper to inherit.
 
     Args:
@@ -159,17 +159,17 @@ def _changes(command: Command, inherited: Iterable[str]) -> bool:
     """
     if not command.unset:
         return bool(command.environment)
-    return bool(command.environment) or any(map(_unset(command.unset).match, inherited))
+    return bool(command.environment) or any(map(_unset_pattern(command.unset).match, inherited))
 
 
 @functools.lru_cache
-def _unset(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _unset_pattern(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of the variable names in `Command.unset`; a command of Slurm has dozens of them."""
     alternatives = (re.escape(it[:-1]) if it.endswith("*") else rf"{re.escape(it)}\Z" for it in patterns)
     return re.compile("|".join(alternatives), re.DOTALL)
 
 
-def _written(process: subprocess.Popen[bytes], data: bytes) -> bytes:
+def _write_available(process: subprocess.Popen[bytes], data: bytes) -> bytes:
     """Write as much as the pipe takes at once, and return the rest.
 
     If this program were killed between two writes, the command would have read half of a script.

@@ -40,19 +40,19 @@ def wait_status(fd: int, *, is_child: bool) -> int | None:
         if result is not None:
             exited = result.si_code == os.CLD_EXITED
             return result.si_status << 8 if exited else result.si_status
-    answer = bytearray(_PIDFD_INFO_SIZE)
-    struct.pack_into("Q", answer, 0, _PIDFD_INFO_EXIT)
+    info = bytearray(_PIDFD_INFO_SIZE)
+    struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
     try:
-        fcntl.ioctl(fd, _PIDFD_GET_INFO, answer)
+        fcntl.ioctl(fd, _PIDFD_GET_INFO, info)
     except OSError:
         return None  # Linux < 6.15
-    if not struct.unpack_from("Q", answer, 0)[0] & _PIDFD_INFO_EXIT:
+    if not struct.unpack_from("Q", info, 0)[0] & _PIDFD_INFO_EXIT:
         return None
-    status: int = struct.unpack_from("i", answer, _EXIT_CODE_OFFSET)[0]
+    status: int = struct.unpack_from("i", info, _EXIT_CODE_OFFSET)[0]
     return status
 
 
-def limit() -> int:
+def max_pidfds() -> int:
     """Return how many descriptors jpsi may use for processes; the rest are left to the application."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

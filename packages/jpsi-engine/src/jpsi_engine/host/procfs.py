@@ -46,7 +46,7 @@ class ProcessId:
 
     def is_alive(self) -> bool:
         """Return True if this very process still runs; a zombie does not."""
-        found = _look(self.pid)
+        found = _read_state(self.pid)
         return found is not None and found[1] == self.start and found[0] not in "ZX"
 
 
@@ -88,7 +88,7 @@ def parse_native_id(native_id: str) -> ProcessId | None:
 
 def identify(pid: int) -> ProcessId | None:
     """Return the process that has this pid now; None if there is none."""
-    found = _look(pid)
+    found = _read_state(pid)
     return None if found is None else ProcessId(pid, found[1])
 
 
@@ -140,7 +140,7 @@ def session(leader: ProcessId) -> list[int]:
     The kernel gives no process the pid of a session that still has members. If another process has this pid,
     the session has no members left.
     """
-    found = _look(leader.pid)
+    found = _read_state(leader.pid)
     if leader.start == NOBODY or (found is not None and found[1] != leader.start):
         return []
     return list(_members(leader.pid) if _HAS_PROC else _members_by_ps(leader.pid))
@@ -149,19 +149,19 @@ def session(leader: ProcessId) -> list[int]:
 def _members(session_id: int) -> Iterator[int]:
     for name in os.listdir("/proc"):  # noqa: PTH208  thousands of entries, names only
         if name.isdigit():
-            fields = _stat(int(name))
+            fields = _read_stat(int(name))
             if fields is not None and int(fields[_SESSION]) == session_id and fields[_STATE] not in "ZX":
                 yield int(name)
 
 
-def _look(pid: int) -> tuple[str, int] | None:
+def _read_state(pid: int) -> tuple[str, int] | None:
     if not _HAS_PROC:
-        return _look_by_ps(pid)
-    fields = _stat(pid)
+        return _read_state_by_ps(pid)
+    fields = _read_stat(pid)
     return None if fields is None else (fields[_STATE], int(fields[_START]))
 
 
-def _stat(pid: int) -> list[str] | None:
+def _read_stat(pid: int) -> list[str] | None:
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
@@ -173,7 +173,7 @@ def _stat(pid: int) -> list[str] | None:
     return text[text.rindex(b")") + 2 :].decode("ascii").split() if text else None
 
 
-def _look_by_ps(pid: int) -> tuple[str, int] | None:
+def _read_state_by_ps(pid: int) -> tuple[str, int] | None:
     rows = _ps("-o", "stat=", "-o", "lstart=", "-p", str(pid))
     if not rows:
         return None

@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # When a waiting submission is first logged as a warning, and the interval between such warnings.
-_LONG_SECONDS = 30.0
-_AGAIN_SECONDS = 600.0
+_WARNING_SECONDS = 30.0
+_WARNING_INTERVAL_SECONDS = 600.0
 # The pause after a first check that failed for a reason that may pass, and the number of such pauses.
 _RETRY_SECONDS, _RETRIES = 1.0, 3
 # The time until the next check after a check failed, for a submission that waits already.
-_FAILED_SECONDS = 30.0
+_CHECK_FAILED_SECONDS = 30.0
 
 
 @attrs.frozen(slots=True)
@@ -39,7 +39,7 @@ class QuotaReached:
     #: The seconds until the next check.
     seconds: float
     #: The reason, as a sentence.
-    why: str
+    reason: str
 
 
 class SubmissionCancelled(Exception):
@@ -51,19 +51,19 @@ class SubmissionCancelled(Exception):
 
 
 def not_admitted(job_id: str) -> SubmitException:
-    """Return the error for a job that was given up while it waited."""
-    return SubmitException(f"job {job_id} waited for room and was given up before there was any")
+    """Return the error for a job that was cancelled while it waited."""
+    return SubmitException(f"job {job_id} was given up while it waited to be submitted")
 
 
 @attrs.define(slots=True, eq=False)
-class _Place:
+class _WaitingSubmission:
     """A submission in the queue."""
 
     job_ids: frozenset[str]
-    since: float
-    given_up: set[str] = attrs.field(factory=set)
+    queued_at: float
+    cancelled_ids: set[str] = attrs.field(factory=set)
     #: True if it was logged that it waits.
-    is_told: bool = False
+    is_logged: bool = False
     #: How many checks have failed before one succeeded, for a reason that may pass.
     failures: int = 0
 
@@ -84,45 +84,45 @@ class SubmitQueue:
         self._now = now
         self._wait = wait
         self._is_closed = False
-        self._told_aloud = float("-inf")
-        self._renew()
-        _entrances.add(self)
+        self._last_warning = float("-inf")
+        self._reset()
+        _queues.add(self)
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         """Empty the queue; after a fork, the waiting submissions stay with the parent process."""
         self._changed = threading.Condition()
-        self._line: list[_Place] = []
-        # counts the calls of look_again
-        self._news = 0
+        self._entries: list[_WaitingSubmission] = []
+        # counts the calls of `recheck`
+        self._recheck_count = 0
 
-    def enter(self, job_ids: Collection[str], look: Callable[[], T | QuotaReached]) -> T:
-        """Wait until there is room, and return the result of `look`.
+    def acquire(self, job_ids: Collection[str], check: Callable[[], T | QuotaReached]) -> T:
+        """Wait until there is room, and return the result of `check`.
 
         Args:
             job_ids: the jobs that are to be submitted.
-            look: checks for room and reserves it, or returns `QuotaReached`. Only the first submission in the
-                queue calls it.
+            check: checks for room and reserves it, or returns `QuotaReached`. Only the first submission in
+                the queue calls it.
 
         Raises:
-            SubmissionCancelled: some of the jobs were given up; there may be room for the others.
+            SubmissionCancelled: some of the jobs were cancelled; there may be room for the others.
             JpsiError: the first check failed, and the next three, a second apart, if the reason may pass. A
                 submission that waits already retries instead.
         """
-        with self._standing(job_ids) as place:
+        with self._queued(job_ids) as entry:
             while True:
                 with self._changed:
-                    self._come_first(place)
-                    news = self._news
-                result = self._looked(place, look)
+                    self._wait_for_turn(entry)
+                    rechecks = self._recheck_count
+                result = self._run_check(entry, check)
                 if not isinstance(result, QuotaReached):
                     return result
-                if place.is_told or not place.failures:
-                    self._tell(place, result)
+                if entry.is_logged or not entry.failures:
+                    self._log_wait(entry, result)
                 with self._changed:
-                    self._check(place)
+                    self._raise_if_cancelled(entry)
                     if self._is_closed:
-                        raise SubmissionCancelled(place.job_ids)
-                    if self._news == news:
+                        raise SubmissionCancelled(entry.job_ids)
+                    if self._recheck_count == rechecks:
                         self._wait(self._changed, result.seconds)
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
@@ -132,70 +132,70 @@ class SubmitQueue:
         """
         with self._changed:
             self._is_closed = self._is_closed or job_ids is None
-            for place in self._line:
-                place.given_up |= place.job_ids if job_ids is None else place.job_ids & set(job_ids)
+            for entry in self._entries:
+                entry.cancelled_ids |= entry.job_ids if job_ids is None else entry.job_ids & set(job_ids)
             self._changed.notify_all()
 
-    def look_again(self) -> None:
+    def recheck(self) -> None:
         """Make the first submission check again, as there may be room."""
         with self._changed:
-            self._news += 1
+            self._recheck_count += 1
             self._changed.notify_all()
 
     @contextlib.contextmanager
-    def _standing(self, job_ids: Collection[str]) -> Iterator[_Place]:
-        place = _Place(frozenset(job_ids), self._now())
+    def _queued(self, job_ids: Collection[str]) -> Iterator[_WaitingSubmission]:
+        entry = _WaitingSubmission(frozenset(job_ids), self._now())
         with self._changed:
-            self._line.append(place)
+            self._entries.append(entry)
         try:
-            yield place
+            yield entry
         finally:
             with self._changed:
-                self._line.remove(place)
+                self._entries.remove(entry)
                 self._changed.notify_all()
 
-    def _come_first(self, place: _Place) -> None:
-        self._check(place)
-        while self._line[0] is not place:
+    def _wait_for_turn(self, entry: _WaitingSubmission) -> None:
+        self._raise_if_cancelled(entry)
+        while self._entries[0] is not entry:
             self._changed.wait()
-            self._check(place)
+            self._raise_if_cancelled(entry)
 
     @staticmethod
-    def _check(place: _Place) -> None:
-        if place.given_up:
-            raise SubmissionCancelled(place.given_up)
+    def _raise_if_cancelled(entry: _WaitingSubmission) -> None:
+        if entry.cancelled_ids:
+            raise SubmissionCancelled(entry.cancelled_ids)
 
     @staticmethod
-    def _looked(place: _Place, look: Callable[[], T | QuotaReached]) -> T | QuotaReached:
+    def _run_check(entry: _WaitingSubmission, check: Callable[[], T | QuotaReached]) -> T | QuotaReached:
         try:
-            result = look()
+            result = check()
         except JpsiError as e:
-            if place.is_told:
-                return QuotaReached(_FAILED_SECONDS, str(e))
+            if entry.is_logged:
+                return QuotaReached(_CHECK_FAILED_SECONDS, str(e))
             # such as a list of jobs that changed between its two halves
-            if place.failures == _RETRIES or not (isinstance(e, SubmitException) and e.transient):
+            if entry.failures == _RETRIES or not (isinstance(e, SubmitException) and e.transient):
                 raise
-            place.failures += 1
+            entry.failures += 1
             return QuotaReached(_RETRY_SECONDS, str(e))
-        place.failures = 0
+        entry.failures = 0
         return result
 
-    def _tell(self, place: _Place, full: QuotaReached) -> None:
+    def _log_wait(self, entry: _WaitingSubmission, reached: QuotaReached) -> None:
         now = self._now()
-        if not place.is_told:
-            place.is_told = True
-            log.info("jobs wait to be submitted: %s", full.why)
-        if now >= max(place.since + _LONG_SECONDS, self._told_aloud + _AGAIN_SECONDS):
-            self._told_aloud = now
-            log.warning("jobs have waited %.0f s to be submitted: %s", now - place.since, full.why)
+        if not entry.is_logged:
+            entry.is_logged = True
+            log.info("jobs wait to be submitted: %s", reached.reason)
+        if now >= max(entry.queued_at + _WARNING_SECONDS, self._last_warning + _WARNING_INTERVAL_SECONDS):
+            self._last_warning = now
+            log.warning("jobs have waited %.0f s to be submitted: %s", now - entry.queued_at, reached.reason)
 
 
-_entrances: weakref.WeakSet[SubmitQueue] = weakref.WeakSet()
+_queues: weakref.WeakSet[SubmitQueue] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for entrance in _entrances:
-        entrance._renew()  # noqa: SLF001  the same module
+    for queue in _queues:
+        queue._reset()  # noqa: SLF001  the same module
 
 
 os.register_at_fork(after_in_child=_after_fork)

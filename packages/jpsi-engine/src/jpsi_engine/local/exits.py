@@ -91,7 +91,7 @@ class ExitWatch:
 
     def __init__(self, limit: int | None = None) -> None:
         self._selector = selectors.DefaultSelector()
-        self._most = self._limit = pidfd.limit() if limit is None else limit
+        self._most = self._limit = pidfd.max_pidfds() if limit is None else limit
         self._lock = threading.Lock()
         self._open = 0
         self._overflow: deque[Watched] = deque()

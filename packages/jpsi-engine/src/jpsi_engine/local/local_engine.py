@@ -64,7 +64,7 @@ from jpsi_engine.spool import (
     prune,
     work_directory,
 )
-from jpsi_engine.verdict import CANCEL, exited_at_all, from_ns, never_ran
+from jpsi_engine.verdict import CANCEL, datetime_from_ns, exited_at_all, never_ran
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class LocalEngine(Engine):
     def _publish(self, job_id: str, status: JobStatus) -> None:
         self._setup.publish(job_id, status)
         if status.final:
-            self._entrance.look_again()
+            self._entrance.recheck()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""
@@ -132,7 +132,7 @@ class LocalEngine(Engine):
         """Start a job that occupies slots until its process ends."""
         needed = core_count(submission.spec.resources)
         self._open()
-        taken = self._entrance.enter([submission.job_id], lambda: slots.take(needed))
+        taken = self._entrance.acquire([submission.job_id], lambda: slots.take(needed))
         try:
             job = self._start(submission)
         except BaseException:
@@ -251,7 +251,7 @@ class LocalEngine(Engine):
         """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
         with self._reading():
             self._open()
-            for intent, runner_process in attempts.find(self._spool, native_id):
+            for intent, runner_process in attempts.find_attempts(self._spool, native_id):
                 self._follower.add(attrs.evolve(self._followed(intent, runner_process), job_id=job_id))
                 return attempts.native_id_of(intent, runner_process)
         process = parse_native_id(native_id)
@@ -303,7 +303,7 @@ class LocalEngine(Engine):
 
     def _recover(self, intent: Intent) -> Recovered | None:
         job_id = intent.job_id
-        process = attempts.runner_of(self._spool, intent)
+        process = attempts.find_runner(self._spool, intent)
         if process is None:
             with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
                 if not may_judge:
@@ -314,7 +314,7 @@ class LocalEngine(Engine):
                     process = attempts.lost_runner(intent)
                 else:
                     self._spool.revoke(job_id, intent.attempt)
-                    process = attempts.runner_of(self._spool, intent)
+                    process = attempts.find_runner(self._spool, intent)
         if process is not None:
             self._follower.add(self._followed(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
@@ -346,7 +346,7 @@ class LocalEngine(Engine):
             intent.attempt,
             process,
             is_child=False,
-            started=datetime.now(UTC) if claim is None else from_ns(claim.time_ns),
+            started=datetime.now(UTC) if claim is None else datetime_from_ns(claim.time_ns),
             duration=self._duration(plain_values.decode(intent.content["spec"])),
         )
 

@@ -26,7 +26,7 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
 from jpsi_engine.runner import explained
 from jpsi_engine.spool import Spool
-from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, conclude, exited_at_all
+from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, exited_at_all, judge_process
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ class Supervisor:
             again = functools.partial(self._conclude, job, markers)
             exits.shared().call_later(_SESSION_POLL_SECONDS, again)
             return
-        status = conclude(markers, job.stop, job.gone, has_runner=job.has_runner)
+        status = judge_process(markers, job.stop, job.gone, has_runner=job.has_runner)
         if status is not None:
             self._finish(job, explained(self._spool, job.spool_id, job.attempt, status))
 
@@ -245,7 +245,7 @@ class Supervisor:
         if job.has_runner and (job.stop is not None or status.evidence is not Evidence.MARKER):
             content = encode_status(status)
             finish = functools.partial(self._spool.finish, job.spool_id, job.attempt, content)
-            self._spool.unwritten.write(f"the end of job {job.job_id}", finish)
+            self._spool.pending_writes.write(f"the end of job {job.job_id}", finish)
         self._publish(job.job_id, status)
 
 

@@ -105,7 +105,7 @@ class JobMonitor:
         """
         # if two jobs have the id, the batch system has lost the older one
         job = next((job for job in reversed(self.all()) if job.native_id == native_id), None)
-        if job is not None and job.is_followed and self._spool.has_news(job.spool_id):
+        if job is not None and job.is_followed and self._spool.has_new_markers(job.spool_id):
             self.see_markers(now)
         return job
 

@@ -98,7 +98,7 @@ class PollLoop:
                 while (is_expecting := _see_once(rounds, appeared)) is not None:
                     pause = next_pause(pause, is_expecting=is_expecting)
                     appeared = set()
-                    is_told = watch is not None and is_announced and not watch.is_over
+                    is_told = watch is not None and is_announced and not watch.is_removed
                     # The caller that follows a new job reads its markers at once, so the watch needs no bell
                     # for it.
                     bell.is_needed = not is_told

@@ -18,7 +18,7 @@ from jpsi_engine.monitor.outbox import Outbox
 from jpsi_engine.runner import explained
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
 from jpsi_engine.spool import Spool
-from jpsi_engine.verdict import Facts, Marker, Stop, begun, judge, settles
+from jpsi_engine.verdict import Facts, Marker, Stop, active_status, judge, settles
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class Publisher:
         status = self._status(job, now)
         job.is_unjudged = False
         if status is not None and status.final and self.is_held(job, status):
-            status = begun(job.markers)
+            status = active_status(job.markers)
         if status is not None and status.final:
             self._end_as_told(job, status)
         elif status is not None:
@@ -237,7 +237,7 @@ class Publisher:
             del self._jobs[job.job_id]
         if write is not None:
             write(job, status)
-        started = begun(job.markers)
+        started = active_status(job.markers)
         if started is not None:
             # the job was too quick to be observed running; its runner has noted when it began
             self._outbox.put(job.job_id, started)
@@ -261,7 +261,7 @@ class Publisher:
             self.make_folder(job)
             self._spool.finish(job.spool_id, job.attempt, content)
 
-        self._spool.unwritten.write(f"the end of job {job.job_id}", write)
+        self._spool.pending_writes.write(f"the end of job {job.job_id}", write)
 
     def remember_stop(self, job: JobView, stop: Stop) -> None:
         """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""

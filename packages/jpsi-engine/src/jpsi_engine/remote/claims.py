@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from jpsi.plugin import CommandResult, line, word
-from jpsi_engine.spool import REVOKED, UNREADABLE, checked_text
+from jpsi_engine.spool import REVOKED, UNREADABLE, validate_claim
 
 _FREE = "free"
 _MADE = "made"
@@ -61,5 +61,5 @@ def read_far_claim(result: CommandResult) -> RemoteClaim | None:
         case "free" | "made":
             return RemoteClaim(is_made=said == _MADE, text=None)
         case "there":
-            return RemoteClaim(is_made=False, text=checked_text(text.strip()))
+            return RemoteClaim(is_made=False, text=validate_claim(text.strip()))
     return None

@@ -27,7 +27,7 @@ from jpsi.plugin import (
     TransportError,
     line,
 )
-from jpsi_engine.host import cause_of, is_transient
+from jpsi_engine.host import is_transient, parse_os_error
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.remote.claims import RemoteClaim, claim_text, read_far_claim, revoke_text
 from jpsi_engine.remote.folder_mirror import FolderMirror, keep
@@ -56,11 +56,11 @@ from jpsi_engine.remote.submission import (
     read_submission,
     submission_text,
 )
-from jpsi_engine.runner import SAID_BYTES, launcher_log
+from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
 from jpsi_engine.submission import TakenError, UnsentError
 from jpsi_engine.transfer import open_job_files
-from jpsi_engine.verdict import LAUNCH, Marker, phase_of
+from jpsi_engine.verdict import LAUNCH, Marker, parse_exit_phase
 
 log = logging.getLogger(__name__)
 
@@ -276,7 +276,7 @@ class RemoteHost:
         """See `RunHost`; a job that another machine has submitted stays until that machine has its files."""
         root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
         own = sorted(set(names).difference(found))
-        staged = self.spool.not_needed()
+        staged = self.spool.jobs_with_unneeded_files()
         folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
         folders += [f"{STAGED}/{job_id}" for job_id in staged]
         for part in _parts(found):
@@ -285,7 +285,7 @@ class RemoteHost:
         for part in _parts(folders):
             if self._removed(removing_text(root, part)).returncode != 0:
                 remaining.update(self._remaining(part))
-        self.spool.has_removed(it for it in staged if f"{STAGED}/{it}" not in remaining)
+        self.spool.clear_unneeded_files(it for it in staged if f"{STAGED}/{it}" not in remaining)
         return {_base(it) for it in remaining}.intersection(own)
 
     def _removed(self, text: str) -> CommandResult:
@@ -322,11 +322,11 @@ class RemoteHost:
 
     def bring_words(self, marker: Marker) -> None:
         """Fetch the output of a launcher whose failure a marker reports; never raises."""
-        if phase_of(marker.detail) != LAUNCH:
+        if parse_exit_phase(marker.detail) != LAUNCH:
             return
         name = launcher_log(f"jobs/{marker.job_id}", marker.attempt)
         try:
-            result = self._run(f"{line('tail', '-c', str(SAID_BYTES), self.layout().path(name))}\n")
+            result = self._run(f"{line('tail', '-c', str(MAX_DETAIL_BYTES), self.layout().path(name))}\n")
             if result.stdout:
                 keep(f"{self.spool.root}/{name}", result.stdout)
         except (JpsiError, OSError) as e:
@@ -351,7 +351,7 @@ def _unsent(
             return TakenError("it was submitted by another machine in the meantime")
         case RemoteOutcome.NOT_WRITTEN:
             msg = f"it could not be written down in {layout.root}: {result.complaint}"
-            cause = cause_of(result.stderr)
+            cause = parse_os_error(result.stderr)
             return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
         case RemoteOutcome.NOT_FOUND:
             return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")

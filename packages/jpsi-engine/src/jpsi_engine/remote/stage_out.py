@@ -19,12 +19,12 @@ from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import plain_values
 from jpsi_engine.host import NoAnswerError, exists, take_lock, write
 from jpsi_engine.monitor import Publisher
-from jpsi_engine.runner import SAID_BYTES, explained, staging
+from jpsi_engine.runner import MAX_DETAIL_BYTES, explained, staging
 from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
 from jpsi_engine.submission import RemoteStaging
-from jpsi_engine.transfer import RemoteTransfer, left, plan, record, recorded
-from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, what_failed, with_staging
+from jpsi_engine.transfer import RemoteTransfer, finished_numbers, pending_transfers, plan, record_path
+from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, failed_staging_phase, with_staging
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class StageOutLoop:
             job: the job.
             status: the end of the job, apart from the outcome of the stage-out.
         """
-        if not job.has_runner or not exists(self._spool.awaited(job.spool_id, job.attempt)):
+        if not job.has_runner or not exists(self._spool.stage_out_file(job.spool_id, job.attempt)):
             return False
         with self._lock:
             if job.job_id not in self._courses:
@@ -138,7 +138,7 @@ class StageOutLoop:
                         status = self._settled(job, status)
             except JpsiError as e:
                 log.info("the files of job %s are waited for: %s", job.job_id, e)
-                self._spool.tell_awaited(job.spool_id, job.attempt, str(e))
+                self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, NoAnswerError):
                     # with the connection lost, no file can answer
                     self._courses[job.job_id].silent_since = None
@@ -155,7 +155,7 @@ class StageOutLoop:
         Yields True with the lock, None if another process has completed the stage-out, False if one works on
         it.
         """
-        path = self._spool.awaited(job.spool_id, job.attempt)
+        path = self._spool.stage_out_file(job.spool_id, job.attempt)
         try:
             fd = os.open(path, os.O_RDWR)
         except FileNotFoundError:
@@ -186,7 +186,7 @@ class StageOutLoop:
             )
         else:
             self._remove(job_id)
-        spool.await_no_more(job_id, attempt)
+        spool.clear_stage_out_pending(job_id, attempt)
         return status
 
     def _remove(self, job_id: str) -> None:
@@ -194,11 +194,11 @@ class StageOutLoop:
 
         If that fails, the job is noted, and its files are removed with those of a later job.
         """
-        job_ids = [*self._spool.not_needed(), job_id]
+        job_ids = [*self._spool.jobs_with_unneeded_files(), job_id]
         if self._carrying.remove(job_ids):
-            self._spool.has_removed(job_ids)
+            self._spool.clear_unneeded_files(job_ids)
         else:
-            self._spool.need_no_more(job_id)
+            self._spool.mark_staged_files_unneeded(job_id)
 
     def _got(self, job: JobView) -> list[str]:
         """Get the files that are missing on this machine; return the errors of those that cannot be got."""
@@ -207,7 +207,7 @@ class StageOutLoop:
         if intent is None or intent.attempt != attempt:
             return []
         planned = self._carrying.planned(plan(plain_values.decode(intent.content["spec"])), job_id, attempt)
-        gets = left(planned.gets, recorded(spool.names(job_id), attempt))
+        gets = pending_transfers(planned.gets, finished_numbers(spool.names(job_id), attempt))
         found, complaints = self._carrying.found(gets), []
         for get in (it for it in gets if it.number in found):
             try:
@@ -222,11 +222,11 @@ class StageOutLoop:
                     raise
                 complaints.append(_complaint(e, get))
             else:
-                write(record(spool.folder(job_id), attempt, get.number), b"")
+                write(record_path(spool.folder(job_id), attempt, get.number), b"")
         return complaints
 
     def _tell(self, job: JobView, progress: StagingProgress) -> None:
-        self._spool.tell_awaited(job.spool_id, job.attempt, str(progress))
+        self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(progress))
         self._staged(job.job_id, progress)
         course = self._courses[job.job_id]
         if progress.done > course.reached.get(progress.path, 0):
@@ -251,14 +251,14 @@ class StageOutLoop:
 
     def _words(self, job: JobView, status: JobStatus) -> bytes:
         """Return the output of the remote staging commands if that explains a failure."""
-        if status.metadata.get("phase") != STAGE_IN and not what_failed(status):
+        if status.metadata.get("phase") != STAGE_IN and not failed_staging_phase(status):
             return b""
         name = staging.log_file("", job.attempt).removeprefix("/")
-        return self._carrying.last_words(job.spool_id, name, SAID_BYTES)
+        return self._carrying.last_words(job.spool_id, name, MAX_DETAIL_BYTES)
 
 
 def _complaint(error: JpsiError, get: RemoteTransfer) -> str:
-    return f"{error}; it is still in {get.there}, where jobs run"
+    return f"{error}; it is still in {get.remote_path}, where jobs run"
 
 
 def _work(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:

@@ -9,7 +9,15 @@ from jpsi import JobFiles
 from jpsi.plugin import CommandResult, JpsiError, TransportError, line, word
 from jpsi_engine.remote.folders import STAGED, removing_text
 from jpsi_engine.spool import Layout
-from jpsi_engine.transfer import Plan, ProgressReport, RemotePlan, RemoteTransfer, Told, far_plan, where
+from jpsi_engine.transfer import (
+    Plan,
+    ProgressReport,
+    RemotePlan,
+    RemoteTransfer,
+    Told,
+    local_target,
+    split_plan,
+)
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +45,7 @@ class StagingTransfer:
 
     def planned(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
         """Return the transfers of an attempt."""
-        return far_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
+        return split_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
 
     def put(self, job_id: str, puts: Collection[RemoteTransfer], told: Told) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there.
@@ -56,7 +64,7 @@ class StagingTransfer:
             msg = f"{folder} could not be made: {result.complaint}"
             raise TransportError(msg, transient=True)
         for put in puts:
-            self._files.put(put.here, put.there, ProgressReport(told, put.here, is_in=True))
+            self._files.put(put.local_path, put.remote_path, ProgressReport(told, put.local_path, is_in=True))
 
     def found(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
         """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
@@ -77,8 +85,8 @@ class StagingTransfer:
             told: called with the progress.
             is_directory: True if the remote source is a directory.
         """
-        target = where(get, is_directory=is_directory)
-        self._files.get(get.there, target, ProgressReport(told, target, is_in=False))
+        target = local_target(get, is_directory=is_directory)
+        self._files.get(get.remote_path, target, ProgressReport(told, target, is_in=False))
 
     def last_words(self, job_id: str, name: str, most: int) -> bytes:
         """Return the end of a file in the folder of a job; nothing if there is no such file."""
@@ -102,7 +110,7 @@ def finding_text(gets: Collection[RemoteTransfer]) -> str:
     """Return shell text that prints which of these sources exist, and which are directories."""
     lines = []
     for get in gets:
-        there, number = word(get.there), get.number
+        there, number = word(get.remote_path), get.number
         lines += [
             f"if [ -d {there} ]; then echo '{_DIRECTORY} {number}'",
             f"elif [ -e {there} ] || [ -h {there} ]; then echo '{_FILE} {number}'; fi",

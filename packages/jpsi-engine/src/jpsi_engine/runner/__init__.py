@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         render_array_runner,
     )
     from jpsi_engine.runner.failure_details import (
-        SAID_BYTES,
+        MAX_DETAIL_BYTES,
         explained,
     )
     from jpsi_engine.runner.frame import (
@@ -42,7 +42,7 @@ else:
         __name__,
         {
             "arrays": "ElementFrame element_blocks render_array_runner",
-            "failure_details": "SAID_BYTES explained",
+            "failure_details": "MAX_DETAIL_BYTES explained",
             "frame": "BatchFrame Frame ProcessFrame",
             "output_paths": "streams_of",
             "prechecks": "problems_here",
@@ -54,8 +54,8 @@ else:
     )
 
 __all__ = [
+    "MAX_DETAIL_BYTES",
     "RERUN",
-    "SAID_BYTES",
     "BatchFrame",
     "ElementFrame",
     "Frame",

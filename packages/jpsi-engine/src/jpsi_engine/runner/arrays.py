@@ -13,14 +13,14 @@ import attrs
 
 from jpsi.plugin import Arrays, word
 from jpsi.plugin.kit import forward_signals, trap_signals
-from jpsi_engine.runner.frame import FUNCTIONS, OWN, BatchFrame, first_set, private_umask
+from jpsi_engine.runner.frame import FUNCTIONS, OWN, BatchFrame, first_set_variable, private_umask
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
 from jpsi_engine.runner.run import Run
 from jpsi_engine.runner.script import runner_lines
 from jpsi_engine.spool import BLOCK
 from jpsi_engine.verdict import SETUP_CODE
 
-_FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
+_FIND_TOOL = "PATH=${PATH-}:/usr/bin:/bin command"
 # The option with which the script is started for one process of an element; its value is the element's index.
 _ELEMENT_OPTION = "--element="
 
@@ -41,13 +41,13 @@ class ElementFrame(BatchFrame):
         """See `Frame`."""
         return ()
 
-    def again(self, file: str) -> list[str]:  # noqa: ARG002  see there
+    def rerun_words(self, file: str) -> list[str]:  # noqa: ARG002  see there
         """See `Frame`."""
         return ["/bin/sh", word(self.common), f"{_ELEMENT_OPTION}{self.index}"]
 
 
-_WHICH = """\
-# Which element this is: as the batch system says, or whoever starts a process of it.
+_INDEX = """\
+# The index of this element, from the batch system or from the launcher that starts one of its processes.
 case ${{1-}} in
 {option}*) _jpsi_index=${{1#{option}}}; shift ;;
 *) _jpsi_index={index} ;;
@@ -61,7 +61,7 @@ _jpsi_begin() {{
   _jpsi_mark={events}/$1.$2
   _jpsi_native_id={native_id}{common}
   [ -n "$_jpsi_native_id" ] || exit {code}
-  # Whoever makes the claim runs this array, nobody else ever does; its other elements find their own.
+  # The batch job that makes the claim runs this array, no other ever does; the other elements find its claim.
   if [ ! -e "$_jpsi_array/claim" ]; then
     _jpsi_draft=$_jpsi_array/claim.$_jpsi_index.$$
     echo "$_jpsi_native_id" >"$_jpsi_draft" && {found} ln "$_jpsi_draft" "$_jpsi_array/claim" 2>/dev/null
@@ -94,10 +94,10 @@ def render_array_runner(  # noqa: PLR0913, PLR0917  the inputs of the script, ea
         requeue: the rules for an element that the batch system runs again.
     """
     rules = RequeueRules() if requeue is None else requeue
-    return "\n".join(_common(array, folder, jobs, events, arrays, functions, rules)) + "\n"
+    return "\n".join(_common_lines(array, folder, jobs, events, arrays, functions, rules)) + "\n"
 
 
-def _common(  # noqa: PLR0913, PLR0917  as above
+def _common_lines(  # noqa: PLR0913, PLR0917  as above
     array: str,
     folder: str,
     jobs: str,
@@ -107,9 +107,9 @@ def _common(  # noqa: PLR0913, PLR0917  as above
     requeue: RequeueRules,
 ) -> Iterator[str]:
     yield "#!/bin/sh"
-    yield f"# The jobs of jpsi's array {array}; the intent beside it says what was asked."
-    index = first_set(arrays.index_variable, otherwise="")
-    yield _WHICH.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
+    yield f"# The script of jpsi's array {array}; intent.json beside it holds the requests of its jobs."
+    index = first_set_variable(arrays.index_variable, default="")
+    yield _INDEX.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
     yield f"_jpsi_array={word(folder)}"
     yield FUNCTIONS
     yield from functions
@@ -119,9 +119,9 @@ def _common(  # noqa: PLR0913, PLR0917  as above
         umask="\n  ".join(private_umask()),
         jobs=word(jobs),
         events=word(events),
-        native_id=first_set(arrays.id_variable, otherwise=""),
-        common=_in_common(arrays.id_brackets),
-        found=_FOUND,
+        native_id=first_set_variable(arrays.id_variable, default=""),
+        common=_strip_brackets(arrays.id_brackets),
+        found=_FIND_TOOL,
         code=SETUP_CODE,
         array=word(array),
     )
@@ -136,7 +136,7 @@ def _common(  # noqa: PLR0913, PLR0917  as above
     yield f"exit {SETUP_CODE}"
 
 
-def _in_common(brackets: str) -> str:
+def _strip_brackets(brackets: str) -> str:
     """Return the line that removes the text between two characters from an id; empty if there are none."""
     if not brackets:
         return ""

@@ -14,7 +14,7 @@ from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_
 #: The variables from which a job reads its id and the file with the nodes of its processes.
 JOB_ID = "JPSI_JOB_ID"
 NODEFILES = ("JPSI_NODEFILE", "PSIJ_NODEFILE")
-OURS = frozenset({JOB_ID, *NODEFILES})
+OWN_VARIABLES = frozenset({JOB_ID, *NODEFILES})
 
 # Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): the script passes
 # their values to the job through env(1) and never reads them from the shell.
@@ -46,7 +46,7 @@ _SHELL_OWNED = frozenset(
     | {"PS2", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID"}
 )
 # The variables among these that a shell passes on like any other.
-_PASSED_ON = frozenset({"PWD", "OLDPWD"})
+_INHERITED = frozenset({"PWD", "OLDPWD"})
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -62,13 +62,15 @@ class ProcessLauncher:
 class CommandLines:
     """The lines that make the job's environment and put its command line into "$@"."""
 
-    def __init__(self, spec: JobSpec, own: Mapping[str, str], through: ProcessLauncher | None = None) -> None:
+    def __init__(
+        self, spec: JobSpec, own: Mapping[str, str], launcher: ProcessLauncher | None = None
+    ) -> None:
         """Render the lines for a spec.
 
         Args:
             spec: the user's spec.
             own: the variables that the runner has exported, which the spec cannot change.
-            through: the program that starts the processes of a job that inherits nothing; None means env(1).
+            launcher: the program that starts the processes of a job that inherits nothing; None means env(1).
         """
         self._executable = spec.executable or ""
         self._arguments = spec.arguments or []
@@ -84,116 +86,117 @@ class CommandLines:
         self.arguments = ""
         environment = spec.environment or {}
         if spec.inherit_environment:
-            self._inheriting(_without_ours(environment))
-        elif through is None:
-            self._exactly(environment)
+            self._extend_environment(_without_own_variables(environment))
+        elif launcher is None:
+            self._replace_environment(environment)
         else:
-            self._through(through, own, _without_ours(environment))
+            self._use_launcher(launcher, own, _without_own_variables(environment))
 
-    def _inheriting(self, environment: Mapping[str, str | None]) -> None:
+    def _extend_environment(self, environment: Mapping[str, str | None]) -> None:
         owned: dict[str, str | None] = {}
         for index, (name, value) in enumerate(environment.items()):
             if _is_owned(name):
                 owned[name] = None
                 if value is not None:
-                    held = owned[name] = f"_jpsi_value_{index}"
-                    self.setup.append(f"{held}={_word(value, owned, keep_unset=False)}")
+                    variable = owned[name] = f"_jpsi_value_{index}"
+                    self.setup.append(f"{variable}={_word(value, owned, keep_unset=False)}")
             elif value is None:
                 self.setup.append(f"unset {name}")
             else:
                 self.setup.append(f"export {name}={_word(value, owned, keep_unset=False)}")
-        prefix = [f"-u {name}" for name, held in owned.items() if held is None]
-        prefix += [f'"{name}=${held}"' for name, held in owned.items() if held is not None]
+        prefix = [f"-u {name}" for name, variable in owned.items() if variable is None]
+        prefix += [f'"{name}=${variable}"' for name, variable in owned.items() if variable is not None]
         arguments = [_word(text, owned, keep_unset=True) for text in self._arguments]
-        self._finish(["/usr/bin/env", *prefix] if prefix else [], arguments, '"$PATH"')
+        self._set_command(["/usr/bin/env", *prefix] if prefix else [], arguments, '"$PATH"')
 
-    def _exactly(self, environment: Mapping[str, str | None]) -> None:
+    def _replace_environment(self, environment: Mapping[str, str | None]) -> None:
         # The job sees nothing of the node's environment, so all values are known now.
-        known = self._know(environment)
-        arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
-        self._finish(self.environment, arguments, word(known.get("PATH", _DEFAULT_PATH)))
+        variables = self._resolve(environment)
+        arguments = [word(expand(text, variables, keep_unset=True)) for text in self._arguments]
+        self._set_command(self.environment, arguments, word(variables.get("PATH", _DEFAULT_PATH)))
 
-    def _know(
+    def _resolve(
         self, environment: Mapping[str, str | None], own: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
         """Return the variables of a job that inherits nothing; set `environment` to the env(1) words."""
-        known: dict[str, str] = {**own}
+        variables: dict[str, str] = {**own}
         for name, value in environment.items():
             if value is None:
-                known.pop(name, None)
+                variables.pop(name, None)
             else:
-                known[name] = expand(value, known, keep_unset=False)
-        self.environment = ["/usr/bin/env", "-i", *(f"{name}={word(value)}" for name, value in known.items())]
-        return known
+                variables[name] = expand(value, variables, keep_unset=False)
+        assignments = (f"{name}={word(value)}" for name, value in variables.items())
+        self.environment = ["/usr/bin/env", "-i", *assignments]
+        return variables
 
-    def _through(
-        self, through: ProcessLauncher, own: Mapping[str, str], environment: Mapping[str, str | None]
+    def _use_launcher(
+        self, launcher: ProcessLauncher, own: Mapping[str, str], environment: Mapping[str, str | None]
     ) -> None:
-        known = self._know(environment, own)
-        path = known.get("PATH", _DEFAULT_PATH)
-        if not through.has_scripts:
-            arguments = [word(expand(text, known, keep_unset=True)) for text in self._arguments]
-            self._finish(through.words, arguments, word(path))
+        variables = self._resolve(environment, own)
+        path = variables.get("PATH", _DEFAULT_PATH)
+        if not launcher.has_scripts:
+            arguments = [word(expand(text, variables, keep_unset=True)) for text in self._arguments]
+            self._set_command(launcher.words, arguments, word(path))
             return
         # The value of a reference is known only after the scripts ran.
-        referred = {
+        referenced = {
             piece.name
             for text in self._arguments
             if has_reference(text)
             for piece in pieces(text)
             if isinstance(piece, Reference)
         }
-        values = {name: known.get(name, f"${{{name}}}") for name in sorted(referred)} | {"PATH": path}
+        values = {name: variables.get(name, f"${{{name}}}") for name in sorted(referenced)} | {"PATH": path}
         self.setup += [f"_jpsi_new_{name}={word(value)}" for name, value in values.items()]
-        held: dict[str, str | None] = {name: f"_jpsi_new_{name}" for name in values}
-        arguments = [_word(text, held, keep_unset=True) for text in self._arguments]
-        self._finish(through.words, arguments, '"$_jpsi_new_PATH"')
+        owned: dict[str, str | None] = {name: f"_jpsi_new_{name}" for name in values}
+        arguments = [_word(text, owned, keep_unset=True) for text in self._arguments]
+        self._set_command(launcher.words, arguments, '"$_jpsi_new_PATH"')
 
-    def _finish(self, prefix: Sequence[str], arguments: Sequence[str], path: str) -> None:
+    def _set_command(self, prefix: Sequence[str], arguments: Sequence[str], path: str) -> None:
         """Set the lines that depend on the executable; `path` is the search path as a word of shell."""
         executable = self._executable
         if "=" in executable or executable.startswith("-"):
             # env(1) would take the executable for an assignment or option; nice(1) changes nothing but that.
             prefix = [*prefix, "/usr/bin/nice", "-n", "0", "--"]
         self.arguments = " ".join(["set --", *prefix, word(executable), *arguments])
-        self.after = [*_TOO_LARGE]
+        self.after = [*_CHECK_SIZE]
         if "/" in executable:
-            self._look_at(word(executable))
+            self._check_file(word(executable))
         else:
-            self._look_for(word(executable), path)
+            self._check_search_path(word(executable), path)
 
-    def _look_at(self, file: str) -> None:
+    def _check_file(self, file: str) -> None:
         self.before = [
             f"[ -f {file} ] && [ -x {file} ] || {{",
-            f"  [ -e {file} ] || {_BLAME} {NOT_FOUND_CODE}",
-            f"  {_BLAME} {NOT_EXECUTABLE_CODE}",
+            f"  [ -e {file} ] || {_END} {NOT_FOUND_CODE}",
+            f"  {_END} {NOT_EXECUTABLE_CODE}",
             "}",
         ]
 
-    def _look_for(self, name: str, path: str) -> None:
+    def _check_search_path(self, name: str, path: str) -> None:
         if not self.environment:
-            self.before = [f"command -v -- {name} >/dev/null || {_BLAME} {NOT_FOUND_CODE}"]
+            self.before = [f"command -v -- {name} >/dev/null || {_END} {NOT_FOUND_CODE}"]
         # `command -v` accepts a builtin as well, and env(1), where it is used, searched the path itself.
-        looks = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
+        check = f'[ -f "${{_jpsi_place:-.}}"/{name} ] && exit 0'
         self.after += [
             "_jpsi_search() {",
-            f"  set -f; IFS=:; for _jpsi_place in $1; do {looks}; done; exit 1",
+            f"  set -f; IFS=:; for _jpsi_place in $1; do {check}; done; exit 1",
             "}",
-            f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || (_jpsi_search {path}) || {_BLAME} {NOT_FOUND_CODE}",
+            f"[ $_jpsi_code -ne {NOT_FOUND_CODE} ] || (_jpsi_search {path}) || {_END} {NOT_FOUND_CODE}",
         ]
 
 
-def _without_ours(environment: Mapping[str, str | None]) -> dict[str, str | None]:
+def _without_own_variables(environment: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return a spec's variables without the runner's own, which may come from a surrounding job."""
-    return {name: value for name, value in environment.items() if name not in OURS}
+    return {name: value for name, value in environment.items() if name not in OWN_VARIABLES}
 
 
-_BLAME = f"_jpsi_end {EXECUTABLE}"
+_END = f"_jpsi_end {EXECUTABLE}"
 # A shell reports E2BIG by an exit code that the program may have returned. If it is E2BIG, no other program
 # can be started with these arguments and this environment either.
-_OTHER = '/bin/sh -c : "$@" 2>/dev/null'
-_TOO_LARGE = [
-    f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {_OTHER} || [ $? -ne {NOT_EXECUTABLE_CODE} ] ||",
+_NO_OP = '/bin/sh -c : "$@" 2>/dev/null'
+_CHECK_SIZE = [
+    f"[ $_jpsi_code -ne {NOT_EXECUTABLE_CODE} ] || {_NO_OP} || [ $? -ne {NOT_EXECUTABLE_CODE} ] ||",
     f"  _jpsi_end {ARGUMENTS} {NOT_EXECUTABLE_CODE}",
 ]
 # The path that execvp(3) searches if PATH is not set.
@@ -213,9 +216,9 @@ def _word(text: str, owned: dict[str, str | None], *, keep_unset: bool) -> str:
 def _piece(piece: str | Reference, owned: dict[str, str | None], *, keep_unset: bool) -> str:
     if isinstance(piece, str):
         return word(piece)
-    held = owned.get(piece.name)
-    if held is None and (not _is_owned(piece.name) or (piece.name in _PASSED_ON - owned.keys())):
+    variable = owned.get(piece.name)
+    if variable is None and (not _is_owned(piece.name) or (piece.name in _INHERITED - owned.keys())):
         return expanding(f"${{{piece.name}}}", keep_unset=keep_unset)
-    if held is not None:
-        return f'"${held}"'
+    if variable is not None:
+        return f'"${variable}"'
     return word(f"${{{piece.name}}}") if keep_unset else "''"

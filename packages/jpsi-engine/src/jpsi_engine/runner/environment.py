@@ -18,15 +18,15 @@ _PROCESS_OPTION = "--process="
 
 # The output of env(1) does not show where a value of several lines ends; awk(1) lists the names alone.
 _NAMES = """\
-# The names of all variables of the environment, whatever stands in their values.
+# Prints the names of all variables of the environment, whatever their values contain.
 _jpsi_names() {
   PATH=${PATH-}:/usr/bin:/bin LC_ALL=C command awk \\
     'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z_0-9]*$/) print name }'
 }"""
 
 _PROCESS = """\
-# The launcher starts each process of the job through this file: with the variables of the spec, and of those
-# that are there the ones that pre_launch exported, which are named here, and that the launcher gives.
+# The launcher starts each process of the job through this file. Its environment has the variables of the
+# spec, those that pre_launch exported, whose names are in the option, and those that the launcher sets.
 case ${{1-}} in
 {option}*)
   unset -f command
@@ -45,8 +45,8 @@ case ${{1-}} in
   ;;
 esac"""
 
-_BEFORE = """\
-# What pre_launch exports is what is different after it.
+_SAVE_ENVIRONMENT = """\
+# The variables that pre_launch exports are those that differ after it.
 _jpsi_exported=,
 _jpsi_found=$(_jpsi_names) || _jpsi_end {phase} {code}
 for _jpsi_name in $_jpsi_found; do
@@ -55,7 +55,7 @@ done"""
 
 # mawk(1) fails if standard error is closed, as pre_launch may have left it; the run of awk(1) before the
 # scripts has reported any other reason to fail.
-_AFTER = """\
+_FIND_CHANGES = """\
 _jpsi_found=$(_jpsi_names 2>/dev/null) || _jpsi_end {phase} {code}
 for _jpsi_name in $_jpsi_found; do
   case $_jpsi_name in _ | PWD | OLDPWD | SHLVL | _jpsi_*) continue ;; esac
@@ -66,7 +66,7 @@ for _jpsi_name in $_jpsi_found; do
 done"""
 
 
-def starting(
+def start_process(
     environment: Sequence[str], rank_variables: Sequence[str], lines: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield the lines at the beginning of the runner's file that start a single process.
@@ -87,7 +87,7 @@ def starting(
     )
 
 
-def through(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
+def process_prefix(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
     """Return the words that go before the command of a process, so that it starts through the runner's file.
 
     Args:
@@ -99,11 +99,11 @@ def through(runner: Sequence[str], *, has_scripts: bool) -> list[str]:
     return [*runner, option]
 
 
-def before_scripts() -> Iterator[str]:
+def save_environment() -> Iterator[str]:
     """Yield the lines that remember the environment before the scripts run."""
-    yield _BEFORE.format(phase=ENVIRONMENT, code=SETUP_CODE)
+    yield _SAVE_ENVIRONMENT.format(phase=ENVIRONMENT, code=SETUP_CODE)
 
 
-def after_scripts() -> Iterator[str]:
+def find_changes() -> Iterator[str]:
     """Yield the lines that find the changes: names in `_jpsi_exported`, values in `_jpsi_new_NAME`."""
-    yield _AFTER.format(phase=ENVIRONMENT, code=SETUP_CODE)
+    yield _FIND_CHANGES.format(phase=ENVIRONMENT, code=SETUP_CODE)

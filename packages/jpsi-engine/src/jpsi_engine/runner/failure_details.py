@@ -11,13 +11,13 @@ from jpsi import JobStatus
 from jpsi.plugin import Reason
 from jpsi_engine.runner import staging
 from jpsi_engine.runner.script import launcher_log
-from jpsi_engine.verdict import STAGE_IN, exit_phases, what_failed
+from jpsi_engine.verdict import STAGE_IN, exit_phases, failed_staging_phase
 
 if TYPE_CHECKING:
     from jpsi_engine.spool import Spool
 
 # The field of the spec that is at fault when the runner ends in a phase.
-_CULPRITS = {
+_FIELDS_AT_FAULT = {
     exit_phases.DIRECTORY: "directory",
     exit_phases.STDIN: "stdin_path",
     exit_phases.STDOUT: "stdout_path",
@@ -27,7 +27,7 @@ _CULPRITS = {
 }
 
 #: The bytes at the end of an error output that become a message.
-SAID_BYTES = 4096
+MAX_DETAIL_BYTES = 4096
 
 
 def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
@@ -38,32 +38,32 @@ def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> Job
     """
     phase = status.metadata.get("phase", "")
     if status.reason is Reason.LOST and spool.has_begun(job_id, attempt):
-        cause = f"it began to run, and left no word of its end in {spool.events}"
+        cause = f"it began to run, and left no exit marker in {spool.events}"
     elif phase == exit_phases.LAUNCH:
-        cause = _said(launcher_log(spool.folder(job_id), attempt))
+        cause = _read_end(launcher_log(spool.folder(job_id), attempt))
     elif phase == STAGE_IN:
-        cause = _said(staging.log_file(spool.folder(job_id), attempt))
+        cause = _read_end(staging.log_file(spool.folder(job_id), attempt))
     else:
-        cause = _culprit(spool, job_id, phase)
-    told = [f"{status.message}: {cause}" if cause else status.message]
-    if failed := what_failed(status):
-        words = _said(staging.log_file(spool.folder(job_id), attempt))
-        told.append(f"{failed} failed: {words}" if words else f"{failed} failed")
-    return attrs.evolve(status, message="; ".join(it for it in told if it) or None)
+        cause = _spec_value_at_fault(spool, job_id, phase)
+    sentences = [f"{status.message}: {cause}" if cause else status.message]
+    if failed_phase := failed_staging_phase(status):
+        output = _read_end(staging.log_file(spool.folder(job_id), attempt))
+        sentences.append(f"{failed_phase} failed: {output}" if output else f"{failed_phase} failed")
+    return attrs.evolve(status, message="; ".join(it for it in sentences if it) or None)
 
 
-def _culprit(spool: Spool, job_id: str, phase: str) -> str:
-    field = _CULPRITS.get(phase)
+def _spec_value_at_fault(spool: Spool, job_id: str, phase: str) -> str:
+    field = _FIELDS_AT_FAULT.get(phase)
     intent = None if field is None else spool.last_intent(job_id)
     if intent is None or field is None:
         return ""
     return intent.content["spec"].get(field) or intent.content.get(field) or ""
 
 
-def _said(path: str) -> str:
+def _read_end(path: str) -> str:
     try:
         with open(path, "rb") as file:  # noqa: PTH123  text, as all of the spool's paths
-            file.seek(max(0, os.fstat(file.fileno()).st_size - SAID_BYTES))
-            return file.read(SAID_BYTES).decode(errors="replace").strip()
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_DETAIL_BYTES))
+            return file.read(MAX_DETAIL_BYTES).decode(errors="replace").strip()
     except OSError:
         return ""

@@ -22,12 +22,12 @@ from jpsi_engine.verdict import SETUP_CODE
 #: The umask of the runner's own files, which are the user's alone, and that of files that belong to the job.
 PRIVATE_UMASK = "umask 077"
 JOB_UMASK = 'umask "$_jpsi_umask"'
-_EVERY_SIGNAL = " ".join(SIGNALS)
+_SIGNAL_NAMES = " ".join(SIGNALS)
 #: The prefix of the runner's own names in the script.
 OWN = "jpsi"
 #: The functions that leave markers.
 FUNCTIONS = """\
-# A marker is an empty file whose name is the fact; one that cannot be written stops nothing.
+# A marker is an empty file whose name is the fact; the job goes on if it cannot be written.
 _jpsi_note() { umask 077; true >"$_jpsi_mark.$1" || :; }
 _jpsi_end() { _jpsi_note "exit.$1.$2"; exit "$2"; }"""
 
@@ -41,16 +41,16 @@ class Frame(Protocol):
     def define(self, lines: Iterable[str]) -> Iterable[str]:
         """Return the lines of functions that are to stand among a job's own lines."""
 
-    def catch(self) -> Iterator[str]:
+    def set_traps(self) -> Iterator[str]:
         """Set the traps of a shell between the runner and the job."""
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """Run these lines with standard error at descriptor 8; leave the exit code in `_jpsi_code`."""
 
-    def shelter(self, lines: Iterable[str]) -> Iterator[str]:
+    def run_in_subshell(self, lines: Iterable[str]) -> Iterator[str]:
         """Run these lines in a shell of their own; leave its exit code in `_jpsi_code`."""
 
-    def again(self, file: str) -> list[str]:
+    def rerun_words(self, file: str) -> list[str]:
         """Return the words of shell that run the runner's file once more; `file` is that of a single job."""
 
 
@@ -66,21 +66,21 @@ class ProcessFrame:
         yield from private_umask(self.umask)
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
-        yield "# Whoever makes the claim runs this attempt, nobody else ever does."
+        yield "# The runner that makes the claim runs this attempt, no other ever does."
         yield "set -C"
         yield f'echo $$ >"$_jpsi_folder"/claim.{attempt} || exit {SETUP_CODE}'
         yield "set +C"
         yield "exec 9>&-"
         yield FUNCTIONS
-        yield f"trap '_jpsi_note signalled' {_EVERY_SIGNAL}"
+        yield f"trap '_jpsi_note signalled' {_SIGNAL_NAMES}"
 
     def define(self, lines: Iterable[str]) -> Iterable[str]:
         """See `Frame`."""
         return lines
 
-    def catch(self) -> Iterator[str]:
+    def set_traps(self) -> Iterator[str]:
         """See `Frame`."""
-        yield f"trap : {_EVERY_SIGNAL}"
+        yield f"trap : {_SIGNAL_NAMES}"
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """See `Frame`."""
@@ -89,14 +89,14 @@ class ProcessFrame:
         yield ") 2>&8 8>&-"
         yield "_jpsi_code=$?"
 
-    def shelter(self, lines: Iterable[str]) -> Iterator[str]:
+    def run_in_subshell(self, lines: Iterable[str]) -> Iterator[str]:
         """See `Frame`."""
         yield "("
         yield from lines
         yield ")"
         yield "_jpsi_code=$?"
 
-    def again(self, file: str) -> list[str]:
+    def rerun_words(self, file: str) -> list[str]:
         """See `Frame`."""
         return ["/bin/sh", word(file)]
 
@@ -116,8 +116,8 @@ class BatchFrame:
         yield f"_jpsi_folder={word(folder)}"
         yield f"_jpsi_mark={word(mark)}"
         # Without an id, the runner cannot tell another run of the same job from a stranger's.
-        yield f"_jpsi_native_id={first_set(self.id_variable, otherwise=f'{UNNAMED}$$')}"
-        yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_EVERY_SIGNAL)
+        yield f"_jpsi_native_id={first_set_variable(self.id_variable, default=f'{UNNAMED}$$')}"
+        yield _CLAIM.format(attempt=attempt, code=SETUP_CODE, signals=_SIGNAL_NAMES)
         yield from define_functions(self.requeue)
         yield from count_runs(str(attempt), self.requeue)
         yield FUNCTIONS
@@ -129,25 +129,25 @@ class BatchFrame:
         """See `Frame`."""
         return lines
 
-    def catch(self) -> Iterator[str]:
+    def set_traps(self) -> Iterator[str]:
         """See `Frame`."""
         yield from trap_signals(OWN)
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """See `Frame`."""
         yield from unignore_signals()
-        yield from self._apart(lines, "2>&8 8>&-")
+        yield from self._in_background(lines, "2>&8 8>&-")
 
-    def shelter(self, lines: Iterable[str]) -> Iterator[str]:
+    def run_in_subshell(self, lines: Iterable[str]) -> Iterator[str]:
         """See `Frame`."""
-        yield from self._apart(lines, "")
+        yield from self._in_background(lines, "")
 
-    def again(self, file: str) -> list[str]:
+    def rerun_words(self, file: str) -> list[str]:
         """See `Frame`."""
         return ["/bin/sh", word(file)]
 
     @staticmethod
-    def _apart(lines: Iterable[str], streams: str) -> Iterator[str]:
+    def _in_background(lines: Iterable[str], streams: str) -> Iterator[str]:
         # A command in the background reads /dev/null unless it is redirected (POSIX XCU 2.9.3).
         yield "command exec 7<&0 || exec 7</dev/null"
         yield "("
@@ -169,29 +169,29 @@ def private_umask(umask: str = "$(umask)") -> Iterator[str]:
     yield PRIVATE_UMASK
 
 
-def first_set(variables: str, *, otherwise: str) -> str:
+def first_set_variable(variables: str, *, default: str) -> str:
     """Return the value of the first of these variables that is set, as a word of shell.
 
     Args:
         variables: their names, separated by blanks.
-        otherwise: the value if none is set, as a word of shell.
+        default: the value if none is set, as a word of shell.
     """
     for variable in reversed(variables.split()):
-        otherwise = f"${{{variable}:-{otherwise}}}"
-    return otherwise
+        default = f"${{{variable}:-{default}}}"
+    return default
 
 
 # A claim that exists already is this job's own if the batch system runs the job again. To requeue the job,
 # the batch system signals it, perhaps at this moment. A runner that ended between making the file and writing
 # into it would leave a claim that no later run can tell from a stranger's.
 _CLAIM = """\
-# A signal ends nothing before the claim is whole.
+# A signal takes effect only after the claim is complete.
 _jpsi_early=''
 for _jpsi_signal in {signals}; do
   # shellcheck disable=SC2064  # the signal of now
   trap "_jpsi_early=$_jpsi_signal" "$_jpsi_signal"
 done
-# Whoever makes the claim runs this attempt, nobody else ever does; a job that is run again finds its own.
+# The runner that makes the claim runs this attempt, no other ever does; a requeued job finds its own claim.
 set -C
 if ! {{ echo "$_jpsi_native_id" >"$_jpsi_folder"/claim.{attempt}; }} 2>/dev/null; then
   read -r _jpsi_claim <"$_jpsi_folder"/claim.{attempt} || exit {code}

@@ -9,27 +9,27 @@ from jpsi_engine.runner.command import NODEFILES
 from jpsi_engine.verdict import NODES, SETUP_CODE
 
 
-def node_file(lines: Sequence[ShellLine], path: str, *, is_needed: bool) -> Iterator[str]:
+def write_node_file(lines: Sequence[ShellLine], path: str, *, is_needed: bool) -> Iterator[str]:
     """Yield the lines that write the node file; errors of `lines` go to the job's standard error.
 
     If the lines fail, a job that needs the file ends. Another job runs without the variables that name the
     file.
     """
     file = word(path)
-    exported = f"export {' '.join(f'{name}={file}' for name in NODEFILES)}"
+    export_line = f"export {' '.join(f'{name}={file}' for name in NODEFILES)}"
     yield "("
     yield from lines
-    written = f") </dev/null >{file} 2>&8 8>&- && [ -s {file} ]"
+    write_line = f") </dev/null >{file} 2>&8 8>&- && [ -s {file} ]"
     if is_needed:
-        yield f"{written} || _jpsi_end {NODES} {SETUP_CODE}"
-        yield exported
+        yield f"{write_line} || _jpsi_end {NODES} {SETUP_CODE}"
+        yield export_line
     else:
-        yield f"{written} &&"
-        yield f"  {exported} ||"
-        yield f"  {unset()}"
+        yield f"{write_line} &&"
+        yield f"  {export_line} ||"
+        yield f"  {unset_node_variables()}"
 
 
-def unset() -> str:
+def unset_node_variables() -> str:
     """Return the line that unsets the variables, for a job without a node file.
 
     A surrounding job may have set them.
@@ -37,6 +37,6 @@ def unset() -> str:
     return f"unset {' '.join(NODEFILES)}"
 
 
-def withheld(path: str) -> str:
+def drop_node_variables(path: str) -> str:
     """Return the line that removes the variables from the command in "$@" if the file was not written."""
     return f'[ -s {word(path)} ] || set -- /usr/bin/env {" ".join(f"-u {name}" for name in NODEFILES)} "$@"'

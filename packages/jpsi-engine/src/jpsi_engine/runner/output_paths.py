@@ -8,17 +8,17 @@ from typing import Any
 
 from jpsi import Streams
 from jpsi.plugin.engine import plain_values
-from jpsi_engine.runner.prechecks import at_home
+from jpsi_engine.runner.prechecks import expand_home
 from jpsi_engine.verdict import exit_phases
 
 
 def streams_of(intent: Mapping[str, Any], folder: str) -> Streams:
     """Return the output paths on the host where the job runs, from its intent and its folder."""
-    spec, elsewhere = plain_values.decode(intent["spec"]), intent.get("elsewhere")
-    home = Path.home() if elsewhere is None else Path(elsewhere["home"])
-    own = Path(folder) if elsewhere is None else Path(elsewhere["root"], "jobs", Path(folder).name)
-    directory = at_home(Path(intent["directory"]), home)
+    spec, remote = plain_values.decode(intent["spec"]), intent.get("elsewhere")
+    home = Path.home() if remote is None else Path(remote["home"])
+    job_folder = Path(folder) if remote is None else Path(remote["root"], "jobs", Path(folder).name)
+    directory = expand_home(Path(intent["directory"]), home)
     return Streams(
-        directory / at_home(spec.stdout_path or own / exit_phases.STDOUT, home),
-        directory / at_home(spec.stderr_path or own / exit_phases.STDERR, home),
+        directory / expand_home(spec.stdout_path or job_folder / exit_phases.STDOUT, home),
+        directory / expand_home(spec.stderr_path or job_folder / exit_phases.STDERR, home),
     )

@@ -11,7 +11,7 @@ from jpsi.plugin import JobSpec
 _CHECK_SECONDS = 10
 
 
-def at_home(path: Path, home: Path | None = None) -> Path:
+def expand_home(path: Path, home: Path | None = None) -> Path:
     """Return a path with a leading `~/`, but no `~user/`, replaced by a home directory.
 
     The home directory is `home`, or that of this user.
@@ -24,22 +24,26 @@ def problems_here(spec: JobSpec, shell: str) -> list[str]:
     problems = []
     if spec.directory is None and not _has_current_directory():
         problems.append("directory is not given, and the current directory was removed")
-    directory = None if spec.directory is None else at_home(spec.directory)
+    directory = None if spec.directory is None else expand_home(spec.directory)
     if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
         problems.append(f"directory {str(spec.directory)!r} does not exist; make it, or set create_directory")
     for name in ("pre_launch", "post_launch"):
         script = getattr(spec, name)
-        if script is not None and not _is_staged_in(at_home(script), spec, directory or Path(_here())):
-            problems += _script_problems(name, (directory or Path()) / at_home(script), shell)
+        if script is None:
+            continue
+        path = expand_home(script)
+        if not _is_staged_in(path, spec, directory or Path(_current_directory())):
+            problems += _script_problems(name, (directory or Path()) / path, shell)
     return problems
 
 
 def _is_staged_in(script: Path, spec: JobSpec, directory: Path) -> bool:
-    place, targets = directory / script, [directory / at_home(item.target) for item in spec.stage_in or ()]
-    return any(target == place or target in place.parents for target in targets)
+    script_path = directory / script
+    targets = [directory / expand_home(item.target) for item in spec.stage_in or ()]
+    return any(target == script_path or target in script_path.parents for target in targets)
 
 
-def _here() -> str:
+def _current_directory() -> str:
     return os.getcwd() if _has_current_directory() else "/"  # noqa: PTH109  not resolved
 
 
@@ -53,7 +57,7 @@ def _has_current_directory() -> bool:
 
 def _script_problems(name: str, script: Path, shell: str) -> list[str]:
     if not os.path.isfile(script) or not os.access(script, os.R_OK):  # noqa: PTH113  never raises
-        return [f"{name} {str(script)!r} is no file that can be read"]
+        return [f"{name} {str(script)!r} is not a readable file"]
     try:
         checked = subprocess.run(  # noqa: S603  the configured shell reads the file and runs nothing
             [shell, "-n", os.path.abspath(script)],  # noqa: PTH100  ~/ is a directory of that name here
@@ -64,6 +68,6 @@ def _script_problems(name: str, script: Path, shell: str) -> list[str]:
     except (OSError, subprocess.TimeoutExpired) as e:
         return [f"{name} {str(script)!r} could not be checked: {e}"]
     if checked.returncode != 0:
-        complaint = "; ".join(checked.stderr.decode(errors="replace").split("\n")).strip("; ")
-        return [f"{name} {str(script)!r} is no POSIX shell script: {complaint}"]
+        message = "; ".join(checked.stderr.decode(errors="replace").split("\n")).strip("; ")
+        return [f"{name} {str(script)!r} is not a POSIX shell script: {message}"]
     return []

@@ -57,7 +57,7 @@ _FUNCTIONS = """\
 _jpsi_has_left() { [ -e "$_jpsi_run.$1" ] || [ -e "$_jpsi_folder/${_jpsi_run##*/}.$1" ]; }
 # Sets _jpsi_over to the exit code of the earlier run _jpsi_run of attempt $1, if that was the last.
 _jpsi_judge() {
-  # A profile may have set otherwise.
+  # A shell profile may have changed these options.
   set +f
   [ -z "${BASH_VERSION-}" ] || { unset GLOBIGNORE; shopt -u failglob dotglob; }
   for _jpsi_exit in "$_jpsi_run".exit.*.* "$_jpsi_folder/${_jpsi_run##*/}".exit.*.*; do
@@ -69,24 +69,24 @@ _jpsi_judge() {
   done
 }
 _jpsi_is_over() {
-  # The job was put back as often as then: the batch system knows nothing of that run, and is told its code.
+  # The requeue count has not changed: the batch system has lost that run, and gets its exit code now.
   _jpsi_counted=''
   { read -r _jpsi_counted <"$_jpsi_folder/start.$1.$_jpsi_restart"; } 2>/dev/null || :
   [ -z "$_jpsi_count" ] || [ "$_jpsi_counted" != "$_jpsi_count" ] || return 0
-  # The exit codes after which the site puts jobs back, which clients write down once they know them.
+  # The exit codes after which the site requeues jobs, which clients write to the spool once they know them.
   _jpsi_codes=@CODES@ _jpsi_line=''
   { read -r _jpsi_line <"$_jpsi_folder/../../requeue.json"; } 2>/dev/null || :
   case $_jpsi_line in
   '{"requeue_exit_codes": ['*']}') _jpsi_codes=${_jpsi_line#*[[]} _jpsi_codes=${_jpsi_codes%]*} ;;
   esac
   case ", $_jpsi_codes," in *", $_jpsi_code,"*) _jpsi_asks=1 ;; *) _jpsi_asks='' ;; esac
-  # Its end was published, or it was told to end, and has.
+  # A client has published its end, or has asked it to end, and it has ended.
   if [ -e "$_jpsi_folder/final.$1.json" ] || [ -e "$_jpsi_folder/stop.$1.json" ]; then
-    # By a code that asks for it, it would be put back for ever.
+    # With an exit code that requests a requeue, it would be requeued for ever.
     [ -z "$_jpsi_asks" ] || _jpsi_code=@SETUP@
     return 0
   fi
-  # The batch system may have ended the job to put it back, or was asked to by the exit code.
+  # The batch system may have ended the job to requeue it, or requeues it because of its exit code.
   [ "$_jpsi_code" -le 128 ] && [ -z "$_jpsi_asks" ] || return 1
   [ "$_jpsi_codes" != any ] || [ "$_jpsi_code" -eq 0 ] || return 1
   [ -e "$_jpsi_exit" ] || _jpsi_exit=$_jpsi_folder/${_jpsi_exit##*/}
@@ -98,7 +98,7 @@ _jpsi_is_over() {
 
 _COUNT = """\
 _jpsi_restart=0 _jpsi_run=$_jpsi_mark _jpsi_count=@COUNT@ _jpsi_over=''
-# What was published as ended does not begin, and a run that has ended is not repeated unless it was put back.
+# A job that was published as ended does not start, and a run that has ended is repeated only after a requeue.
 [ ! -e "$_jpsi_folder/final.@ATTEMPT@.json" ] || _jpsi_over=@SETUP@
 while
   [ -e "$_jpsi_folder/start.@ATTEMPT@.$_jpsi_restart" ] ||

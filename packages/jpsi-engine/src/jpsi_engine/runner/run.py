@@ -10,7 +10,7 @@ import attrs
 from jpsi.plugin import JobSpec, ShellLine, word
 from jpsi.plugin.engine import path_word, process_count
 from jpsi_engine.runner.frame import Frame
-from jpsi_engine.spool import file_of
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Plan, staging_plan
 from jpsi_engine.verdict import PRE_LAUNCH, PROLOGUE
 
@@ -47,7 +47,7 @@ class Run:
     plan: Plan = attrs.field()
 
     @plan.default
-    def _planned(self) -> Plan:
+    def _default_plan(self) -> Plan:
         return staging_plan.plan(self.spec)
 
     @property
@@ -66,12 +66,12 @@ class Run:
     @property
     def preparations(self) -> dict[str, str]:
         """The scripts to source before the launch: paths as words of shell, by phase."""
-        found = {}
+        scripts = {}
         if self.prologue:
-            found[PROLOGUE] = word(self.file(PROLOGUE))
+            scripts[PROLOGUE] = word(self.file(PROLOGUE))
         if self.spec.pre_launch is not None and not self.sources_scripts:
-            found[PRE_LAUNCH] = _script(self.spec.pre_launch)
-        return found
+            scripts[PRE_LAUNCH] = _script(self.spec.pre_launch)
+        return scripts
 
     @property
     def post_launch(self) -> str | None:
@@ -80,7 +80,7 @@ class Run:
         return None if script is None or self.sources_scripts else _script(script)
 
     @property
-    def mentions_home(self) -> bool:
+    def uses_home(self) -> bool:
         """True if a path begins with `~`, the home directory on the host where the job runs."""
         spec = self.spec
         streams = (spec.stdin_path, spec.stdout_path, spec.stderr_path)
@@ -90,10 +90,10 @@ class Run:
 
     def file(self, name: str) -> str:
         """Return the path of a file of this attempt in the job's folder."""
-        return file_of(self.folder, name, self.attempt)
+        return attempt_file(self.folder, name, self.attempt)
 
 
-def at_home(path: str) -> str:
+def home_path_word(path: str) -> str:
     """Return a path as a word of the runner's shell."""
     return path_word(path, home=HOME)
 
@@ -102,4 +102,4 @@ def _script(script: Path) -> str:
     # The `.` builtin would search PATH for a name without a slash, and take one that starts with - for an
     # option (XCU 2.14, dot).
     text = str(script)
-    return at_home(text if script.is_absolute() or text.startswith("~") else f"./{text}")
+    return home_path_word(text if script.is_absolute() or text.startswith("~") else f"./{text}")

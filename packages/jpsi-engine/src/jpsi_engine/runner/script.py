@@ -14,9 +14,9 @@ from jpsi.plugin import ShellLine, word
 from jpsi_engine.runner import environment, nodes, staging, streams
 from jpsi_engine.runner.command import JOB_ID, NODEFILES, CommandLines, ProcessLauncher
 from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
-from jpsi_engine.runner.run import HOME, Run, at_home
-from jpsi_engine.runner.user_scripts import sheltered
-from jpsi_engine.spool import file_of
+from jpsi_engine.runner.run import HOME, Run, home_path_word
+from jpsi_engine.runner.user_scripts import source_scripts
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
 
 #: The last line of the log of a launcher that has worked.
@@ -24,12 +24,12 @@ LAUNCHED = "_PSI_J_LAUNCHER_DONE"
 
 _FOLDER, _LOG, _STDIN = "_jpsi_folder", "_jpsi_log", f"_jpsi_{STDIN}"
 # Finds standard programs whatever PATH the job has.
-_FOUND = "PATH=${PATH-}:/usr/bin:/bin command"
+_FIND_TOOL = "PATH=${PATH-}:/usr/bin:/bin command"
 
 
 def launcher_log(folder: str, attempt: int) -> str:
     """Return the path of the log of an attempt's launcher."""
-    return file_of(folder, LAUNCH, attempt)
+    return attempt_file(folder, LAUNCH, attempt)
 
 
 def render_runner(run: Run) -> str:
@@ -37,46 +37,47 @@ def render_runner(run: Run) -> str:
 
     A pure function: the same attempt always gives the same text.
     """
-    about = f"# Attempt {run.attempt} of jpsi job {run.job_id}; the intent beside it says what was asked."
-    return "\n".join(["#!/bin/sh", about, *runner_lines(run)]) + "\n"
+    intent = f"intent.{run.attempt}.json"
+    heading = f"# Attempt {run.attempt} of jpsi job {run.job_id}; {intent} beside it holds the request."
+    return "\n".join(["#!/bin/sh", heading, *runner_lines(run)]) + "\n"
 
 
 def runner_lines(run: Run) -> Iterator[str]:
     """Yield the lines of the script without its heading."""
     own = {JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
-    through = _through(run)
-    command = CommandLines(run.spec, own, through)
-    if through is not None:
+    launcher = _process_launcher(run)
+    command = CommandLines(run.spec, own, launcher)
+    if launcher is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
-        withheld = [nodes.withheld(run.file(NODES))] if may_lack_nodes else []
-        yield from environment.starting(command.environment, run.rank_variables, withheld)
+        further_lines = [nodes.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
+        yield from environment.start_process(command.environment, run.rank_variables, further_lines)
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
-    if run.mentions_home:
+    if run.uses_home:
         # The spec may set HOME for the job.
         yield f"{HOME}=${{HOME-}}"
-    yield from _directory(run)
+    yield from _enter_directory(run)
     if run.plan:
         yield from staging.begin(run)
-    yield from streams.opened(run)
+    yield from streams.open_streams(run)
     if run.nodes:
-        yield from nodes.node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
+        yield from nodes.write_node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
     else:
-        yield nodes.unset()
+        yield nodes.unset_node_variables()
     yield f"export {JOB_ID}={word(run.job_id)}"
     yield from command.setup
 
-    def launching() -> Iterator[str]:
-        return _launching(run, command)
+    def launch_lines() -> Iterator[str]:
+        return _launch_lines(run, command)
 
     if run.preparations or run.post_launch is not None:
-        has_names = through is not None and through.has_scripts
-        yield from sheltered(run, launching, has_names=has_names)
+        has_names = launcher is not None and launcher.has_scripts
+        yield from source_scripts(run, launch_lines, has_names=has_names)
     else:
-        yield from launching()
+        yield from launch_lines()
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
 
 
-def _through(run: Run) -> ProcessLauncher | None:
+def _process_launcher(run: Run) -> ProcessLauncher | None:
     """Return the program that starts the processes of a job that inherits nothing.
 
     None if the job inherits its environment, or if no launcher starts its processes.
@@ -84,47 +85,47 @@ def _through(run: Run) -> ProcessLauncher | None:
     if run.spec.inherit_environment or not run.starts_processes:
         return None
     has_scripts = bool(run.preparations)
-    words = environment.through(run.frame.again(run.file("run")), has_scripts=has_scripts)
+    words = environment.process_prefix(run.frame.rerun_words(run.file("run")), has_scripts=has_scripts)
     return ProcessLauncher(words=words, has_scripts=has_scripts)
 
 
-def _directory(run: Run) -> Iterator[str]:
-    target = at_home(run.directory)
+def _enter_directory(run: Run) -> Iterator[str]:
+    target = home_path_word(run.directory)
     if run.spec.create_directory:
         yield f"{JOB_UMASK}; mkdir -p -- {target}; {PRIVATE_UMASK}"
     yield f"cd {target} || _jpsi_end {DIRECTORY} {SETUP_CODE}"
 
 
-def _launching(run: Run, command: CommandLines) -> Iterator[str]:
+def _launch_lines(run: Run, command: CommandLines) -> Iterator[str]:
     """Yield the lines that launch the job and leave its exit code in `_jpsi_code`."""
     if not run.sources_scripts:  # the scripts that the launcher sources may change where the executable is
         yield from command.before
     yield command.arguments
-    is_sheltered = bool(run.preparations or run.post_launch)
-    if is_sheltered:
+    runs_scripts = bool(run.preparations or run.post_launch)
+    if runs_scripts:
         yield "exec 2>/dev/null"
     text = "".join(run.launch)
     log = word(launcher_log(run.folder, run.attempt))
-    if is_sheltered and _FOLDER in text:  # the scripts may have changed it
+    if runs_scripts and _FOLDER in text:  # the scripts may have changed it
         yield f"{_FOLDER}={word(run.folder)}"
     if _STDIN in text and not run.sources_scripts:
-        yield streams.told(STDIN, run.spec.stdin_path or Path("/dev/null"))
+        yield streams.stream_variable(STDIN, run.spec.stdin_path or Path("/dev/null"))
     if _LOG in text:
         yield f"{_LOG}={log}"
-        yield f"[ ! -e {log} ] || {_FOUND} rm -f {log}"  # of another run of this attempt
+        yield f"[ ! -e {log} ] || {_FIND_TOOL} rm -f {log}"  # of another run of this attempt
     # a sourced script may have set another umask
-    umask = () if is_sheltered else (ShellLine(JOB_UMASK),)
+    umask = () if runs_scripts else (ShellLine(JOB_UMASK),)
     yield from run.frame.launch([*umask, *run.launch])
     if _LOG in text:
-        yield from _judging_the_launcher(log)
+        yield from _check_launcher_log(log)
     if not run.sources_scripts:
         yield from command.after
 
 
-def _judging_the_launcher(log: str) -> Iterator[str]:
+def _check_launcher_log(log: str) -> Iterator[str]:
     """Yield the lines that end the job if its launcher left a log that does not end with `LAUNCHED`."""
     yield f"if [ -e {log} ]; then"
-    yield f"  _jpsi_last=$({_FOUND} tail -n 1 {log})"
+    yield f"  _jpsi_last=$({_FIND_TOOL} tail -n 1 {log})"
     yield f'  if [ "$_jpsi_last" != {LAUNCHED} ]; then'
     yield f"    [ $_jpsi_code -ne 0 ] || _jpsi_code={SETUP_CODE}"
     yield f"    _jpsi_end {LAUNCH} $_jpsi_code"

@@ -12,8 +12,8 @@ from jpsi import StagingMode
 from jpsi.plugin import word
 from jpsi.plugin.kit import SIGNALS
 from jpsi_engine.runner.frame import JOB_UMASK, OWN
-from jpsi_engine.runner.run import Run, at_home
-from jpsi_engine.spool import file_of
+from jpsi_engine.runner.run import Run, home_path_word
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Outcome, Transfer
 from jpsi_engine.verdict import ALSO, CLEANUP, SETUP_CODE, STAGE_IN, STAGE_OUT, TIMEOUT
 
@@ -21,24 +21,24 @@ _LOG = "staging"
 # Signals that notify the job and do not end it.
 _NOTICES = "ALRM USR1 USR2"
 # Seconds that the runner waits, after a job that failed, for a signal of its own.
-_MOMENT_SECONDS = 0.1
+_SIGNAL_WAIT_SECONDS = 0.1
 
 # In these functions, `_jpsi_staging` is the path of a log, and `_jpsi_draft` begins the names of unfinished
 # copies.
 _FUNCTIONS = r"""
-# A copy is made beside its target and renamed, so that nobody finds half of it.
+# A copy is made beside its target and renamed, so that no process finds half of it.
 _jpsi_tool() { PATH=${PATH-}:/usr/bin:/bin command "$@"; }
 _jpsi_complain() { printf '%s\n' "$1"; return 1; }
 # MODE SOURCE TARGET NUMBER [optional]
 _jpsi_stage() {
   _jpsi_to=$3 _jpsi_began=$_jpsi_staging.$4
   if [ ! -e "$2" ] && [ ! -L "$2" ]; then
-    # a move that has begun and has no source any more is done
+    # a move that an earlier run began, and whose source is gone, is complete
     [ "$1" = move ] && [ -e "$_jpsi_began" ] && return 0
     [ -n "${5-}" ] || _jpsi_complain "${2#./}: there is no such file or directory"
     return
   fi
-  # As with cp(1), a file goes into a directory that is there; so does a link.
+  # As with cp(1), a file goes into an existing directory; so does a link.
   if [ -d "$3" ] && { [ ! -d "$2" ] || { [ "$1" = link ] && [ ! -L "$3" ]; }; }; then
     _jpsi_to=${3%/}/${2##*/}
   fi
@@ -64,7 +64,7 @@ _jpsi_stage() {
     fi ;;
   esac
 }
-# A directory is copied into one that is there: what it has of the same names is replaced, all else stays.
+# A directory is merged into an existing one: entries of the same names are replaced, all others stay.
 _jpsi_copy() {
   if [ -d "$1" ] && [ -d "$_jpsi_to" ]; then
     _jpsi_tool cp -R -p -- "$1/." "$_jpsi_to/"
@@ -79,13 +79,13 @@ _jpsi_rename() {
   _jpsi_tool rm -rf -- "$_jpsi_new"
   return 1
 }
-# Whether they are on one file system, where a move is at once and whole.
+# True if both are on one file system, where mv(1) is atomic.
 _jpsi_is_near() {
   _jpsi_places=$(_jpsi_tool df -P -- "$1" "$2" 2>/dev/null) || return
   printf '%s\n' "$_jpsi_places" |
     _jpsi_tool awk 'NR > 1 { at[NR] = $1 " " $NF } END { exit NR != 3 || at[2] != at[3] }'
 }
-# From the directory in which it really is: whatever links lead elsewhere, nothing is removed there.
+# Removes a path in the job's directory; refuses one that symbolic links lead out of it.
 _jpsi_remove() (
   case $1 in */*) _jpsi_beside=${1%/*}/ ;; *) _jpsi_beside=./ ;; esac
   _jpsi_top=$(pwd -P) && [ -n "$_jpsi_top" ] || exit 1
@@ -100,7 +100,7 @@ _jpsi_remove() (
 _BEGIN = """\
 _jpsi_staging={log}
 _jpsi_draft=.{prefix}{name}
-# Whether the job was told to end.
+# 1 once a signal has asked the job to end.
 _jpsi_told=
 _jpsi_note() {{ [ "$1" != signalled ] || _jpsi_told=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
 
@@ -112,7 +112,7 @@ _jpsi_end() {{
   _jpsi_outcome={success}
   if [ "$2" -ne 0 ]; then
     _jpsi_outcome={error}
-    [ -n "$_jpsi_told" ] || _jpsi_tool sleep {moment} 2>/dev/null || :
+    [ -n "$_jpsi_told" ] || _jpsi_tool sleep {seconds} 2>/dev/null || :
   fi
   if [ -n "$_jpsi_told" ]; then
     _jpsi_stop=
@@ -124,17 +124,17 @@ _jpsi_end() {{
     esac
   fi
   (
-  # what is brought away is brought away whole, as far as there is time
+  # no signal interrupts stage out, which goes on as long as there is time
   trap '' {signals}"""
 
-_TOLD = """\
+_RECORD_OUTCOME = """\
   )
   case $? in
   0) _jpsi_note "exit.$1.$2" ;;
   {cleanup_code}) _jpsi_note "exit.$1{also}{cleanup}.$2" ;;
   *)
     _jpsi_note "exit.$1{also}{stage_out}.$2"
-    # whatever waits for this job to end well is not to start without what it was to leave
+    # a job that depends on the success of this one must not start without its results
     [ "$2" -ne 0 ] || exit {code} ;;
   esac
   exit "$2"
@@ -146,7 +146,7 @@ _QUIET = "command exec </dev/null >{log} 2>&1 || command exec </dev/null >/dev/n
 
 def log_file(folder: str, attempt: int) -> str:
     """Return the path of the output of an attempt's staging commands."""
-    return file_of(folder, _LOG, attempt)
+    return attempt_file(folder, _LOG, attempt)
 
 
 def functions(runs: Iterable[Run]) -> Sequence[str]:
@@ -161,26 +161,27 @@ def begin(run: Run) -> Iterator[str]:
     )
     yield from run.frame.define(functions([run]))
     if run.plan.stage_in:
-        yield from run.frame.shelter(_staging_in(run.plan.stage_in))
+        yield from run.frame.run_in_subshell(_stage_in_lines(run.plan.stage_in))
         yield f'[ "$_jpsi_code" -eq 0 ] || _jpsi_end {STAGE_IN} "$_jpsi_code"'
     if run.plan.stage_out or run.plan.cleanup:
-        yield from _ending(run)
+        yield from _stage_out_lines(run)
 
 
-def _staging_in(transfers: Iterable[Transfer]) -> Iterator[str]:
+def _stage_in_lines(transfers: Iterable[Transfer]) -> Iterator[str]:
     yield f"trap '' {_NOTICES}"
     yield _QUIET.format(log='"$_jpsi_staging"')
     yield JOB_UMASK
     for number, transfer in enumerate(transfers, 1):
-        target = _inside(transfer.target)
-        yield f"{_stage(transfer, word(transfer.source), target, f'in.{number}')} || exit {SETUP_CODE}"
+        target = _job_path(transfer.target)
+        command = _stage_command(transfer, word(transfer.source), target, f"in.{number}")
+        yield f"{command} || exit {SETUP_CODE}"
     yield "exit 0"
 
 
-def _ending(run: Run) -> Iterator[str]:
+def _stage_out_lines(run: Run) -> Iterator[str]:
     yield _OUTCOME.format(
         success=Outcome.SUCCESS.value,
-        moment=_MOMENT_SECONDS,
+        seconds=_SIGNAL_WAIT_SECONDS,
         error=Outcome.ERROR.value,
         cancel=Outcome.CANCEL.value,
         stop=word(f"{run.file('stop')}.json"),
@@ -192,31 +193,31 @@ def _ending(run: Run) -> Iterator[str]:
     yield "  _jpsi_failed=0"
     for number, transfer in enumerate(run.plan.stage_out, 1):
         # the source of a link is absolute, as a link is relative to its own directory and not to the job's
-        source = _inside(transfer.source, here='"$PWD"' if transfer.mode is StagingMode.LINK else ".")
-        command = _stage(transfer, source, word(transfer.target), f"out.{number}")
-        yield f"  {_after(transfer.outcomes, f'{command} || _jpsi_failed=1')}"
+        source = _job_path(transfer.source, base='"$PWD"' if transfer.mode is StagingMode.LINK else ".")
+        command = _stage_command(transfer, source, word(transfer.target), f"out.{number}")
+        yield f"  {_if_outcome(transfer.outcomes, f'{command} || _jpsi_failed=1')}"
     yield '  [ "$_jpsi_failed" -eq 0 ] || exit 1'
     for path in run.plan.cleanup:
-        command = f"_jpsi_remove {_inside(path)} || _jpsi_failed={_CLEANUP_CODE}"
-        yield f"  {_after(run.plan.cleanup_outcomes, command)}"
+        command = f"_jpsi_remove {_job_path(path)} || _jpsi_failed={_CLEANUP_CODE}"
+        yield f"  {_if_outcome(run.plan.cleanup_outcomes, command)}"
     yield '  exit "$_jpsi_failed"'
-    yield _TOLD.format(
+    yield _RECORD_OUTCOME.format(
         also=ALSO, cleanup_code=_CLEANUP_CODE, cleanup=CLEANUP, stage_out=STAGE_OUT, code=SETUP_CODE
     )
 
 
-def _stage(transfer: Transfer, source: str, target: str, number: str) -> str:
+def _stage_command(transfer: Transfer, source: str, target: str, number: str) -> str:
     optional = " optional" if transfer.is_optional else ""
     return f"_jpsi_stage {transfer.mode.value} {source} {target} {number}{optional}"
 
 
-def _after(outcomes: Iterable[Outcome], command: str) -> str:
-    found = list(outcomes)
-    if len(found) == len(Outcome):
+def _if_outcome(outcomes: Iterable[Outcome], command: str) -> str:
+    listed = list(outcomes)
+    if len(listed) == len(Outcome):
         return command
-    return f"case $_jpsi_outcome in {' | '.join(it.value for it in found)}) {command} ;; esac"
+    return f"case $_jpsi_outcome in {' | '.join(it.value for it in listed)}) {command} ;; esac"
 
 
-def _inside(path: str, here: str = ".") -> str:
+def _job_path(path: str, base: str = ".") -> str:
     """Return a path on the job's side as a word of shell that no command takes for an option."""
-    return at_home(path) if path.startswith(("/", "~/")) or path == "~" else f"{here}/{word(path)}"
+    return home_path_word(path) if path.startswith(("/", "~/")) or path == "~" else f"{base}/{word(path)}"

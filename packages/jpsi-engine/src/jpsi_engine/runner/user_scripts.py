@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from jpsi.plugin import word
 from jpsi_engine.runner import environment, streams
 from jpsi_engine.runner.frame import JOB_UMASK
-from jpsi_engine.runner.run import Run, at_home
+from jpsi_engine.runner.run import Run, home_path_word
 from jpsi_engine.verdict import POST_LAUNCH, PROLOGUE, RAN, SETUP_CODE
 
 # The signals of POSIX that no frame traps: the job must not find any of them ignored.
@@ -22,12 +22,12 @@ _OTHER_SIGNALS = "ABRT BUS CHLD CONT FPE ILL PIPE PROF SEGV SYS TRAP TSTP TTIN T
 _COMMANDS = "cd command echo false kill printf read test true wait"
 
 
-def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bool) -> Iterator[str]:
+def source_scripts(run: Run, launch_lines: Callable[[], Iterator[str]], *, has_names: bool) -> Iterator[str]:
     """Yield the lines that source the scripts, launch the job, and end.
 
     Args:
         run: the attempt.
-        launching: returns the lines that launch, and leave the exit code in `_jpsi_code`.
+        launch_lines: returns the lines that launch, and leave the exit code in `_jpsi_code`.
         has_names: True if the names of exported variables are needed.
     """
     phase = word(run.file("phase"))
@@ -36,8 +36,8 @@ def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bo
         yield f"printf '%s\\n' {lines} >{word(run.file(PROLOGUE))} || _jpsi_end {PROLOGUE} {SETUP_CODE}"
     yield f"true >{phase} || :"  # made by the runner, the file is the user's alone
     if has_names:
-        yield from environment.before_scripts()
-    yield from run.frame.shelter(_inside(run, launching, phase, has_names=has_names))
+        yield from environment.save_environment()
+    yield from run.frame.run_in_subshell(_script_lines(run, launch_lines, phase, has_names=has_names))
     yield f"{{ read -r _jpsi_phase _jpsi_known <{phase}; }} 2>/dev/null || :"
     if run.preparations:
         # An exit in these scripts, whatever its code, means that nothing was launched.
@@ -48,12 +48,12 @@ def sheltered(run: Run, launching: Callable[[], Iterator[str]], *, has_names: bo
     yield f'_jpsi_end "${{_jpsi_phase:-{RAN}}}" "${{_jpsi_known:-$_jpsi_code}}"'
 
 
-def _inside(
-    run: Run, launching: Callable[[], Iterator[str]], phase: str, *, has_names: bool
+def _script_lines(
+    run: Run, launch_lines: Callable[[], Iterator[str]], phase: str, *, has_names: bool
 ) -> Iterator[str]:
     yield JOB_UMASK
     yield "exec 2>&8"
-    yield from run.frame.catch()
+    yield from run.frame.set_traps()
     for name, script in run.preparations.items():
         yield f"command echo {name} >{phase} || exit {SETUP_CODE}"
         yield from _source(script)
@@ -61,15 +61,15 @@ def _inside(
         yield "unset IFS"
         yield f"command trap - {_OTHER_SIGNALS} \\"
         yield "  2>/dev/null || :"  # a shell may not know one
-        yield from run.frame.catch()
-        yield f"command cd {at_home(run.directory)} || exit {SETUP_CODE}"
+        yield from run.frame.set_traps()
+        yield f"command cd {home_path_word(run.directory)} || exit {SETUP_CODE}"
         # the script may have changed descriptor 8
-        yield streams.opened_again(run)
+        yield streams.reopen_stderr(run)
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     if has_names:
-        yield from environment.after_scripts()
+        yield from environment.find_changes()
     yield f"command echo {RAN} >{phase}"
-    yield from launching()
+    yield from launch_lines()
     if run.post_launch is None:
         yield f'_jpsi_end {RAN} "$_jpsi_code"'
     else:

@@ -83,7 +83,7 @@ class Throttle:
             yield
             return
         try:
-            grant = self._entrance.enter([job_id], lambda: room.look(1))
+            grant = self._entrance.acquire([job_id], lambda: room.look(1))
         except SubmissionCancelled as e:
             raise not_admitted(job_id) from e
         try:
@@ -121,7 +121,7 @@ class Throttle:
     ) -> tuple[QuotaShare | None, Mapping[str, JpsiError]]:
         """Wait for quota for jobs; return the grant, or the reasons why some are not to be submitted."""
         try:
-            return self._entrance.enter(job_ids, lambda: room.look(len(job_ids))), {}
+            return self._entrance.acquire(job_ids, lambda: room.look(len(job_ids))), {}
         except SubmissionCancelled as e:
             return None, {job_id: not_admitted(job_id) for job_id in e.job_ids}
         except JpsiError as e:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         UNNAMED,
         UNREADABLE,
         Claim,
-        checked_text,
+        validate_claim,
     )
     from jpsi_engine.spool.damage import (
         DAMAGE,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from jpsi_engine.spool.layout import (
         Layout,
-        file_of,
+        attempt_file,
     )
     from jpsi_engine.spool.pruning import (
         prune,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     )
     from jpsi_engine.spool.work_directories import (
         SpoolFolder,
-        spools,
+        find_spools,
         work_directory,
     )
 else:
@@ -79,18 +79,18 @@ else:
         __name__,
         {
             "arrays": "ArrayFiles ArrayIntent BLOCK ArrayMember read_link",
-            "claims": "Claim REVOKED UNNAMED UNREADABLE checked_text",
+            "claims": "Claim REVOKED UNNAMED UNREADABLE validate_claim",
             "damage": "DAMAGE array_problem fallback_intent folder_problems",
             "history": "JobHistory",
             "intents": "JobAttempt ArrayAttempt JobIntent",
             "job_records": "ElementIds JobRecord JobRecords",
-            "layout": "Layout file_of",
+            "layout": "Layout attempt_file",
             "pruning": "prune",
             "requeue_codes": "EVERY_FAILURE keep_codes read_codes",
             "roots": "WORK_DIRECTORY folder_name place_name",
             "spool": "FOUND Intent Spool stop_file",
             "tags": "array_tag tag",
-            "work_directories": "SpoolFolder spools work_directory",
+            "work_directories": "SpoolFolder find_spools work_directory",
             "": "attempts",
         },
     )
@@ -121,10 +121,10 @@ __all__ = [
     "SpoolFolder",
     "array_problem",
     "array_tag",
+    "attempt_file",
     "attempts",
-    "checked_text",
     "fallback_intent",
-    "file_of",
+    "find_spools",
     "folder_name",
     "folder_problems",
     "keep_codes",
@@ -132,8 +132,8 @@ __all__ = [
     "prune",
     "read_codes",
     "read_link",
-    "spools",
     "stop_file",
     "tag",
+    "validate_claim",
     "work_directory",
 ]

@@ -40,7 +40,7 @@ from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
 #: to read: a shell reads the lines of all elements in the file before it runs those of one.
 BLOCK = 16
 # Longer than any native id, in bytes.
-_LONGEST_ID = 256
+_MAX_ID_BYTES = 256
 # Names of jobs and arrays become folder names, and a file may have been written on another machine.
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
@@ -68,8 +68,8 @@ class ArrayIntent:
 
     def content(self, index: int) -> dict[str, Any]:
         """Return the intent of one element, in the form that a job by itself has."""
-        own = self.elements[index - 1]
-        return {**self.common, **own, "spec": {**self.common["spec"], **own["spec"]}}
+        element_fields = self.elements[index - 1]
+        return {**self.common, **element_fields, "spec": {**self.common["spec"], **element_fields["spec"]}}
 
 
 class ArrayFiles:
@@ -151,7 +151,7 @@ class ArrayFiles:
         """Return the native id of an array; None if the submitting process died before it could add it."""
         try:
             with open(f"{self.folder(array)}/intent.json", "rb") as file:  # noqa: PTH123
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_ID))
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _MAX_ID_BYTES))
                 _, is_line, last = file.read().rpartition(b"\n")
                 native_id = last.decode("ascii")
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -167,8 +167,8 @@ class ArrayFiles:
             with open(path, "rb") as file:  # noqa: PTH123
                 common = json.loads(file.readline())
                 file.seek(start)
-                own = json.loads(file.readline())
-            return ArrayIntent(place.array, common, [own], None).content(1)
+                element_fields = json.loads(file.readline())
+            return ArrayIntent(place.array, common, [element_fields], None).content(1)
         except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
             return None
 
@@ -185,15 +185,15 @@ class ArrayFiles:
         claim = self.claim(array)
         return claim is not None and claim.text == REVOKED
 
-    def give_up(self, array: str, why: str) -> None:
+    def give_up(self, array: str, reason: str) -> None:
         """Record that the submission of a revoked array failed: no process recovers its jobs."""
-        write_once(f"{self.folder(array)}/over", json.dumps(why).encode("ascii"))
+        write_once(f"{self.folder(array)}/over", json.dumps(reason).encode("ascii"))
 
-    def given_up(self, array: str) -> str | None:
+    def read_unsent_reason(self, array: str) -> str | None:
         """Return the reason that `give_up` wrote; empty if it wrote no words, None if it was not called."""
-        return read_words(f"{self.folder(array)}/over")
+        return read_reason(f"{self.folder(array)}/over")
 
-    def note_found(self, array: str, native_id: str) -> None:
+    def record_native_id(self, array: str, native_id: str) -> None:
         """Add the native id that the batch system gave to an array; called within `judging`."""
         add_native_id(f"{self.folder(array)}/intent.json", native_id)
 
@@ -249,7 +249,7 @@ def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
     """
     with contextlib.suppress(FileExistsError):
         make_directory(folder)
-    path, text = link(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
+    path, text = link_path(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
     if not os.path.exists(path):  # noqa: PTH110
         return write_once(path, text)
     if read_link(folder, attempt) is None:
@@ -258,7 +258,7 @@ def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
     return False
 
 
-def link(folder: str, attempt: int) -> str:
+def link_path(folder: str, attempt: int) -> str:
     """Return the path of the file in a job's folder that names the array element of an attempt."""
     return f"{folder}/array.{attempt}"
 
@@ -266,7 +266,7 @@ def link(folder: str, attempt: int) -> str:
 def read_link(folder: str, attempt: int) -> ArrayMember | None:
     """Return the array element that an attempt is; None if there is no link that can be read."""
     try:
-        array, index = read_text(link(folder, attempt)).split()
+        array, index = read_text(link_path(folder, attempt)).split()
         return ArrayMember(array, int(index)) if _NAME.match(array) else None
     except (FileNotFoundError, ValueError):
         return None
@@ -281,7 +281,7 @@ def add_native_id(path: str, native_id: str) -> None:
         os.close(fd)
 
 
-def read_words(path: str) -> str | None:
+def read_reason(path: str) -> str | None:
     """Return the words in a file; empty if there are none in it, None if there is no such file."""
     try:
         found = json.loads(read_text(path))

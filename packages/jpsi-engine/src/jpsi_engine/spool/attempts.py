@@ -12,7 +12,7 @@ from jpsi_engine.spool.spool import Intent, Spool
 _NO_PID = (1 << 31) - 1
 
 
-def runner_of(spool: Spool, intent: Intent) -> ProcessId | None:
+def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
     """Return the runner that claimed an attempt; None if no runner did, or a client revoked it."""
     claim = spool.claim(intent.job_id, intent.attempt)
     if claim is None or claim.text in {"", REVOKED}:
@@ -25,14 +25,14 @@ def runner_of(spool: Spool, intent: Intent) -> ProcessId | None:
         return parse_native_id(intent.native_id) or ProcessId(pid, NOBODY)
     # The submitting process died before it could write the start time: the command line identifies the
     # runner.
-    is_runner = _is_now(intent) and spool.folder(intent.job_id) in command_line(pid)
+    is_runner = _is_of_this_boot(intent) and spool.folder(intent.job_id) in command_line(pid)
     return (identify(pid) if is_runner else None) or ProcessId(pid, NOBODY)
 
 
 def lost_runner(intent: Intent) -> ProcessId:
     """Return the runner of an attempt that has begun to run, but whose claim does not name its process."""
-    known = None if intent.native_id is None else parse_native_id(intent.native_id)
-    return known or ProcessId(_NO_PID, NOBODY)
+    parsed = None if intent.native_id is None else parse_native_id(intent.native_id)
+    return parsed or ProcessId(_NO_PID, NOBODY)
 
 
 def native_id_of(intent: Intent, process: ProcessId) -> str:
@@ -40,23 +40,25 @@ def native_id_of(intent: Intent, process: ProcessId) -> str:
     return intent.native_id or f"{process.pid}.{process.start}.{intent.content['boot']}"
 
 
-def find(spool: Spool, native_id: str) -> Iterator[tuple[Intent, ProcessId]]:
+def find_attempts(spool: Spool, native_id: str) -> Iterator[tuple[Intent, ProcessId]]:
     """Yield the attempts in the spool that have a native id or a plain pid, with their runners."""
-    wanted = parse_native_id(native_id)
+    target = parse_native_id(native_id)
     for job_id in spool.job_ids():
         try:
             intent = spool.last_intent(job_id)
             # The submitting process writes the native id after the start; the claim may follow later.
             is_started = intent is not None and intent.native_id == native_id
-            process = None if intent is None else runner_of(spool, intent) or (wanted if is_started else None)
+            process = (
+                None if intent is None else find_runner(spool, intent) or (target if is_started else None)
+            )
         except (OSError, KeyError, TypeError, ValueError):
             continue  # one odd folder says nothing of the others
         if intent is None or process is None:
             continue
-        if native_id_of(intent, process) == native_id or (process == wanted and _is_now(intent)):
+        if native_id_of(intent, process) == native_id or (process == target and _is_of_this_boot(intent)):
             yield intent, process
 
 
-def _is_now(intent: Intent) -> bool:
+def _is_of_this_boot(intent: Intent) -> bool:
     """Return True if an attempt was made since the machine was booted."""
     return intent.content.get("boot") == boot_id()

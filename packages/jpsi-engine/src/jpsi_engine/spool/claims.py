@@ -18,7 +18,7 @@ UNREADABLE = f"{UNNAMED}unreadable"
 # The valid texts of a claim: a native id has no blanks and no characters that cannot be printed.
 _TEXT = re.compile(r"[^\s\x00-\x1f\x7f\ufffd]{0,256}\Z")
 # Longer than any claim, in bytes.
-_LONGEST = 4096
+_MAX_BYTES = 4096
 
 
 @attrs.frozen(slots=True)
@@ -41,19 +41,19 @@ def read_claim(path: str) -> Claim | None:
     except PermissionError:
         return Claim(UNREADABLE, os.stat(path).st_mtime_ns)  # noqa: PTH116  text, as in the spool
     try:
-        text = os.read(fd, _LONGEST).decode("utf-8", "replace").strip()
+        text = os.read(fd, _MAX_BYTES).decode("utf-8", "replace").strip()
         time_ns = os.fstat(fd).st_mtime_ns
     except IsADirectoryError:
         return Claim(UNREADABLE, os.fstat(fd).st_mtime_ns)
     finally:
         os.close(fd)
-    return Claim(checked_text(text), time_ns)
+    return Claim(validate_claim(text), time_ns)
 
 
-def checked_text(text: str) -> str:
+def validate_claim(text: str) -> str:
     """Return the text of a claim, or UNREADABLE if it is not a valid one.
 
-    >>> checked_text("17[].server"), checked_text("1 7")
+    >>> validate_claim("17[].server"), validate_claim("1 7")
     ('17[].server', 'unnamed.unreadable')
     """
     return text if _TEXT.match(text) else UNREADABLE

@@ -25,7 +25,7 @@ DAMAGE = (IsADirectoryError, PermissionError, AttributeError, KeyError, TypeErro
 
 _STOP = "cancel"
 _LINK = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
-_LONGEST = 1 << 24
+_MAX_BYTES = 1 << 24
 
 
 def read_final(path: str) -> dict[str, Any] | None:
@@ -80,17 +80,17 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
     intents = sorted((name for name in names if _is_intent(name)), key=lambda it: attempt_of(job_id, it))
     link = f"array.{attempt}"
     found = {name: file_problem(f"{folder}/{name}", check_intent) for name in intents}
-    sound = [name for name, problem in found.items() if problem is None]
+    sound_names = [name for name, problem in found.items() if problem is None]
     if link in names and f"intent.{attempt}.json" not in names:
         yield from _link_problems(root, f"{folder}/{link}")
-    elif not sound:
-        is_made = any(name.startswith(("run.", "claim.")) for name in names)
-        is_made = is_made or has_run(job_id, attempt, names)
-        is_strange = any(_is_whole(f"{folder}/{name}") for name in intents)
-        if is_made or is_strange:
+    elif not sound_names:
+        was_made = any(name.startswith(("run.", "claim.")) for name in names)
+        was_made = was_made or has_run(job_id, attempt, names)
+        is_foreign = any(_is_whole(f"{folder}/{name}") for name in intents)
+        if was_made or is_foreign:
             yield from (f"{name} {problem}" for name, problem in found.items())
             yield from () if intents else ("its intent is missing",)
-    elif intents[-1] not in sound and has_run(job_id, attempt, names):
+    elif intents[-1] not in sound_names and has_run(job_id, attempt, names):
         yield f"{intents[-1]} {found[intents[-1]]}"
     elif attempt_of(job_id, intents[-1]) < attempt:
         yield f"intent.{attempt}.json is missing"
@@ -101,7 +101,7 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
     with contextlib.suppress(OSError):
         claim = read_claim(f"{folder}/claim.{attempt}")
         if claim is not None and claim.text == UNREADABLE:
-            yield f"claim.{attempt} cannot be understood"
+            yield f"claim.{attempt} cannot be parsed"
 
 
 def array_problem(root: str, array: str) -> str | None:
@@ -119,7 +119,7 @@ def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = Fa
     """
     try:
         with open(path, "rb") as file:  # noqa: PTH123  text, as in the spool
-            data = file.read(_LONGEST)
+            data = file.read(_MAX_BYTES)
     except IsADirectoryError:
         return "is a directory"
     except OSError as e:
@@ -138,15 +138,15 @@ def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: boo
     except UnicodeDecodeError:
         return "is overwritten"
     except DAMAGE:
-        return "does not say what jpsi writes there"
+        return "has content that jpsi does not write"
     return None
 
 
 def check_intent(content: Any) -> None:  # noqa: ANN401  whatever is there
     """Raise if this is not the intent of an attempt."""
     _check_time(content["time"])
-    elsewhere = content.get("elsewhere")
-    texts = [content["directory"], *(() if elsewhere is None else (elsewhere["root"], elsewhere["home"]))]
+    remote = content.get("elsewhere")
+    texts = [content["directory"], *(() if remote is None else (remote["root"], remote["home"]))]
     if not all(isinstance(it, str) for it in texts) or problems(decode(content["spec"])):
         raise ValueError(content)
 
@@ -181,9 +181,9 @@ def _check_array(lines: list[str]) -> None:
 
 def _link_problems(root: str, path: str) -> Iterator[str]:
     """Yield the problem with the link from a job to its array; an array that is gone or given up is none."""
-    array = _read_place(path)
+    array = _read_array_name(path)
     if array is None:
-        yield f"{path.rpartition('/')[2]} does not say which element of which array it is"
+        yield f"{path.rpartition('/')[2]} does not name an array and an element"
         return
     folder = f"{root}/arrays/{array}"
     if os.path.lexists(f"{folder}/over") or not os.path.isdir(folder):  # noqa: PTH112  as above
@@ -193,11 +193,11 @@ def _link_problems(root: str, path: str) -> Iterator[str]:
         yield f"arrays/{array}/intent.json {problem}"
 
 
-def _read_place(path: str) -> str | None:
+def _read_array_name(path: str) -> str | None:
     """Return the array that a job is in; None if the link cannot be read."""
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123  as above
-            array, index = file.read(_LONGEST).split()
+            array, index = file.read(_MAX_BYTES).split()
         return array if int(index) > 0 and _LINK.match(array) else None
     except (OSError, ValueError):
         return None

@@ -14,7 +14,7 @@ from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState
 from jpsi.plugin.engine import decode_status, timed, transitions
 from jpsi_engine.spool.job_records import JobRecord
-from jpsi_engine.verdict import Facts, Marker, Stop, conclude, from_ns, judge
+from jpsi_engine.verdict import Facts, Marker, Stop, datetime_from_ns, judge, judge_process
 
 
 @attrs.frozen(slots=True)
@@ -42,21 +42,21 @@ class JobHistory:
 
     @started.default
     def _read_started(self) -> datetime | None:
-        begun = self.written.begun_ns
+        started_ns = self.written.started_ns
         if self.requeue_exit_codes is not None:
             times = [marker.time_ns for marker in self.written.markers if marker.kind == "active"]
-            begun = min(times, default=None)
-        return None if begun is None else max(from_ns(begun), self.submitted)
+            started_ns = min(times, default=None)
+        return None if started_ns is None else max(datetime_from_ns(started_ns), self.submitted)
 
     @property
     def history(self) -> tuple[JobStatus, ...]:
         """Every status that is certain, the oldest first; the first is NEW."""
         time = self.submitted
-        found = [JobStatus(JobState.NEW, time=time)]
+        statuses = [JobStatus(JobState.NEW, time=time)]
         queued = JobStatus(JobState.QUEUED, time=time) if self._is_submitted else None
         for status in (queued, self._active, self._end):
-            found += () if status is None else transitions(found[-1], status)
-        return tuple(found)
+            statuses += () if status is None else transitions(statuses[-1], status)
+        return tuple(statuses)
 
     @status.default
     def _read_status(self) -> JobStatus:
@@ -80,21 +80,21 @@ class JobHistory:
         if self.requeue_exit_codes is None:
             time = self.started
             return None if time is None else JobStatus(JobState.ACTIVE, time=time, evidence=Evidence.PROCESS)
-        return self._told([marker for marker in self.written.markers if marker.kind == "active"])
+        return self._judge_markers([marker for marker in self.written.markers if marker.kind == "active"])
 
     @property
     def _end(self) -> JobStatus | None:
         if self.written.final is not None:
             return decode_status(self.written.final)
         if self.requeue_exit_codes is None:
-            status = conclude(self.written.markers, self._stop, None)
+            status = judge_process(self.written.markers, self._stop, None)
             return None if status is None else timed(status, "marker")
-        if self.written.awaits_files:
+        if self.written.is_stage_out_pending:
             return None
-        status = self._told(self.written.markers)
+        status = self._judge_markers(self.written.markers)
         return status if status is not None and status.final else None
 
-    def _told(self, markers: Sequence[Marker]) -> JobStatus | None:
+    def _judge_markers(self, markers: Sequence[Marker]) -> JobStatus | None:
         if not markers:
             return None
         facts = Facts(
@@ -122,30 +122,38 @@ class JobHistory:
         if state.final:
             return None
         if is_gone:
-            return "its process is gone, and nobody has looked yet how it ended"
-        code = _last_code(self.written.markers)
-        if code is not None and self.written.awaits_files:
-            so_far = f"; {self.written.brought}" if self.written.brought else ""
-            return f"it ended with exit code {code}; its output is being brought, or waits to be{so_far}"
+            return "its process has ended, and no program has checked yet how it ended"
+        code = _last_exit_code(self.written.markers)
+        if code is not None and self.written.is_stage_out_pending:
+            progress = f"; {self.written.stage_out_progress}" if self.written.stage_out_progress else ""
+            return f"it ended with exit code {code}; its stage out runs, or waits to be started{progress}"
         if code is not None and self.requeue_exit_codes is not None:
-            return f"it ended with exit code {code}; the batch system was not asked yet whether that is all"
-        return self._undone or (_UNCLEAR if state is JobState.NEW else None)
+            return (
+                f"it ended with exit code {code}; the batch system was not queried yet whether it requeues it"
+            )
+        return self._stop_remark or (_UNCLEAR_REMARK if state is JobState.NEW else None)
 
     @property
-    def _undone(self) -> str | None:
+    def _stop_remark(self) -> str | None:
         if self.written.stop is not None:
             # the client writes it before it asks the batch system, which may not have got the request
             return "its end was asked for"
         if not self.written.is_revoked:
             return None
-        return f"{_UNSENT}: {self.written.unsent}" if self.written.unsent else _UNSENT
+        return (
+            f"{_UNSENT_REMARK}: {self.written.unsent_reason}"
+            if self.written.unsent_reason
+            else _UNSENT_REMARK
+        )
 
 
-_UNCLEAR = "it is not known yet whether it was submitted: that is under way, or was cut short"
-_UNSENT = "it was not submitted, and cannot run"
+_UNCLEAR_REMARK = (
+    "it is not known yet whether it was submitted: the submission is in progress, or was interrupted"
+)
+_UNSENT_REMARK = "it was not submitted, and cannot run"
 
 
-def _last_code(markers: Iterable[Marker]) -> int | None:
+def _last_exit_code(markers: Iterable[Marker]) -> int | None:
     """Return the exit code of the last run; None if that run has left none."""
     exits = [marker for marker in markers if marker.kind == "exit"]
     last = max((marker.restart for marker in markers), default=0)

@@ -43,7 +43,7 @@ class JobAttempt(Protocol):
         """Return the path of the file of this kind, such as `run` or `claim`."""
 
     @property
-    def shell_is_missing(self) -> str:
+    def missing_shell_marker(self) -> str:
         """The marker that says that the shell is missing; empty if only the batch system can report that."""
 
     def claim(self) -> Claim | None:
@@ -52,14 +52,14 @@ class JobAttempt(Protocol):
     def revoke(self) -> bool:
         """Claim it in the spool, so that it never runs; return False if it is claimed already."""
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, reason: str) -> None:
         """Record that its submission failed, after it was revoked, so that no process recovers it."""
 
-    def discard(self, why: str = "") -> bool:
+    def discard(self, reason: str = "") -> bool:
         """Forget it, as it was never submitted; return False if it is revoked instead. Never raises.
 
         Args:
-            why: the reason, in words, for users who look at the files that are left.
+            reason: the reason, in words, for users who look at the files that are left.
         """
 
 
@@ -101,7 +101,7 @@ class JobIntent:
         return f"jobs/{self.job_id}/{kind}.{self.attempt}"
 
     @property
-    def shell_is_missing(self) -> str:
+    def missing_shell_marker(self) -> str:
         """See `JobAttempt`."""
         return f"events/{self.job_id}.{self.attempt}.exit.{SHELL}.{SETUP_CODE}"
 
@@ -113,13 +113,13 @@ class JobIntent:
         """See `JobAttempt`."""
         return self.spool.revoke(self.job_id, self.attempt)
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, reason: str) -> None:
         """See `JobAttempt`."""
-        self.spool.give_up(self.job_id, self.attempt, why)
+        self.spool.give_up(self.job_id, self.attempt, reason)
 
-    def discard(self, why: str = "") -> bool:
+    def discard(self, reason: str = "") -> bool:
         """See `JobAttempt`."""
-        self.spool.discard(self.job_id, self.attempt, why)
+        self.spool.discard(self.job_id, self.attempt, reason)
         return self.attempt == 1
 
     def is_over(self) -> bool:
@@ -172,7 +172,7 @@ class ArrayAttempt:
         return f"arrays/{self.array}/{kind}"
 
     @property
-    def shell_is_missing(self) -> str:
+    def missing_shell_marker(self) -> str:
         """See `JobAttempt`; empty, as a marker needs the element, and only a shell could find that out."""
         return ""
 
@@ -184,17 +184,17 @@ class ArrayAttempt:
         """See `JobAttempt`."""
         return self.spool.arrays.revoke(self.array)
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, reason: str) -> None:
         """See `JobAttempt`."""
-        self.spool.arrays.give_up(self.array, why)
+        self.spool.arrays.give_up(self.array, reason)
 
-    def discard(self, why: str = "") -> bool:
+    def discard(self, reason: str = "") -> bool:
         """See `JobAttempt`."""
         if self.is_named:
             # only the array's folder says what became of that attempt of its jobs
             with contextlib.suppress(OSError):
                 if self.revoke():
-                    self.give_up(why)
+                    self.give_up(reason)
             return False
         self.spool.arrays.discard(self.array)
         return True

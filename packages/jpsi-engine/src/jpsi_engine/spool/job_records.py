@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from jpsi_engine.host import read_text
-from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_words
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
 from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, read_claim
 from jpsi_engine.spool.damage import (
     DAMAGE,
@@ -29,7 +29,7 @@ from jpsi_engine.spool.damage import (
     read_stop,
 )
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
-from jpsi_engine.spool.spool import AWAITED, UNSENT
+from jpsi_engine.spool.spool import STAGE_OUT_FILE, UNSENT_FILE
 from jpsi_engine.verdict import Marker, parse, scan
 
 #: Returns the native ids of array elements, given the native id of the array and their indices.
@@ -56,18 +56,18 @@ class JobRecord:
     is_revoked: bool = False
     #: The reason why its submission failed, as its program got it; None if it did not fail, or if another
     #: version wrote none.
-    unsent: str | None = None
+    unsent_reason: str | None = None
     #: The time when its runner began, in nanoseconds since 1970; for processes of this machine only.
-    begun_ns: int | None = None
+    started_ns: int | None = None
     markers: Sequence[Marker] = ()
     #: The record that it was asked to end, with the reason.
     stop: Mapping[str, Any] | None = None
     #: The final status, if it does not follow from the markers alone.
     final: Mapping[str, Any] | None = None
     #: True if its stage out is not complete, and it does not end before.
-    awaits_files: bool = False
+    is_stage_out_pending: bool = False
     #: The progress of its stage out, in words; empty if it is unknown.
-    brought: str = ""
+    stage_out_progress: str = ""
     #: True if any file is evidence that it began to run.
     has_run: bool = False
     #: The problems with its files, a clause each.
@@ -111,13 +111,13 @@ class JobRecords:
         for job_id in job_ids:
             new = markers.get(job_id, {})
             try:
-                written = self._read_folder(job_id, new, arrays)
+                record = self._read_folder(job_id, new, arrays)
             except (OSError, *DAMAGE):
-                written = None
-            if written is None:
-                written = self.read_damaged(job_id, new)
-            if written is not None:
-                found[job_id] = written
+                record = None
+            if record is None:
+                record = self.read_damaged(job_id, new)
+            if record is not None:
+                found[job_id] = record
         for array in arrays.values():
             for index, (job_id, attempt) in enumerate(array.attempts, 1):
                 earlier = found.get(job_id)
@@ -163,13 +163,13 @@ class JobRecords:
             job_id=job_id,
             attempt=attempt,
             intent=intent,
-            native_id=native_id or (None if self._are_processes else _claimed(claim)),
+            native_id=native_id or (None if self._are_processes else _native_id_of_claim(claim)),
             is_revoked=claim is not None and claim.text == REVOKED,
-            begun_ns=claim.time_ns if claim is not None and is_claimed and self._are_processes else None,
+            started_ns=claim.time_ns if claim is not None and is_claimed and self._are_processes else None,
             markers=own,
             stop=read_stop(f"{folder}/stop.{attempt}.json"),
             final=read_final(f"{folder}/final.{attempt}.json"),
-            awaits_files=f"{AWAITED}.{attempt}" in names,
+            is_stage_out_pending=f"{STAGE_OUT_FILE}.{attempt}" in names,
             has_run=is_claimed or bool(own) or has_run(job_id, attempt, names),
             damage=problems,
         )
@@ -181,12 +181,12 @@ class JobRecords:
                 if intent is None:
                     continue
                 claim = None if intent.native_id else self._arrays.claim(name)
-                native_id = intent.native_id or _claimed(claim)
+                native_id = intent.native_id or _native_id_of_claim(claim)
                 indices = range(1, 1 + len(intent.elements))
                 ids = None if native_id is None else self._element_ids(native_id, indices)
                 is_revoked = claim is not None and claim.text == REVOKED
-                unsent = self._arrays.given_up(name) if is_revoked else None
-                yield name, _Array(intent, ids, is_revoked=is_revoked, unsent=unsent)
+                unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked else None
+                yield name, _Array(intent, ids, is_revoked=is_revoked, unsent_reason=unsent_reason)
 
     def _read_folder(
         self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
@@ -194,14 +194,15 @@ class JobRecords:
         folder = f"{self._jobs}/{job_id}"
         names = os.listdir(folder)  # noqa: PTH208
         attempt = _last_attempt(job_id, [*names, *new])
-        awaited = f"{AWAITED}.{attempt}"
+        awaited = f"{STAGE_OUT_FILE}.{attempt}"
         stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
+        unsent = f"{UNSENT_FILE}.{attempt}"
         own: dict[str, Any] = {
             "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
             "stop": _read_json(f"{folder}/{stop}", check_stop) if stop in names else None,
             "final": _read_json(f"{folder}/{final}", check_status) if final in names else None,
-            "awaits_files": awaited in names,
-            "brought": _read_words(f"{folder}/{awaited}") if awaited in names else "",
+            "is_stage_out_pending": awaited in names,
+            "stage_out_progress": _read_words(f"{folder}/{awaited}") if awaited in names else "",
         }
         if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
             place = read_link(folder, attempt)
@@ -225,10 +226,10 @@ class JobRecords:
             job_id=job_id,
             attempt=attempt,
             intent=intent,
-            native_id=native_id or _claimed(claim),
+            native_id=native_id or _native_id_of_claim(claim),
             is_revoked=is_revoked,
-            unsent=read_words(f"{folder}/{UNSENT}.{attempt}") if f"{UNSENT}.{attempt}" in names else None,
-            begun_ns=claim.time_ns if claim is not None and has_begun else None,
+            unsent_reason=read_reason(f"{folder}/{unsent}") if unsent in names else None,
+            started_ns=claim.time_ns if claim is not None and has_begun else None,
             has_run=native_id is None and has_run(job_id, attempt, names),
             **own,
         )
@@ -252,12 +253,12 @@ class _Array:
         native_ids: Sequence[str] | None,
         *,
         is_revoked: bool,
-        unsent: str | None,
+        unsent_reason: str | None,
     ) -> None:
         self._intent = intent
         self._native_ids = native_ids
         self._is_revoked = is_revoked
-        self._unsent = unsent
+        self._unsent = unsent_reason
 
     @property
     def attempts(self) -> Iterator[tuple[str, int]]:
@@ -274,12 +275,12 @@ class _Array:
             native_id=None if self._native_ids is None else self._native_ids[index - 1],
             place=ArrayMember(self._intent.array, index),
             is_revoked=self._is_revoked,
-            unsent=self._unsent,
+            unsent_reason=self._unsent,
             **own,
         )
 
 
-def _claimed(claim: Claim | None) -> str | None:
+def _native_id_of_claim(claim: Claim | None) -> str | None:
     """Return the native id in a claim, or None."""
     is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
     return claim.text if claim is not None and is_id else None
@@ -301,9 +302,9 @@ def _read_intent(
         if f"intent.{number}.json" in names:
             text = read_text(f"{folder}/intent.{number}.json")
             with contextlib.suppress(ValueError):
-                asked, end = _JSON.raw_decode(text)
+                request, end = _JSON.raw_decode(text)
                 # the native id follows the newline
-                return asked, (text[end + 1 :] or None) if number == attempt else None
+                return request, (text[end + 1 :] or None) if number == attempt else None
     return None, None
 
 
@@ -314,9 +315,9 @@ def read_sound_intent(
     for number in range(last_attempt(job_id, names), 0, -1):
         path = f"{folder}/intent.{number}.json"
         if f"intent.{number}.json" in names and file_problem(path, check_intent) is None:
-            asked, end = _JSON.raw_decode(read_text(path))
+            request, end = _JSON.raw_decode(read_text(path))
             is_last = number == last_attempt(job_id, names)
-            return asked, (read_text(path)[end + 1 :] or None) if is_last else None
+            return request, (read_text(path)[end + 1 :] or None) if is_last else None
     return fallback_intent(folder), None
 
 

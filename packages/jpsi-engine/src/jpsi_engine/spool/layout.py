@@ -31,6 +31,6 @@ class Layout:
         return f"{self.root}/{name}"
 
 
-def file_of(folder: str, name: str, attempt: int) -> str:
+def attempt_file(folder: str, name: str, attempt: int) -> str:
     """Return the path of a file of an attempt in the folder of its job."""
     return f"{folder}/{name}.{attempt}"

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _UNCLAIMED_SECONDS = 600.0
 # A folder that looks empty may be a job whose files are not visible on this machine yet, or are being
 # written. The limit is hours, as clocks of machines and file servers are reset, and differ.
-_NOTHING_SECONDS = 43_200.0
+_EMPTY_SECONDS = 43_200.0
 
 
 def prune(  # noqa: PLR0913  limits, and a callback
@@ -47,17 +47,17 @@ def prune(  # noqa: PLR0913  limits, and a callback
     """
     for marker in scan(spool.events):
         age = now - marker.time_ns / 1e9
-        if age > _UNCLAIMED_SECONDS and not spool.consume(marker) and age > _NOTHING_SECONDS:
+        if age > _UNCLAIMED_SECONDS and not spool.consume(marker) and age > _EMPTY_SECONDS:
             # the job's folder was removed
             forget(f"{spool.events}/{marker.name}")
     with os.scandir(spool.jobs) as entries:
         ages = sorted((_age(entry, now), entry.name) for entry in entries)
     oldest = min(keep_seconds, ages[keep_count][0]) if len(ages) > keep_count else keep_seconds
     pruning = _Pruning(spool, settles, {job_id: age for age, job_id in ages})
-    gone = pruning.arrays(now, max(oldest, _UNCLAIMED_SECONDS))
+    orphaned = pruning.arrays(now, max(oldest, _UNCLAIMED_SECONDS))
     for index, (age, job_id) in enumerate(ages):
-        if job_id in gone or age > keep_seconds or index >= keep_count:
-            pruning.folder(job_id, is_nothing=job_id in gone)
+        if job_id in orphaned or age > keep_seconds or index >= keep_count:
+            pruning.folder(job_id, is_empty=job_id in orphaned)
     names = spool.trash()
     spool.empty_trash(set(names).difference(removed(names)))
 
@@ -78,9 +78,9 @@ class _Pruning:
         self._settles = settles
         self._ages = ages
         self._elements: frozenset[str] | None = None
-        self._has_read = False
+        self._has_read_arrays = False
 
-    def arrays(self, now: float, least: float) -> set[str]:
+    def arrays(self, now: float, min_age: float) -> set[str]:
         """Remove the arrays that are at least that old and whose elements are final.
 
         Returns the jobs whose folders mean nothing without these arrays. An array is as old as the youngest
@@ -88,62 +88,62 @@ class _Pruning:
         """
         arrays = self._spool.arrays
         with os.scandir(arrays.arrays) as entries:
-            old = [entry.name for entry in entries if _age(entry, now) >= least]
-        open_, gone = frozenset(arrays.names()), set[str]()
-        for array in old:
+            old_names = [entry.name for entry in entries if _age(entry, now) >= min_age]
+        open_, orphaned = frozenset(arrays.names()), set[str]()
+        for array in old_names:
             try:
-                gone |= self._array(array, least, is_open=array in open_)
+                orphaned |= self._array(array, min_age, is_open=array in open_)
             except OSError:
                 # an array with an error does not keep the others
                 log.debug("array %s cannot be removed", array, exc_info=True)
-        return gone
+        return orphaned
 
-    def _array(self, array: str, least: float, *, is_open: bool) -> set[str]:
+    def _array(self, array: str, min_age: float, *, is_open: bool) -> set[str]:
         """Remove an array if its elements are final and old; return the jobs whose last attempt it was."""
         spool = self._spool
         found = spool.arrays.read(array)
         job_ids = [] if found is None else [element["id"] for element in found.elements]
-        if any(self._ages.get(job_id, least) < least for job_id in job_ids):
+        if any(self._ages.get(job_id, min_age) < min_age for job_id in job_ids):
             return set()
         if is_open and not all(spool.is_final(job_id, self._settles) for job_id in job_ids):
             return set()
-        places = {job_id: spool.last_place(job_id) for job_id in job_ids if job_id in self._ages}
+        members = {job_id: spool.last_place(job_id) for job_id in job_ids if job_id in self._ages}
         spool.arrays.remove(array)
         # the last attempt of a retried job is not in this array
-        return {job_id for job_id, place in places.items() if place is not None and place.array == array}
+        return {job_id for job_id, member in members.items() if member is not None and member.array == array}
 
-    def folder(self, job_id: str, *, is_nothing: bool) -> None:
+    def folder(self, job_id: str, *, is_empty: bool) -> None:
         """Remove the folder of a job that is final, or that holds no information."""
         spool = self._spool
         if self._is_needed(job_id):
             return
-        if not is_nothing:
-            is_young = self._ages[job_id] <= _NOTHING_SECONDS
-            is_nothing = not is_young and spool.last_intent(job_id) is None and spool.damage(job_id) is None
-        if is_nothing or spool.is_final(job_id, self._settles):
+        if not is_empty:
+            is_young = self._ages[job_id] <= _EMPTY_SECONDS
+            is_empty = not is_young and spool.last_intent(job_id) is None and spool.damage(job_id) is None
+        if is_empty or spool.is_final(job_id, self._settles):
             spool.remove(job_id)
 
     def _is_needed(self, job_id: str) -> bool:
         """Return True if an existing array has the job, which without its folder would look new."""
-        places = self._spool.places(job_id)
-        known = [place for place in places.values() if place is not None]
-        if any(os.path.exists(self._spool.arrays.folder(place.array)) for place in known):  # noqa: PTH110
+        members = self._spool.places(job_id)
+        linked_members = [member for member in members.values() if member is not None]
+        if any(os.path.exists(self._spool.arrays.folder(member.array)) for member in linked_members):  # noqa: PTH110
             return True
         # an attempt that never began, or that could not write its link, does not name its array
-        told = {attempt for attempt, place in places.items() if place is not None}
+        linked = {attempt for attempt, member in members.items() if member is not None}
         attempts = range(1, 1 + self._spool.last_attempt(job_id))
-        if all(it in told or self._spool.has_intent(job_id, it) for it in attempts):
+        if all(it in linked or self._spool.has_intent(job_id, it) for it in attempts):
             return False
-        elements = self._in_arrays()
+        elements = self._array_jobs()
         return elements is None or job_id in elements
 
-    def _in_arrays(self) -> frozenset[str] | None:
+    def _array_jobs(self) -> frozenset[str] | None:
         """Return the jobs that are elements of existing arrays; None if the arrays cannot be read.
 
         The result is cached, and needed rarely, as this reads all arrays.
         """
-        if not self._has_read:
-            self._has_read = True
+        if not self._has_read_arrays:
+            self._has_read_arrays = True
             with contextlib.suppress(OSError):
                 arrays = self._spool.arrays
                 intents = filter(None, map(arrays.read, arrays.names()))

@@ -32,12 +32,12 @@ def keep_codes(root: str, codes: Collection[int]) -> None:
 def read_codes(root: str) -> Collection[int]:
     """Return the exit codes that were written last; `EVERY_FAILURE` if there are none."""
     try:
-        found = (read_json(_path(root)) or {}).get("requeue_exit_codes")
+        stored = (read_json(_path(root)) or {}).get("requeue_exit_codes")
     except OSError:
         return EVERY_FAILURE
-    if not isinstance(found, list) or not all(isinstance(code, int) for code in found):
+    if not isinstance(stored, list) or not all(isinstance(code, int) for code in stored):
         return EVERY_FAILURE
-    return frozenset(found)
+    return frozenset(stored)
 
 
 def _path(root: str) -> str:

@@ -62,7 +62,7 @@ class Root:
         self._folders = folders
         #: The paths that were found safe, with their identities: the directories that lead to the root, and
         #: the folders.
-        self._seen: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
+        self._checked: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
 
     def open(self) -> None:
         """Make the root and the folders in it, or check those that exist.
@@ -89,7 +89,7 @@ class Root:
             FileNotFoundError: there is no root.
             OSError: the root cannot be inspected.
         """
-        if not self._seen or any(_identity(path) != known for path, known in self._seen):
+        if not self._checked or any(_identity(path) != identity for path, identity in self._checked):
             self._check_all()
 
     def _check_all(self) -> None:
@@ -99,7 +99,7 @@ class Root:
             # a missing folder is made again by the method that needs it
             with contextlib.suppress(FileNotFoundError):
                 check_directory_here(folder, WORK_DIRECTORY)
-        self._seen = (*steps, *((folder, _identity(folder)) for folder in self._folders))
+        self._checked = (*steps, *((folder, _identity(folder)) for folder in self._folders))
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
@@ -112,13 +112,13 @@ def _identity(path: str) -> tuple[int, ...] | None:
 def _check_layout(root: Path) -> None:
     layout = root / "layout"
     try:
-        found = int(layout.read_text(encoding="ascii"))
+        version = int(layout.read_text(encoding="ascii"))
     except FileNotFoundError:
         write(str(layout), f"{LAYOUT}\n".encode("ascii"))
         return
     except ValueError as e:
         msg = f"{layout} does not hold a layout version; is {root} jpsi's work directory?"
         raise ConfigError(msg) from e
-    if found > LAYOUT:
-        msg = f"{root} was written by a newer jpsi (layout {found}); upgrade jpsi-core"
+    if version > LAYOUT:
+        msg = f"{root} was written by a newer jpsi (layout {version}); upgrade jpsi-core"
         raise ConfigError(msg)

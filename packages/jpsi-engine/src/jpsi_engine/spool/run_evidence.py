@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 #: The names of files that the submitting process, or a process that follows the job, writes for an attempt.
 _KINDS = ("intent", "array", "run", "claim", "start", "rerun", "stop", "final", "unsent", "get", "got")
-_OF_AN_ATTEMPT = re.compile(rf"(?:{'|'.join(_KINDS)})\.([1-9][0-9]{{0,8}})(?:\.|\Z)")
+_ATTEMPT_FILE = re.compile(rf"(?:{'|'.join(_KINDS)})\.([1-9][0-9]{{0,8}})(?:\.|\Z)")
 #: The names of files that the runner writes, besides markers.
-_OF_A_RUN = ("start", "rerun", "phase", "prologue", "nodes", "launch", "staging")
+_RUN_FILES = ("start", "rerun", "phase", "prologue", "nodes", "launch", "staging")
 #: Streams without a path of their own. They do not name their attempt; if a job has only one,
 #: it has run.
 _STREAMS = frozenset({"stdout", "stderr"})
@@ -30,9 +30,9 @@ def last_attempt(job_id: str, names: Iterable[str]) -> int:
 
 def attempt_of(job_id: str, name: str) -> int:
     """Return the number of the attempt that a file belongs to; 0 if its name does not say."""
-    found = _OF_AN_ATTEMPT.match(name)
-    if found is not None:
-        return int(found[1])
+    matched = _ATTEMPT_FILE.match(name)
+    if matched is not None:
+        return int(matched[1])
     own, _, fact = name.partition(".")
     number, dot, _ = fact.partition(".")
     return int(number) if own == job_id and dot and number.isascii() and number.isdigit() else 0
@@ -45,7 +45,7 @@ def has_run(job_id: str, attempt: int, names: Iterable[str]) -> bool:
     (False, True)
     """
     markers = f"{job_id}.{attempt}."
-    files = tuple(f"{kind}.{attempt}" for kind in _OF_A_RUN)
+    files = tuple(f"{kind}.{attempt}" for kind in _RUN_FILES)
     streams = _STREAMS if attempt == 1 else frozenset[str]()
     return any(
         name in streams or name.startswith(markers) or (name.startswith(files) and _is_of(name, attempt))

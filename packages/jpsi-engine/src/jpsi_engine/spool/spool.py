@@ -51,7 +51,7 @@ from jpsi_engine.host import (
     write_new,
     write_once,
 )
-from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link, read_link
+from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link_path, read_link
 from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
 from jpsi_engine.spool.roots import Root
@@ -62,11 +62,11 @@ from jpsi_engine.verdict import Marker, parse, scan
 __all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
 
 #: The file name, without the attempt's number, that says that an attempt's stage out is not complete.
-AWAITED = "get"
+STAGE_OUT_FILE = "get"
 #: The file name that says that another machine has submitted a job or an array.
 FOUND = "found"
 #: The file name, without the attempt's number, that says that the submission of an attempt failed.
-UNSENT = "unsent"
+UNSENT_FILE = "unsent"
 
 
 @attrs.frozen(slots=True)
@@ -104,7 +104,7 @@ class Spool:
         #: The arrays in this spool.
         self.arrays = ArrayFiles(self.root, self._root.check)
         #: The writes to this spool that failed and are retried.
-        self.unwritten = WriteRetries(self.root)
+        self.pending_writes = WriteRetries(self.root)
 
     def open(self) -> None:
         """Make the directories, or check those that exist.
@@ -124,7 +124,7 @@ class Spool:
         """Write the files of an attempt and return a descriptor that holds its lock; see `reserve`."""
         lock = self.reserve(job_id, attempt)
         try:
-            self.write_down(lock, job_id, attempt, intent, script)
+            self.write_attempt(lock, job_id, attempt, intent, script)
         except BaseException:
             os.close(lock)
             self.discard(job_id, attempt)
@@ -135,8 +135,8 @@ class Spool:
         """Make an empty intent for an attempt and return a descriptor that holds the lock on it.
 
         While that descriptor or a copy of it is open, no other process decides what became of the attempt. If
-        this process dies before `write_down` has returned, the attempt counts as never made: nothing of it is
-        started before.
+        this process dies before `write_attempt` has returned, the attempt counts as never made: nothing of it
+        is started before.
 
         Raises:
             FileExistsError: another process made this attempt.
@@ -156,7 +156,7 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        if attempt > 1 and exists(link(folder, attempt)):
+        if attempt > 1 and exists(link_path(folder, attempt)):
             os.close(lock)
             forget(f"{folder}/intent.{attempt}.json")
             raise FileExistsError(folder)
@@ -171,7 +171,9 @@ class Spool:
                 raise
             check_directory_here(folder, "the folder of a job")
 
-    def write_down(self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str) -> None:
+    def write_attempt(
+        self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str
+    ) -> None:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
             write_all(lock, json.dumps(intent).encode("ascii"))
@@ -190,13 +192,13 @@ class Spool:
         """Add the native id to the attempt whose lock the caller holds."""
         write_all(lock, b"\n" + native_id.encode("ascii"))
 
-    def discard(self, job_id: str, attempt: int, why: str = "") -> None:
+    def discard(self, job_id: str, attempt: int, reason: str = "") -> None:
         """Forget an attempt that was never started; never raises.
 
         Args:
             job_id: the job.
             attempt: the attempt.
-            why: the reason, in words; it is written to the spool if there are earlier attempts.
+            reason: the reason, in words; it is written to the spool if there are earlier attempts.
         """
         if attempt == 1:
             shutil.rmtree(self.folder(job_id), ignore_errors=True)
@@ -204,7 +206,7 @@ class Spool:
             # An intent that stays counts as an attempt that was made; revoked, it is not taken for running.
             with contextlib.suppress(OSError):
                 if self.revoke(job_id, attempt):
-                    self.give_up(job_id, attempt, why)
+                    self.give_up(job_id, attempt, reason)
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Return True if the attempt has an intent of its own."""
@@ -227,19 +229,19 @@ class Spool:
         claim = self.claim(job_id, attempt)
         return claim is not None and claim.text == REVOKED
 
-    def give_up(self, job_id: str, attempt: int, why: str) -> None:
+    def give_up(self, job_id: str, attempt: int, reason: str) -> None:
         """Record that the submission of a revoked attempt failed, and that its submitter knows."""
-        write_once(f"{self.folder(job_id)}/{UNSENT}.{attempt}", json.dumps(why).encode("ascii"))
+        write_once(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}", json.dumps(reason).encode("ascii"))
 
     def is_given_up(self, job_id: str, attempt: int) -> bool:
         """Return True if `give_up` was called for an attempt."""
-        return exists(f"{self.folder(job_id)}/{UNSENT}.{attempt}")
+        return exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
         adopt(self.folder(job_id), attempt, place)
 
-    def enrol(self, job_id: str, attempt: int, place: ArrayMember) -> None:
+    def link_retry(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Link a retried job to its new array, before the array is submitted.
 
         Without the link, a process that reads the folder would take the previous attempt for the last one.
@@ -247,19 +249,19 @@ class Spool:
         Raises:
             FileExistsError: another process made this attempt.
         """
-        is_ours = adopt(self.folder(job_id), attempt, place)
-        if not is_ours or self.has_intent(job_id, attempt):
-            if is_ours:
-                self.leave(job_id, attempt)
+        is_new_link = adopt(self.folder(job_id), attempt, place)
+        if not is_new_link or self.has_intent(job_id, attempt):
+            if is_new_link:
+                self.unlink_retry(job_id, attempt)
             raise FileExistsError(self.folder(job_id))
 
-    def leave(self, job_id: str, attempt: int) -> None:
-        """Remove the link that `enrol` made, as the array is not submitted; never raises."""
-        forget(link(self.folder(job_id), attempt))
+    def unlink_retry(self, job_id: str, attempt: int) -> None:
+        """Remove the link that `link_retry` made, as the array is not submitted; never raises."""
+        forget(link_path(self.folder(job_id), attempt))
 
-    def is_made(self, job_id: str, attempt: int) -> bool:
+    def attempt_exists(self, job_id: str, attempt: int) -> bool:
         """Return True if an attempt was made, as a job by itself or as an array element."""
-        return self.has_intent(job_id, attempt) or exists(link(self.folder(job_id), attempt))
+        return self.has_intent(job_id, attempt) or exists(link_path(self.folder(job_id), attempt))
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Record that an attempt was asked to end, and return the first such record."""
@@ -297,42 +299,42 @@ class Spool:
         found = list(folder_problems(self.root, job_id, names))
         return "; ".join(found) or None
 
-    def awaited(self, job_id: str, attempt: int) -> str:
+    def stage_out_file(self, job_id: str, attempt: int) -> str:
         """Return the path of the file that exists while the stage out of an attempt is not complete."""
-        return f"{self.folder(job_id)}/{AWAITED}.{attempt}"
+        return f"{self.folder(job_id)}/{STAGE_OUT_FILE}.{attempt}"
 
-    def await_files(self, job_id: str, attempt: int) -> None:
+    def mark_stage_out_pending(self, job_id: str, attempt: int) -> None:
         """Record that an attempt ends only when its stage out is complete."""
-        write(self.awaited(job_id, attempt), b"")
+        write(self.stage_out_file(job_id, attempt), b"")
 
-    def tell_awaited(self, job_id: str, attempt: int, words: str) -> None:
+    def write_stage_out_progress(self, job_id: str, attempt: int, words: str) -> None:
         """Write the progress of an attempt's stage out, in words for users; never raises."""
         # the file is rewritten in place, not replaced: a process may hold a lock on it
         with contextlib.suppress(OSError):
-            fd = os.open(self.awaited(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
+            fd = os.open(self.stage_out_file(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
             try:
                 write_all(fd, json.dumps(words).encode("ascii"))
             finally:
                 os.close(fd)
 
-    def await_no_more(self, job_id: str, attempt: int) -> None:
+    def clear_stage_out_pending(self, job_id: str, attempt: int) -> None:
         """Record that the stage out of an attempt is complete, or will never be."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.awaited(job_id, attempt))  # noqa: PTH108
+            os.unlink(self.stage_out_file(job_id, attempt))  # noqa: PTH108
 
-    def need_no_more(self, job_id: str) -> None:
+    def mark_staged_files_unneeded(self, job_id: str) -> None:
         """Record that the files staged in for a job are to be removed from the remote host."""
         make_directories(self._staged)
         write(f"{self._staged}/{job_id}", b"")
 
-    def not_needed(self) -> list[str]:
-        """Return the jobs for which `need_no_more` was called."""
+    def jobs_with_unneeded_files(self) -> list[str]:
+        """Return the jobs for which `mark_staged_files_unneeded` was called."""
         try:
             return os.listdir(self._staged)  # noqa: PTH208
         except FileNotFoundError:
             return []
 
-    def has_removed(self, job_ids: Iterable[str]) -> None:
+    def clear_unneeded_files(self, job_ids: Iterable[str]) -> None:
         """Record that the files staged in for these jobs are removed from the remote host."""
         for job_id in job_ids:
             forget(f"{self._staged}/{job_id}")
@@ -366,23 +368,23 @@ class Spool:
         except ConfigError as e:
             # markers that other users may have left are not evidence, and neither is a missing one
             raise PermissionError(errno.EPERM, str(e), self.events) from e
-        taken, unmoved = set[str](), dict[str, list[Marker]]()
+        consumed_ids, unmoved_markers = set[str](), dict[str, list[Marker]]()
         for marker in new:
             try:
-                is_there = self.consume(marker, enter)
+                is_consumed = self.consume(marker, enter)
             except OSError as e:
                 # The disk is full or read-only: the marker counts although it could not be moved.
-                self.unwritten.failed(e)
-                unmoved.setdefault(marker.job_id, []).append(marker)
-                is_there = True
-            taken.update([marker.job_id] if is_there else [])
-        if taken and not unmoved:
-            self.unwritten.succeeded()
+                self.pending_writes.failed(e)
+                unmoved_markers.setdefault(marker.job_id, []).append(marker)
+                is_consumed = True
+            consumed_ids.update([marker.job_id] if is_consumed else [])
+        if consumed_ids and not unmoved_markers:
+            self.pending_writes.succeeded()
         if only_new:
-            wanted = taken
-        return {job_id: [*self.consumed(job_id), *unmoved.get(job_id, ())] for job_id in wanted}
+            wanted = consumed_ids
+        return {job_id: [*self.consumed(job_id), *unmoved_markers.get(job_id, ())] for job_id in wanted}
 
-    def has_news(self, job_id: str) -> bool:
+    def has_new_markers(self, job_id: str) -> bool:
         """Return True if a job has left markers that no process has moved into its folder yet."""
         return bool(self.news({job_id}))
 
@@ -437,8 +439,8 @@ class Spool:
             names: the names of markers that no process has moved into the job's folder yet.
         """
         claim = self.claim(job_id, attempt)
-        is_taken = claim is not None and claim.text not in {"", REVOKED}
-        return is_taken or has_run(job_id, attempt, [*self.names(job_id), *names])
+        is_claimed = claim is not None and claim.text not in {"", REVOKED}
+        return is_claimed or has_run(job_id, attempt, [*self.names(job_id), *names])
 
     def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
         """Return True if the last attempt of a job is settled, so that it need not be followed any more.
@@ -450,13 +452,13 @@ class Spool:
         """
         names = self.names(job_id)
         attempt = last_attempt(job_id, names)
-        if f"{UNSENT}.{attempt}" in names:
+        if f"{UNSENT_FILE}.{attempt}" in names:
             return True
         if f"final.{attempt}.json" in names and self.read_final(job_id, attempt) is not None:
             return True
-        if f"stop.{attempt}.json" in names or f"{AWAITED}.{attempt}" in names:
+        if f"stop.{attempt}.json" in names or f"{STAGE_OUT_FILE}.{attempt}" in names:
             return False
-        return settles([marker for marker in _markers_among(names) if marker.attempt == attempt])
+        return settles([marker for marker in _parse_markers(names) if marker.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
         """Return the number of the last attempt that the folder of a job shows; 0 if there is none."""
@@ -551,7 +553,7 @@ class Spool:
         finally:
             os.close(fd)
 
-    def note_found(self, job_id: str, attempt: int, native_id: str) -> None:
+    def record_native_id(self, job_id: str, attempt: int, native_id: str) -> None:
         """Add the native id that the batch system gave to an attempt; called within `judging`.
 
         A process that reads the intent afterwards sees that the attempt was submitted, and does not revoke
@@ -607,7 +609,7 @@ def _attempts(names: Iterable[str]) -> list[int]:
     ]
 
 
-def _markers_among(names: Iterable[str]) -> Iterator[Marker]:
+def _parse_markers(names: Iterable[str]) -> Iterator[Marker]:
     for name in names:
         marker = parse(name, 0)
         if marker is not None:

@@ -32,7 +32,7 @@ def work_directory(configured: Path | None) -> Path:
     return Path(configured or platformdirs.user_state_path("jpsi") / "work").expanduser().absolute()
 
 
-def spools(directory: Path) -> Iterator[SpoolFolder]:
+def find_spools(directory: Path) -> Iterator[SpoolFolder]:
     """Yield the spools in a work directory, except those that other users can change.
 
     The function warns about a spool that it leaves out, as that may contain forged jobs.
@@ -40,15 +40,15 @@ def spools(directory: Path) -> Iterator[SpoolFolder]:
     found = list(_spools(directory))
     if not found and os.path.exists(directory):  # noqa: PTH110  it raises nothing
         # the warning for a spool in it would say so itself
-        why_not = ownership.refusal(directory, is_way=True)
-        if why_not is not None:
-            log.warning("the work directory %s is not safe to use: %s; or choose another", directory, why_not)
+        problem = ownership.refusal(directory, is_way=True)
+        if problem is not None:
+            log.warning("the work directory %s is not safe to use: %s; or choose another", directory, problem)
     for it in found:
-        why_not = ownership.refusal(it.root)
-        if why_not is None:
+        problem = ownership.refusal(it.root)
+        if problem is None:
             yield it
         else:
-            log.warning("the jobs in %s are left out: %s", it.root, why_not)
+            log.warning("the jobs in %s are left out: %s", it.root, problem)
 
 
 def _spools(directory: Path) -> Iterator[SpoolFolder]:

@@ -32,13 +32,12 @@ class WriteRetries:
     def failed(self, error: OSError) -> None:
         """Warn that a write failed; only once, until a write succeeds."""
         with self._lock:
-            is_known, self._is_failing = self._is_failing, True
-        if is_known:
+            was_failing, self._is_failing = self._is_failing, True
+        if was_failing:
             log.debug("%s: %s", self._root, error)
         else:
             log.warning(
-                "%s cannot be written to (%s); jobs are followed all the same, and what is to be written is "
-                "tried again",
+                "%s cannot be written to (%s); jpsi still monitors the jobs, and retries the writes",
                 self._root,
                 error,
             )
@@ -46,9 +45,9 @@ class WriteRetries:
     def succeeded(self) -> None:
         """Record that a write succeeded, and log it once if writes had failed before and none is pending."""
         with self._lock:
-            is_mended = self._is_failing and not self._pending
-            self._is_failing = self._is_failing and not is_mended
-        if is_mended:
+            is_recovered = self._is_failing and not self._pending
+            self._is_failing = self._is_failing and not is_recovered
+        if is_recovered:
             log.warning("%s can be written to again", self._root)
 
     def write(self, name: str, call: Callable[[], object]) -> None:
@@ -66,9 +65,9 @@ class WriteRetries:
             self.failed(e)
             with self._lock:
                 self._pending[name] = call
-                is_tried_again = (self._thread is not None and self._thread.is_alive()) or self._start()
-            if not is_tried_again:
-                log.warning("no thread could be started to write to %s again", self._root)
+                is_retrying = (self._thread is not None and self._thread.is_alive()) or self._start()
+            if not is_retrying:
+                log.warning("jpsi could not start a thread that retries the writes to %s", self._root)
 
     def retry(self) -> bool:
         """Retry all pending writes; return True if none is pending afterwards."""
@@ -91,7 +90,7 @@ class WriteRetries:
 
     def _start(self) -> bool:
         """Start the thread that retries; return False if no thread can be started."""
-        self._thread = threading.Thread(target=self._run, name="jpsi-write-again", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="jpsi-write-retries", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:

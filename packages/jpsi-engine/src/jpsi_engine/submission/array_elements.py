@@ -182,7 +182,7 @@ class ArrayElements:
         if self._sending.is_revoked(written) and not self._has_run(name):
             return None
         with _fence(name):
-            self._spool.arrays.note_found(name, native_id)
+            self._spool.arrays.record_native_id(name, native_id)
         return native_id
 
     def _found(

@@ -238,7 +238,7 @@ class Handoff:
     def _run_line(self, written: JobAttempt) -> ShellLine:
         # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
         # missing shell must not look like the job's own exit code 127.
-        shell, marker, layout = self._config.shell_command, written.shell_is_missing, self._side.layout()
+        shell, marker, layout = self._config.shell_command, written.missing_shell_marker, self._side.layout()
         run = layout.path(written.file("run"))
         is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
         note = f"true >{word(layout.path(marker))}; " if marker else ""

@@ -382,7 +382,7 @@ class SubmissionPipeline:
         Raises:
             SubmitException: an earlier attempt runs or may run, or another process made this attempt.
         """
-        if attempt > 1 and self._spool.is_made(job_id, attempt):
+        if attempt > 1 and self._spool.attempt_exists(job_id, attempt):
             raise contested(job_id)
         for earlier in range(1, attempt):
             with self._writing(f"job {job_id}"):
@@ -431,8 +431,8 @@ class SubmissionPipeline:
 
     def _write_down(self, lock: int, submission: Submission) -> None:
         if self.carries(submission.spec):
-            self._spool.await_files(submission.job_id, submission.attempt)
-        self._spool.write_down(lock, submission.job_id, submission.attempt, *self._texts(submission))
+            self._spool.mark_stage_out_pending(submission.job_id, submission.attempt)
+        self._spool.write_attempt(lock, submission.job_id, submission.attempt, *self._texts(submission))
 
     def _texts(self, submission: Submission) -> tuple[dict[str, Any], str]:
         """Return the intent, and the text of the runner's script."""
@@ -487,14 +487,14 @@ class SubmissionPipeline:
         for index, submission in enumerate(submissions, 1):
             if submission.attempt > 1:
                 try:
-                    self._spool.enrol(submission.job_id, submission.attempt, ArrayMember(array, index))
+                    self._spool.link_retry(submission.job_id, submission.attempt, ArrayMember(array, index))
                 except FileExistsError:
                     others.append(submission.job_id)
                 else:
                     named.append(submission)
         if others:
             for submission in named:
-                self._spool.leave(submission.job_id, submission.attempt)
+                self._spool.unlink_retry(submission.job_id, submission.attempt)
             raise ContestedError(others)
 
     def _intent(self, name: str) -> Mapping[str, Any]:

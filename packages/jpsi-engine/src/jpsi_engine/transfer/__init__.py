@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from jpsi_engine.transfer.remote_staging import (
         RemotePlan,
         RemoteTransfer,
-        far_plan,
-        left,
-        record,
-        recorded,
-        where,
+        finished_numbers,
+        local_target,
+        pending_transfers,
+        record_path,
+        split_plan,
     )
     from jpsi_engine.transfer.staging_plan import (
         Outcome,
@@ -34,7 +34,10 @@ else:
         {
             "job_files": "open_job_files",
             "progress": "ProgressReport Told",
-            "remote_staging": "RemoteTransfer RemotePlan far_plan left record recorded where",
+            "remote_staging": (
+                "RemotePlan RemoteTransfer finished_numbers local_target pending_transfers record_path "
+                "split_plan"
+            ),
             "staging_plan": "Outcome Plan Transfer plan",
             "": "staging_plan",
         },
@@ -48,12 +51,12 @@ __all__ = [
     "RemoteTransfer",
     "Told",
     "Transfer",
-    "far_plan",
-    "left",
+    "finished_numbers",
+    "local_target",
     "open_job_files",
+    "pending_transfers",
     "plan",
-    "record",
-    "recorded",
+    "record_path",
+    "split_plan",
     "staging_plan",
-    "where",
 ]

@@ -45,26 +45,28 @@ class SpanSums:
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
-        self._whole: list[str] = []
-        self._sum = _of(tool)
-        self._fed = 0
+        self._complete_sums: list[str] = []
+        self._sum = _new_sum(tool)
+        self._fed_bytes = 0
 
     def feed(self, data: bytes | memoryview) -> None:
         """Add the next bytes of the file."""
         rest = memoryview(data)
         while rest:
-            taken = rest[: SPAN - self._fed]
-            self._sum.update(taken)
-            self._fed += len(taken)
-            rest = rest[len(taken) :]
-            if self._fed == SPAN:
-                self._whole.append(self._sum.word())
-                self._sum, self._fed = _of(self._tool), 0
+            chunk = rest[: SPAN - self._fed_bytes]
+            self._sum.update(chunk)
+            self._fed_bytes += len(chunk)
+            rest = rest[len(chunk) :]
+            if self._fed_bytes == SPAN:
+                self._complete_sums.append(self._sum.word())
+                self._sum, self._fed_bytes = _new_sum(self._tool), 0
 
     @property
     def all(self) -> list[str]:
         """The checksum of each span so far; the last span may be incomplete. An empty file has one, too."""
-        return self._whole if self._whole and not self._fed else [*self._whole, self._sum.word()]
+        if self._complete_sums and not self._fed_bytes:
+            return self._complete_sums
+        return [*self._complete_sums, self._sum.word()]
 
 
 class _Sha256:
@@ -98,5 +100,5 @@ class _Cksum:
         return str(int(f"{crc:032b}"[::-1], 2) ^ _ALL)
 
 
-def _of(tool: Tool) -> _Sum:
+def _new_sum(tool: Tool) -> _Sum:
     return _Sha256() if tool is Tool.SHA256 else _Cksum()

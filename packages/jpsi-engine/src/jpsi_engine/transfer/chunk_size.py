@@ -14,7 +14,7 @@ class ChunkSize:
 
     size: int = 1 << 20
 
-    def took(self, count: int, seconds: float) -> None:
+    def adapt(self, count: int, seconds: float) -> None:
         """Adapt the size to the seconds that a chunk of `count` bytes took."""
         if seconds > _LONGEST_SECONDS and self.size > _SMALLEST:
             self.size //= 2

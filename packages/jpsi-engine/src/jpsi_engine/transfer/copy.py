@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from jpsi_engine.host import failed_here
+from jpsi_engine.host import local_file_error
 from jpsi_engine.transfer.checksums import SpanSums
 from jpsi_engine.transfer.trees import Entry
 
@@ -16,12 +16,12 @@ Progress = Callable[[int, int], None]
 #: Files up to this size, in bytes, are transferred in groups.
 SMALL = 1 << 18
 # The limits of a command's arguments.
-_MOST_ENTRIES = 100
-_MOST_LETTERS = 1 << 15
+_MAX_ENTRIES = 100
+_MAX_LETTERS = 1 << 15
 _CHUNK = 1 << 20
 
 
-class Count:
+class ProgressCounter:
     """The progress of a transfer, in bytes."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -37,13 +37,13 @@ class Count:
             self._progress(self._done, self._total)
 
 
-def groups(entries: Iterable[Entry], root: str, most_bytes: int) -> Iterator[list[Entry]]:
+def group_entries(entries: Iterable[Entry], root: str, most_bytes: int) -> Iterator[list[Entry]]:
     """Yield the entries in groups, each of which fits the arguments of one command and one chunk."""
     group: list[Entry] = []
     letters = count = 0
     for entry in entries:
         length = len(entry.below(root)) + len(entry.text)
-        is_full = len(group) >= _MOST_ENTRIES or letters + length > _MOST_LETTERS
+        is_full = len(group) >= _MAX_ENTRIES or letters + length > _MAX_LETTERS
         if group and (is_full or count + entry.size > most_bytes):
             yield group
             group, letters, count = [], 0, 0
@@ -54,7 +54,7 @@ def groups(entries: Iterable[Entry], root: str, most_bytes: int) -> Iterator[lis
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[int]:
+def open_source(path: str) -> Iterator[int]:
     """Open a file of this machine for reading, and yield its descriptor.
 
     Raises:
@@ -67,7 +67,7 @@ def opened(path: str) -> Iterator[int]:
         finally:
             os.close(fd)
     except OSError as e:
-        raise failed_here(path, "read", e) from e
+        raise local_file_error(path, "read", e) from e
 
 
 def feed(fd: int, sums: SpanSums, count: int) -> None:

@@ -8,10 +8,10 @@ import stat
 
 from jpsi import OutputPart
 from jpsi.plugin.engine import Progress
-from jpsi_engine.host import changed, failed_here
-from jpsi_engine.transfer.copy import Count, opened
-from jpsi_engine.transfer.mkdir import made_entries, set_modes
-from jpsi_engine.transfer.part_files import append, complete, opened_part
+from jpsi_engine.host import changed_file_error, local_file_error
+from jpsi_engine.transfer.copy import ProgressCounter, open_source
+from jpsi_engine.transfer.mkdir import make_entries, set_modes
+from jpsi_engine.transfer.part_files import append, complete, open_part_file
 from jpsi_engine.transfer.trees import Entry, Kind, tree
 
 _CHUNK = 1 << 22
@@ -27,23 +27,23 @@ class LocalFiles:
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree; see `JobFiles`."""
-        _copy_all(source, _at_home(target), progress)
+        _copy_all(source, _expand_home(target), progress)
 
     def get(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree; see `JobFiles`."""
-        _copy_all(_at_home(source), target, progress)
+        _copy_all(_expand_home(source), target, progress)
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """Return the content of a file from an offset on; None if there is no such file. See `JobFiles`."""
         try:
-            return _read(_at_home(path), offset, most)
+            return _read(_expand_home(path), offset, most)
         except FileNotFoundError:
             return None
         except OSError as e:
-            raise failed_here(path, "read", e) from e
+            raise local_file_error(path, "read", e) from e
 
 
-def _at_home(path: str) -> str:
+def _expand_home(path: str) -> str:
     """Expand `~` in a path on the job's side, as a remote host does."""
     return os.path.expanduser(path) if path == "~" or path.startswith("~/") else path  # noqa: PTH111  text
 
@@ -51,17 +51,17 @@ def _at_home(path: str) -> str:
 def _copy_all(source: str, target: str, progress: Progress | None) -> None:
     target = os.path.abspath(target)  # noqa: PTH100  text
     entries = tree(source)
-    count = Count(progress, sum(entry.size for entry in entries))
-    made = made_entries(entries, target)
+    count = ProgressCounter(progress, sum(entry.size for entry in entries))
+    directories = make_entries(entries, target)
     for entry in entries:
         if entry.kind is Kind.FILE:
             _copy(entry, source, target, count)
-    set_modes(made, target)
+    set_modes(directories, target)
 
 
-def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> None:
+def _copy(entry: Entry, source_root: str, target_root: str, count: ProgressCounter) -> None:
     source, target = entry.below(source_root), entry.below(target_root)
-    with opened(source) as read_from, opened_part(target) as part:
+    with open_source(source) as read_from, open_part_file(target) as part:
         os.ftruncate(part.fd, 0)
         copied = 0
         while data := os.read(read_from, _CHUNK):
@@ -69,7 +69,7 @@ def _copy(entry: Entry, source_root: str, target_root: str, count: Count) -> Non
             copied += len(data)
             count.add(len(data))
         if copied < entry.size:
-            raise changed(source, "while it was read")
+            raise changed_file_error(source, "while it was read")
         complete(part, target, entry.mode)
 
 
@@ -82,8 +82,8 @@ def _read(path: str, offset: int, most: int) -> OutputPart:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(found.st_mode):
             return OutputPart(b"", 0, 0)
-        at = found.st_size + offset if offset < 0 else offset
-        at = at if 0 <= at <= found.st_size else 0
-        return OutputPart(os.pread(fd, min(most, found.st_size - at), at), at, found.st_size)
+        start = found.st_size + offset if offset < 0 else offset
+        start = start if 0 <= start <= found.st_size else 0
+        return OutputPart(os.pread(fd, min(most, found.st_size - start), start), start, found.st_size)
     finally:
         os.close(fd)

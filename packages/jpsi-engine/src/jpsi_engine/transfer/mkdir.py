@@ -7,11 +7,11 @@ import errno
 import os
 from collections.abc import Iterable
 
-from jpsi_engine.host import failed_here
+from jpsi_engine.host import local_file_error
 from jpsi_engine.transfer.trees import Entry, Kind
 
 
-def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
+def make_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
     """Make links and directories, open to their owner for now.
 
     Returns the directories that need their final mode.
@@ -28,11 +28,11 @@ def made_entries(entries: Iterable[Entry], root: str) -> list[Entry]:
         path = entry.below(root)
         try:
             if entry.kind is Kind.LINK:
-                _link(path, entry.text)
-            elif entry.kind is Kind.DIRECTORY and (_make(path, entry) or entry.name):
+                _make_link(path, entry.text)
+            elif entry.kind is Kind.DIRECTORY and (_make_directory(path, entry) or entry.name):
                 directories.append(entry)
         except OSError as e:
-            raise failed_here(path, "written", e) from e
+            raise local_file_error(path, "written", e) from e
     return directories
 
 
@@ -47,19 +47,19 @@ def set_modes(directories: Iterable[Entry], root: str) -> None:
         try:
             os.chmod(path, entry.mode)  # noqa: PTH101  text
         except OSError as e:
-            raise failed_here(path, "written", e) from e
+            raise local_file_error(path, "written", e) from e
 
 
-def _make(path: str, entry: Entry) -> bool:
+def _make_directory(path: str, entry: Entry) -> bool:
     """Make a directory that its owner can use; return True if this made it, or changed its mode."""
     if os.path.isdir(path) and not (entry.name and os.path.islink(path)):  # noqa: PTH112, PTH114
-        return not os.access(path, os.W_OK | os.X_OK) and _opened(path)
+        return not os.access(path, os.W_OK | os.X_OK) and _make_accessible(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
     os.mkdir(path, entry.mode | 0o700)  # noqa: PTH102
     return True
 
 
-def _opened(path: str) -> bool:
+def _make_accessible(path: str) -> bool:
     """Open a directory that is closed to its owner, as an earlier transfer may have left it."""
     try:
         os.chmod(path, os.stat(path).st_mode | 0o700)  # noqa: PTH101, PTH116  text
@@ -69,7 +69,7 @@ def _opened(path: str) -> bool:
     return True
 
 
-def _link(path: str, text: str) -> None:
+def _make_link(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     with contextlib.suppress(FileNotFoundError):

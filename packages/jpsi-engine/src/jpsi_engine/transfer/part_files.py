@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import attrs
 
-from jpsi_engine.host import failed_here, forget, open_private, take_lock, write_all
+from jpsi_engine.host import forget, local_file_error, open_private, take_lock, write_all
 
 _NAME_LENGTH = 16
 _NONCE_BYTES = 4
 
 
-def part_of(target: str) -> str:
+def part_path(target: str) -> str:
     """Return the path of a target's part file; it is always the same, so that a transfer can be resumed."""
     folder, _, name = target.rpartition("/")
     digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()
@@ -33,7 +33,7 @@ class PartFile:
 
 
 @contextlib.contextmanager
-def opened_part(target: str) -> Iterator[PartFile]:
+def open_part_file(target: str) -> Iterator[PartFile]:
     """Open the part file of a target, with the data of an interrupted transfer, and yield it.
 
     If another process transfers the same target, the part is a new, empty file, which is removed unless it
@@ -47,14 +47,14 @@ def opened_part(target: str) -> Iterator[PartFile]:
         os.makedirs(target.rpartition("/")[0] or "/", exist_ok=True)  # noqa: PTH103  text
         if os.path.isdir(target):  # noqa: PTH112
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        part = _own(part_of(target))
+        part = _lock_part(part_path(target))
         yield part
     except OSError as e:
-        raise failed_here(target, "written", e) from e
+        raise local_file_error(target, "written", e) from e
     finally:
         if part is not None:
             os.close(part.fd)
-            if part.path != part_of(target):
+            if part.path != part_path(target):
                 forget(part.path)
 
 
@@ -69,13 +69,13 @@ def complete(part: PartFile, target: str, mode: int) -> None:
     os.replace(part.path, target)  # noqa: PTH105
 
 
-def _own(path: str) -> PartFile:
-    fd = _opened(path)
+def _lock_part(path: str) -> PartFile:
+    fd = _open_part(path)
     if _is_locked(fd) and _is_at(fd, path):
         return PartFile(fd, path)
     os.close(fd)
     path = f"{path}.{secrets.token_hex(_NONCE_BYTES)}"
-    return PartFile(_made(path), path)
+    return PartFile(_create_part(path), path)
 
 
 def _is_locked(fd: int) -> bool:
@@ -94,20 +94,20 @@ def _is_at(fd: int, path: str) -> bool:
         return False
 
 
-def _opened(part: str) -> int:
+def _open_part(part: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     try:
         fd = open_private(part, flags)
     except OSError:
         # for example a link, which another user may have made
-        return _made(part)
+        return _create_part(part)
     if os.fstat(fd).st_nlink == 1:
         return fd
     os.close(fd)
-    return _made(part)
+    return _create_part(part)
 
 
-def _made(part: str) -> int:
+def _create_part(part: str) -> int:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(part)  # noqa: PTH108
     return open_private(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)

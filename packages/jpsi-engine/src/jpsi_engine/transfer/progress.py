@@ -10,34 +10,34 @@ from jpsi import StagingProgress
 #: Called with the progress of a transfer, by the thread that does it.
 Told = Callable[[StagingProgress], None]
 
-_SECONDS = 1.0
+_INTERVAL_SECONDS = 1.0
 
 
 class ProgressReport:
     """The reporter for one file or directory that is transferred; it is a `copy.Progress`.
 
     Args:
-        told: the function to call.
+        report: the function to call.
         path: the path on this machine.
         is_in: True for stage in.
         now: the clock.
     """
 
     def __init__(
-        self, told: Told, path: str, *, is_in: bool, now: Callable[[], float] = time.monotonic
+        self, report: Told, path: str, *, is_in: bool, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._told = told
+        self._report = report
         self._path = path
         self._is_in = is_in
         self._now = now
-        self._next = now() + _SECONDS
-        self._has_told = False
+        self._next = now() + _INTERVAL_SECONDS
+        self._has_reported = False
 
     def __call__(self, done: int, total: int) -> None:
         """Report the progress, if a report is due."""
         now = self._now()
         # a transfer that was reported as under way is also reported as complete
-        if now < self._next and not (self._has_told and done >= total):
+        if now < self._next and not (self._has_reported and done >= total):
             return
-        self._next, self._has_told = now + _SECONDS, True
-        self._told(StagingProgress(path=self._path, is_in=self._is_in, done=done, total=total))
+        self._next, self._has_reported = now + _INTERVAL_SECONDS, True
+        self._report(StagingProgress(path=self._path, is_in=self._is_in, done=done, total=total))

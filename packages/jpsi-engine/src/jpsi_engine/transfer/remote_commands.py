@@ -23,7 +23,7 @@ _LISTING_SECONDS = 600
 _BYTES_PER_SECOND = 1 << 20
 
 # Variables that change the output of the programs.
-_SAID = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE", "POSIXLY_CORRECT")
+_OUTPUT_VARIABLES = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE", "POSIXLY_CORRECT")
 
 _TOOL = "command -v sha256sum >/dev/null 2>&1 && echo sha256sum || echo cksum"
 
@@ -97,7 +97,7 @@ exit 1
 
 # TARGET PART. Prints the tool for checksums, and the sizes of the part and the target, -1 for a missing file.
 # A part that another user may have made counts as missing.
-_LOOK = r"""
+_INSPECT = r"""
 folder=${1%/*}
 [ -d "${folder:-/}" ] || mkdir -p "$folder" || exit
 if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
@@ -185,7 +185,7 @@ done
 
 # FILE OFFSET MOST. Prints the size and the offset of the data that follows; "0 0" for a special file.
 # Fails if there is no such file.
-_LOOK_INTO = r"""
+_READ_RANGE = r"""
 if [ -e "$1" ] && ! [ -f "$1" ]; then
     if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
     echo '0 0'
@@ -202,20 +202,20 @@ echo "$size $at"
 """
 
 
-def making(entries: Iterable[Entry], root: str) -> Command:
+def make_command(entries: Iterable[Entry], root: str) -> Command:
     """Return the command that makes links and directories, which are open to their owner for now."""
-    words = {Kind.DIRECTORY: "d", Kind.LINK: "l"}
-    return _many(
-        _MAKE, ([words[it.kind], it.below(root), _octal(it.mode | 0o700), it.text] for it in entries)
+    letters = {Kind.DIRECTORY: "d", Kind.LINK: "l"}
+    return _command_of_groups(
+        _MAKE, ([letters[it.kind], it.below(root), _octal(it.mode | 0o700), it.text] for it in entries)
     )
 
 
-def setting_modes(entries: Iterable[Entry], root: str) -> Command:
+def chmod_command(entries: Iterable[Entry], root: str) -> Command:
     """Return the command that gives directories their final modes."""
-    return _many(_MAKE, (["m", it.below(root), _octal(it.mode), ""] for it in entries))
+    return _command_of_groups(_MAKE, (["m", it.below(root), _octal(it.mode), ""] for it in entries))
 
 
-def writing(files: Sequence[tuple[str, str, int, int]], input_name: str) -> Command:
+def write_command(files: Sequence[tuple[str, str, int, int]], input_name: str) -> Command:
     """Return the command that writes several files from its input.
 
     Args:
@@ -223,21 +223,21 @@ def writing(files: Sequence[tuple[str, str, int, int]], input_name: str) -> Comm
         input_name: the path of a temporary file for the input.
     """
     length = str(sum(size for _, _, size, _ in files))
-    words = ([path, part, str(size), _octal(mode)] for path, part, size, mode in files)
-    return _many(_WRITE, [[input_name, length], *words])
+    arguments = ([path, part, str(size), _octal(mode)] for path, part, size, mode in files)
+    return _command_of_groups(_WRITE, [[input_name, length], *arguments])
 
 
-def looking(target: str, part: str) -> Command:
+def inspect_command(target: str, part: str) -> Command:
     """Return the command that inspects a file before it is written, and makes its directory."""
-    return _sh(_LOOK, target, part)
+    return _shell_command(_INSPECT, target, part)
 
 
-def appending(part: str, offset: int) -> Command:
+def append_command(part: str, offset: int) -> Command:
     """Return the command that appends its input to a part, which it first truncates to the offset."""
-    return _sh(_APPEND, part, str(offset))
+    return _shell_command(_APPEND, part, str(offset))
 
 
-def summing(path: str, tool: Tool, spans: range, size: int) -> Command:
+def checksum_command(path: str, tool: Tool, spans: range, size: int) -> Command:
     """Return the command that prints the checksums of these spans of a file.
 
     Args:
@@ -246,34 +246,34 @@ def summing(path: str, tool: Tool, spans: range, size: int) -> Command:
         spans: the numbers of the spans.
         size: the number of bytes, from the beginning of the file, at which the last span ends.
     """
-    words, lengths = [], [min(SPAN, size - span * SPAN) for span in spans]
+    arguments, lengths = [], [min(SPAN, size - span * SPAN) for span in spans]
     for span, length in zip(spans, lengths, strict=True):
-        words += [span * SPAN // BLOCK, -(-length // BLOCK), length if length % BLOCK else 0]
+        arguments += [span * SPAN // BLOCK, -(-length // BLOCK), length if length % BLOCK else 0]
     seconds = _SECONDS + sum(lengths) // _BYTES_PER_SECOND
-    return _sh(_SUMS, path, tool, *map(str, words), seconds=seconds)
+    return _shell_command(_SUMS, path, tool, *map(str, arguments), seconds=seconds)
 
 
-def finishing(part: str, target: str, mode: int, size: int) -> Command:
+def finish_command(part: str, target: str, mode: int, size: int) -> Command:
     """Return the command that checks the size of a part, sets its mode and renames it to its target."""
-    return _sh(_FINISH, part, target, _octal(mode), str(size))
+    return _shell_command(_FINISH, part, target, _octal(mode), str(size))
 
 
-def listing(path: str) -> Command:
+def list_command(path: str) -> Command:
     """Return the command that lists a tree."""
-    return _sh(_LIST, path, seconds=_LISTING_SECONDS)
+    return _shell_command(_LIST, path, seconds=_LISTING_SECONDS)
 
 
-def reading(path: str, offset: int, count: int) -> Command:
+def read_command(path: str, offset: int, count: int) -> Command:
     """Return the command that prints a range of a file; the offset must be a multiple of `BLOCK`."""
-    return _sh(_READ, path, str(offset // BLOCK), str(-(-count // BLOCK)))
+    return _shell_command(_READ, path, str(offset // BLOCK), str(-(-count // BLOCK)))
 
 
-def reading_many(files: Iterable[tuple[str, int]]) -> Command:
+def read_many_command(files: Iterable[tuple[str, int]]) -> Command:
     """Return the command that prints several files one after the other, given the path and size of each."""
-    return _many(_READ_MANY, ([path, str(size)] for path, size in files))
+    return _command_of_groups(_READ_MANY, ([path, str(size)] for path, size in files))
 
 
-def looking_into(path: str, offset: int, most: int) -> Command:
+def read_range_command(path: str, offset: int, most: int) -> Command:
     """Return the command that prints a part of a file.
 
     Args:
@@ -281,13 +281,13 @@ def looking_into(path: str, offset: int, most: int) -> Command:
         offset: the first byte; a negative one counts from the end.
         most: the number of bytes to print at most.
     """
-    return _sh(_LOOK_INTO, path, str(offset), str(most))
+    return _shell_command(_READ_RANGE, path, str(offset), str(most))
 
 
-def failed_number(words: str) -> int:
+def parse_failed_number(message: str) -> int:
     """Return the number of the file that failed, from a command's standard error; 0 if it does not say."""
-    for text in reversed(words.splitlines()):
-        word, _, number = text.partition(" ")
+    for line in reversed(message.splitlines()):
+        word, _, number = line.partition(" ")
         if word == "number" and number.isdecimal():
             return int(number)
     return 0
@@ -298,14 +298,14 @@ def _octal(mode: int) -> str:
     return f"{mode:04o}"
 
 
-def _many(text: str, words: Iterable[Sequence[str]]) -> Command:
-    return _sh(text, *(word for group in words for word in group))
+def _command_of_groups(script: str, groups: Iterable[Sequence[str]]) -> Command:
+    return _shell_command(script, *(word for group in groups for word in group))
 
 
-def _sh(text: str, *words: str, seconds: int = _SECONDS) -> Command:
+def _shell_command(script: str, *arguments: str, seconds: int = _SECONDS) -> Command:
     return Command(
-        ["/bin/sh", "-c", text, "sh", *words],
+        ["/bin/sh", "-c", script, "sh", *arguments],
         timeout=timedelta(seconds=seconds),
         environment={"LC_ALL": "C"},
-        unset=_SAID,
+        unset=_OUTPUT_VARIABLES,
     )

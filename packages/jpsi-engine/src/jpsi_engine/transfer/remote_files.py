@@ -9,8 +9,8 @@ import posixpath
 from jpsi import OutputPart
 from jpsi.plugin import BytesTransport, FileTransport
 from jpsi.plugin.engine import Progress
-from jpsi_engine.host import cause_of, failed_there
-from jpsi_engine.transfer.remote_commands import looking_into
+from jpsi_engine.host import parse_os_error, remote_file_error
+from jpsi_engine.transfer.remote_commands import read_range_command
 from jpsi_engine.transfer.remote_get import RemoteGet
 from jpsi_engine.transfer.remote_put import RemotePut
 from jpsi_engine.transfer.remote_shell import RemoteShell
@@ -21,7 +21,7 @@ class RemoteFiles:
 
     def __init__(self, transport: BytesTransport) -> None:
         self._transport = transport
-        self._side = RemoteShell(transport)
+        self._shell = RemoteShell(transport)
 
     @property
     def are_here(self) -> bool:
@@ -30,25 +30,26 @@ class RemoteFiles:
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a local file or tree to the remote host; see `JobFiles`."""
-        RemotePut(self._side, source, self._there(target), progress).run()
+        RemotePut(self._shell, source, self._remote_path(target), progress).run()
 
     def get(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or tree from the remote host; see `JobFiles`."""
-        RemoteGet(self._side, self._there(source), os.path.abspath(target), progress).run()  # noqa: PTH100  text
+        local_target = os.path.abspath(target)  # noqa: PTH100  text
+        RemoteGet(self._shell, self._remote_path(source), local_target, progress).run()
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """Return the content of a remote file from an offset on; None if there is no file. See `JobFiles`."""
-        result = self._side.answer(looking_into(self._there(path), offset, most))
+        result = self._shell.run_unchecked(read_range_command(self._remote_path(path), offset, most))
         if result.timed_out or result.returncode != 0:
-            cause = None if result.timed_out else cause_of(result.stderr)
+            cause = None if result.timed_out else parse_os_error(result.stderr)
             if cause is not None and cause.errno == errno.ENOENT:
                 return None
-            raise failed_there(path, "read", result)
-        said, _, data = result.stdout.partition(b"\n")
-        size, at = map(int, said.split())
+            raise remote_file_error(path, "read", result)
+        output, _, data = result.stdout.partition(b"\n")
+        size, at = map(int, output.split())
         return OutputPart(data, at, size)
 
-    def _there(self, path: str) -> str:
+    def _remote_path(self, path: str) -> str:
         """Return the absolute path on the remote host; expand `~` if the transport knows the home."""
         is_at_home = path == "~" or path.startswith("~/")
         if is_at_home and isinstance(self._transport, FileTransport):

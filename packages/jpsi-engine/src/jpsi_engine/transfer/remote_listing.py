@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jpsi import TransferError
-from jpsi_engine.host import changed
+from jpsi_engine.host import changed_file_error
 from jpsi_engine.transfer.checksums import Tool
-from jpsi_engine.transfer.trees import Entry, Kind, no_kind
+from jpsi_engine.transfer.trees import Entry, Kind, unsupported_entry
 
 _KINDS = {"-": Kind.FILE, "d": Kind.DIRECTORY, "l": Kind.LINK}
 _RECORD = 3
@@ -20,19 +20,19 @@ def read_listing(printed: bytes, root: str) -> tuple[Tool, list[Entry]]:
     tool, _, rest = printed.decode(errors="surrogateescape").partition("\n")
     fields = rest.split("\0")
     if tool not in tuple(Tool) or len(fields) % _RECORD != 1 or len(fields) == 1:
-        raise changed(root, "while it was listed")
+        raise changed_file_error(root, "while it was listed")
     records = zip(*(fields[start:-1:_RECORD] for start in range(_RECORD)), strict=True)
-    entries = [_entry(said.strip("\n"), path, link, root) for said, path, link in records]
+    entries = [_entry(line.strip("\n"), path, link, root) for line, path, link in records]
     _check_names(entries, root)
     return Tool(tool), entries
 
 
-def _entry(said: str, path: str, link: str, root: str) -> Entry:
+def _entry(line: str, path: str, link: str, root: str) -> Entry:
     name = "" if path == root else path.removeprefix(root.rstrip("/")).removeprefix("/")
-    words = said.split(None, 5)
-    kind = _KINDS.get(said[:1])
+    words = line.split(None, 5)
+    kind = _KINDS.get(line[:1])
     if kind is None:
-        raise no_kind(path)
+        raise unsupported_entry(path)
     size = int(words[4]) if kind is Kind.FILE else 0
     return Entry(name, kind, read_mode(words[0]), size, link.removesuffix(".").removesuffix("\n"))
 

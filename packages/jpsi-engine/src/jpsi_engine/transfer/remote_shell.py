@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from jpsi.plugin import BytesResult, BytesTransport, Command
-from jpsi_engine.host import failed_there
+from jpsi_engine.host import remote_file_error
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool
 from jpsi_engine.transfer.chunk_size import ChunkSize
-from jpsi_engine.transfer.remote_commands import failed_number, summing
+from jpsi_engine.transfer.remote_commands import checksum_command, parse_failed_number
 
 # Few at once, so that other commands on the connection need not wait long.
-_SPANS_AT_ONCE = 4
+_SPANS_PER_COMMAND = 4
 
 
 class RemoteShell:
@@ -23,14 +23,14 @@ class RemoteShell:
 
     def __init__(self, transport: BytesTransport) -> None:
         self._transport = transport
-        self._pace = ChunkSize()
+        self._chunk_size = ChunkSize()
 
     @property
-    def piece(self) -> int:
+    def chunk_bytes(self) -> int:
         """The chunk size for the next transfer, in bytes."""
-        return self._pace.size
+        return self._chunk_size.size
 
-    def ask(self, command: Command, paths: Sequence[str], what: str, data: bytes = b"") -> bytes:
+    def run_command(self, command: Command, paths: Sequence[str], what: str, data: bytes = b"") -> bytes:
         """Run a command and return its output; raise if it failed or timed out.
 
         Args:
@@ -39,33 +39,34 @@ class RemoteShell:
             what: the past participle for the error, as in "read".
             data: the input of the command.
         """
-        result = self.answer(command, data)
+        result = self.run_unchecked(command, data)
         if result.timed_out or result.returncode != 0:
-            raise failed_there(paths[min(failed_number(result.stderr), len(paths) - 1)], what, result)
+            failed = min(parse_failed_number(result.stderr), len(paths) - 1)
+            raise remote_file_error(paths[failed], what, result)
         return result.stdout
 
-    def move(self, command: Command, path: str, what: str, data: bytes = b"") -> bytes:
-        """Run a command that transfers one chunk, like `ask`, and adapt the chunk size to its duration."""
+    def run_chunk(self, command: Command, path: str, what: str, data: bytes = b"") -> bytes:
+        """Run a command that transfers one chunk as `run_command` does, and adapt the chunk size."""
         begun = time.monotonic()
-        printed = self.ask(command, [path], what, data)
-        self._pace.took(max(len(data), len(printed)), time.monotonic() - begun)
+        printed = self.run_command(command, [path], what, data)
+        self._chunk_size.adapt(max(len(data), len(printed)), time.monotonic() - begun)
         return printed
 
-    def answer(self, command: Command, data: bytes = b"") -> BytesResult:
+    def run_unchecked(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command and return its result, even if it failed."""
         return self._transport.exchange(command, data)
 
-    def sums(self, path: str, tool: Tool, size: int) -> list[str]:
+    def read_checksums(self, path: str, tool: Tool, size: int) -> list[str]:
         """Return the checksum of each span of a file's first `size` bytes."""
         count = max(1, -(-size // SPAN))
         words: list[str] = []
-        for first in range(0, count, _SPANS_AT_ONCE):
-            spans = range(first, min(count, first + _SPANS_AT_ONCE))
-            printed = self.ask(summing(path, tool, spans, size), [path], "read")
+        for first in range(0, count, _SPANS_PER_COMMAND):
+            spans = range(first, min(count, first + _SPANS_PER_COMMAND))
+            printed = self.run_command(checksum_command(path, tool, spans, size), [path], "read")
             words += [line.split()[0] for line in printed.decode("ascii", "replace").splitlines()]
         return words
 
-    def equal(self, path: str, tool: Tool, size: int, feed: Callable[[SpanSums, int], None]) -> int:
+    def common_prefix(self, path: str, tool: Tool, size: int, feed: Callable[[SpanSums, int], None]) -> int:
         """Return how many bytes from the beginning are the same in both files, by the checksums of spans.
 
         Args:
@@ -76,9 +77,10 @@ class RemoteShell:
         """
         if size <= 0:
             return 0
-        mine = SpanSums(tool)
-        feed(mine, size)
-        for number, (here, there) in enumerate(zip(mine.all, self.sums(path, tool, size), strict=False)):
-            if here != there:
+        local_sums = SpanSums(tool)
+        feed(local_sums, size)
+        remote_sums = self.read_checksums(path, tool, size)
+        for number, (local, remote) in enumerate(zip(local_sums.all, remote_sums, strict=False)):
+            if local != remote:
                 return number * SPAN
         return size

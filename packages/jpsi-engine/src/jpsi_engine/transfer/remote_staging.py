@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 import attrs
 
 from jpsi import StagingMode
-from jpsi_engine.spool import file_of
+from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer.staging_plan import Plan, Transfer
 
 _IN, _OUT, _GOT = "in", "out", "got"
@@ -30,9 +30,9 @@ class RemoteTransfer:
     #: Its number in the records of finished transfers; counts from 1.
     number: int
     #: An absolute path on this machine.
-    here: str
+    local_path: str
     #: An absolute path on the remote host.
-    there: str
+    remote_path: str
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class RemotePlan:
     gets: tuple[RemoteTransfer, ...]
 
 
-def far_plan(plan: Plan, folder: str, attempt: int) -> RemotePlan:
+def split_plan(plan: Plan, folder: str, attempt: int) -> RemotePlan:
     """Return the plan for an attempt.
 
     Args:
@@ -57,61 +57,64 @@ def far_plan(plan: Plan, folder: str, attempt: int) -> RemotePlan:
         attempt: the number of the attempt.
     """
     puts = tuple(
-        _carriage(number, it.source, it.source, f"{file_of(folder, _IN, attempt)}.{number}")
+        _remote_transfer(number, it.source, it.source, f"{attempt_file(folder, _IN, attempt)}.{number}")
         for number, it in enumerate(plan.stage_in, 1)
     )
     gets = tuple(
-        _carriage(number, it.target, it.source, f"{file_of(folder, _OUT, attempt)}.{number}")
+        _remote_transfer(number, it.target, it.source, f"{attempt_file(folder, _OUT, attempt)}.{number}")
         for number, it in enumerate(plan.stage_out, 1)
     )
     runner = attrs.evolve(
         plan,
         stage_in=tuple(
-            attrs.evolve(_unlinked(it), source=put.there) for it, put in zip(plan.stage_in, puts, strict=True)
+            attrs.evolve(_as_copy(it), source=put.remote_path)
+            for it, put in zip(plan.stage_in, puts, strict=True)
         ),
         stage_out=tuple(
-            attrs.evolve(_unlinked(it), target=get.there)
+            attrs.evolve(_as_copy(it), target=get.remote_path)
             for it, get in zip(plan.stage_out, gets, strict=True)
         ),
     )
     return RemotePlan(puts=puts, runner=runner, gets=gets)
 
 
-def _unlinked(transfer: Transfer) -> Transfer:
+def _as_copy(transfer: Transfer) -> Transfer:
     return attrs.evolve(transfer, mode=StagingMode.COPY) if transfer.mode is StagingMode.LINK else transfer
 
 
-def _carriage(number: int, here: str, source: str, box: str) -> RemoteTransfer:
+def _remote_transfer(number: int, local_path: str, source: str, staging_folder: str) -> RemoteTransfer:
     # It keeps its own name, in a directory of its own: a file that is staged into a directory keeps its name.
     name = PurePosixPath(source).name
     return RemoteTransfer(
-        number=number, here=here, there=f"{box}/{'files' if name in {'', '..', '~'} else name}"
+        number=number,
+        local_path=local_path,
+        remote_path=f"{staging_folder}/{'files' if name in {'', '..', '~'} else name}",
     )
 
 
-def record(folder: str, attempt: int, number: int) -> str:
+def record_path(folder: str, attempt: int, number: int) -> str:
     """Return the path of the file in the local job folder that records a finished transfer."""
-    return f"{file_of(folder, _GOT, attempt)}.{number}"
+    return f"{attempt_file(folder, _GOT, attempt)}.{number}"
 
 
-def recorded(names: Iterable[str], attempt: int) -> set[int]:
+def finished_numbers(names: Iterable[str], attempt: int) -> set[int]:
     """Return the numbers of the finished transfers, given the names of the files in the local job folder."""
     beginning = f"{_GOT}.{attempt}."
     return {int(it.removeprefix(beginning)) for it in names if it.startswith(beginning)}
 
 
-def where(get: RemoteTransfer, *, is_directory: bool) -> str:
+def local_target(get: RemoteTransfer, *, is_directory: bool) -> str:
     """Return the local path of a stage out; a file whose target is an existing directory goes into it."""
-    if is_directory or not os.path.isdir(get.here):  # noqa: PTH112  text
-        return get.here
-    return f"{get.here.rstrip('/')}/{PurePosixPath(get.there).name}"
+    if is_directory or not os.path.isdir(get.local_path):  # noqa: PTH112  text
+        return get.local_path
+    return f"{get.local_path.rstrip('/')}/{PurePosixPath(get.remote_path).name}"
 
 
-def left(gets: Collection[RemoteTransfer], got: Collection[int]) -> list[RemoteTransfer]:
+def pending_transfers(gets: Collection[RemoteTransfer], finished: Collection[int]) -> list[RemoteTransfer]:
     """Return the transfers that are still to be done.
 
     Args:
         gets: all transfers of the stage out.
-        got: the numbers of those that have a record.
+        finished: the numbers of those that have a record.
     """
-    return [it for it in gets if it.number not in got]
+    return [it for it in gets if it.number not in finished]

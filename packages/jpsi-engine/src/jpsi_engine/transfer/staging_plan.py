@@ -67,26 +67,26 @@ class Plan:
         return bool(self.stage_in or self.stage_out or self.cleanup)
 
 
-_NOTHING = Plan()
+_EMPTY_PLAN = Plan()
 
 
 def plan(spec: JobSpec) -> Plan:
     """Return the plan for a spec that `settled` has made."""
     if not has_staging(spec):
-        return _NOTHING
+        return _EMPTY_PLAN
     return Plan(
-        stage_in=tuple(map(_in, spec.stage_in or ())),
-        stage_out=tuple(map(_out, spec.stage_out or ())),
+        stage_in=tuple(map(_stage_in_transfer, spec.stage_in or ())),
+        stage_out=tuple(map(_stage_out_transfer, spec.stage_out or ())),
         cleanup=tuple(map(str, spec.cleanup or ())),
         cleanup_outcomes=outcomes(spec.cleanup_flags),
     )
 
 
-def _in(item: StageIn) -> Transfer:
+def _stage_in_transfer(item: StageIn) -> Transfer:
     return Transfer(mode=item.mode, source=item.source, target=str(item.target))
 
 
-def _out(item: StageOut) -> Transfer:
+def _stage_out_transfer(item: StageOut) -> Transfer:
     return Transfer(
         mode=item.mode,
         source=str(item.source),

@@ -10,7 +10,7 @@ from enum import Enum, auto
 import attrs
 
 from jpsi import TransferError
-from jpsi_engine.host import failed_here
+from jpsi_engine.host import local_file_error
 
 #: The mode bits that are transferred; set-id bits stay behind, as they give other users rights that the user
 #: did not ask for.
@@ -61,9 +61,9 @@ def _walk(root: str, name: str) -> Iterator[Entry]:
         text = os.readlink(path) if kind is Kind.LINK else ""  # noqa: PTH115  text
         names = sorted(os.listdir(path)) if kind is Kind.DIRECTORY else []  # noqa: PTH208  text
     except OSError as e:
-        raise failed_here(path, "read", e) from e
+        raise local_file_error(path, "read", e) from e
     if kind is None:
-        raise no_kind(path)
+        raise unsupported_entry(path)
     size = found.st_size if kind is Kind.FILE else 0
     yield Entry(name, kind, found.st_mode & PERMISSIONS, size, text)
     for child in names:
@@ -75,7 +75,7 @@ def kind_of(mode: int) -> Kind | None:
     return _KINDS.get(stat.S_IFMT(mode))
 
 
-def no_kind(path: str) -> TransferError:
+def unsupported_entry(path: str) -> TransferError:
     """Return the error for an entry that cannot be transferred."""
     return TransferError(f"{path} cannot be read: it is no file, no directory and no symbolic link")
 

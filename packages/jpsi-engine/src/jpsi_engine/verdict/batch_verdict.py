@@ -19,18 +19,18 @@ from jpsi_engine.verdict.exit_phases import SETUP_CODE
 from jpsi_engine.verdict.marker_verdict import (
     SIGNAL_BASE,
     Stop,
-    ended,
-    exited,
-    signal_of,
-    signalled_before,
-    unprepared,
+    setup_failed_status,
+    signal_number,
+    status_of_exit_code,
+    status_of_exit_marker,
+    was_signalled_before,
 )
 from jpsi_engine.verdict.markers import Marker
 from jpsi_engine.verdict.staging_outcome import with_staging
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Reasons that only repeat the exit code; any other reason is known to the batch system alone.
-_OF_THE_CODE = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
+_EXIT_CODE_REASONS = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def judge(facts: Facts) -> JobStatus | None:
 
     A final status never changes with later facts.
     """
-    status = _judged(facts)
+    status = _decide_status(facts)
     if status is not None and status.final and facts.exit_marker is not None:
         status = with_staging(status, facts.exit_marker.detail)
     if status is not None:
@@ -127,40 +127,40 @@ def _time_source(facts: Facts, time: datetime) -> str:
     """Return the source of a time that was taken from one of the facts."""
     if time is facts.now:
         return "observation"
-    for told, source in ((facts.queued, "queue"), (facts.accounted, "accounting")):
-        if told is not None and told.time is time:
+    for observation, source in ((facts.queued, "queue"), (facts.accounted, "accounting")):
+        if observation is not None and observation.time is time:
             return source
     return "marker"
 
 
-def _judged(facts: Facts) -> JobStatus | None:
+def _decide_status(facts: Facts) -> JobStatus | None:
     exit_marker = facts.exit_marker
     if exit_marker is not None:
         if not _is_provisional(facts, exit_marker):
-            return ended(exit_marker)
-        return _ended_provisionally(facts, exit_marker) or _not_ended(facts)
+            return status_of_exit_marker(exit_marker)
+        return _status_of_provisional_exit(facts, exit_marker) or _unfinished_status(facts)
     if facts.end is not None:
-        return _ended_without_marker(facts, facts.end) or _not_ended(facts)
+        return _status_without_marker(facts, facts.end) or _unfinished_status(facts)
     if facts.absent and facts.unaccounted and (facts.overdue or (facts.denied and not facts.has_runner)):
-        return _lost(facts)
+        return _lost_status(facts)
     if facts.dropped and facts.stop is not None and not facts.markers:
         # a cancelled element that had not begun, which some batch systems forget at once
-        return _cancelled(facts.now, None, Evidence.ABSENCE)
-    return _not_ended(facts)
+        return _cancelled_status(facts.now, None, Evidence.ABSENCE)
+    return _unfinished_status(facts)
 
 
 def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
     """Return True if the batch system may know better: it ended the job, or will requeue it."""
     code = exit_marker.code or 0
     return (
-        signalled_before(exit_marker, facts.last_run)
-        or _was_asked_for(facts.stop)
+        was_signalled_before(exit_marker, facts.last_run)
+        or _may_be_requested(facts.stop)
         or code > SIGNAL_BASE
         or code in facts.requeue_exit_codes
     )
 
 
-def _was_asked_for(stop: Stop | None) -> bool:
+def _may_be_requested(stop: Stop | None) -> bool:
     """Return True if the job may have ended because jpsi asked it to.
 
     The signal may reach the job before its runner; the job then ends with any code. The function compares no
@@ -169,50 +169,50 @@ def _was_asked_for(stop: Stop | None) -> bool:
     return stop is not None and not stop.is_late
 
 
-def _ended_provisionally(facts: Facts, exit_marker: Marker) -> JobStatus | None:
-    own = ended(exit_marker)
+def _status_of_provisional_exit(facts: Facts, exit_marker: Marker) -> JobStatus | None:
+    own = status_of_exit_marker(exit_marker)
     end = facts.end
     if end is None and (facts.is_present or not (facts.absent and facts.unaccounted)):
         return None
-    if end is not None and _is_cause(end):
+    if end is not None and _explains_end(end):
         # the exit code comes from the job, the reason from the batch system
-        return _told(facts, end, exit_marker.time, exit_marker.code)
-    if facts.stop is not None and signalled_before(exit_marker, facts.last_run):
-        return _cancelled(exit_marker.time, exit_marker.code, Evidence.MARKER)
+        return _reported_status(facts, end, exit_marker.time, exit_marker.code)
+    if facts.stop is not None and was_signalled_before(exit_marker, facts.last_run):
+        return _cancelled_status(exit_marker.time, exit_marker.code, Evidence.MARKER)
     return own
 
 
-def _is_cause(end: Observation) -> bool:
+def _explains_end(end: Observation) -> bool:
     """Return True if the batch system knows more about an end than the exit code does."""
     if end.state is JobState.CANCELED:
         return True
-    return end.state is JobState.FAILED and end.reason is not None and end.reason not in _OF_THE_CODE
+    return end.state is JobState.FAILED and end.reason is not None and end.reason not in _EXIT_CODE_REASONS
 
 
-def _ended_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
+def _status_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
     if facts.has_runner and end.ran is not False and not facts.settled:
         return None  # what it left may show any moment
-    if facts.stop is not None and not _is_cause(end) and facts.has_runner:
+    if facts.stop is not None and not _explains_end(end) and facts.has_runner:
         # some batch systems report a cancelled job as completed
-        return _cancelled(end.time or facts.now, end.exit_code, _evidence(facts, end))
-    return _told(facts, end, None, None)
+        return _cancelled_status(end.time or facts.now, end.exit_code, _source_of_end(facts, end))
+    return _reported_status(facts, end, None, None)
 
 
-def _told(facts: Facts, end: Observation, time: datetime | None, code: int | None) -> JobStatus:
+def _reported_status(facts: Facts, end: Observation, time: datetime | None, code: int | None) -> JobStatus:
     """Return the final status that the batch system reports, with the job's own exit code and time."""
-    evidence = _evidence(facts, end)
+    evidence = _source_of_end(facts, end)
     metadata = _metadata(facts, end)
     when = end.time or time or facts.now
     code = end.exit_code if code is None else code
     if end.state is JobState.CANCELED:
-        status = _cancelled(when, code, evidence)
+        status = _cancelled_status(when, code, evidence)
         return attrs.evolve(
             status,
             message=end.message or status.message,
             reason=end.reason or status.reason,
             metadata=metadata,
         )
-    if end.state is JobState.FAILED and end.reason is not None and end.reason not in _OF_THE_CODE:
+    if end.state is JobState.FAILED and end.reason is not None and end.reason not in _EXIT_CODE_REASONS:
         message = end.message or f"the batch system ended the job: {end.word}"
         return JobStatus(
             JobState.FAILED,
@@ -224,9 +224,9 @@ def _told(facts: Facts, end: Observation, time: datetime | None, code: int | Non
             metadata=_with_signal(metadata, code),
         )
     if code is None:
-        return _without_code(facts, end, when)
+        return _status_without_code(facts, end, when)
     if end.state is JobState.FAILED and code == 0:
-        message = end.message or f"the batch system calls the job failed: {end.word}"
+        message = end.message or f"the batch system reports the job as failed: {end.word}"
         return JobStatus(
             JobState.FAILED,
             time=when,
@@ -238,39 +238,41 @@ def _told(facts: Facts, end: Observation, time: datetime | None, code: int | Non
     if facts.has_runner:
         metadata = {**metadata, "marker": "missing"}
         if code == SETUP_CODE:
-            return unprepared(when, evidence, metadata)
-    return exited(when, code, evidence, metadata)
+            return setup_failed_status(when, evidence, metadata)
+    return status_of_exit_code(when, code, evidence, metadata)
 
 
-def _without_code(facts: Facts, end: Observation, when: datetime) -> JobStatus:
+def _status_without_code(facts: Facts, end: Observation, when: datetime) -> JobStatus:
     """Return the final status of a job whose exit code neither the job nor the batch system reports."""
-    evidence, metadata = _evidence(facts, end), _metadata(facts, end)
+    evidence, metadata = _source_of_end(facts, end), _metadata(facts, end)
     if end.state is JobState.COMPLETED and not facts.has_runner:
         return JobStatus(JobState.COMPLETED, time=when, evidence=evidence, metadata=metadata)
-    message = end.message or f"the job ended ({end.word}) and left no exit code that could be found"
+    message = end.message or f"the job ended ({end.word}), and no exit code was reported"
     reason = Reason.LOST if end.state is JobState.COMPLETED else end.reason or Reason.LOST
     return JobStatus(
         JobState.FAILED, time=when, message=message, reason=reason, evidence=evidence, metadata=metadata
     )
 
 
-def _lost(facts: Facts) -> JobStatus:
+def _lost_status(facts: Facts) -> JobStatus:
     has_run = any(marker.kind == "active" for marker in facts.markers)
     if facts.stranger is not None:
-        return _supplanted(facts, facts.stranger)
+        return _lost_to_reused_id(facts, facts.stranger)
     if facts.stop is not None and not has_run:
-        return _cancelled(facts.now, None, Evidence.ABSENCE)
+        return _cancelled_status(facts.now, None, Evidence.ABSENCE)
     if facts.has_runner or has_run:
-        message = "the batch system does not know the job any more, and it left no exit code"
+        message = "the batch system does not know the job any more, and the job left no exit code"
         reason = Reason.LOST
     else:
-        return unverified(facts.now, "the batch system does not know the native id that was attached to")
+        return unverified_status(
+            facts.now, "the batch system does not know the native id that was attached to"
+        )
     return JobStatus(
         JobState.FAILED, time=facts.now, message=message, reason=reason, evidence=Evidence.ABSENCE
     )
 
 
-def unverified(time: datetime, message: str) -> JobStatus:
+def unverified_status(time: datetime, message: str) -> JobStatus:
     """Return the status of a job that was attached to and that the batch system does not have."""
     return JobStatus(
         JobState.FAILED,
@@ -281,10 +283,10 @@ def unverified(time: datetime, message: str) -> JobStatus:
     )
 
 
-def _supplanted(facts: Facts, stranger: Observation) -> JobStatus:
+def _lost_to_reused_id(facts: Facts, stranger: Observation) -> JobStatus:
     """Return the status of a job that the batch system has lost, and whose native id another job now has."""
     when = "" if stranger.submitted is None else f", submitted at {stranger.submitted.isoformat()}"
-    told = {
+    details = {
         "state": stranger.word,
         "tag": stranger.tag or None,
         "submitted": None if stranger.submitted is None else stranger.submitted.isoformat(),
@@ -292,22 +294,22 @@ def _supplanted(facts: Facts, stranger: Observation) -> JobStatus:
     return JobStatus(
         JobState.FAILED,
         time=facts.now,
-        message=f"{facts.system} has lost the job: its native id is now that of another job{when}; "
+        message=f"{facts.system} has lost the job: its native id now belongs to another job{when}; "
         "the job left no exit code",
         reason=Reason.LOST,
         evidence=Evidence.ABSENCE,
-        metadata={f"{facts.system}.stranger.{name}": value for name, value in told.items() if value},
+        metadata={f"{facts.system}.stranger.{name}": value for name, value in details.items() if value},
     )
 
 
-def _not_ended(facts: Facts) -> JobStatus | None:
-    status = begun(facts.markers)
+def _unfinished_status(facts: Facts) -> JobStatus | None:
+    status = active_status(facts.markers)
     if status is not None:
         return status
     queued = facts.queued
     if facts.unmentioned:
         # an attached job that was never in the queue has no status: it may not exist
-        return None if facts.has_runner or queued is None else _missed(facts, queued)
+        return None if facts.has_runner or queued is None else _missing_status(facts, queued)
     if queued is None or queued.state not in {JobState.QUEUED, JobState.ACTIVE}:
         return None
     return JobStatus(
@@ -319,7 +321,7 @@ def _not_ended(facts: Facts) -> JobStatus | None:
     )
 
 
-def begun(markers: Iterable[Marker]) -> JobStatus | None:
+def active_status(markers: Iterable[Marker]) -> JobStatus | None:
     """Return the ACTIVE status if the job has left an active marker, whatever came later; None if not."""
     active = [marker for marker in markers if marker.kind == "active"]
     first = min(active, key=lambda marker: marker.time_ns, default=None)
@@ -328,18 +330,18 @@ def begun(markers: Iterable[Marker]) -> JobStatus | None:
     return timed(JobStatus(JobState.ACTIVE, time=first.time, evidence=Evidence.MARKER), "marker")
 
 
-def _missed(facts: Facts, queued: Observation) -> JobStatus:
+def _missing_status(facts: Facts, queued: Observation) -> JobStatus:
     """Return the status of an attached job that the last snapshot of the queue does not mention."""
     return JobStatus(
         JobState.ACTIVE if queued.state is JobState.ACTIVE else JobState.QUEUED,
         time=facts.now,
-        message=f"{facts.system} does not mention a job of this native id; "
-        f"if that stays so for {facts.patience:g} s, it is believed",
+        message=f"{facts.system} does not list a job with this native id; "
+        f"if it does not list one for {facts.patience:g} s, jpsi takes the job for lost",
         evidence=Evidence.QUEUE,
     )
 
 
-def _cancelled(time: datetime, code: int | None, evidence: Evidence) -> JobStatus:
+def _cancelled_status(time: datetime, code: int | None, evidence: Evidence) -> JobStatus:
     return JobStatus(
         JobState.CANCELED,
         time=time,
@@ -350,7 +352,7 @@ def _cancelled(time: datetime, code: int | None, evidence: Evidence) -> JobStatu
     )
 
 
-def _evidence(facts: Facts, end: Observation) -> Evidence:
+def _source_of_end(facts: Facts, end: Observation) -> Evidence:
     return Evidence.QUEUE if end is facts.queued else Evidence.ACCOUNTING
 
 
@@ -359,5 +361,5 @@ def _metadata(facts: Facts, observation: Observation) -> dict[str, Any]:
 
 
 def _with_signal(metadata: dict[str, Any], code: int | None) -> dict[str, Any]:
-    number = signal_of(code)
+    number = signal_number(code)
     return metadata if number is None else {**metadata, "signal": number}

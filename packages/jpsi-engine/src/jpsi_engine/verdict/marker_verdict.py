@@ -18,14 +18,14 @@ from jpsi.plugin import Evidence, JobState, Reason
 from jpsi_engine.verdict import exit_phases
 from jpsi_engine.verdict.exit_phases import CANCEL, SETUP_CODE, STAGE_IN, TIMEOUT
 from jpsi_engine.verdict.markers import Marker
-from jpsi_engine.verdict.staging_outcome import phase_of, with_staging
+from jpsi_engine.verdict.staging_outcome import parse_exit_phase, with_staging
 
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
 SIGNAL_BASE = 128
 
 # A runner exits within a minute after it has left its exit marker. A signal marker that is later than that
 # was left before it: the clock was set back meanwhile.
-_LAST_MOMENTS_NS = 60_000_000_000
+_EXIT_GRACE_NS = 60_000_000_000
 
 
 @attrs.frozen(slots=True)
@@ -64,10 +64,10 @@ class ProcessEnd:
     wait_status: int | None = None
 
 
-def conclude(
+def judge_process(
     markers: Iterable[Marker],
     stop: Stop | None,
-    gone: ProcessEnd | None,
+    process_end: ProcessEnd | None,
     *,
     has_runner: bool = True,
 ) -> JobStatus | None:
@@ -76,7 +76,7 @@ def conclude(
     Args:
         markers: the markers of the job's last run.
         stop: set if jpsi asked the job to end.
-        gone: set once the job's process has ended.
+        process_end: set once the job's process has ended.
         has_runner: True if that process is jpsi's runner; a process that was only attached to leaves no
             markers, and only its end is known.
     """
@@ -85,17 +85,17 @@ def conclude(
     exit_marker = min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
     if stop is not None:
         # A job that jpsi asked to end is over when its processes are gone, no matter how it exited.
-        if gone is None:
+        if process_end is None:
             return None
         if exit_marker is None:
-            return _stopped(stop, None, gone)
-        if signalled_before(exit_marker, markers):
-            return with_staging(_stopped(stop, exit_marker, gone), exit_marker.detail)
+            return _stopped_status(stop, None, process_end)
+        if was_signalled_before(exit_marker, markers):
+            return with_staging(_stopped_status(stop, exit_marker, process_end), exit_marker.detail)
     if exit_marker is not None:
-        return ended(exit_marker)
-    if gone is None:
+        return status_of_exit_marker(exit_marker)
+    if process_end is None:
         return None
-    return _unmarked(gone, has_runner=has_runner)
+    return _status_of_process(process_end, has_runner=has_runner)
 
 
 def exited_at_all(markers: Iterable[Marker]) -> bool:
@@ -103,18 +103,18 @@ def exited_at_all(markers: Iterable[Marker]) -> bool:
     return any(marker.kind == "exit" for marker in markers)
 
 
-def signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
+def was_signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool:
     """Return True if the runner got a signal to end before the run ended."""
-    latest = exit_marker.time_ns + _LAST_MOMENTS_NS
+    latest = exit_marker.time_ns + _EXIT_GRACE_NS
     return any(
         marker.kind == "signalled" and not exit_marker.time_ns < marker.time_ns <= latest
         for marker in markers
     )
 
 
-def _stopped(stop: Stop, exit_marker: Marker | None, gone: ProcessEnd) -> JobStatus:
-    time = gone.time if exit_marker is None else exit_marker.time
-    code = exit_marker.code if exit_marker is not None else _code(gone.wait_status)
+def _stopped_status(stop: Stop, exit_marker: Marker | None, process_end: ProcessEnd) -> JobStatus:
+    time = process_end.time if exit_marker is None else exit_marker.time
+    code = exit_marker.code if exit_marker is not None else _exit_code(process_end.wait_status)
     evidence = Evidence.PROCESS if exit_marker is None else Evidence.MARKER
     if stop.why == TIMEOUT:
         return JobStatus(
@@ -145,39 +145,42 @@ def never_ran() -> JobStatus:
     )
 
 
-def ended(marker: Marker) -> JobStatus:
+def status_of_exit_marker(marker: Marker) -> JobStatus:
     """Return the final status that an exit marker means."""
-    return with_staging(_ended(marker, phase_of(marker.detail)), marker.detail)
+    return with_staging(_status_of_phase(marker, parse_exit_phase(marker.detail)), marker.detail)
 
 
-def _ended(marker: Marker, phase: str) -> JobStatus:
+def _status_of_phase(marker: Marker, phase: str) -> JobStatus:
     code = marker.code or 0
-    if phase in _SETUP:
-        reason, message = _SETUP[phase]
+    if phase in _SETUP_FAILURES:
+        reason, message = _SETUP_FAILURES[phase]
         if phase == exit_phases.EXECUTABLE and code == exit_phases.NOT_EXECUTABLE_CODE:
             message = "the executable may not be executed"
         return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
     if phase == exit_phases.POST_LAUNCH:
-        return exited(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
-    return exited(marker.time, code, Evidence.MARKER, {})
+        return status_of_exit_code(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
+    return status_of_exit_code(marker.time, code, Evidence.MARKER, {})
 
 
-_SETUP = {
+_SETUP_FAILURES = {
     exit_phases.SHELL: (
         Reason.SETUP,
-        "the configured shell is not there, or may not be executed, where the job ran",
+        "the configured shell does not exist, or may not be executed, where the job ran",
     ),
     exit_phases.DIRECTORY: (Reason.SETUP, "the job's directory could not be entered"),
     STAGE_IN: (Reason.STAGING, "stage_in failed, so that nothing was launched"),
     exit_phases.STDIN: (Reason.SETUP, "the file for standard input could not be opened"),
     exit_phases.STDOUT: (Reason.SETUP, "the file for standard output could not be opened"),
     exit_phases.STDERR: (Reason.SETUP, "the file for standard error could not be opened"),
-    exit_phases.NODES: (Reason.SETUP, "the names of the job's nodes could not be found out"),
-    exit_phases.ENVIRONMENT: (Reason.SETUP, "awk(1), which the job's environment takes, did not run"),
+    exit_phases.NODES: (Reason.SETUP, "the names of the job's nodes could not be determined"),
+    exit_phases.ENVIRONMENT: (
+        Reason.SETUP,
+        "awk(1), which sets the job's environment, did not run",
+    ),
     exit_phases.EXECUTABLE: (Reason.EXECUTABLE, "the executable was not found"),
     exit_phases.ARGUMENTS: (
         Reason.EXECUTABLE,
-        "the executable could not be started: its arguments and environment are larger than the kernel takes",
+        "the executable could not be started: its arguments and environment exceed the kernel's limit",
     ),
     exit_phases.PROLOGUE: (Reason.PRE_LAUNCH, "the configured prologue failed, so that nothing was launched"),
     exit_phases.PRE_LAUNCH: (Reason.PRE_LAUNCH, "pre_launch failed, so that nothing was launched"),
@@ -185,41 +188,43 @@ _SETUP = {
 }
 
 
-def _unmarked(gone: ProcessEnd, *, has_runner: bool) -> JobStatus:
-    status = gone.wait_status
+def _status_of_process(process_end: ProcessEnd, *, has_runner: bool) -> JobStatus:
+    status = process_end.wait_status
     if status is None:
         return JobStatus(
             JobState.FAILED,
-            time=gone.time,
-            message="the process ended and nothing is left that could tell its exit code",
+            time=process_end.time,
+            message="the process ended and left no record of its exit code",
             reason=Reason.LOST,
             evidence=Evidence.ABSENCE,
         )
     code = os.waitstatus_to_exitcode(status)
     if not has_runner:
-        return exited(gone.time, code if code >= 0 else SIGNAL_BASE - code, Evidence.PROCESS, {})
+        return status_of_exit_code(
+            process_end.time, code if code >= 0 else SIGNAL_BASE - code, Evidence.PROCESS, {}
+        )
     if code < 0:
         message = f"the job's process was killed by {_signal_name(-code)}"
         return _failed(
-            gone.time, SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
+            process_end.time, SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
         )
     if code == SETUP_CODE:
-        return unprepared(gone.time, Evidence.PROCESS, {"marker": "missing"})
+        return setup_failed_status(process_end.time, Evidence.PROCESS, {"marker": "missing"})
     # The runner exits with the job's code even if it could leave no marker.
-    return exited(gone.time, code, Evidence.PROCESS, {"marker": "missing"})
+    return status_of_exit_code(process_end.time, code, Evidence.PROCESS, {"marker": "missing"})
 
 
-def unprepared(time: datetime, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+def setup_failed_status(time: datetime, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
     """Return the final status of a runner that ended with `SETUP_CODE` and left no marker."""
-    message = f"the job could not be set up, or its exit code {SETUP_CODE} not be written down"
+    message = f"the job could not be set up, or the runner could not record its exit code {SETUP_CODE}"
     return _failed(time, SETUP_CODE, Reason.SETUP, message, evidence, metadata)
 
 
-def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+def status_of_exit_code(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
     """Return the final status of a job whose executable returned `code`, which is 128 + n after signal n."""
     if code == 0:
         return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
-    number = signal_of(code)
+    number = signal_number(code)
     if number is not None:
         name = _signal_name(number)
         metadata = {**metadata, "signal": number}
@@ -228,7 +233,7 @@ def exited(time: datetime, code: int, evidence: Evidence, metadata: dict[str, An
     return _failed(time, code, Reason.EXIT_CODE, message, evidence, metadata)
 
 
-def signal_of(code: int | None) -> int | None:
+def signal_number(code: int | None) -> int | None:
     """Return the signal that an exit code stands for; None if it stands for none."""
     number = 0 if code is None else code - SIGNAL_BASE
     return number if 0 < number < signal.NSIG else None
@@ -253,7 +258,7 @@ def _failed(  # noqa: PLR0913, PLR0917  the parts of a status
     )
 
 
-def _code(wait_status: int | None) -> int | None:
+def _exit_code(wait_status: int | None) -> int | None:
     if wait_status is None:
         return None
     code = os.waitstatus_to_exitcode(wait_status)
@@ -267,6 +272,6 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def from_ns(time_ns: int) -> datetime:
+def datetime_from_ns(time_ns: int) -> datetime:
     """Return the UTC time of a timestamp in nanoseconds since 1970."""
     return datetime.fromtimestamp(time_ns / 1e9, UTC)

@@ -11,10 +11,10 @@ from jpsi_engine.verdict.exit_phases import ALSO, CLEANUP, STAGE_OUT
 _FAILED = "failed"
 
 
-def phase_of(detail: str) -> str:
+def parse_exit_phase(detail: str) -> str:
     """Return the phase in which a run ended, from the detail of its exit marker.
 
-    >>> phase_of("executable-stage_out")
+    >>> parse_exit_phase("executable-stage_out")
     'executable'
     """
     return detail.partition(ALSO)[0]
@@ -26,16 +26,16 @@ def with_staging(status: JobStatus, detail: str) -> JobStatus:
     A completed job whose stage out failed becomes FAILED, as its results are not where the user asked for
     them. A failed cleanup, which only leaves files behind, does not change the state.
     """
-    failed = detail.partition(ALSO)[2]
-    if not failed:
+    failed_phase = detail.partition(ALSO)[2]
+    if not failed_phase:
         return status
-    told = attrs.evolve(status, metadata={**status.metadata, failed: _FAILED})
-    if failed != STAGE_OUT or status.state is not JobState.COMPLETED:
-        return told
+    annotated = attrs.evolve(status, metadata={**status.metadata, failed_phase: _FAILED})
+    if failed_phase != STAGE_OUT or status.state is not JobState.COMPLETED:
+        return annotated
     message = "the executable returned exit code 0"
-    return attrs.evolve(told, state=JobState.FAILED, reason=Reason.STAGING, message=message)
+    return attrs.evolve(annotated, state=JobState.FAILED, reason=Reason.STAGING, message=message)
 
 
-def what_failed(status: JobStatus) -> str:
+def failed_staging_phase(status: JobStatus) -> str:
     """Return the phase of staging that failed after the job, by its final status; empty if none did."""
     return next((it for it in (STAGE_OUT, CLEANUP) if status.metadata.get(it) == _FAILED), "")

@@ -35,14 +35,14 @@ Host {host}
 
 
 @attrs.frozen(slots=True)
-class FarMachine:
+class RemoteHost:
     """The url of the remote host, and a directory on it in which jpsi may work."""
 
     url: str
     work_directory: str
 
 
-def why_not() -> str:
+def skip_reason() -> str:
     """Return why there can be no remote host; an empty text if there can."""
     if os.geteuid() != 0:
         return "ci/sshd/up brings up an sshd, which takes root"
@@ -50,7 +50,7 @@ def why_not() -> str:
 
 
 @contextlib.contextmanager
-def far_machine() -> Iterator[FarMachine]:
+def remote_host() -> Iterator[RemoteHost]:
     """Run the sshd within the block, and let `ssh` on PATH know it, whatever is in ~/.ssh."""
     was_up = _RUNS.exists()
     subprocess.run([_CI / "up"], check=True, stdout=sys.stderr)
@@ -64,9 +64,9 @@ def far_machine() -> Iterator[FarMachine]:
             user = pwd.getpwnam(_USER)
             os.chown(work, user.pw_uid, user.pw_gid)
             try:
-                yield FarMachine(f"ssh://{_HOST}", work)
+                yield RemoteHost(f"ssh://{_HOST}", work)
             finally:
-                _hang_up(Path(place))
+                _close_connection(Path(place))
     finally:
         for name, value in before.items():
             if value is None:
@@ -88,7 +88,7 @@ def _write_client(place: Path) -> None:
     client.chmod(0o755)
 
 
-def _hang_up(place: Path) -> None:
+def _close_connection(place: Path) -> None:
     for socket in place.glob("jpsi-ssh/*.?"):
         command = ["ssh", "-O", "exit", "-S", str(socket), _HOST]
         subprocess.run(command, capture_output=True, check=False)
