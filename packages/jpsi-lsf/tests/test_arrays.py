@@ -14,7 +14,7 @@ from jpsi.plugin import Arrays, CommandResult, JobSpec, JobState, Site, SubmitCo
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
 from jpsi_lsf.fake import lsf, volclava
-from jpsi_lsf.native_ids import named, together
+from jpsi_lsf.native_ids import compress_ids, expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS
 from jpsi_testing import Recording, answered
 from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, answer
@@ -77,9 +77,9 @@ def test_elements_have_ids_that_tell_their_array() -> None:
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
 def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
-    words = together(native_ids)
+    words = compress_ids(native_ids)
 
-    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert sorted(it for word in words for it in expand_ids(word)) == sorted(native_ids)
 
 
 def test_no_list_is_longer_than_bkill_understands() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from jpsi.plugin import JobState, Observation, Reason, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.commands import lsf
+from jpsi_lsf.commands import lsf_command
 from jpsi_lsf.queue.json_listing import FIELDS, parse_records
 from jpsi_lsf.queue.observations import nodes
 from jpsi_testing import answered
@@ -37,7 +37,7 @@ def test_all_fields_are_asked_for_in_one_command() -> None:
 
 
 def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
-    assert "LSB_BJOBS_*" in lsf("bjobs").unset
+    assert "LSB_BJOBS_*" in lsf_command("bjobs").unset
 
 
 @pytest.mark.clause("state-mapping")

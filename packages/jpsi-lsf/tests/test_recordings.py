@@ -10,7 +10,7 @@ import pytest
 
 from jpsi.plugin import CommandResult, FailureKind, JobState, Observation, Reason, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.native_ids import named
+from jpsi_lsf.native_ids import expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS, record_id
 from jpsi_lsf.states import STATES
 from jpsi_testing import Recording, answered, read_recordings
@@ -63,7 +63,7 @@ def _of(*commands: str) -> list[Recording]:
 
 
 def _ids(recording: Recording) -> list[str]:
-    return [native_id for word in recording.argv[1:] for native_id in named(word)]
+    return [native_id for word in recording.argv[1:] for native_id in expand_ids(word)]
 
 
 def test_every_command_is_known_here() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from jpsi.plugin import CommandResult, Observation, Site, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.native_ids import named
+from jpsi_lsf.native_ids import expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS
 from jpsi_testing import Recording
 from lsf_support import MODERN, OLD, RECORDINGS, recordings
@@ -42,7 +42,7 @@ def _size(step: Recording) -> int:
 def _asked(step: Recording) -> list[str] | None:
     """The jobs that are meant; an array by the elements that are told of."""
     told = re.findall(r"^Job <([^>]+)>", step.result.stdout, re.MULTILINE)
-    ids = [it for word in step.argv[1:] for it in named(word) if it != "0"]
+    ids = [it for word in step.argv[1:] for it in expand_ids(word) if it != "0"]
     elements = [it for it in told if it.partition("[")[0] in ids]
     jobs = [it for it in ids if f"Job <{it}[" not in step.result.stdout]
     return [*dict.fromkeys([*jobs, *elements])] or None
