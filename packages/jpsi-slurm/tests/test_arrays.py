@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import JobSpec, JobState, SubmitContext
 from jpsi_slurm import hooks
-from jpsi_slurm.native_ids import named, together
+from jpsi_slurm.native_ids import compress_ids, expand_ids
 from slurm_support import SITE, answered, recordings, squeue_answer, squeue_line, tag_answer, tag_line
 
 IDS = st.one_of(
@@ -57,9 +57,9 @@ def test_elements_have_ids_that_tell_their_array() -> None:
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
 def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
-    words = together(native_ids)
+    words = compress_ids(native_ids)
 
-    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert sorted(it for word in words for it in expand_ids(word)) == sorted(native_ids)
     assert len(words) == len({it.partition("_")[0] if "_" in it else f"{it} alone" for it in native_ids})
 
 
@@ -120,7 +120,7 @@ def test_a_recorded_array_is_read_whole() -> None:
     text = shown.result.stdout.partition("|")[0]
 
     assert text == "233_[0-999]"
-    assert list(named(text)) == [f"233_{index}" for index in range(1000)]
+    assert list(expand_ids(text)) == [f"233_{index}" for index in range(1000)]
 
 
 def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
@@ -142,4 +142,4 @@ def test_who_was_not_cancelled_is_told(named_by: str) -> None:
 
     refused = hooks.parse_cancel(answered(stderr=said, returncode=210), ["17_1", "17_2"])
 
-    assert refused == dict.fromkeys(named(named_by), "Access/permission denied")
+    assert refused == dict.fromkeys(expand_ids(named_by), "Access/permission denied")

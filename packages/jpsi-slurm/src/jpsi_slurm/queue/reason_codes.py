@@ -58,20 +58,20 @@ _REASONS = {
     "launch failed requeued held": Reason.LAUNCH,
 }
 #: Codes without information: the scheduler has not considered the job yet.
-NOTHING = frozenset({"", "None", "(null)"})
+NO_REASONS = frozenset({"", "None", "(null)"})
 
 
-def waiting_reason(word: str) -> Reason | None:
+def pending_reason(code: str) -> Reason | None:
     """Return the Reason for a code that means that the pending job will not run; None for other codes."""
-    return _REASONS.get(word)
+    return _REASONS.get(code)
 
 
-def waiting_message(word: str) -> str | None:
+def pending_message(code: str) -> str | None:
     """Return a sentence that explains a reason code, with the code; None for a code without information."""
-    if word in NOTHING:
+    if code in NO_REASONS:
         return None
     # ReqNodeNotAvail, UnavailableNodes:node[01-02]
-    sentence = _SENTENCES.get(word) or _SENTENCES.get(word.partition(",")[0])
+    sentence = _SENTENCES.get(code) or _SENTENCES.get(code.partition(",")[0])
     if sentence is None:
-        sentence = next((said for begin, said in _LIMITS if begin.match(word)), None)
-    return word if sentence is None or sentence == word else f"{sentence} ({word})"
+        sentence = next((text for pattern, text in _LIMITS if pattern.match(code)), None)
+    return code if sentence is None or sentence == code else f"{sentence} ({code})"
