@@ -66,14 +66,14 @@ def _ids(recording: Recording) -> list[str]:
     return [native_id for word in recording.argv[1:] for native_id in expand_ids(word)]
 
 
-def test_every_command_is_known_here() -> None:
+def test_every_recorded_command_is_covered() -> None:
     assert {step.argv[0] for step in ALL} == {
         *("bsub", "bjobs", "bhist", "bparams", "bqueues", "bkill", "bstop", "bresume"),
         *NEVER_CALLED,
     }
 
 
-def test_no_kept_scenario_is_unused() -> None:
+def test_every_recording_is_used() -> None:
     assert not UNUSED.keys() & {path.stem for path in RECORDINGS.glob("*.json")}
 
 
@@ -256,7 +256,7 @@ def test_bqueues(recording: Recording) -> None:
     }
 
 
-def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
+def test_an_unreachable_daemon_reports_no_job() -> None:
     asked = [step for step in recordings("mbatchd-down") if step.argv[0] in {"bjobs", "bhist"}]
     hung = [step for step in asked if step.result.returncode not in {0, 254}]
 

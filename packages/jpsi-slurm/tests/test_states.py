@@ -64,7 +64,7 @@ def test_why_it_is_pending(word: str, message: str | None) -> None:
     assert pending_message(word) == message
 
 
-def test_a_job_that_could_not_be_launched_and_is_held_says_so() -> None:
+def test_a_job_held_after_a_launch_failure_has_that_reason() -> None:
     assert pending_reason("launch failed requeued held") is Reason.LAUNCH
 
 
@@ -88,7 +88,7 @@ def test_an_error_number_is_no_status() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "7", "x:0", "0:125", "0:64", "-1:0"])
-def test_figures_that_say_nothing(text: str) -> None:
+def test_codes_without_information(text: str) -> None:
     assert decode_accounting_code(text, has_full_codes=True) == End()
 
 

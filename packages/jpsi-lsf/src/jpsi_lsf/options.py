@@ -88,7 +88,7 @@ def component_requirements(spec: JobSpec) -> str | None:
     if "{" in str(value):
         msg = (
             "custom attribute lsf.R cannot have kinds of slots or alternatives, in braces, beside "
-            "resources.components: what it says is required of each of these"
+            "resources.components: its requirements apply to each of these"
         )
         raise ValueError(msg)
     return str(value)

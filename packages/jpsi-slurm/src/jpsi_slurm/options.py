@@ -44,7 +44,7 @@ CUSTOM = CustomOptions(
         "input": "set JobSpec.stdin_path",
         "output": "set JobSpec.stdout_path",
         "parsable": "jpsi always sets it",
-        "quiet": "sbatch would not tell the job's id",
+        "quiet": "sbatch would not print the job's id",
         "test-only": "it submits nothing",
         "uid": "jpsi submits as the user who runs it",
         "usage": "it submits nothing",
@@ -93,7 +93,7 @@ def parse_time(text: str) -> timedelta:
         return timedelta(0)
     match = _TIME.fullmatch(text)
     if match is None:
-        msg = f"{text!r} is not a time as sbatch reads it"
+        msg = f"{text!r} is not a time in the format of sbatch"
         raise ValueError(msg)
     parts = {name: int(digits) for name, digits in match.groupdict(default="0").items()}
     return timedelta(

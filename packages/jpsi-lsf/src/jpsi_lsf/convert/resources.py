@@ -29,7 +29,7 @@ _MEMORY = re.compile(r"mem=(?P<amount>[0-9.]+ ?[A-Za-z]*)(?P<method>/host|/task)
 _TERM = re.compile(r"\s*(?:(?P<count>[0-9]+)\s*\*\s*)?\{(?P<text>[^{}]*)\}\s*")
 _GPUS = re.compile(r"ngpus_physical=(?P<count>[0-9]+)(?P<method>/host|/task)?")
 _GPU = re.compile(r"num=(?P<count>[0-9]+)(?P<method>/task)?")
-_NOT_EXPRESSIBLE = "jpsi has no word for it"
+_NOT_EXPRESSIBLE = "jpsi cannot express it"
 
 
 def resource_readers(config: LsfConfig) -> Mapping[str, Reader]:
@@ -146,7 +146,7 @@ def _job_total(resources: ResourceSpecV1, method: str | None, share: int) -> int
         return share * resources.computed_process_count
     nodes = node_count(resources) or (1 if resources.computed_process_count == 1 else 0)
     if not nodes:
-        msg = "nobody knows on how many nodes the job will be"
+        msg = "the number of nodes is unknown until LSF places the job"
         raise ValueError(msg)
     return share * nodes
 
@@ -155,7 +155,7 @@ def _process_share(resources: ResourceSpecV1, method: str | None, share: int) ->
     """Return the share of each process."""
     per_process, remainder = divmod(_job_total(resources, method, share), resources.computed_process_count)
     if remainder or not per_process:
-        msg = "not so many for each process"
+        msg = "the GPUs cannot be shared equally among the processes"
         raise ValueError(msg)
     return per_process
 

@@ -33,7 +33,7 @@ _LIMIT = re.compile(r"(?:(?P<hours>[0-9]+):)?(?P<minutes>[0-9]+)")
 _PATTERN = re.compile(r"%|/\Z")
 _CONDITION = re.compile(r"(?P<word>\w+)\((?P<id>[0-9]+)\)")
 _DEPENDENCY_KINDS = {word: kind for kind, word in DEPENDENCIES.items()}
-_NOT_EXPRESSIBLE = "jpsi has no word for it"
+_NOT_EXPRESSIBLE = "jpsi cannot express it"
 
 
 def _read_name(draft: Draft, value: str) -> None:
@@ -68,7 +68,7 @@ def _parse_dependencies(value: str) -> Iterator[Dependency]:
     for condition in value.split("&&"):
         match = _CONDITION.fullmatch(condition.strip())
         if match is None or match["word"] not in _DEPENDENCY_KINDS:
-            msg = f"{condition.strip()!r} is no condition that jpsi has a word for"
+            msg = f"jpsi cannot express the condition {condition.strip()!r}"
             raise ValueError(msg)
         yield Dependency(match["id"], _DEPENDENCY_KINDS[match["word"]])
 

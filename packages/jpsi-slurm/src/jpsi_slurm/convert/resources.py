@@ -38,7 +38,7 @@ def _read_gpus_per_node(draft: Draft, value: str) -> None:
 def _read_gres(draft: Draft, value: str) -> None:
     match = _GPUS.fullmatch(value)
     if match is None:
-        msg = "jpsi has a word for GPUs of any type alone"
+        msg = "jpsi can request only GPUs of any type"
         raise ValueError(msg)
     _share_gpus(draft, int(match[1] or 1) * _require_node_count(draft))
 
@@ -46,7 +46,7 @@ def _read_gres(draft: Draft, value: str) -> None:
 def _share_gpus(draft: Draft, gpus: int) -> None:
     per_process, remainder = divmod(gpus, draft.resources.computed_process_count)
     if remainder or not per_process:
-        msg = "not so many for each process"
+        msg = "the GPUs cannot be shared equally among the processes"
         raise ValueError(msg)
     draft.resources.gpu_cores_per_process = per_process
 
@@ -55,7 +55,7 @@ def _require_node_count(draft: Draft) -> int:
     """Return the number of nodes that the job will have; raise ValueError if Slurm chooses it."""
     nodes = node_count(draft.resources)
     if nodes is None and draft.resources.computed_process_count > 1:
-        msg = "the number of nodes is Slurm's choice"
+        msg = "Slurm chooses the number of nodes"
         raise ValueError(msg)
     return nodes or 1
 

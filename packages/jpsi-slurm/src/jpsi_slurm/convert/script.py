@@ -95,7 +95,7 @@ def _parse_dependencies(value: str) -> Iterator[Dependency]:
     for part in value.split(","):
         word, *native_ids = part.split(":")
         if word not in _DEPENDENCY_KINDS or not native_ids or not all(it.isdecimal() for it in native_ids):
-            msg = f"{part!r} is no dependency that jpsi has a word for"
+            msg = f"jpsi cannot express the dependency {part!r}"
             raise ValueError(msg)
         yield from (Dependency(native_id, _DEPENDENCY_KINDS[word]) for native_id in native_ids)
 

@@ -54,7 +54,7 @@ def decode_accounting_code(text: str, *, has_full_codes: bool) -> End:
         return _end_by_signal(int(signal))
     if has_full_codes:
         return End(int(code))
-    message = f"exit code {code} or {_SIGNAL_BASE + int(code)}: sacct does not tell which"
+    message = f"exit code {code} or {_SIGNAL_BASE + int(code)}: sacct does not report which"
     return End(None, None, message)
 
 
