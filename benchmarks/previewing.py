@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sqlalchemy import insert
 
-from jpsi_records import Execution, ExecutionState, Records, Wish, read_wish
+from jpsi_records import Execution, ExecutionState, Records, RequestSpec, read_request_spec
 from jpsi_records.files import EMPTY, collection_digest, digest_of
 from jpsi_records.model import Blob, Collection, new_id, write_mount
 from jpsi_records.reuse import fingerprint, preimage
@@ -46,18 +46,18 @@ def main() -> None:
             ("a miss, with what comes close", options.executions),
         ):
             numbers = [first + some.randrange(options.executions) for _ in range(options.rounds)]
-            requests = [make_request(number) for number in numbers]
+            specs = [make_spec(number) for number in numbers]
             is_hit = first == 0
-            taken = sorted(_time_requests(records, requests, is_hit=is_hit))
+            taken = sorted(_taken(records, specs, is_hit=is_hit))
             wall, processor = (statistics.median(it[kind] for it in taken) * 1000 for kind in (0, 1))
             slowest = taken[int(len(taken) * 0.95)][0] * 1000
             print(f"{name:32} {wall:6.1f} ms, 95 % within {slowest:6.1f} ms; processor {processor:6.1f} ms")
 
 
-def make_request(number: int) -> Wish:
+def make_spec(number: int) -> RequestSpec:
     """Return one of many requests that differ in their input."""
     text = {"kind": "text", "content": f"input {number}"}
-    return read_wish(
+    return read_request_spec(
         {
             "command": ["simulate", "--seed", str(number)],
             "environment": {"LC_ALL": "C"},
@@ -103,13 +103,13 @@ def _wanted(number: int) -> str:
         "stdin": write_mount(Blob(digest=digest_of(f"input {number}".encode()))),
         "/out": write_mount(Collection(digest=collection_digest(EMPTY), writable=True)),
     }
-    return preimage(make_request(number).computation, mounts)
+    return preimage(make_spec(number).computation, mounts)
 
 
-def _time_requests(records: Records, requests: list[Wish], *, is_hit: bool) -> Iterator[tuple[float, float]]:
-    for asked in requests:
+def _taken(records: Records, specs: list[RequestSpec], *, is_hit: bool) -> Iterator[tuple[float, float]]:
+    for spec in specs:
         begun, used = time.perf_counter(), time.process_time()
-        plan = records.preview(asked)
+        plan = records.preview(spec)
         yield time.perf_counter() - begun, time.process_time() - used
         assert (plan.hit is not None) is is_hit, plan
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-from jpsi_records import About, Dispatcher, Records, read_wish
+from jpsi_records import About, Dispatcher, Records, read_request_spec
 from jpsi_records.web import Server
 from jpsi_testing.waiting import eventually
 
@@ -30,7 +30,7 @@ MIDDLE, WELL_ON = 0.4, 0.6
 STEPS = (
     'for n in 1 2 3 4 5 6; do echo "step $n of 10: residual 1e-$n"; echo 0.$n >$JPSI_PROGRESS; sleep 1; done'
 )
-HEAT = read_wish({"command": ["sh", "-c", f"{STEPS}; sleep 600"]})
+HEAT = read_request_spec({"command": ["sh", "-c", f"{STEPS}; sleep 600"]})
 
 
 def main() -> None:

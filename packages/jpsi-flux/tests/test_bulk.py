@@ -44,7 +44,7 @@ def words(spec: JobSpec) -> Sequence[str]:
     return found.argv
 
 
-def test_what_differs_between_jobs_are_inputs() -> None:
+def test_differences_between_jobs_are_inputs() -> None:
     spec = JobSpec("/bin/true", name="a {b}", attributes=JobAttributes(queue_name="debug"))
 
     found = words(spec)
@@ -69,11 +69,11 @@ def test_what_differs_between_jobs_are_inputs() -> None:
     ],
     ids=["two processes", "an instance of its own", "braces", "what begins inputs"],
 )
-def test_what_cannot_be_said_so_is_submitted_one_by_one(spec: JobSpec) -> None:
+def test_jobs_that_bulksubmit_cannot_express_are_submitted_one_by_one(spec: JobSpec) -> None:
     assert command(spec) is NOT_OFFERED
 
 
-def test_whose_an_id_is_tell_the_names() -> None:
+def test_ids_are_matched_to_jobs_by_name() -> None:
     """Ids come in the order in which jobs were validated."""
     names = {7290690207744: "jpsi-b-1", 7290690207745: "jpsi-a-1", 7290690207746: "another"}
     jobs = [json.loads(listed(id=number, name=name).stdout) for number, name in names.items()]
@@ -85,7 +85,7 @@ def test_whose_an_id_is_tell_the_names() -> None:
     }
 
 
-def test_recorded_ids_are_told_apart_by_the_names_that_they_were_recorded_with() -> None:
+def test_recorded_ids_are_matched_by_their_recorded_names() -> None:
     submitted, shown = recordings("bulk-names")[:2]
     contexts = [attrs.evolve(CONTEXT, tag=f"jpsi-n{number:03}-1") for number in range(100)]
     printed = [hooks.canonical_id(line) for line in submitted.result.stdout.split()]
@@ -115,7 +115,7 @@ def test_recorded_refusals_are_understood() -> None:
     ],
     ids=["all", "some", "not told whose"],
 )
-def test_where_some_were_submitted_it_is_looked_for_which(
+def test_after_a_partial_failure_submitted_jobs_are_found(
     stdout: str, stderr: str, kind: FailureKind
 ) -> None:
     failure = hooks.classify_failure(answered(stdout, stderr, 1))
@@ -151,7 +151,7 @@ def test_the_fake_refuses_as_the_real_one_does() -> None:
     assert scheduler.jobs == []
 
 
-def test_the_command_tells_ids_and_names_of_jobs_that_ran_already() -> None:
+def test_the_command_prints_ids_and_names_of_ended_jobs() -> None:
     found = command(JobSpec("/bin/true"))
     assert isinstance(found, Command)
     with FakeScheduler(slots=8) as scheduler, on_path("flux", scheduler):

@@ -108,7 +108,7 @@ def test_the_id_is_a_number_whatever_the_locale(printed: str) -> None:
 
 
 @pytest.mark.parametrize("printed", ["", "f\n", "fO0IlO0\n", "7290690207744\n", "f4JWpL1vw\nf5QL9JyV1\n"])
-def test_what_is_no_id_or_several_is_none(printed: str) -> None:
+def test_output_without_exactly_one_id_is_an_error(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
         hooks.parse_submit(answered(printed))
 
@@ -133,13 +133,13 @@ def test_failures_that_were_not_recorded(result: CommandResult, kind: str) -> No
     assert hooks.classify_failure(result).kind is FailureKind(kind)
 
 
-def test_jobs_are_asked_for_by_their_ids_or_all_at_once() -> None:
+def test_jobs_are_queried_by_id_or_all_together() -> None:
     assert hooks.query(["17"], SITE).argv == ("flux", "jobs", "--json", "17")
     assert hooks.cancel(["17"], SITE).argv == ("flux", "cancel", "17")
     assert hooks.query(None, SITE).argv == ("flux", "jobs", "--json", "-a", "-c0")
 
 
-def test_jobs_are_looked_for_among_those_that_have_not_ended_long_ago() -> None:
+def test_find_searches_unfinished_and_recent_jobs() -> None:
     """A user may have hundreds of thousands of others."""
     assert hooks.find(SITE).argv == ("flux", "jobs", "--json", "--since=-1d", "-c0")
 
@@ -169,7 +169,7 @@ def test_each_job_is_held_by_a_command_of_its_own() -> None:
     assert 'flux job urgency "$id" "$0"' in command.argv[2]
 
 
-def test_where_the_processes_are_is_asked_of_flux() -> None:
+def test_flux_prints_the_nodes_of_the_processes() -> None:
     assert hooks.nodes(ONE) == ["hostname"]
     (asked,) = hooks.nodes(MANY)
     assert shlex.split(asked)[:6] == [
@@ -182,7 +182,7 @@ def test_where_the_processes_are_is_asked_of_flux() -> None:
     ]
 
 
-def test_processes_are_placed_with_the_cores_and_gpus_that_the_launcher_asks_for() -> None:
+def test_processes_are_placed_with_the_cores_and_gpus_of_the_launcher() -> None:
     """Or else they would be looked for where they are not."""
     resources = ResourceSpecV1(process_count=4, cpu_cores_per_process=3, gpu_cores_per_process=1)
 

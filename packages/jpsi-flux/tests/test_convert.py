@@ -82,7 +82,7 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_jpsi_has_no_word_for_is_said_to_flux_as_it_was(directives: str, custom: object) -> None:
+def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: str, custom: object) -> None:
     script = _read(directives)
 
     assert (script.lost, _custom(script)) == ((), custom)
@@ -99,7 +99,7 @@ def test_what_jpsi_has_no_word_for_is_said_to_flux_as_it_was(directives: str, cu
         ('--setattr=a="""', "the directive"),
     ],
 )
-def test_what_is_lost_is_told(directive: str, why: str) -> None:
+def test_lost_options_are_reported(directive: str, why: str) -> None:
     (lost,) = _read(directive).lost
 
     assert lost.startswith(why)

@@ -42,12 +42,12 @@ def _asked(step: Recording) -> list[str] | None:
 whole_answers = pytest.mark.parametrize("step", _steps(), ids=str)
 
 
-def test_there_are_answers_about_one_and_several() -> None:
+def test_there_are_recordings_of_one_and_several_jobs() -> None:
     assert {len(_asked(step) or []) > 1 for step in _steps()} == {True, False}
 
 
 @whole_answers
-def test_an_answer_that_is_cut_tells_all_or_nothing(step: Recording) -> None:
+def test_truncated_output_reports_all_jobs_or_fails(step: Recording) -> None:
     whole = hooks.parse_status(step.result, _asked(step))
 
     for end in range(len(step.result.stdout)):
@@ -57,7 +57,7 @@ def test_an_answer_that_is_cut_tells_all_or_nothing(step: Recording) -> None:
 
 
 @whole_answers
-def test_an_answer_that_is_repeated_tells_the_same_or_nothing(step: Recording) -> None:
+def test_repeated_output_reports_the_same_or_fails(step: Recording) -> None:
     whole = hooks.parse_status(step.result, _asked(step))
 
     for stdout in (step.result.stdout * 2, step.result.stdout.rstrip() * 2):
@@ -68,7 +68,7 @@ def test_an_answer_that_is_repeated_tells_the_same_or_nothing(step: Recording) -
 
 @pytest.mark.parametrize("mark", ["~", "\N{REPLACEMENT CHARACTER}", "\n", "\\"], ids=ascii)
 @whole_answers
-def test_a_character_that_became_another_tells_nothing_wrong(step: Recording, mark: str) -> None:
+def test_a_changed_character_reports_nothing_wrong(step: Recording, mark: str) -> None:
     """No job is missing, none has another state, and none has another tag."""
     output = step.result.stdout
     names = re.sub(r'("name": ")[^"]*', r"\1jpsi-abc-1", output)

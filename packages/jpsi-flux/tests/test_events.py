@@ -76,14 +76,14 @@ def told(root: Path, events: Events = EVENTS, *, denied: bool = False) -> subpro
     )
 
 
-def test_starts_and_ends_are_told_a_second_later_and_something_now_and_then(tmp_path: Path) -> None:
+def test_starts_and_ends_are_reported_after_a_second_with_heartbeats(tmp_path: Path) -> None:
     lines = told(tmp_path).stdout.splitlines()
 
     assert lines == ["jpsi-flux 17 18", "jpsi-flux", "jpsi-flux 17"]
     assert [hooks.parse_event(line) for line in lines] == [["17", "18"], [], ["17"]]
 
 
-def test_a_recorded_journal_is_told(tmp_path: Path) -> None:
+def test_a_recorded_journal_is_reported(tmp_path: Path) -> None:
     """Two jobs, from their submission to their end."""
     (step,) = (it for it in recordings("flux-python-helper") if "JournalConsumer" in (it.stdin or ""))
     journal = [json.loads(line) for line in step.result.stdout.splitlines()]
@@ -95,7 +95,7 @@ def test_a_recorded_journal_is_told(tmp_path: Path) -> None:
     assert [hooks.parse_event(line) for line in lines] == [ids]
 
 
-def test_who_may_not_read_the_journal_is_told_nothing(tmp_path: Path) -> None:
+def test_without_permission_the_journal_reports_nothing(tmp_path: Path) -> None:
     done = told(tmp_path, denied=True)
 
     assert (done.returncode, done.stdout) == (1, "")
@@ -105,5 +105,5 @@ def test_listening_can_be_switched_off() -> None:
     assert hooks.watch(Site(config=FluxConfig(events=False))) is NOT_OFFERED
 
 
-def test_what_else_is_printed_is_about_no_job() -> None:
+def test_other_lines_report_no_job() -> None:
     assert [hooks.parse_event(line) for line in ("", "Welcome 17", "jpsi-flux x -1")] == [[], [], []]

@@ -107,7 +107,7 @@ def test_jobs_that_ended_long_ago_can_be_left_out(scheduler: FakeScheduler) -> N
     assert recent == every[:1]
 
 
-def test_several_jobs_stand_in_a_list_and_one_stands_alone(scheduler: FakeScheduler) -> None:
+def test_several_jobs_are_a_list_and_one_is_an_object(scheduler: FakeScheduler) -> None:
     first, second = submitted(scheduler), submitted(scheduler)
 
     assert len(json.loads(call(scheduler, "jobs", "--json", first, second).stdout)["jobs"]) == 2
@@ -240,13 +240,13 @@ def _run(argv: tuple[str, ...]) -> CommandResult:
     return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
-def test_nobody_answers_while_the_broker_is_down() -> None:
+def test_every_command_fails_while_the_broker_is_down() -> None:
     result = fake.unreachable("flux")
 
     assert (result.returncode, "Unable to connect to Flux" in result.stderr) == (1, True)
 
 
-def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
     (tmp_path / "j.sh").write_text("#!/bin/sh\n# flux: -N1\n")
 
     for file in ("j.sh", "nosuch"):
@@ -258,7 +258,7 @@ def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) 
     assert (job.arguments, job.attributes["nodes"]) == (("a",), 1)
 
 
-def test_an_instance_that_is_started_is_there_until_it_is_ended(scheduler: FakeScheduler) -> None:
+def test_a_started_instance_lasts_until_its_end(scheduler: FakeScheduler) -> None:
     told = answer(scheduler, fake, Invocation(argv=["flux", "start", "-o,-Slocal-uri=local:///x"]))
     rank = answer(scheduler, fake, Invocation(argv=["flux", "getattr", "rank"]))
     uptime = answer(scheduler, fake, Invocation(argv=["flux", "uptime"]))

@@ -45,7 +45,7 @@ def _tasks(scheduler: FakeScheduler, environment: dict[str, str], *words: str) -
     ],
     ids=["even", "uneven", "nodes alone", "one"],
 )
-def test_tasks_know_their_places(
+def test_tasks_have_node_and_rank_variables(
     scheduler: FakeScheduler, words: list[str], ids: list[tuple[str, str]]
 ) -> None:
     tasks = _tasks(scheduler, _batch(scheduler, "-n4", "-N2"), *words, "true")
@@ -72,7 +72,7 @@ def test_a_task_has_the_variables_that_were_recorded(scheduler: FakeScheduler) -
     assert found["FLUX_JOB_ID"] != found["FLUX_ENCLOSING_ID"]
 
 
-def test_the_nodes_of_tasks_are_told(scheduler: FakeScheduler) -> None:
+def test_the_nodes_of_tasks_are_printed(scheduler: FakeScheduler) -> None:
     """By this jpsi finds out where the tasks of a job will be."""
     environment = _batch(scheduler, "-n3", "-N2")
 
@@ -94,7 +94,7 @@ def test_the_nodes_of_tasks_are_told(scheduler: FakeScheduler) -> None:
     ],
     ids=lambda it: it[0] if isinstance(it, list) else "",
 )
-def test_what_is_not_played_is_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
+def test_unsupported_options_are_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
     result = _run(scheduler, _batch(scheduler, "-n4", "-N2"), *words)
 
     assert not isinstance(result, TaskLaunch)
@@ -110,7 +110,7 @@ def test_what_is_not_played_is_refused(scheduler: FakeScheduler, words: list[str
     ],
     ids=["usual", "for one", "for none"],
 )
-def test_input_and_failure_are_as_asked_for(
+def test_input_and_failure_options_are_followed(
     scheduler: FakeScheduler,
     words: list[str],
     stdin: int | None,

@@ -26,7 +26,7 @@ def ended(**exception: object) -> CommandResult:
     return listed(**about, returncode=1, exception={"occurred": True, "severity": 0, **exception})
 
 
-def test_a_pending_job_says_why_and_until_when() -> None:
+def test_a_pending_job_has_a_reason_and_a_start_estimate() -> None:
     told = seen(listed(annotations={"sched": {"t_estimate": 1795252121.5, "reason_pending": "no nodes"}}))
 
     assert told.message == "no nodes"
@@ -34,11 +34,11 @@ def test_a_pending_job_says_why_and_until_when() -> None:
     assert told.time == datetime.fromtimestamp(1795251530.25, UTC)
 
 
-def test_a_held_job_says_so() -> None:
+def test_a_held_job_has_that_message() -> None:
     assert seen(listed(urgency=0)).message == "the job is held"
 
 
-def test_a_job_that_depends_says_on_what() -> None:
+def test_a_dependent_job_names_its_dependencies() -> None:
     told = seen(listed(state="DEPEND", status="DEPEND", dependencies=["after-success=f1"]))
 
     assert told.message == "the job waits for after-success=f1"
@@ -49,7 +49,7 @@ def test_a_job_that_is_cleaned_up_before_it_ran_is_not_running() -> None:
     assert seen(listed(state="CLEANUP", status="CLEANUP", t_run=1.0)).state is JobState.ACTIVE
 
 
-def test_a_job_that_is_over_is_told_by_its_result_and_not_by_its_exception() -> None:
+def test_an_ended_job_is_judged_by_its_result_not_its_exception() -> None:
     """An exception of another severity than 0 is a note."""
     told = seen(ended(type="timeout", severity=3, note="soon"))
 
@@ -78,7 +78,7 @@ def test_an_unknown_exception_leaves_the_code() -> None:
         ("shell exited with unkillable processes", 1, None, 1),
     ],
 )
-def test_an_exception_of_the_execution_says_by_its_note_what_it_was(
+def test_the_note_of_an_exec_exception_decides_the_reason(
     note: str, code: int, reason: Reason | None, told: int | None
 ) -> None:
     """What the job itself did leaves its code."""
@@ -90,7 +90,7 @@ def test_an_exception_of_the_execution_says_by_its_note_what_it_was(
     assert (found.state, found.reason, found.exit_code) == (JobState.FAILED, reason, told)
 
 
-def test_a_prolog_that_failed_kept_a_job_from_its_start() -> None:
+def test_a_failed_prolog_prevents_the_start() -> None:
     assert seen(ended(type="prolog", note="prolog failed")).reason is Reason.LAUNCH
 
 
@@ -119,7 +119,7 @@ def test_nodes_are_named_one_by_one() -> None:
     )
 
 
-def test_a_word_that_nobody_knows_is_no_state() -> None:
+def test_an_unknown_word_is_no_state() -> None:
     told = seen(listed(state="LIMBO", status="LIMBO"))
 
     assert (told.state, told.word, told.exit_code, told.reason) == (None, "LIMBO", None, None)
@@ -132,7 +132,7 @@ def test_the_shell_that_was_killed_is_named() -> None:
     assert seen(result).reason is None
 
 
-def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
+def test_text_printed_by_the_site_is_skipped() -> None:
     result = listed()
 
     assert hooks.parse_status(answered(f"Welcome!\n{{\n{result.stdout}bye\n"), None).keys() == {ID}
@@ -154,7 +154,7 @@ def test_what_a_site_prints_around_an_answer_is_overheard() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_answer_says_nothing_of_any_job(result: CommandResult) -> None:
+def test_invalid_output_reports_no_job(result: CommandResult) -> None:
     for asked in ([ID], [ID, "17"]):
         with pytest.raises(SubmitException):
             hooks.parse_status(result, asked)
@@ -178,7 +178,7 @@ def test_unknown_is_an_answer(
     assert hooks.parse_status(result, asked) == expected
 
 
-def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others() -> None:
+def test_an_unknown_id_does_not_excuse_missing_jobs() -> None:
     both = listed()
     both = answered(both.stdout, stderr="JobID 17 unknown\n")
 
@@ -209,7 +209,7 @@ def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others() -> None
     ],
     ids=str,
 )
-def test_what_contradicts_itself_or_lacks_what_each_job_has_is_no_answer(garbled: dict[str, object]) -> None:
+def test_contradictory_or_incomplete_jobs_are_invalid(garbled: dict[str, object]) -> None:
     assert hooks.parse_status(listed(jobid="f4JWpL1vw"), [ID]).keys() == {ID}
     with pytest.raises(SubmitException):
         hooks.parse_status(listed(**garbled), None)

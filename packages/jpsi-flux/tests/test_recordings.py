@@ -131,13 +131,13 @@ def _has_malformed(recording: Recording) -> bool:
     return len(_ids(recording)) < len(words)
 
 
-def test_every_command_is_known_here() -> None:
+def test_every_recorded_command_is_covered() -> None:
     known = {"submit", "batch", "jobs", "cancel", "job urgency", *NEVER_CALLED}
 
     assert {_name(step) for step in _flux()} <= known
 
 
-def test_every_scenario_is_kept_or_unused() -> None:
+def test_every_recording_is_used_or_listed_as_unused() -> None:
     """Those that were recorded stand in a table; `x-*` are several, and `x(-y)` is x and x-y."""
     text = (RECORDINGS / "0.88.0" / "README.md").read_text()
     table = text.partition("| scenario |")[2].partition("\n## ")[0]
@@ -185,7 +185,7 @@ def _expected_kind(recording: Recording) -> FailureKind:
     return FailureKind.INVALID_JOB
 
 
-def test_what_is_told_of_a_refusal_is_flux_s_own_sentence() -> None:
+def test_a_refusal_has_the_message_of_flux() -> None:
     step = next(it for it in _of("submit") if "exceeds policy limit of 30m" in it.result.stderr)
 
     told = hooks.classify_failure(step.result)
@@ -211,7 +211,7 @@ def test_ids_are_understood_as_flux_does(version: str) -> None:
     for step in asked:
         text, native_id = step.argv[3], step.result.stdout.strip()
         if step.result.returncode != 0 or "-" in text or not re.match(rf"[0-9a-zA-Z{HOOKED}]", text):
-            with pytest.raises(ValueError, match="is no job id"):
+            with pytest.raises(ValueError, match="is not a Flux job id"):
                 hooks.canonical_id(text)
         else:
             assert hooks.canonical_id(text) == native_id
@@ -221,7 +221,7 @@ def test_ids_are_understood_as_flux_does(version: str) -> None:
 
 def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
     """Of the variables that Flux sets in jobs, those by which Flux is found stay."""
-    unset = flux_submit.NOT_THIS_JOBS
+    unset = flux_submit.INHERITED_VARIABLES
     pattern = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in unset) + r"\Z")
     printed = [it for it in recordings("job-environment") if it.argv[0] == "cat"]
     names = {
@@ -336,14 +336,14 @@ def _last(scenario: str, version: str) -> Observation:
     return seen
 
 
-def test_no_ending_is_left_out() -> None:
+def test_every_end_is_covered() -> None:
     for version in VERSIONS:
         assert {path.stem for path in (RECORDINGS / version).glob("state-*.json")} == ENDS.keys()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("scenario", ENDS)
-def test_every_way_to_end_is_told_apart(scenario: str, version: str) -> None:
+def test_every_kind_of_end_is_distinguished(scenario: str, version: str) -> None:
     seen = _last(scenario, version)
 
     assert (seen.state, seen.reason, seen.exit_code, seen.ran) == ENDS[scenario]
@@ -363,7 +363,7 @@ def test_a_job_that_never_fits_failed_to_launch(version: str) -> None:
     assert "unsatisfiable request" in (seen.message or "")
 
 
-def test_a_lost_node_is_told() -> None:
+def test_a_lost_node_is_reported() -> None:
     steps = [step for step in recordings("site-node-trouble") if "--json" in step.argv]
     seen = [it for step in steps for it in hooks.parse_status(step.result, None).values()]
 
@@ -372,14 +372,14 @@ def test_a_lost_node_is_told() -> None:
     assert [it.nodes for it in lost] == [("node2",), ("node0", "node2")]
 
 
-def test_ids_above_what_a_float_holds_keep_every_digit() -> None:
+def test_large_ids_retain_every_digit() -> None:
     largest = max(int(native_id) for step in _of("jobs") for native_id in _ids(step))
 
     assert hooks.canonical_id(native_ids.f58(str(largest))) == str(largest)
     assert hooks.canonical_id(native_ids.f58(str(2**63 + 1))) == str(2**63 + 1)
 
 
-def test_a_broker_that_is_down_says_nothing_of_any_job() -> None:
+def test_an_unreachable_broker_reports_no_job() -> None:
     asked = [step for step in _of("jobs") if "Unable to connect" in step.result.stderr]
 
     assert len(asked) > 10

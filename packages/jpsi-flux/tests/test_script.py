@@ -57,7 +57,7 @@ def argv(spec: JobSpec) -> tuple[str, ...]:
 
 
 @pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
-def test_what_every_job_says() -> None:
+def test_options_of_every_job() -> None:
     assert options(JobSpec("/bin/true")) == [*ALWAYS, "--time-limit=600s", "--ntasks=1"]
 
 
@@ -76,7 +76,7 @@ def test_the_name_comes_before_the_tag() -> None:
     ],
     ids=str,
 )
-def test_durations_are_said_in_seconds_rounded_up(duration: timedelta, said: list[str]) -> None:
+def test_durations_are_rounded_up_to_seconds(duration: timedelta, said: list[str]) -> None:
     """A number without a unit would be minutes."""
     assert [it for it in options(job({"duration": duration})) if "time" in it] == said
 
@@ -159,7 +159,7 @@ def test_resources(resources: dict[str, Any], said: list[str]) -> None:
     ],
     ids=str,
 )
-def test_an_instance_is_started_for_those_who_need_one(spec: JobSpec, command: str) -> None:
+def test_jobs_that_need_an_instance_get_one(spec: JobSpec, command: str) -> None:
     """It costs more than a second, and `flux run` means it; one process needs none."""
     assert argv(spec)[:2] == ("flux", command)
     assert any(it.startswith("--nslots" if command == "batch" else "--ntasks") for it in argv(spec))
@@ -175,8 +175,8 @@ def test_dependencies() -> None:
     ]
 
 
-def test_what_is_no_id_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'olga-almond' is no job id of Flux's such as .* emoji"):
+def test_an_invalid_id_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'olga-almond' is not a Flux job id such as .* emoji"):
         hooks.canonical_id("olga-almond")
 
 
@@ -214,7 +214,7 @@ def test_custom_attributes() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_said_is_refused(attributes: dict[str, Any], said: str) -> None:
+def test_values_that_flux_cannot_express_are_refused(attributes: dict[str, Any], said: str) -> None:
     found = problems(job(attributes))
 
     assert [it for it in found if said in it], found
@@ -223,7 +223,7 @@ def test_what_cannot_be_said_is_refused(attributes: dict[str, Any], said: str) -
 @pytest.mark.parametrize(
     ("resources", "said"),
     [
-        ({"memory": 1}, "Flux cannot be asked for memory"),
+        ({"memory": 1}, "Flux has no option for memory"),
         ({"process_count": 2, "exclusive_node_use": True}, "node_count is needed"),
     ],
 )

@@ -94,7 +94,7 @@ def test_tasks_have_codes_and_ids_of_their_own(executor: JobExecutor) -> None:
     assert ends(jobs) == list(range(60))
 
 
-def test_a_task_knows_what_is_its_own(executor: JobExecutor) -> None:
+def test_a_task_has_its_own_variables(executor: JobExecutor) -> None:
     text = 'echo "$JOB_ID.$SGE_TASK_ID $WHO $1"'
     jobs = [Job(shell(text, f"a '{n}'", environment={"WHO": f"w{n}"})) for n in range(3)]
 
@@ -146,7 +146,7 @@ def test_a_task_is_held_and_released(executor: JobExecutor, tmp_path: Path) -> N
     assert end(jobs[29]).exit_code == 29
 
 
-def test_what_somebody_else_ends_of_an_array_is_told(executor: JobExecutor) -> None:
+def test_array_elements_ended_by_others_are_reported(executor: JobExecutor) -> None:
     jobs = [Job(shell("exec sleep 1000")) for _ in range(30)]
     executor.submit_many(jobs)
     jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)

@@ -49,7 +49,7 @@ def test_several_processes_get_their_slots(executor: JobExecutor, tmp_path: Path
     assert (tmp_path / "out").read_text() == "2 smp\n"
 
 
-def test_a_time_limit_is_told(executor: JobExecutor) -> None:
+def test_a_time_limit_is_reported(executor: JobExecutor) -> None:
     job = Job(shell("sleep 1000", attributes=JobAttributes(duration=timedelta(seconds=2))))
     executor.submit(job)
 
@@ -59,7 +59,7 @@ def test_a_time_limit_is_told(executor: JobExecutor) -> None:
     assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
 
 
-def test_a_job_that_something_else_has_ended_is_not_taken_for_a_good_one(executor: JobExecutor) -> None:
+def test_a_job_ended_by_another_cause_does_not_count_as_completed(executor: JobExecutor) -> None:
     """Grid Engine says the same of what qdel has ended and of what was killed."""
     job = Job(shell("sleep 1000"))
     executor.submit(job)
@@ -72,9 +72,7 @@ def test_a_job_that_something_else_has_ended_is_not_taken_for_a_good_one(executo
     assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.SIGNAL, 137), status
 
 
-def test_a_task_that_a_parallel_job_has_started_says_nothing_of_the_jobs_end(
-    executor: JobExecutor, tmp_path: Path
-) -> None:
+def test_a_parallel_task_does_not_end_its_job(executor: JobExecutor, tmp_path: Path) -> None:
     """The task has an account at once, and the job has its own seconds after its end."""
     text = 'qrsh -inherit "$(head -n 1 "$PE_HOSTFILE" | cut -d " " -f 1)" true; : > "$1"; sleep 1000'
     spec = shell(
@@ -102,7 +100,7 @@ def _until(has_happened: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_many_jobs_are_asked_for_at_once(executor: JobExecutor) -> None:
+def test_many_jobs_are_queried_together(executor: JobExecutor) -> None:
     jobs = [Job(shell("kill -9 $PPID; kill -9 $$", launcher="single")) for _ in range(3)]
     for job in jobs:
         executor.submit(job)
@@ -112,7 +110,7 @@ def test_many_jobs_are_asked_for_at_once(executor: JobExecutor) -> None:
     assert {it.state for it in ends if it} == {JobState.FAILED}
 
 
-def test_a_pending_job_that_somebody_deleted_is_lost(executor: JobExecutor) -> None:
+def test_a_pending_job_deleted_by_others_is_lost(executor: JobExecutor) -> None:
     job = Job(shell("true", attributes=JobAttributes(custom_attributes={"gridengine.h": True})))
     executor.submit(job)
 
@@ -147,7 +145,7 @@ def test_exit_code_99_runs_a_job_again(executor: JobExecutor, tmp_path: Path) ->
     assert proof.runs == 2
 
 
-def test_exit_code_100_is_told_though_grid_engine_keeps_the_job(executor: JobExecutor) -> None:
+def test_exit_code_100_is_reported_while_grid_engine_holds_the_job(executor: JobExecutor) -> None:
     job = Job(shell("exit 100"))
     executor.submit(job)
 
@@ -169,7 +167,7 @@ def test_held_and_released(executor: JobExecutor, tmp_path: Path) -> None:
     assert status.exit_code == 3
 
 
-def test_a_submission_that_told_no_id_is_found(
+def test_a_submission_without_an_id_is_found(
     executor: JobExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proof = Proof(tmp_path / "proof")
@@ -194,7 +192,7 @@ def test_a_submission_that_told_no_id_is_found(
     assert proof.runs == 1
 
 
-def test_what_cannot_be_said_is_refused_before_it_is_sent(executor: JobExecutor) -> None:
+def test_an_invalid_spec_is_refused_before_its_submission(executor: JobExecutor) -> None:
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(node_count=2, process_count=4))
 
     with pytest.raises(jpsi.InvalidJobException, match="cannot be told how many"):

@@ -23,7 +23,7 @@ IDS = st.one_of(
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
 
-def test_an_array_is_asked_for_by_one_directive() -> None:
+def test_an_array_is_requested_by_one_directive() -> None:
     lines = {
         context.elements: hooks.render_script(JobSpec("/bin/true"), context).text.splitlines()
         for context in (CONTEXT, ARRAY)
@@ -33,7 +33,7 @@ def test_an_array_is_asked_for_by_one_directive() -> None:
     assert not any(line.startswith("#$ -t ") for line in lines[None])
 
 
-def test_it_is_said_how_many_tasks_may_run_at_a_time() -> None:
+def test_the_limit_of_running_tasks_is_rendered() -> None:
     arrays = hooks.capabilities(SITE).arrays
     script = hooks.render_script(JobSpec("/bin/true"), attrs.evolve(ARRAY, at_a_time=7)).text
 
@@ -52,7 +52,7 @@ def test_the_id_of_an_array_is_found(printed: str) -> None:
 
 
 @pytest.mark.parametrize("printed", ["17\n", 'Your job 17 ("a") has been submitted\n', ""])
-def test_what_is_no_array_is_not_taken_for_one(printed: str) -> None:
+def test_an_id_of_a_single_job_is_no_array(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
         hooks.parse_submit(answered(printed), ARRAY)
 
@@ -64,7 +64,7 @@ def test_an_array_that_was_recorded_is_found() -> None:
     assert hooks.parse_submit(step.result, ARRAY) == "284"
 
 
-def test_tasks_have_ids_that_tell_their_array() -> None:
+def test_task_ids_contain_the_id_of_their_array() -> None:
     ids = hooks.element_ids("17", [1, 3])
 
     assert ids == ["17.1", "17.3"]
@@ -73,7 +73,7 @@ def test_tasks_have_ids_that_tell_their_array() -> None:
 
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
-def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
+def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
     """No word has a comma: what follows it would be another job."""
     found = []
     for word in compress_ids(native_ids):
@@ -123,14 +123,14 @@ def test_an_array_that_is_meant_itself_runs_if_one_of_its_tasks_does() -> None:
     assert hooks.parse_status(listing(waits), ["17"])["17"].state is _QUEUED
 
 
-def test_nothing_is_said_of_arrays_that_nobody_means() -> None:
+def test_unqueried_arrays_get_no_observation() -> None:
     """They may have any number of tasks; and tasks that were deleted would be taken for their array."""
     rows = [row(17, "qw", "a", "<tasks>1-75000:1</tasks>"), row(18, "r", "a", "<tasks>1</tasks>"), row(19)]
 
     assert set(hooks.parse_status(listing(*rows), ["18.1", "19"])) == {"18.1", "19"}
 
 
-def test_where_all_jobs_are_meant_each_task_is_told_of() -> None:
+def test_a_query_of_all_jobs_reports_each_task() -> None:
     rows = [row(17, "qw", "a", "<tasks>1-3:1</tasks>"), row(18, "r", "a", "<tasks>1</tasks>"), row(19)]
 
     found = hooks.parse_status(listing(*rows), None)
@@ -173,7 +173,7 @@ _FOREIGN = 'me - you do not have the necessary privileges to delete the job "19"
 
 
 @pytest.mark.parametrize("said", [_REGISTERED, _SEVERAL, _RANGE, _ENDED, _ALL_ENDED, _ENDING])
-def test_only_the_tasks_of_somebody_else_were_not_deleted(said: str) -> None:
+def test_only_the_tasks_of_another_user_were_not_deleted(said: str) -> None:
     result = answered(f"{said}{_FORGOTTEN}{_FOREIGN}", returncode=1)
 
     refused = hooks.parse_cancel(result, ["17.1", "17.2", "18.1", "19.1", "19.2"])
@@ -181,18 +181,18 @@ def test_only_the_tasks_of_somebody_else_were_not_deleted(said: str) -> None:
     assert refused == dict.fromkeys(["19.1", "19.2"], _FOREIGN.strip())
 
 
-def test_tasks_of_which_nothing_is_said_were_not_deleted() -> None:
+def test_tasks_without_a_message_were_not_deleted() -> None:
     assert set(hooks.parse_cancel(answered(_REGISTERED, returncode=1), ["17.2", "20.1"])) == {"20.1"}
 
 
-def test_tasks_that_cannot_be_held_are_told() -> None:
+def test_tasks_that_cannot_be_held_are_reported() -> None:
     why = 'denied: "me" must be at least owner of job 18 to change job attributes'
     said = f"modified hold of job-array task 17.3\n{why}\n"
 
     assert hooks.parse_hold(answered(said, returncode=18), ["17.3", "18.1"]) == {"18.1": why}
 
 
-def test_grid_engine_says_where_its_files_are_and_how_large_arrays_may_be() -> None:
+def test_the_probe_reports_the_root_and_the_array_limit() -> None:
     command = hooks.probe().argv[-1]
     cell = command.partition("SGE_CELL=")[2].split()[0]
     where = f'error: cell directory "/opt/sge 8/{cell}" doesn\'t exist\n'

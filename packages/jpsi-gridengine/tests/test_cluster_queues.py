@@ -42,7 +42,7 @@ def test_the_fake_has_limits() -> None:
 @pytest.mark.parametrize(
     ("total", "stopped", "broken", "is_started"), [(8, 0, 0, True), (8, 4, 4, False), (0, 0, 0, None)]
 )
-def test_a_queue_of_which_no_slot_is_left_starts_nothing(
+def test_a_queue_without_free_slots_starts_nothing(
     total: int, stopped: int, broken: int, is_started: bool | None
 ) -> None:
     row = _ROW.format("a.q", "-NA-", 0, 0, total - stopped - broken, total, stopped, broken)

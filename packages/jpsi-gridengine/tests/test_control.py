@@ -13,7 +13,7 @@ def test_the_commands() -> None:
     assert hooks.release(["7"]).argv == ("qrls", "7")
 
 
-def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
+def test_only_the_job_of_another_user_was_not_cancelled() -> None:
     said = (
         "me has registered the job 7 for deletion\njob 71 is already in deletion\n"
         'me - you do not have the necessary privileges to delete the job "8"\n'
@@ -23,7 +23,7 @@ def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
     assert list(hooks.parse_cancel(answered(said, returncode=1), ["7", "71", "8", "9"])) == ["8"]
 
 
-def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
+def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
     said = 'unable to send message to qmaster using port 6444 on host "x": got send error\n'
 
     assert set(hooks.parse_cancel(answered(said, returncode=1), ["7", "6444"])) == {"7", "6444"}

@@ -96,7 +96,7 @@ def test_resources(directives: str, config: dict[str, Any], expected: dict[str, 
         ("-notify -js 3", {"gridengine.notify": True, "gridengine.js": "3"}),
     ],
 )
-def test_what_jpsi_has_no_word_for_is_said_to_grid_engine_as_it_was(directives: str, custom: object) -> None:
+def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: str, custom: object) -> None:
     script = _read(directives)
 
     assert (script.lost, _custom(script)) == ((), custom)
@@ -119,7 +119,7 @@ def test_an_environment_that_is_not_configured_is_named() -> None:
         ("-soft", "-soft: what follows it is asked for"),
     ],
 )
-def test_what_is_lost_is_told(directive: str, why: str) -> None:
+def test_lost_options_are_reported(directive: str, why: str) -> None:
     (lost,) = _read(directive).lost
 
     assert lost.startswith(why)

@@ -50,18 +50,18 @@ _NO = "Unable to run job: "
         (1, "", FailureKind.AMBIGUOUS),
     ],
 )
-def test_what_a_failure_means(returncode: int, stderr: str, kind: FailureKind) -> None:
+def test_failures_are_classified(returncode: int, stderr: str, kind: FailureKind) -> None:
     assert hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdfghi xyz/().\n", max_size=60), st.integers(1, 254))
-def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
+def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
     assert (
         hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
     )
 
 
-def test_the_message_is_what_grid_engine_said() -> None:
+def test_the_message_is_that_of_grid_engine() -> None:
     found = hooks.classify_failure(answered(stderr=f'{_NO}unknown resource "x"\nExiting.\n', returncode=1))
 
     assert found.message == 'qsub: unknown resource "x"'

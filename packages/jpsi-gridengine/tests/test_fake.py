@@ -105,7 +105,7 @@ def test_how_the_system_ends_jobs(scheduler: FakeScheduler, state: FakeState, re
     assert (end.state, end.reason) == (JobState.FAILED, reason)
 
 
-def test_what_was_deleted_before_it_ran_is_never_accounted_for(scheduler: FakeScheduler) -> None:
+def test_a_job_deleted_before_its_start_has_no_account(scheduler: FakeScheduler) -> None:
     _submit(scheduler)
     native_id = _submit(scheduler)
 
@@ -125,7 +125,7 @@ def test_held_and_released(scheduler: FakeScheduler) -> None:
     assert getattr(_seen(scheduler, native_id), "word", None) == "qw"
 
 
-def test_a_directive_counts_wherever_it_stands(scheduler: FakeScheduler) -> None:
+def test_a_directive_counts_anywhere_in_the_script(scheduler: FakeScheduler) -> None:
     """Which is why nothing of the user's stands in the script."""
     stdin = "#!/bin/sh\necho '\n#$ -N evil\n'\n"
     invocation = Invocation(argv=["qsub", "-terse"], stdin=stdin, environment={"PATH": "/bin"})
@@ -191,7 +191,7 @@ def test_so_many_tasks_of_an_array_run_at_a_time(clock: FakeClock) -> None:
         assert [it.word for it in seen if it] == ["r", "r", "qw"]
 
 
-def test_arrays_are_told_of_in_the_words_of_the_real_one(clock: FakeClock) -> None:
+def test_the_fake_lists_arrays_like_grid_engine(clock: FakeClock) -> None:
     """Everything that was done to two arrays, but for what another user tried."""
     me = FakeJob("").owner
     with FakeScheduler(clock, slots=16, outcome=Outcome(seconds=600)) as scheduler:
@@ -253,7 +253,7 @@ def test_a_table_for_people(scheduler: FakeScheduler) -> None:
     assert rows[0][heading.index("queue") :].split() == ["main.q@node01", "1"]
 
 
-def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
     (tmp_path / "j.sh").write_text("#$ -q debug.q\ntrue\n")
 
     for file in ("j.sh", "nosuch"):

@@ -60,14 +60,14 @@ def _finished(result: CommandResult, native_ids: list[str]) -> _Told:
     return found
 
 
-def test_a_listing_tells_whose_job_each_is() -> None:
+def test_a_listing_has_the_tag_of_each_job() -> None:
     found = hooks.parse_status(_listed("of each kind one"), None)
 
     assert set(found) == {"26", "28", "31", "32", "33", "30.1", *(f"29.{task}" for task in range(3, 21))}
     assert {it: seen.tag for it, seen in found.items()} == {it: TAGS[it.partition(".")[0]] for it in found}
 
 
-def test_accounts_tell_whose_job_each_is() -> None:
+def test_accounts_have_the_tag_of_each_job() -> None:
     for step in _accounts():
         native_ids = step.argv[5:]
         found = _finished(step.result, [*native_ids])
@@ -94,7 +94,7 @@ def test_queue_and_accounting_agree_when_a_job_was_submitted() -> None:
     assert held.submitted == datetime(2026, 11, 23, 2, 22, 13, tzinfo=UTC)
 
 
-def test_the_time_at_which_a_job_was_put_back_is_not_told_for_that_of_its_submission() -> None:
+def test_the_time_of_a_requeue_is_not_the_submit_time() -> None:
     """8.1.9 forgets the first: at 02:22:16 that job was only waiting."""
     before, after = (hooks.parse_status(_listed(it), None)["33"] for it in ("of each kind one", "nothing"))
 
@@ -137,7 +137,7 @@ def _garbled(text: str, by: str) -> Iterator[str]:
     return (text[:at] + by + text[at + 1 :] for at in range(len(text)) if text[at] != by)
 
 
-def test_a_listing_that_is_cut_anywhere_is_none(queue: tuple[str, Callable[[str], _Told]]) -> None:
+def test_a_truncated_listing_is_refused(queue: tuple[str, Callable[[str], _Told]]) -> None:
     text, read = queue
 
     accepted = [cut for cut, _ in _tried(read, _cuts(text))]
@@ -148,9 +148,7 @@ def test_a_listing_that_is_cut_anywhere_is_none(queue: tuple[str, Callable[[str]
 
 
 @pytest.mark.parametrize("by", ["~", "<", "\n", "\0"], ids=repr)
-def test_a_listing_that_is_garbled_anywhere_tells_nothing_wrong(
-    queue: tuple[str, Callable[[str], _Told]], by: str
-) -> None:
+def test_a_garbled_listing_reports_nothing_wrong(queue: tuple[str, Callable[[str], _Told]], by: str) -> None:
     """By what no number and no tag has in it; another number would be another job's."""
     text, read = queue
     whole = read(text)
@@ -171,7 +169,7 @@ def test_whatever_a_listing_is_garbled_by_no_job_gets_another_ones_tag(data: st.
         assert not any(seen.final for seen in told.values())
 
 
-def test_a_listing_of_which_a_line_is_missing_or_is_twice_there_tells_nothing_wrong(
+def test_a_listing_with_a_missing_or_repeated_line_reports_nothing_wrong(
     queue: tuple[str, Callable[[str], _Told]],
 ) -> None:
     text, read = queue
@@ -194,7 +192,7 @@ def test_rows_that_run_into_each_other_are_none() -> None:
             hooks.parse_status(answered(text[:start] + text[end:]), None)
 
 
-def test_a_listing_that_is_told_twice_is_none() -> None:
+def test_a_repeated_listing_is_refused() -> None:
     text = _listed("of each kind one").stdout
 
     for spoilt in (text * 2, text + text[len(text) // 2 :], text[: len(text) // 2] + text):
@@ -209,21 +207,21 @@ def test_a_listing_that_is_told_twice_is_none() -> None:
 class TestAccounts:
     """What qacct was seen to answer, twice; it is refused, or tells what the whole of it tells."""
 
-    def test_cut_anywhere_it_is_no_answer(self, step: Recording) -> None:
+    def test_truncated_output_is_refused(self, step: Recording) -> None:
         self._assert_same_or_none(step, _cuts(step.result.stdout))
 
     @pytest.mark.parametrize("by", ["~", "\n", "0", "7", " "], ids=repr)
-    def test_garbled_anywhere_it_is_no_answer(self, step: Recording, by: str) -> None:
+    def test_garbled_output_is_refused(self, step: Recording, by: str) -> None:
         self._assert_same_or_none(step, _garbled(step.result.stdout, by))
 
-    def test_with_a_line_that_is_missing_or_twice_there_it_is_no_answer(self, step: Recording) -> None:
+    def test_output_with_a_missing_or_repeated_line_is_refused(self, step: Recording) -> None:
         lines = step.result.stdout.splitlines(keepends=True)
         missing = ["".join(lines[:at] + lines[at + 1 :]) for at in range(len(lines))]
         double = ["".join([*lines[:at], lines[at], *lines[at:]]) for at in range(len(lines))]
 
         self._assert_same_or_none(step, iter([*missing, *double, step.result.stdout * 2, ""]))
 
-    def test_what_a_site_says_before_it_is_passed_over(self, step: Recording) -> None:
+    def test_text_printed_by_the_site_is_skipped(self, step: Recording) -> None:
         self._assert_same_or_none(step, iter([f"Welcome 12\n{step.result.stdout}"]), count=1)
 
     def _assert_same_or_none(self, step: Recording, texts: Iterator[str], count: int = 0) -> None:
@@ -257,7 +255,7 @@ def test_random_text_is_no_answer(text: str, which: str) -> None:
 
 
 def test_a_word_that_hides_that_a_job_is_an_array_is_no_answer() -> None:
-    with pytest.raises(SubmitException, match="no tasks of 17"):
+    with pytest.raises(SubmitException, match="no tasks of the array 17"):
         hooks.parse_status(listing(row(17)), ["17.1"])
     with pytest.raises(SubmitException, match="two names"):
         hooks.parse_status(listing(row(17), row(17, "r", "b")), None)
@@ -286,7 +284,7 @@ def _deletions() -> list[Recording]:
 
 
 @pytest.mark.parametrize("step", _deletions(), ids=lambda it: it.note)
-def test_what_was_not_there_by_its_name_needs_no_end(step: Recording) -> None:
+def test_a_job_unknown_by_name_has_ended(step: Recording) -> None:
     ids = MEANT[step.note]
 
     assert hooks.parse_cancel(step.result, ids) == {}
@@ -317,7 +315,7 @@ def test_the_fake_deletes_by_names_in_the_words_of_the_real_one() -> None:
             assert (said.returncode, told) == (step.result.returncode, step.result.stdout), step
 
 
-def test_the_fake_lists_strangers_without_a_tag() -> None:
+def test_the_fake_lists_foreign_jobs_without_a_tag() -> None:
     with FakeScheduler(FakeClock(), outcome=Outcome(seconds=600)) as scheduler:
         call = Invocation(argv=["qsub", "-N", f"a.{TAG}1-1"], stdin="true\n", environment={"PATH": "/bin"})
         native_id = answer(scheduler, fake, call).stdout.split()[2]

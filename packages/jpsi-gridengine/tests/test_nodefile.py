@@ -65,5 +65,5 @@ def test_slots_of_one_node_may_come_from_several_queues(shell: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_job_without_a_parallel_environment_is_where_it_is(shell: str) -> None:
+def test_a_job_without_a_parallel_environment_runs_on_its_own_node(shell: str) -> None:
     assert told(shell, None) == [os.uname().nodename]

@@ -38,7 +38,7 @@ def _end(*accounts: str) -> Observation | None:
     return None if isinstance(found, NotOffered) else found.get("17")
 
 
-def test_one_question_is_for_one_job_where_nobody_knows_the_file_of_accounts() -> None:
+def test_without_a_known_accounting_file_qacct_is_called_per_job() -> None:
     assert hooks.capabilities(SITE).ids_per_accounting == 1
     assert hooks.capabilities(attrs.evolve(SITE, offers={"root": "/sge"})).ids_per_accounting == 1000
 
@@ -94,7 +94,7 @@ def test_accounts_of_tasks_that_a_parallel_job_starts_are_left_out(tmp_path: Pat
     assert set(tasks) == {"18.3", "18.30"}, "those of a whole array"
 
 
-def test_what_is_not_in_the_file_of_accounts_is_said_to_be_unknown(tmp_path: Path) -> None:
+def test_jobs_missing_in_the_accounting_file_are_reported_as_unknown(tmp_path: Path) -> None:
     root = _accounts_file(tmp_path)
 
     for native_ids in (["7", "18.4"], ["7", "18.4", "17"]):
@@ -103,11 +103,11 @@ def test_what_is_not_in_the_file_of_accounts_is_said_to_be_unknown(tmp_path: Pat
         assert not isinstance(found, NotOffered)
         assert set(found) == set(native_ids) & {"17"}
 
-    with pytest.raises(SubmitException, match="nothing of 8"):
+    with pytest.raises(SubmitException, match="nothing about 8"):
         hooks.parse_finished(result, ["7", "18.4", "17", "8"])
 
 
-def test_where_there_is_no_file_of_accounts_qacct_is_asked_for_each_job(tmp_path: Path) -> None:
+def test_without_an_accounting_file_qacct_is_called_for_each_job(tmp_path: Path) -> None:
     qacct = f'echo "$@" >>"{tmp_path}/asked"; echo "error: job id $2 not found" >&2; exit 1'
 
     result = asked(tmp_path, ["17", "18.3"], qacct, root=str(tmp_path))
@@ -145,11 +145,11 @@ def test_an_answer_without_an_account_of_the_file_is_none(tmp_path: Path) -> Non
     result = asked(tmp_path, ["18"], f"{{ read -r _; cat; }} | {_READ.partition('exit 9')[2].strip()}", root)
 
     assert result.stdout.count("taskid 30\n") == 4
-    with pytest.raises(SubmitException, match="did not answer"):
+    with pytest.raises(SubmitException, match="is incomplete"):
         hooks.parse_finished(result, ["18.3", "18.30"])
 
 
-def test_an_account_that_may_be_that_of_a_parallel_jobs_task_counts_for_nothing() -> None:
+def test_an_account_of_a_parallel_task_is_ignored() -> None:
     """The task's stands there while the job runs, and is told as the job's own will be."""
     task, own = _account(granted_pe="smp"), _account(granted_pe="smp", exit_status="7")
 
@@ -199,7 +199,7 @@ def test_accounts_that_the_user_cannot_read_are_not_offered(result: CommandResul
     assert hooks.parse_finished(result, ["17"]) is NOT_OFFERED
 
 
-def test_no_file_of_accounts_tells_nothing() -> None:
+def test_a_missing_accounting_file_reports_nothing() -> None:
     said = "/var/lib/gridengine/default/common/accounting: No such file or directory\n"
 
     assert hooks.parse_finished(twice(said=said), ["17"]) == {}
@@ -208,7 +208,7 @@ def test_no_file_of_accounts_tells_nothing() -> None:
 def test_an_account_that_cannot_be_read_is_no_answer() -> None:
     with pytest.raises(SubmitException, match="Stale"):
         hooks.parse_finished(answered(stderr="error: Stale file handle\n", returncode=1), ["17"])
-    with pytest.raises(SubmitException, match="nothing of 17"):
+    with pytest.raises(SubmitException, match="nothing about 17"):
         hooks.parse_finished(twice(said="error: Stale file handle\n"), ["17"])
 
 
@@ -266,7 +266,7 @@ def test_why_a_job_failed(fields: dict[str, str], reason: Reason | None) -> None
 
 
 @pytest.mark.parametrize(("failed", "ran"), [("22", None), ("77", None), ("19", None), ("8", False)])
-def test_whether_a_job_has_run_is_said_where_it_is_known(failed: str, ran: bool | None) -> None:
+def test_ran_is_set_if_it_is_known(failed: str, ran: bool | None) -> None:
     end = _end(_account(failed=failed))
 
     assert end is not None

@@ -12,14 +12,14 @@ from jpsi_testing import answered
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
 
-def test_a_job_in_an_error_state_says_so() -> None:
+def test_a_job_in_an_error_state_has_that_message() -> None:
     found = hooks.parse_status(listing(row(17, "Eqw")), None)["17"]
 
     assert (found.state, found.reason) == (_QUEUED, Reason.LAUNCH)
     assert "qmod -cj" in str(found.message)
 
 
-def test_a_word_that_nobody_knows_costs_no_other_job_its_state() -> None:
+def test_an_unknown_word_costs_no_other_job_its_state() -> None:
     found = hooks.parse_status(listing(row(17, "Xr"), row(18, "r")), None)
 
     assert (found["17"].state, found["17"].word) == (None, "Xr")
@@ -40,7 +40,7 @@ def test_ended_jobs_are_not_in_the_queue() -> None:
 def test_half_an_answer_is_none() -> None:
     whole = listing(row(17)).stdout
 
-    with pytest.raises(SubmitException, match="did not answer"):
+    with pytest.raises(SubmitException, match="is incomplete"):
         hooks.parse_status(answered(whole[: len(whole) // 2]), None)
 
 

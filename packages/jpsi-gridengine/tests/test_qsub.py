@@ -8,7 +8,7 @@ from jpsi_gridengine import hooks
 from jpsi_testing import answered
 
 
-def test_the_script_goes_in_by_standard_input_whatever_a_users_defaults_say() -> None:
+def test_qsub_reads_the_script_from_standard_input_despite_user_defaults() -> None:
     command = hooks.submit(Script([]))
 
     assert command.argv == ("qsub", "-terse", "-b", "n", "-sync", "n")
@@ -36,6 +36,6 @@ def test_the_id_is_found(printed: str) -> None:
 
 
 @pytest.mark.parametrize("printed", ["", "hello\n", "17\n18\n", "17.1-3:1\n", "0\n", "x 17\n"])
-def test_what_is_no_one_id_is_an_error(printed: str) -> None:
+def test_output_without_exactly_one_id_is_an_error(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
         hooks.parse_submit(answered(printed), CONTEXT)

@@ -14,7 +14,7 @@ from gridengine_support import CONTEXT, RECORDINGS, asked, prints, recordings
 from jpsi.plugin import FailureKind, JobState, NotOffered, Reason, SubmitContext, SubmitException
 from jpsi.plugin.kit import read_indices
 from jpsi_gridengine import hooks
-from jpsi_gridengine.states import meaning
+from jpsi_gridengine.states import state_meaning
 from jpsi_testing import Recording, read_recordings
 
 ALL = read_recordings(RECORDINGS)
@@ -47,7 +47,7 @@ def _of(command: str) -> list[Recording]:
     return [step for step in ALL if step.argv[0] == command and _why_unused(step) is None]
 
 
-def test_every_command_is_known_here() -> None:
+def test_every_recorded_command_is_covered() -> None:
     used = {"qsub", "qstat", "qacct", "qconf", "qdel", "qhold", "qrls"}
 
     assert {step.argv[0] for step in ALL} - {"/bin/sh"} == used | NEVER_CALLED.keys()
@@ -90,7 +90,7 @@ def test_qstat(recording: Recording) -> None:
         assert {native_id: it.word for native_id, it in found.items()} == words
     # what is not XML is not asked for, but has the same words
     words = re.findall(r"^ +\d+ [0-9.]+ .*?([a-zA-Z]+) +\d\d/\d\d/\d{4} ", result.stdout, re.MULTILINE)
-    assert all(meaning(word) is not None or word == "z" for word in words)
+    assert all(state_meaning(word) is not None or word == "z" for word in words)
 
 
 def _ids_of(row: dict[str, str]) -> list[str]:
@@ -109,7 +109,7 @@ def _named(words: Iterable[str]) -> list[str]:
     return found
 
 
-def test_every_state_of_a_job_is_told_apart() -> None:
+def test_every_state_of_a_job_is_distinguished() -> None:
     (step,) = (it for it in recordings("qstat-qacct") if it.argv == ("qstat", "-xml"))
 
     found = hooks.parse_status(step.result, None)
@@ -140,7 +140,7 @@ def test_qacct(recording: Recording, tmp_path: Path) -> None:
     asked_for = [".".join([*recording.argv[2::2]] or ["1"])]
     if recording.note == "all":
         # the recorder has cut it
-        with pytest.raises(SubmitException, match="not clear"):
+        with pytest.raises(SubmitException, match="malformed"):
             hooks.parse_finished(asked(tmp_path, asked_for, prints(tmp_path, result)), asked_for)
         return
     found = hooks.parse_finished(asked(tmp_path, asked_for, prints(tmp_path, result)), asked_for)
@@ -149,7 +149,7 @@ def test_qacct(recording: Recording, tmp_path: Path) -> None:
     assert {name: it.exit_code for name, it in found.items()} == last
 
 
-def test_every_way_to_end_is_told_apart(tmp_path: Path) -> None:
+def test_every_kind_of_end_is_distinguished(tmp_path: Path) -> None:
     """The jobs of the scenario qstat-qacct."""
     told = {}
     for step in recordings("qstat-qacct"):

@@ -104,7 +104,7 @@ def test_a_duration_of_zero_leaves_the_limit_to_the_queue() -> None:
         ("x" * 1000, "x" * 160),
     ],
 )
-def test_a_name_is_made_legal_and_kept(name: str, shown: str) -> None:
+def test_a_name_is_made_legal_and_retained(name: str, shown: str) -> None:
     lines = _lines(_spec(name=name))
 
     assert lines[0] == f"-N {shown}.jpsi-abc-1"
@@ -139,17 +139,19 @@ def test_the_parallel_environment(resources: dict[str, Any], where: Site, line: 
         ({"process_count": 6}, SITE, "as `parallel_environment` in the executor's configuration"),
         ({"node_count": 1, "process_count": 6}, SITE, "as `node_environment` in"),
         ({"cpu_cores_per_process": 2}, site(parallel_environment="orte"), "2 slots on one node"),
-        ({"node_count": 2, "process_count": 6}, _SEVERAL, "cannot be told how many go to each node"),
-        ({"process_count": 5, "processes_per_node": 2}, _FAMILY, "5 slots, 2 each, are not"),
+        ({"node_count": 2, "process_count": 6}, _SEVERAL, "has no option for the slots of each node"),
+        ({"process_count": 5, "processes_per_node": 2}, _FAMILY, "5 slots are no multiple of 2"),
         ({"gpu_cores_per_process": 1}, SITE, "gpu_resource"),
         (
             {"cpu_cores_per_process": 2, "gpu_cores_per_process": 1},
             site(node_environment="smp", gpu_resource="gpu"),
-            "1 for 2 cannot be said",
+            "1 GPUs cannot be shared equally among 2 slots",
         ),
     ],
 )
-def test_a_layout_that_cannot_be_said_is_refused(resources: dict[str, Any], where: Site, said: str) -> None:
+def test_a_layout_that_grid_engine_cannot_express_is_refused(
+    resources: dict[str, Any], where: Site, said: str
+) -> None:
     (problem,) = hooks.check_spec(_spec(resources), where)
 
     assert said in problem
@@ -161,7 +163,7 @@ def test_dependencies_are_ids_with_commas() -> None:
     assert "#$ -hold_jid 7,8" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
 
 
-def test_who_waits_for_a_task_waits_for_its_array() -> None:
+def test_a_dependency_on_a_task_waits_for_its_array() -> None:
     """The master knows no other job of that name."""
     after = tuple(Dependency(native_id, DependencyKind.ANY) for native_id in ("8.2", "7", "8.3"))
 
@@ -169,7 +171,7 @@ def test_who_waits_for_a_task_waits_for_its_array() -> None:
     assert "#$ -hold_jid 8,7" in hooks.render_script(_spec(), attrs.evolve(CONTEXT, after=after)).text
 
 
-def test_what_is_asked_for_is_shared_out_among_the_slots_that_a_user_chooses() -> None:
+def test_requested_resources_are_shared_among_the_users_slots() -> None:
     spec = _spec(
         {"process_count": 2, "memory": 64 * _MIB, "gpu_cores_per_process": 16},
         custom_attributes={"gridengine.pe": "mpi 32"},
@@ -191,7 +193,7 @@ def test_processes_have_room_in_the_slots_that_a_user_chooses() -> None:
     assert "has 7 slots, and the job's processes need 8" in problem
 
 
-def test_an_option_is_given_under_one_of_the_executors_names() -> None:
+def test_an_option_uses_one_of_the_executors_names() -> None:
     spec = _spec(custom_attributes={"gridengine.l": "a=1", "sge.l": "b=1"})
 
     assert hooks.check_spec(spec, SITE) == [
@@ -199,12 +201,12 @@ def test_an_option_is_given_under_one_of_the_executors_names() -> None:
     ]
 
 
-def test_what_is_waited_for_is_an_id_and_no_pattern_for_names() -> None:
+def test_a_dependency_is_an_id_and_no_name_pattern() -> None:
     with pytest.raises(ValueError, match=r"'\*' is no job id of Grid Engine's"):
         hooks.canonical_id("*")
 
 
-def test_custom_attributes_add_replace_and_take_away() -> None:
+def test_custom_attributes_add_replace_and_remove_options() -> None:
     custom = {
         "gridengine.l": "scratch=1G",
         "sge.pe": "mpi 8",
@@ -240,7 +242,7 @@ def test_custom_attributes_that_break_promises_are_refused(name: str, value: Any
     assert any(said in problem for problem in problems), problems
 
 
-def test_a_dependency_is_said_once() -> None:
+def test_a_repeated_dependency_is_rendered_once() -> None:
     spec = _spec(after=["7"], custom_attributes={"gridengine.hold_jid": "8"})
 
     assert any("both" in problem for problem in hooks.check_spec(spec, SITE))
@@ -253,7 +255,7 @@ def test_names_that_grid_engine_cannot_have_are_refused(field: str, text: str) -
 
 
 @given(spec=specs())
-def test_what_has_no_problem_can_be_written_in_lines(spec: JobSpec) -> None:
+def test_a_spec_without_problems_can_be_rendered(spec: JobSpec) -> None:
     where = site(parallel_environment="orte", node_environment="smp", gpu_resource="gpu")
     if hooks.check_spec(spec, where):
         return

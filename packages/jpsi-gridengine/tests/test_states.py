@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from jpsi.plugin import JobState
-from jpsi_gridengine.states import meaning
+from jpsi_gridengine.states import state_meaning
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
@@ -18,6 +18,6 @@ _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
     ],
 )
 def test_every_state_of_the_manual_is_known(words: str, state: JobState) -> None:
-    found = {word: meaning(word) for word in words.split()}
+    found = {word: state_meaning(word) for word in words.split()}
 
     assert {word: it and it.state for word, it in found.items()} == dict.fromkeys(words.split(), state)

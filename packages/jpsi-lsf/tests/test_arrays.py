@@ -14,7 +14,7 @@ from jpsi.plugin import Arrays, CommandResult, JobSpec, JobState, Site, SubmitCo
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
 from jpsi_lsf.fake import lsf, volclava
-from jpsi_lsf.native_ids import named, together
+from jpsi_lsf.native_ids import compress_ids, expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS
 from jpsi_testing import Recording, answered
 from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, answer
@@ -45,7 +45,7 @@ def _step(*argv: str) -> Recording:
     return next(step for step in recordings("array-elements") if step.argv == argv)
 
 
-def test_an_array_is_asked_for_by_its_name() -> None:
+def test_an_array_is_requested_by_its_name() -> None:
     assert _name(JobSpec("/bin/true", name="my job"), 500) == "'my job[1-500]'"
     assert _name(JobSpec("/bin/true"), 2) == "jpsi[1-2]"
     assert _name(JobSpec("/bin/true"), None) == "jpsi"
@@ -62,12 +62,12 @@ def test_a_long_name_leaves_room_for_the_indices() -> None:
     assert limited.endswith("n[1-1000]%20")
 
 
-def test_it_is_said_how_many_elements_may_run_at_a_time() -> None:
+def test_the_limit_of_running_elements_is_rendered() -> None:
     assert _arrays({}).limits
     assert _name(JobSpec("/bin/true"), 500, 7) == "jpsi[1-500]%7"
 
 
-def test_elements_have_ids_that_tell_their_array() -> None:
+def test_element_ids_contain_the_id_of_their_array() -> None:
     ids = hooks.element_ids("17", [1, 3])
 
     assert ids == ["17[1]", "17[3]"]
@@ -76,13 +76,13 @@ def test_elements_have_ids_that_tell_their_array() -> None:
 
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
-def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
-    words = together(native_ids)
+def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
+    words = compress_ids(native_ids)
 
-    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert sorted(it for word in words for it in expand_ids(word)) == sorted(native_ids)
 
 
-def test_no_list_is_longer_than_bkill_understands() -> None:
+def test_no_range_list_is_longer_than_the_limit_of_bkill() -> None:
     refused = next(step for step in recordings("array-elements") if "Bad job array" in step.result.stderr)
     words = hooks.cancel([f"65432[{index}]" for index in range(10001, 12000, 2)]).argv[1:]
 
@@ -110,7 +110,7 @@ def _listed(site: Site, *states: tuple[int, str]) -> str:
 
 
 @pytest.mark.parametrize("site", [MODERN, OLD], ids=["json", "paragraphs"])
-def test_elements_that_are_not_told_of_are_left_out(site: Site) -> None:
+def test_unlisted_elements_are_left_out(site: Site) -> None:
     """As when some were forgotten and others not: what is told of an array to its end tells of all of it."""
     text = _listed(site, (2, "RUN"))
 
@@ -131,7 +131,7 @@ def test_one_element_does_not_vouch_for_the_others() -> None:
             hooks.parse_status(answered(cut), elements, OLD)
 
 
-def test_an_array_of_which_nothing_is_said_is_no_answer_unless_it_is_unknown() -> None:
+def test_output_without_a_queried_array_is_incomplete_unless_it_is_unknown() -> None:
     unknown = answered(_listed(OLD, (2, "RUN")), "Job <18> is not found\n", 255)
 
     told = hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD)
@@ -149,7 +149,7 @@ def test_an_unknown_element_is_denied_by_its_own_id() -> None:
     assert (told["2[9]"].exists, told["2[5]"].exists) == (False, True)
 
 
-def test_what_is_said_alike_of_many_is_said_once() -> None:
+def test_equal_records_share_one_observation() -> None:
     for site in (MODERN, OLD):
         text = _listed(site, (1, "PEND"), (2, "PEND"))
         found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
@@ -162,7 +162,7 @@ def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
     assert hooks.parse_find(listed, ["jpsi-abc-1"], OLD) == {"jpsi-abc-1": "1"}
 
 
-def test_elements_of_the_recorded_array_are_told_of_one_by_one() -> None:
+def test_each_element_of_the_recorded_array_is_reported() -> None:
     running = hooks.parse_status(_step("bjobs", "-l", "2").result, [f"2[{it}]" for it in range(1, 7)], OLD)
     ended = hooks.parse_finished(_step("bhist", "-n", "0", "-l", "1").result, [], OLD)
 
@@ -172,7 +172,7 @@ def test_elements_of_the_recorded_array_are_told_of_one_by_one() -> None:
     assert {name: seen.exit_code for name, seen in ended.items()} == {f"1[{it}]": it for it in range(1, 5)}
 
 
-def test_who_was_not_cancelled_or_held_is_told() -> None:
+def test_jobs_that_were_not_cancelled_or_held_are_reported() -> None:
     over, gone = _step("bkill", "2[1-3]").result, _step("bkill", "2[5-8]").result
     held = _step("bstop", "3[1,4]").result
 
@@ -182,7 +182,7 @@ def test_who_was_not_cancelled_or_held_is_told() -> None:
 
 
 @pytest.mark.parametrize("named_by", ["17[1-2]", "17"])
-def test_what_is_said_of_several_holds_for_each(named_by: str) -> None:
+def test_a_message_about_an_array_counts_for_each_element(named_by: str) -> None:
     """LSF 10.1 may say it so; volclava names each element."""
     refused = answered(stderr=f"Job <{named_by}>: User permission denied\n", returncode=255)
     done = answered(f"Job <{named_by}> is being terminated\n", "Job <18>: User permission denied\n", 255)
@@ -194,7 +194,7 @@ def test_what_is_said_of_several_holds_for_each(named_by: str) -> None:
 
 
 @pytest.mark.parametrize(("said", "largest"), [("MAX_JOB_ARRAY_SIZE = 7", 7), ("", 1000)])
-def test_the_size_of_arrays_is_the_sites(said: str, largest: int) -> None:
+def test_the_array_size_is_that_of_the_site(said: str, largest: int) -> None:
     usual = _step("bparams", "-l").result.stdout.replace("MAX_JOB_ARRAY_SIZE = 1000", said)
     text = f'{{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}}\n{usual}\nQUEUE: normal\n'
 
@@ -260,13 +260,13 @@ class TestFake:
     @pytest.mark.parametrize(
         "name", ["bad[0-3]", "bad[3-1]", "bad[", "bad[]", "bad[a]", "bad[1-3]x", "big[1-1001]"]
     )
-    def test_what_is_no_array_is_a_name(self, name: str) -> None:
+    def test_a_malformed_array_is_a_name(self, name: str) -> None:
         with FakeScheduler(FakeClock(), slots=0) as scheduler:
             self.submitted(scheduler, name)
 
             assert [(job.native_id, job.name) for job in scheduler.jobs] == [("1", name)]
 
-    def test_lsf_10_refuses_what_is_too_large(self) -> None:
+    def test_lsf_10_refuses_arrays_that_are_too_large(self) -> None:
         script = "#!/bin/sh\n#BSUB -J big[1-1001]\nexit 0\n"
         with FakeScheduler(FakeClock()) as scheduler:
             said = answer(scheduler, lsf, Invocation(argv=["bsub"], stdin=script))

@@ -11,7 +11,7 @@ from jpsi_testing import answered
 from lsf_support import CONTEXT
 
 
-def test_bsub_reads_directives_from_standard_input_alone() -> None:
+def test_bsub_reads_directives_only_from_standard_input() -> None:
     text = hooks.render_script(JobSpec("/bin/true"), CONTEXT)
     command = hooks.submit(type(text)(text.directives, ShellLine("exec /bin/sh run")))
 
@@ -21,7 +21,7 @@ def test_bsub_reads_directives_from_standard_input_alone() -> None:
     assert command.environment == {"LSB_NTRIES": "1"}
 
 
-def test_what_a_surrounding_job_or_another_purpose_leaves_does_not_reach_bsub() -> None:
+def test_bsub_inherits_no_variables_of_other_jobs() -> None:
     inherited = dict.fromkeys(
         (
             *("BSUB_QUIET", "BSUB_CHK_RESREQ", "LSB_JOBID", "LSB_DJOB_HOSTFILE", "LSB_HOSTS", "LSB_SUB_HOST"),
@@ -47,7 +47,7 @@ def test_what_a_surrounding_job_or_another_purpose_leaves_does_not_reach_bsub() 
         "LSF: Job <4711> is submitted to queue <normal>.",
     ],
 )
-def test_the_id_is_found_between_what_a_site_prints(stdout: str) -> None:
+def test_the_id_is_found_within_other_text(stdout: str) -> None:
     assert hooks.parse_submit(answered(stdout)) == "4711"
 
 
@@ -55,6 +55,6 @@ def test_the_id_is_found_between_what_a_site_prints(stdout: str) -> None:
     "stdout",
     ["Job <12>: No such job", "Job <1> is submitted to queue <a>.\nJob <2> is submitted to queue <a>."],
 )
-def test_what_is_no_id_or_two(stdout: str) -> None:
+def test_output_without_exactly_one_id_is_an_error(stdout: str) -> None:
     with pytest.raises(ValueError, match="job id"):
         hooks.parse_submit(answered(stdout))

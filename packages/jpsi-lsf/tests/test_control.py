@@ -6,7 +6,7 @@ from jpsi_lsf import hooks
 from jpsi_testing import answered
 
 
-def test_who_was_not_cancelled() -> None:
+def test_jobs_that_were_not_cancelled() -> None:
     stderr = (
         "Job <7>: Job has already finished\nJob <8>: No matching job found\n"
         "Job <9>: User permission denied\nJob <10>: Operation is in progress\n"
@@ -16,7 +16,7 @@ def test_who_was_not_cancelled() -> None:
     assert hooks.parse_cancel(result, ["7", "8", "9", "10", "11"]) == {"9": "User permission denied"}
 
 
-def test_a_job_of_which_nothing_is_said_was_not_changed_whatever_is_said_of_another() -> None:
+def test_a_job_without_a_message_was_not_changed() -> None:
     result = answered(stderr="Job <7>: Operation is in progress\n", returncode=255)
 
     assert list(hooks.parse_hold(result, ["7", "8"])) == ["8"]

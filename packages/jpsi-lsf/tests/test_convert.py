@@ -115,7 +115,7 @@ def test_compound_requirements(directives: str, kinds: list[dict[str, Any]]) -> 
     assert script.spec.resources == HeterogeneousResources([ResourceSpecV1(**it, **alone) for it in kinds])
 
 
-def test_what_every_term_requires_stays_required() -> None:
+def test_requirements_of_every_term_are_retained() -> None:
     script = _read('-R "1*{select[fast] span[hosts=1]} + 2*{select[fast] span[ptile=1]}"')
 
     assert (script.lost, _custom(script)) == ((), {"lsf.R": "select[fast]"})
@@ -129,7 +129,7 @@ def test_what_every_term_requires_stays_required() -> None:
         ('-R "1*{span[hosts=1]} + 1*{span[hosts=1]}" -gpu num=1', "-gpu num=1: it is for slots of one kind"),
     ],
 )
-def test_what_is_lost_of_compound_requirements(directives: str, why: str) -> None:
+def test_lost_parts_of_compound_requirements(directives: str, why: str) -> None:
     (lost,) = _read(directives).lost
 
     assert why in lost
@@ -170,7 +170,7 @@ def test_slots_of_several_kinds_are_read_as_they_were_written(resources: Heterog
         ("-gpu num=2:mode=shared", {"lsf.gpu": "num=2:mode=shared"}),
     ],
 )
-def test_what_jpsi_has_no_word_for_is_said_to_lsf_as_it_was(directives: str, custom: object) -> None:
+def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: str, custom: object) -> None:
     script = _read(directives)
 
     assert (script.lost, _custom(script)) == ((), custom)
@@ -191,13 +191,13 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
         ("-Y", "the directive '-Y' is not read to its end: '-Y' is no option"),
     ],
 )
-def test_what_is_lost_is_told(directive: str, why: str) -> None:
+def test_lost_options_are_reported(directive: str, why: str) -> None:
     (lost,) = _read(directive).lost
 
     assert lost.startswith(why)
 
 
-def test_the_name_of_an_array_is_kept() -> None:
+def test_the_name_of_an_array_is_retained() -> None:
     assert _read("-J 'a[1-9]%2'").spec.name == "a"
 
 

@@ -25,12 +25,12 @@ def test_all_of_them_must_be_satisfied_or_the_job_ends() -> None:
 
 
 @pytest.mark.parametrize("native_id", ["7) || done(8", "0", "my job", "4@east"])
-def test_what_is_no_job_id_is_refused(native_id: str) -> None:
+def test_an_invalid_job_id_is_refused(native_id: str) -> None:
     with pytest.raises(ValueError, match="is no job id of LSF's"):
         hooks.canonical_id(native_id)
 
 
-def test_two_ways_to_say_it_are_one_too_many() -> None:
+def test_a_dependency_cannot_be_set_twice() -> None:
     attributes = JobAttributes(after=["7"], custom_attributes={"lsf.w": "done(8)"})
 
     assert any("lsf.w" in problem for problem in problems(JobSpec("/bin/true", attributes=attributes)))
@@ -48,7 +48,7 @@ def _submit(scheduler: FakeScheduler, dialect: ModuleType, *after: Dependency) -
     return answer(scheduler, dialect, Invocation(argv=["bsub"], stdin=text))
 
 
-def test_the_fake_ends_what_can_never_start() -> None:
+def test_the_fake_ends_jobs_that_can_never_start() -> None:
     clock = FakeClock()
     with FakeScheduler(clock, outcome=Outcome(seconds=1, exit_code=1)) as scheduler:
         _submit(scheduler, lsf)

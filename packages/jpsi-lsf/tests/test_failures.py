@@ -29,7 +29,7 @@ def test_failures(said: str, kind: FailureKind) -> None:
     assert hooks.classify_failure(answered(stderr=f"{said}\n", returncode=255)).kind is kind
 
 
-def test_where_there_is_no_bsub() -> None:
+def test_a_missing_bsub() -> None:
     assert (
         hooks.classify_failure(answered(stderr="env: bsub: not found", returncode=127)).kind
         is FailureKind.PERMANENT

@@ -99,7 +99,7 @@ def test_exit_codes(there: _Site, clock: FakeClock, name: str, code: int) -> Non
     ],
     ids=str,
 )
-def test_ends_that_somebody_brought_about(
+def test_ends_caused_by_users_and_lsf(
     there: _Site,
     scheduler: FakeScheduler,
     clock: FakeClock,
@@ -142,7 +142,7 @@ def test_a_job_is_found_by_its_tag(there: _Site) -> None:
     assert HOOKS.parse_find(result=result, tags=tags, site=there.site) == {CONTEXT.tag: native_id}
 
 
-def test_a_job_that_was_put_back_is_queued(there: _Site, scheduler: FakeScheduler, clock: FakeClock) -> None:
+def test_a_requeued_job_is_queued(there: _Site, scheduler: FakeScheduler, clock: FakeClock) -> None:
     native_id = there.submit()
     scheduler.requeue(native_id, delay=120)
     clock.advance(10)
@@ -155,7 +155,7 @@ def test_a_job_that_was_put_back_is_queued(there: _Site, scheduler: FakeSchedule
 
 @pytest.mark.parametrize("has_job", [False, True])
 @pytest.mark.parametrize(("dialect", "json"), [(lsf, True), (volclava, False)], ids=["lsf", "volclava"])
-def test_what_the_probe_finds(
+def test_the_probe_reports_the_properties_of_the_site(
     scheduler: FakeScheduler, dialect: ModuleType, json: bool, has_job: bool
 ) -> None:
     """The commands of its script, one after the other."""
@@ -288,7 +288,7 @@ def test_a_table_for_people(scheduler: FakeScheduler) -> None:
     assert all(row[heading.index("SUBMIT") :] == "Jan  1 00:00" for row in rows)
 
 
-def test_a_command_may_stand_behind_the_options(scheduler: FakeScheduler) -> None:
+def test_a_command_can_follow_the_options(scheduler: FakeScheduler) -> None:
     _Site(scheduler, lsf, MODERN).run(Command(["bsub", "-q", "short", "echo", "-a", "b"]))
 
     (job,) = scheduler.jobs

@@ -48,13 +48,13 @@ def _numbers(result: CommandResult) -> list[str]:
     ],
     ids=["every slot", "a host", "hosts", "a host twice"],
 )
-def test_blaunch_starts_tasks_where_it_is_told(
+def test_blaunch_starts_tasks_on_the_named_hosts(
     scheduler: FakeScheduler, words: list[str], numbers: list[str]
 ) -> None:
     assert _numbers(_call(scheduler, _job(scheduler), "blaunch", *words, "true")) == numbers
 
 
-def test_hosts_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+def test_hosts_can_be_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("node02\nnode02\n")
 
     result = _call(scheduler, _job(scheduler), "blaunch", "-u", str(tmp_path / "hosts"), "true")
@@ -100,7 +100,9 @@ def test_a_shell_runs_the_command_unless_it_is_not_to(
     ],
     ids=["host", "file", "option", "command"],
 )
-def test_what_cannot_be_started_is_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
+def test_tasks_that_cannot_start_are_refused(
+    scheduler: FakeScheduler, words: list[str], refusal: str
+) -> None:
     result = _call(scheduler, _job(scheduler), "blaunch", *words)
 
     assert not isinstance(result, TaskLaunch)
@@ -123,5 +125,5 @@ def test_mpirun_starts_ranks_in_the_slots_of_the_job(scheduler: FakeScheduler, d
 
 
 @pytest.mark.parametrize("command", ["blaunch", "mpirun", "mpiexec"])
-def test_every_command_says_when_nobody_answers(command: str) -> None:
+def test_every_command_fails_while_the_daemon_is_down(command: str) -> None:
     assert command in lsf.unreachable(command).stderr

@@ -8,7 +8,7 @@ import pytest
 
 from jpsi.plugin import JobState, Observation, Reason, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.commands import lsf
+from jpsi_lsf.commands import lsf_command
 from jpsi_lsf.queue.json_listing import FIELDS, parse_records
 from jpsi_lsf.queue.observations import nodes
 from jpsi_testing import answered
@@ -31,13 +31,13 @@ def _seen(**values: str) -> Observation:
     return hooks.parse_status(answered(_answer(_record(**values))), None, MODERN)["7"]
 
 
-def test_all_fields_are_asked_for_in_one_command() -> None:
+def test_one_command_queries_all_fields() -> None:
     assert hooks.query(["7", "8[2]"], MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "7", "8[2]")
     assert hooks.query(None, MODERN).argv == ("bjobs", "-o", FIELDS, "-json", "-a")
 
 
 def test_columns_that_the_user_has_chosen_are_not_those_that_are_read() -> None:
-    assert "LSB_BJOBS_*" in lsf("bjobs").unset
+    assert "LSB_BJOBS_*" in lsf_command("bjobs").unset
 
 
 @pytest.mark.clause("state-mapping")
@@ -88,7 +88,7 @@ def test_states_and_ends(values: dict[str, str], expected: object) -> None:
     assert seen.details["lsf.state"] == values["STAT"]
 
 
-def test_lsfs_own_words_are_kept() -> None:
+def test_lsfs_own_words_are_in_the_details() -> None:
     seen = _seen(STAT="EXIT", EXIT_REASON="TERM_CSM_ALLOC: job killed by LSF due to CSM")
 
     assert seen.message == "LSF ended the job (TERM_CSM_ALLOC: job killed by LSF due to CSM)"
@@ -111,7 +111,7 @@ def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: 
     assert message is None or seen.message == message
 
 
-def test_what_stands_before_an_answer_is_passed_over() -> None:
+def test_text_before_the_listing_is_skipped() -> None:
     before = "Cannot connect to LSF. Please wait ...\n{ not yet }\n"
 
     found = hooks.parse_status(answered(_answer(_record(STAT="RUN"), before=before)), None, MODERN)
@@ -134,7 +134,7 @@ def test_an_unknown_job_is_denied_whatever_the_exit_code() -> None:
         hooks.parse_status(old_style, ["7", "9"], MODERN)
 
 
-def test_elements_of_an_array_are_told_apart() -> None:
+def test_elements_of_an_array_are_distinguished() -> None:
     text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
 
     assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7[1]", "7[2]"}
@@ -172,12 +172,12 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
 @pytest.mark.parametrize(
     "stdout", ["", "garbage", "[]", "{", '{"RECORDS": 7}', _answer(_record(STAT="RUN"))[:-20]]
 )
-def test_what_is_no_answer_tells_of_no_job(stdout: str) -> None:
+def test_invalid_output_reports_no_job(stdout: str) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_status(answered(stdout), ["7"], MODERN)
 
 
-def test_the_command_tells_the_tag_of_a_job_whose_description_was_changed() -> None:
+def test_the_command_has_the_tag_of_a_job_whose_description_was_changed() -> None:
     script = "#!/bin/sh;#BSUB -J 'a name';#BSUB -Jd jpsi-a-1;exec run"
 
     assert _seen(STAT="RUN", COMMAND=script).tag == "jpsi-a-1"
@@ -186,7 +186,7 @@ def test_the_command_tells_the_tag_of_a_job_whose_description_was_changed() -> N
     assert _seen(STAT="RUN", COMMAND="sleep 9", JOB_DESCRIPTION="of a user").tag == ""
 
 
-def test_a_stranger_that_runs_what_is_called_like_jpsi_has_no_tag() -> None:
+def test_a_foreign_job_that_runs_a_program_named_jpsi_has_no_tag() -> None:
     for command in (
         "/opt/jpsi-tools/run",
         "#!/opt/jpsi-venv/bin/python;print(7)",
@@ -213,12 +213,12 @@ def _without(field: str) -> dict[str, str]:
     ],
     ids=["null", "count", "empty", "id", "code", "reason", "host", *FIELDS.split()],
 )
-def test_a_record_that_is_not_as_it_was_asked_for_is_no_answer(text: str) -> None:
+def test_a_record_without_the_requested_fields_is_invalid(text: str) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_status(answered(text), None, MODERN)
 
 
-def test_control_characters_in_a_name_are_no_mistake() -> None:
+def test_control_characters_in_a_name_are_valid() -> None:
     assert parse_records(_answer(_record(STAT="RUN", PEND_REASON="a\tb")).replace("\\t", "\t")) is not None
 
 
@@ -245,5 +245,5 @@ def test_jobs_are_found_by_their_tags() -> None:
     }
 
 
-def test_nodes_are_told_once_in_their_order() -> None:
+def test_nodes_are_distinct_and_in_order() -> None:
     assert nodes("4*n2:2*n1:n3:n2") == ("n2", "n1", "n3")

@@ -28,11 +28,11 @@ def _ended(*events: str, done_is_zero: bool = False) -> Observation:
     return hooks.parse_finished(answered(_bhist("Dispatched to <node1>;", *events)), ["7"], site)["7"]
 
 
-def test_all_event_logs_are_asked() -> None:
+def test_all_event_logs_are_queried() -> None:
     assert hooks.query_finished(["7"], SITE).argv == ("bhist", "-n", "0", "-l", "7")
 
 
-def test_before_the_probe_every_version_understands_the_question() -> None:
+def test_before_the_probe_the_query_suits_every_version() -> None:
     assert hooks.query(["7"], SITE).argv == ("bjobs", "-l", "7")
     assert hooks.find(SITE).argv == ("bjobs", "-l", "-a")
 
@@ -59,12 +59,12 @@ def test_ends_of_lsf(events: tuple[str, ...], expected: object) -> None:
     assert (seen.exit_code, seen.reason) == expected
 
 
-def test_done_is_0_where_lsf_says_so() -> None:
+def test_done_means_exit_code_0_in_lsf_10() -> None:
     assert _ended("Done successfully.", done_is_zero=True).exit_code == 0
     assert _ended("Done successfully.").exit_code is None
 
 
-def test_lines_are_cut_anywhere() -> None:
+def test_wrapped_lines_are_joined() -> None:
     killed = f"Signal <KILL> requested by user or administrator <anna{_FOLD}>;"
     text = _bhist("Dispatched to <node1>;", killed, f"Exited with exit co{_FOLD}de 130.")
 
@@ -124,7 +124,7 @@ def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
     assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].state is JobState.COMPLETED
 
 
-def test_what_a_job_is_called_does_not_end_it() -> None:
+def test_a_job_name_cannot_look_like_an_end() -> None:
     header = f"Job <7>, Job Name <Done successfully>, User <u>, Command <{_AT}: Done successfully.>"
     text = _bhist("Dispatched to <n>;", header=header)
 
@@ -165,9 +165,7 @@ _UNKNOWN = "Job <9> is not found\n"
     ],
     ids=["half of JSON", "nothing", "half", "one complaint"],
 )
-def test_one_unknown_id_does_not_excuse_what_is_not_said_of_the_others(
-    site: Site, stdout: str, stderr: str
-) -> None:
+def test_an_unknown_id_does_not_excuse_missing_jobs(site: Site, stdout: str, stderr: str) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_status(answered(stdout, stderr, 255), ["7", "8", "9"], site)
 

@@ -8,7 +8,7 @@ from jpsi_lsf import hooks
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "abc", "", "7 8", "7[0]", "7[", "2147483647", "7@east"])
-def test_what_is_no_id(text: str) -> None:
+def test_invalid_ids(text: str) -> None:
     """Commands take 0 for all jobs, and larger numbers for what is left of them in 32 bits."""
     with pytest.raises(ValueError, match="no job id of LSF's"):
         hooks.canonical_id(text)

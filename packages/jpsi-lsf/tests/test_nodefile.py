@@ -32,7 +32,7 @@ def test_a_file_has_the_node_of_each_slot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("environment", [{}, {"LSB_DJOB_HOSTFILE": "/no/such/file"}])
-def test_without_the_file_there_is_a_list(environment: dict[str, str]) -> None:
+def test_without_the_host_file_the_host_list_is_used(environment: dict[str, str]) -> None:
     assert _printed({**environment, "LSB_MCPU_HOSTS": "n1 2 n2 1 "}, JobSpec("x")) == ["n1", "n1", "n2"]
 
 
@@ -52,7 +52,7 @@ def test_slots_of_several_kinds_have_lines_one_kind_after_the_other() -> None:
     assert _printed(slots, spec, cores_as_slots=True) == ["n1", "n2", "n2", "n3", "n3"]
 
 
-def test_where_nothing_is_told_nothing_is_printed() -> None:
+def test_without_host_variables_no_nodes_are_printed() -> None:
     assert _printed({}, JobSpec("x")) == []
 
 

@@ -32,7 +32,7 @@ def test_the_probe_is_one_command() -> None:
     ],
     ids=["LSF", "LSF without jobs", "volclava without jobs", "volclava of tomorrow", "volclava", "older"],
 )
-def test_what_is_found_out(stdout: str, stderr: str, expected: bool) -> None:
+def test_the_probe_detects_the_properties_of_lsf(stdout: str, stderr: str, expected: bool) -> None:
     found = hooks.parse_probe(answered(stdout + _QUEUES, stderr))
 
     assert found == {"json": expected, "requeue_exit_codes": [99, 100], "max_job_array_size": 1000}

@@ -10,7 +10,7 @@ import pytest
 
 from jpsi.plugin import CommandResult, FailureKind, JobState, Observation, Reason, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.native_ids import named
+from jpsi_lsf.native_ids import expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS, record_id
 from jpsi_lsf.states import STATES
 from jpsi_testing import Recording, answered, read_recordings
@@ -63,17 +63,17 @@ def _of(*commands: str) -> list[Recording]:
 
 
 def _ids(recording: Recording) -> list[str]:
-    return [native_id for word in recording.argv[1:] for native_id in named(word)]
+    return [native_id for word in recording.argv[1:] for native_id in expand_ids(word)]
 
 
-def test_every_command_is_known_here() -> None:
+def test_every_recorded_command_is_covered() -> None:
     assert {step.argv[0] for step in ALL} == {
         *("bsub", "bjobs", "bhist", "bparams", "bqueues", "bkill", "bstop", "bresume"),
         *NEVER_CALLED,
     }
 
 
-def test_no_kept_scenario_is_unused() -> None:
+def test_every_recording_is_used() -> None:
     assert not UNUSED.keys() & {path.stem for path in RECORDINGS.glob("*.json")}
 
 
@@ -256,7 +256,7 @@ def test_bqueues(recording: Recording) -> None:
     }
 
 
-def test_a_daemon_that_is_down_says_nothing_of_any_job() -> None:
+def test_an_unreachable_daemon_reports_no_job() -> None:
     asked = [step for step in recordings("mbatchd-down") if step.argv[0] in {"bjobs", "bhist"}]
     hung = [step for step in asked if step.result.returncode not in {0, 254}]
 

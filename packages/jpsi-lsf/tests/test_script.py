@@ -30,7 +30,7 @@ def _asking(**resources: Any) -> JobSpec:
 
 
 @pytest.mark.clause("attributes-duration", "attributes-queue", "attributes-project")
-def test_what_each_job_has() -> None:
+def test_options_of_each_job() -> None:
     assert hooks.render_script(JobSpec("/bin/true"), CONTEXT).text.splitlines() == [
         "#!/bin/sh",
         "#BSUB -J jpsi",
@@ -122,7 +122,9 @@ def _context(**config: Any) -> SubmitContext:
         ({"process_count": 4, "cpu_cores_per_process": 2}, {"cores_as_slots": True}, "several nodes"),
     ],
 )
-def test_what_no_option_can_say(asked: dict[str, Any], config: dict[str, Any], words: str) -> None:
+def test_resources_that_no_option_can_express(
+    asked: dict[str, Any], config: dict[str, Any], words: str
+) -> None:
     (problem,) = problems(_asking(**asked), **config)
 
     assert words in problem
@@ -180,7 +182,7 @@ def test_slots_of_several_kinds_are_a_compound_requirement(
     assert directives(asked, _context(**config)) == expected
 
 
-def test_what_users_require_is_required_of_slots_of_every_kind() -> None:
+def test_requirements_of_users_apply_to_every_component() -> None:
     asked = _kinds({}, {"process_count": 2}, R="select[fast]", x=True, Jd="of mine")
 
     assert problems(asked) == []
@@ -204,20 +206,20 @@ def test_what_users_require_is_required_of_slots_of_every_kind() -> None:
     ],
     ids=str,
 )
-def test_what_users_cannot_say_beside_slots_of_several_kinds(custom: dict[str, Any], words: str) -> None:
+def test_options_that_exclude_several_components(custom: dict[str, Any], words: str) -> None:
     (problem,) = problems(_kinds({}, {}, **custom))
 
     assert words in problem
 
 
-def test_a_component_that_no_option_can_say_is_named() -> None:
+def test_a_component_that_no_option_can_express_is_named() -> None:
     (problem,) = problems(_kinds({}, {"process_count": 4, "node_count": 3}))
 
     assert problem.startswith("resources.components[1]: LSF fills nodes")
 
 
 @given(heterogeneous_resources())
-def test_what_lsf_is_asked_for_adds_up(resources: HeterogeneousResources) -> None:
+def test_requested_slots_and_memory_add_up(resources: HeterogeneousResources) -> None:
     lines = directives(JobSpec("/bin/true", resources=resources))
 
     (slots,) = [int(line.removeprefix("-n ")) for line in lines if line.startswith("-n ")]
@@ -239,7 +241,7 @@ def test_what_lsf_is_asked_for_adds_up(resources: HeterogeneousResources) -> Non
         ("é" * 200, "é" * 127),
     ],
 )
-def test_names_that_lsf_would_not_take_or_read_as_others_are_made_legal(name: str, legal: str) -> None:
+def test_illegal_names_are_made_legal(name: str, legal: str) -> None:
     """`#BSUB -J '#'` has made a job of the name -Jd that mailed its output and could not be found."""
     spec = JobSpec("/bin/true", name=name)
 
@@ -251,7 +253,7 @@ def test_names_that_lsf_would_not_take_or_read_as_others_are_made_legal(name: st
     assert said == f"{quote(name, safe='')[:1000]} {CONTEXT.tag}"
 
 
-def test_a_legal_name_stands_alone() -> None:
+def test_a_legal_name_is_not_repeated_in_the_description() -> None:
     text = hooks.render_script(JobSpec("/bin/true", name="a b"), CONTEXT).text
 
     assert "#BSUB -J 'a b'\n" in text
@@ -260,7 +262,7 @@ def test_a_legal_name_stands_alone() -> None:
 
 
 @pytest.mark.parametrize("project", ["#", "# note", " a", "a ", "a  b"])
-def test_what_lsf_would_read_as_something_else_is_refused(project: str) -> None:
+def test_values_that_lsf_would_misread_are_refused(project: str) -> None:
     spec = JobSpec("/bin/true", attributes=JobAttributes(project_name=project))
 
     assert len(problems(spec)) == 1
@@ -268,7 +270,7 @@ def test_what_lsf_would_read_as_something_else_is_refused(project: str) -> None:
         hooks.render_script(spec, CONTEXT)
 
 
-def test_a_number_sign_may_stand_inside_of_a_value() -> None:
+def test_a_value_can_contain_a_number_sign() -> None:
     assert problems(JobSpec("/bin/true", name="a#b", attributes=JobAttributes(reservation_id="u#0"))) == []
 
 
@@ -301,7 +303,7 @@ def test_requirements_of_the_users_come_before_ours() -> None:
     assert "-R 'select[fast] span[ptile=1]'" in directives(spec)
 
 
-def test_easy_mode_says_nodes_instead_of_slots() -> None:
+def test_easy_mode_requests_nodes_instead_of_slots() -> None:
     assert directives(_custom(nnodes=2, alloc_flags="smt4")) == ["-nnodes 2", "-alloc_flags smt4"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from jpsi.plugin import CommandResult, Observation, Site, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.native_ids import named
+from jpsi_lsf.native_ids import expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS
 from jpsi_testing import Recording
 from lsf_support import MODERN, OLD, RECORDINGS, recordings
@@ -42,7 +42,7 @@ def _size(step: Recording) -> int:
 def _asked(step: Recording) -> list[str] | None:
     """The jobs that are meant; an array by the elements that are told of."""
     told = re.findall(r"^Job <([^>]+)>", step.result.stdout, re.MULTILINE)
-    ids = [it for word in step.argv[1:] for it in named(word) if it != "0"]
+    ids = [it for word in step.argv[1:] for it in expand_ids(word) if it != "0"]
     elements = [it for it in told if it.partition("[")[0] in ids]
     jobs = [it for it in ids if f"Job <{it}[" not in step.result.stdout]
     return [*dict.fromkeys([*jobs, *elements])] or None
@@ -82,13 +82,13 @@ _WHOLE: list[tuple[CommandResult, Read]] = [
 whole_answers = pytest.mark.parametrize(("result", "read"), _WHOLE, ids=[f"{n}" for n in range(len(_WHOLE))])
 
 
-def test_there_are_answers_of_all_commands() -> None:
+def test_there_are_recordings_of_all_commands() -> None:
     assert len(_WHOLE) > 10
     assert RECORDINGS.is_dir()
 
 
 @whole_answers
-def test_an_answer_that_is_cut_tells_all_or_nothing(result: CommandResult, read: Read) -> None:
+def test_truncated_output_reports_all_jobs_or_fails(result: CommandResult, read: Read) -> None:
     whole = read(result)
 
     for end in range(len(result.stdout)):
@@ -98,9 +98,7 @@ def test_an_answer_that_is_cut_tells_all_or_nothing(result: CommandResult, read:
 
 
 @whole_answers
-def test_an_answer_that_is_repeated_or_has_a_line_twice_tells_the_same(
-    result: CommandResult, read: Read
-) -> None:
+def test_repeated_output_reports_the_same(result: CommandResult, read: Read) -> None:
     whole, lines = read(result), result.stdout.splitlines(keepends=True)
     repeated = ["".join(lines[: at + 1] + lines[at:]) for at in range(len(lines))]
 
@@ -129,9 +127,7 @@ def test_an_answer_that_lacks_a_line_loses_no_job_and_ends_none(result: CommandR
 
 @pytest.mark.parametrize("mark", ["~", "\N{REPLACEMENT CHARACTER}", "\n"], ids=ascii)
 @whole_answers
-def test_a_character_that_became_another_tells_nothing_wrong(
-    result: CommandResult, read: Read, mark: str
-) -> None:
+def test_a_changed_character_reports_nothing_wrong(result: CommandResult, read: Read, mark: str) -> None:
     """No job is missing, none has another state, and none has another tag."""
     whole = read(result)
 
@@ -151,14 +147,14 @@ def _meaning(seen: Observation) -> object:
     return seen.state, seen.exit_code, seen.exists, seen.reason
 
 
-def test_a_site_may_print_what_it_likes_before_an_answer() -> None:
+def test_any_text_before_the_listing_is_skipped() -> None:
     banner = f"Welcome to 12!\n{'-' * 78}\nJobs <7> of today: {{}}\n"
     for result, read in _WHOLE:
         assert read(attrs.evolve(result, stdout=banner + result.stdout)) == read(result)
 
 
 @pytest.mark.parametrize("site", [OLD, MODERN], ids=["paragraphs", "json"])
-def test_nothing_is_no_answer_about_all_jobs(site: Site) -> None:
+def test_empty_output_is_no_listing_of_all_jobs(site: Site) -> None:
     with pytest.raises(SubmitException):
         hooks.parse_status(CommandResult(returncode=0), None, site)
     no_job = CommandResult(returncode=255, stderr="No unfinished job found\n")

@@ -106,7 +106,7 @@ def test_all_that_wait_are_cancelled(executor: JobExecutor) -> None:
     assert {end(job).state for job in jobs} == {JobState.CANCELED}
 
 
-def test_an_element_is_held_or_it_is_said_why_not(executor: JobExecutor, tmp_path: Path) -> None:
+def test_an_element_is_held_or_the_refusal_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     jobs = [Job(gate.job(number)) for number in range(30)]
     executor.submit_many(jobs)
@@ -124,7 +124,7 @@ def test_an_element_is_held_or_it_is_said_why_not(executor: JobExecutor, tmp_pat
     assert ends(jobs) == list(range(30))
 
 
-def test_what_somebody_else_ends_of_an_array_is_told(executor: JobExecutor) -> None:
+def test_array_elements_ended_by_others_are_reported(executor: JobExecutor) -> None:
     jobs = [Job(shell("exec sleep 1000")) for _ in range(30)]
     executor.submit_many(jobs)
     jobs[0].wait(PATIENCE, target_states=JobState.ACTIVE)

@@ -77,8 +77,8 @@ SERVER = "Server: node01\n    server_state = Active\n\n"
 
 def observed(hooks: Hooks, result: CommandResult) -> dict[str, Observation]:
     """What a listing says of each job in it, whoever's it is."""
-    jobs = hooks.listed(result)
-    return observe_jobs(((job, [job.native_id]) for job in jobs), hooks.name, hooks.end_of)
+    jobs = hooks.parse_jobs(result)
+    return observe_jobs(((job, [job.native_id]) for job in jobs), hooks.name, hooks.derive_end)
 
 
 def in_xml(native_id: str, **attributes: str) -> str:

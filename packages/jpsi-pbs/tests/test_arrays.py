@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import Dependency, DependencyKind, JobState, Observation, Site, SubmitContext
 from jpsi_pbs import PbsConfig
-from jpsi_pbs.fake.arrays import named
+from jpsi_pbs.fake.arrays import expand_ids
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.native_ids import by_array, together
+from jpsi_pbs.native_ids import compress_ids, group_by_array
 from jpsi_testing import answered
 from pbs_support import (
     CONTEXT,
@@ -38,7 +38,7 @@ IDS = st.one_of(
 
 
 @pytest.mark.parametrize(("hooks", "directive"), [(PBS, "#PBS -J 1-500"), (TORQUE, "#PBS -t 1-500")])
-def test_an_array_is_asked_for_by_one_directive(hooks: Hooks, directive: str) -> None:
+def test_an_array_is_requested_by_one_directive(hooks: Hooks, directive: str) -> None:
     def lines(context: SubmitContext) -> set[str]:
         return set(hooks.render_script(spec(), context).text.splitlines())
 
@@ -46,7 +46,7 @@ def test_an_array_is_asked_for_by_one_directive(hooks: Hooks, directive: str) ->
 
 
 @pytest.mark.parametrize(("hooks", "directive"), [(PBS, "#PBS -J 1-500%7"), (TORQUE, "#PBS -t 1-500%7")])
-def test_it_is_said_how_many_elements_may_run_at_a_time(hooks: Hooks, directive: str) -> None:
+def test_the_limit_of_running_elements_is_rendered(hooks: Hooks, directive: str) -> None:
     script = hooks.render_script(spec(), attrs.evolve(ARRAY, at_a_time=7))
 
     assert directive in script.text.splitlines()
@@ -63,7 +63,7 @@ def test_it_is_said_how_many_elements_may_run_at_a_time(hooks: Hooks, directive:
         (TORQUE, "    pbs_version = 6.1.3.h5\n", True),
     ],
 )
-def test_the_version_tells_whether_arrays_have_a_limit(hooks: Hooks, said: str, limits: bool) -> None:
+def test_the_version_decides_whether_arrays_have_a_limit(hooks: Hooks, said: str, limits: bool) -> None:
     """OpenPBS 22.05 is the first whose qsub takes `-J 1-9%2`."""
     offers = hooks.parse_probe(answered(f"Server: node01\n    server_state = Active\n{said}\n"))
 
@@ -74,7 +74,7 @@ def test_the_version_tells_whether_arrays_have_a_limit(hooks: Hooks, said: str, 
 
 
 @pytest.mark.parametrize("hooks", [PBS, TORQUE])
-def test_elements_have_ids_that_tell_their_array(hooks: Hooks) -> None:
+def test_element_ids_contain_the_id_of_their_array(hooks: Hooks) -> None:
     array = hooks.parse_submit(answered("17[].node01\n"))
 
     ids = hooks.element_ids(array, [1, 3])
@@ -82,18 +82,18 @@ def test_elements_have_ids_that_tell_their_array(hooks: Hooks) -> None:
     assert ids == ["17[1].node01", "17[3].node01"]
     assert [hooks.canonical_id(native_id, SITE) for native_id in ids] == ids
     assert hooks.element_ids("17[]", [2]) == ["17[2]"]
-    assert by_array([*ids, "17[].node01", "18.node01"]) == {"17[].node01": [1, 3]}
+    assert group_by_array([*ids, "17[].node01", "18.node01"]) == {"17[].node01": [1, 3]}
 
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
-def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
-    words = together(native_ids)
+def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
+    words = compress_ids(native_ids)
 
-    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert sorted(it for word in words for it in expand_ids(word)) == sorted(native_ids)
     assert not any("," in word for word in words), "a server has no room for long ones"
 
 
-def test_the_elements_of_an_array_are_asked_for_at_once() -> None:
+def test_the_elements_of_an_array_are_queried_together() -> None:
     """With -t it lists them all; of Torque few are named, and of many all jobs are listed."""
     elements = [f"17[{index}].node01" for index in range(1, 100)]
 
@@ -127,7 +127,7 @@ def test_an_array_of_openpbs_is_read() -> None:
     ]
 
 
-def test_elements_that_wait_are_said_to_in_one_value() -> None:
+def test_pending_elements_share_one_observation() -> None:
     (step,) = (it for it in recordings("array")[:7] if {"-t", "-f", "json"} <= {*it.argv})
 
     found = PBS.parse_status(step.result, ["197[1].node01", "197[2].node01"])
@@ -136,7 +136,7 @@ def test_elements_that_wait_are_said_to_in_one_value() -> None:
 
 
 @pytest.mark.parametrize("word", ["X", "F"])
-def test_how_an_element_ended_is_not_what_is_said_of_its_array(word: str) -> None:
+def test_the_end_of_an_element_is_not_that_of_its_array(word: str) -> None:
     """PBS shows one that was deleted before it began, or that it has forgotten, with that of the array."""
     listed = in_json(
         "17[2].node01", job_state=word, substate=70, Exit_status=1, run_count=1, comment="Subjob finished"
@@ -222,13 +222,13 @@ def test_torque_gets_no_range_that_it_would_cut_off() -> None:
         "qdel: nonexistent job id: 17[].a\n",
     ],
 )
-def test_elements_that_are_over_need_no_deleting(said: str) -> None:
+def test_ended_elements_need_no_deleting(said: str) -> None:
     native_ids = ["17[1].a", "17[2].a", "17[4].a"]
 
     assert PBS.parse_cancel(answered(stderr=said, returncode=55), native_ids) == {}
 
 
-def test_who_was_not_deleted_is_told() -> None:
+def test_jobs_that_were_not_deleted_are_reported() -> None:
     said = "qdel: Unauthorized Request  17[1-2].a\n"
 
     refused = PBS.parse_cancel(answered(stderr=said, returncode=159), ["17[1].a", "17[2].a", "17[4].a"])
@@ -264,7 +264,7 @@ def test_no_job_waits_for_an_element(hooks: Hooks) -> None:
         (TORQUE, "    max_job_array_size = 500\n", 500),
     ],
 )
-def test_arrays_are_as_large_as_the_server_allows(hooks: Hooks, said: str, largest: int) -> None:
+def test_the_array_size_is_that_of_the_server(hooks: Hooks, said: str, largest: int) -> None:
     offers = hooks.parse_probe(answered(f"Server: node01\n    server_state = Active\n{said}\n"))
 
     arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays

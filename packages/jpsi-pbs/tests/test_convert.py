@@ -87,7 +87,7 @@ def test_a_whole_script(hooks: Hooks) -> None:
         ("-l nodes=2:ppn=8", {"node_count": 2, "processes_per_node": 8}),
     ],
 )
-def test_what_is_asked_of_pbs(directive: str, expected: dict[str, Any]) -> None:
+def test_query_commands_of_pbs(directive: str, expected: dict[str, Any]) -> None:
     found = _resources(PBS, directive)
 
     assert _read(PBS, directive).lost == ()
@@ -106,7 +106,7 @@ def test_what_is_asked_of_pbs(directive: str, expected: dict[str, Any]) -> None:
         ("-n", {"exclusive_node_use": True}),
     ],
 )
-def test_what_is_asked_of_torque(directive: str, expected: dict[str, Any]) -> None:
+def test_query_commands_of_torque(directive: str, expected: dict[str, Any]) -> None:
     assert _read(TORQUE, directive).lost == ()
     assert _resources(TORQUE, directive) == ResourceSpecV1(**expected)
 
@@ -127,7 +127,7 @@ def test_what_is_asked_of_torque(directive: str, expected: dict[str, Any]) -> No
         ("-h -p 10", {"pbs.h": True, "pbs.p": "10"}),
     ],
 )
-def test_what_jpsi_has_no_word_for_is_said_to_pbs_as_it_was(directive: str, custom: object) -> None:
+def test_options_that_jpsi_cannot_express_become_custom_attributes(directive: str, custom: object) -> None:
     script = _read(PBS, directive)
 
     assert (script.lost, _custom(script)) == ((), custom)
@@ -144,7 +144,7 @@ def test_what_jpsi_has_no_word_for_is_said_to_pbs_as_it_was(directive: str, cust
         ("-I", "-I: an interactive job has no script"),
     ],
 )
-def test_what_is_lost_is_told(hooks: Hooks, directive: str, why: str) -> None:
+def test_lost_options_are_reported(hooks: Hooks, directive: str, why: str) -> None:
     (lost,) = _read(hooks, directive).lost
 
     assert lost.startswith(why)
@@ -223,7 +223,7 @@ def _nodes(hooks: Hooks, asked: JobSpec) -> list[tuple[str, str]]:
     return re.findall(r"(?:\A|\+)([0-9]+):(?:ncpus|ppn)=([0-9]+)", found[1])
 
 
-def test_chunks_that_pbs_may_put_on_one_node_are_told_of() -> None:
+def test_chunks_that_pbs_may_put_on_one_node_are_reported() -> None:
     (lost,) = _read(PBS, "-l select=2:ncpus=4:mpiprocs=4").lost
 
     assert lost == "-l select=2:ncpus=4:mpiprocs=4: jpsi has each chunk on a node of its own"
@@ -231,7 +231,7 @@ def test_chunks_that_pbs_may_put_on_one_node_are_told_of() -> None:
     assert _read(PBS, "-l select=1:ncpus=2+2:ncpus=1 -l place=free").lost == ()
 
 
-def test_torque_does_not_take_what_is_for_pbs() -> None:
+def test_torque_refuses_options_of_pbs() -> None:
     (lost,) = _read(TORQUE, "-l select=2").lost
 
     assert lost == "-l select=2: it is for PBS, and not for Torque"

@@ -119,7 +119,7 @@ def test_exit_codes(transport: FakeTransport, hooks: Hooks, clock: FakeClock, na
 
 
 @pytest.mark.parametrize(("added", "code"), [("host=node01", 0), ("host_type=fast", 187)])
-def test_chunks_have_what_is_added_to_them(scheduler: FakeScheduler, added: str, code: int) -> None:
+def test_chunks_have_the_added_resources(scheduler: FakeScheduler, added: str, code: int) -> None:
     asked = spec({"node_count": 2}, custom_attributes={"pbs.chunk": added})
 
     result = FakeTransport(scheduler, fake.pbs).run(PBS.submit(PBS.render_script(asked, CONTEXT)))
@@ -163,7 +163,7 @@ def test_a_second_job_waits_for_the_first(transport: FakeTransport, hooks: Hooks
     ],
     ids=str,
 )
-def test_what_the_system_ended_itself(
+def test_jobs_that_the_batch_system_ended(
     transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler, state: FakeState, reason: Reason
 ) -> None:
     native_id = _submit(transport, hooks)
@@ -189,7 +189,7 @@ def test_cancelling(transport: FakeTransport, hooks: Hooks) -> None:
         assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.CANCELLED, code)
 
 
-def test_a_held_job_says_so_until_it_is_released(transport: FakeTransport, hooks: Hooks) -> None:
+def test_a_held_job_is_reported_as_held_until_its_release(transport: FakeTransport, hooks: Hooks) -> None:
     _submit(transport, hooks)
     native_id = _submit(transport, hooks)
 
@@ -256,7 +256,7 @@ def test_a_requeued_job_counts(transport: FakeTransport, hooks: Hooks, scheduler
     assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
 
 
-def test_a_strangers_job_begins_at_one_run(
+def test_the_run_count_of_a_foreign_job_starts_at_one(
     transport: FakeTransport, hooks: Hooks, scheduler: FakeScheduler
 ) -> None:
     """Whatever the job did that had its native id before."""
@@ -284,7 +284,7 @@ def test_so_many_elements_of_an_array_run_at_a_time(clock: FakeClock, hooks: Hoo
         assert scheduler.job(ids[2]).state is FakeState.RUNNING
 
 
-def test_what_the_probe_finds(scheduler: FakeScheduler) -> None:
+def test_the_probe_reports_the_properties_of_the_site(scheduler: FakeScheduler) -> None:
     transport = FakeTransport(scheduler, fake.pbs)
     kept = PBS.parse_probe(transport.run(PBS.probe()))
     scheduler.accounting = False
@@ -448,7 +448,7 @@ def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, says: str) -
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
 @pytest.mark.parametrize("command", ["qdel", "qhold", "qrls", "qstat", "qsub"])
-def test_a_server_that_is_down_says_what_was_recorded(name: str, command: str) -> None:
+def test_the_fake_prints_the_recorded_errors_of_an_unreachable_server(name: str, command: str) -> None:
     read = recordings if name == "pbs" else torque_recordings
     recorded = [step for step in read("submit_server_down") if step.argv[0] == command]
     answer = DIALECTS[name].unreachable(command)
@@ -462,7 +462,7 @@ def test_a_server_that_is_down_says_what_was_recorded(name: str, command: str) -
 
 
 @pytest.mark.parametrize("name", ["pbs", "torque"])
-def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path, name: str) -> None:
+def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path, name: str) -> None:
     (tmp_path / "j.sh").write_text("#PBS -q debug\ntrue\n")
 
     for file in ("j.sh", "nosuch"):

@@ -48,7 +48,7 @@ def test_the_script_is_the_first_task_and_finds_the_commands(scheduler: FakeSche
     assert environment["PATH"].split(":")[0] == "/fake/bin"
 
 
-def test_torque_tells_of_nodes_as_recorded(scheduler: FakeScheduler) -> None:
+def test_torque_prints_nodes_as_recorded(scheduler: FakeScheduler) -> None:
     """As for `nodes=1:ppn=2`: PBS_NP=2, PBS_NUM_NODES=1, PBS_NUM_PPN=2, PBS_VNODENUM=0."""
     environment = _job(scheduler, "torque")
 
@@ -83,7 +83,7 @@ def test_streams_are_joined(
         ("torque", "procs=3", "111"),
     ],
 )
-def test_nodes_are_given_as_they_were_asked_for(
+def test_nodes_are_allocated_as_requested(
     scheduler: FakeScheduler, name: str, asked: str, nodes: str
 ) -> None:
     """OpenPBS makes chunks of the old form, each on a node of its own; pbs_resources(7B)."""
@@ -142,7 +142,7 @@ def test_pbsdsh_starts_a_task_for_each_process(scheduler: FakeScheduler, name: s
     ],
     ids=["one", "some", "nodes", "node"],
 )
-def test_pbsdsh_starts_tasks_where_it_is_told(
+def test_pbsdsh_starts_tasks_on_the_named_nodes(
     scheduler: FakeScheduler, name: str, words: list[str], nodes: str
 ) -> None:
     result = _call(scheduler, name, _job(scheduler, name), "pbsdsh", *words, "true")
@@ -161,7 +161,7 @@ def test_pbsdsh_starts_tasks_where_it_is_told(
     ],
     ids=["node", "number", "program", "option"],
 )
-def test_what_cannot_be_started_is_refused(
+def test_tasks_that_cannot_start_are_refused(
     scheduler: FakeScheduler, name: str, words: list[str], refusal: str
 ) -> None:
     result = _call(scheduler, name, _job(scheduler, name), "pbsdsh", *words)
@@ -176,7 +176,7 @@ def test_pbsdsh_needs_a_job(scheduler: FakeScheduler, name: str) -> None:
 
 
 @_BOTH
-def test_mpirun_starts_ranks_in_the_places_of_the_job(scheduler: FakeScheduler, name: str) -> None:
+def test_mpirun_starts_ranks_in_the_slots_of_the_job(scheduler: FakeScheduler, name: str) -> None:
     result = _call(scheduler, name, _job(scheduler, name), "mpirun", "true")
 
     assert isinstance(result, TaskLaunch)
@@ -186,5 +186,5 @@ def test_mpirun_starts_ranks_in_the_places_of_the_job(scheduler: FakeScheduler, 
 
 @_BOTH
 @pytest.mark.parametrize("command", ["pbsdsh", "mpirun", "mpiexec", "qsub"])
-def test_every_command_says_when_nobody_answers(name: str, command: str) -> None:
+def test_every_command_fails_while_the_daemon_is_down(name: str, command: str) -> None:
     assert _DIALECTS[name].unreachable(command).returncode > 0

@@ -45,7 +45,7 @@ def test_torque_has_a_line_for_each_core(
     assert _printed(torque.hooks.nodes(spec), nodes, tmp_path) == expected
 
 
-def test_of_cores_that_are_more_than_processes_the_first_are_taken(tmp_path: Path) -> None:
+def test_surplus_cores_are_ignored(tmp_path: Path) -> None:
     """A queue with nodes by default gives these besides `procs`."""
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(process_count=3))
 

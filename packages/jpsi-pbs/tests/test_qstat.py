@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import NOT_OFFERED, Command, JobState, Reason, Site, SubmitException
 from jpsi_pbs import PbsConfig
-from jpsi_pbs.native_ids import IDS, Asked
+from jpsi_pbs.native_ids import IDS, QueriedIds
 from jpsi_pbs.queue import json_listing, xml_listing
 from jpsi_testing import answered
 from pbs_support import (
@@ -51,7 +51,7 @@ def test_the_question() -> None:
     assert TORQUE.query(["7.node01"], SITE).argv == ("qstat", "-f", "-x", "7.node01")
 
 
-def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
+def test_moved_jobs_are_queried_with_history() -> None:
     """Without -x, the server that a job has left does not know it any more."""
     remembers = Site(config=PbsConfig(), offers={"history": True})
     moved = in_json("7.node01", job_state="M")
@@ -63,7 +63,7 @@ def test_jobs_that_were_moved_are_asked_for_where_pbs_remembers_them() -> None:
     assert PBS.parse_status(ended, ["7.node01"]) == {}, "how, only the other server knows"
 
 
-def test_all_jobs_are_those_of_who_asks_and_elements_of_arrays_count_each() -> None:
+def test_a_listing_of_all_jobs_has_the_users_jobs_and_array_elements() -> None:
     owners = {
         "7.node01": "me",
         "8.node01": "you",
@@ -86,21 +86,21 @@ def test_elements_of_arrays_are_listed_with_all_jobs() -> None:
     """Torque lists an array as one job, and with -t by its elements alone."""
     jobs = [f"{number}.node01" for number in range(1, 30)]
 
-    assert _listing(TORQUE.query([*jobs, "32[2].node01"], SITE)) == ("qstat", "-f", "-x", "-t")
-    assert _listing(TORQUE.query([*jobs, "32[].node01"], SITE)) == ("qstat", "-f", "-x")
+    assert _listing_argv(TORQUE.query([*jobs, "32[2].node01"], SITE)) == ("qstat", "-f", "-x", "-t")
+    assert _listing_argv(TORQUE.query([*jobs, "32[].node01"], SITE)) == ("qstat", "-f", "-x")
     both = TORQUE.query([*jobs, "32[].node01", "33[2].node01"], SITE)
-    assert _listing(both) == ("qstat", "-f", "-x")
+    assert _listing_argv(both) == ("qstat", "-f", "-x")
     assert both.argv[6].count('"$@"') == 2, "both, one after the other"
 
 
-def _listing(command: Command) -> tuple[str, ...]:
+def _listing_argv(command: Command) -> tuple[str, ...]:
     """The qstat of Torque that lists all jobs, by way of two shells."""
     assert command.argv[0] == command.argv[4] == "/bin/sh"
     return tuple(command.argv[7:])
 
 
 @pytest.mark.parametrize("text", ["workq", "", "-x", "7 8"])
-def test_what_is_no_id_is_not_asked_for(text: str) -> None:
+def test_invalid_ids_are_not_queried(text: str) -> None:
     """It would be taken for a queue, or for all jobs."""
     with pytest.raises(ValueError, match="is no job id"):
         PBS.canonical_id(text, Site(config=PbsConfig()))
@@ -112,7 +112,7 @@ def test_many_jobs_are_one_connection() -> None:
     assert len(PBS.query(many, SITE).argv) > 200, "-E asks for them over one"
     assert "-E" in PBS.query(many, SITE).argv
     assert PBS.capabilities(SITE).ids_per_query == 200
-    assert _listing(TORQUE.query(many, SITE)) == ("qstat", "-f", "-x"), "all jobs are listed instead"
+    assert _listing_argv(TORQUE.query(many, SITE)) == ("qstat", "-f", "-x"), "all jobs are listed instead"
 
 
 def test_an_id_without_a_server_is_one_of_the_same_connection() -> None:
@@ -129,7 +129,7 @@ def test_an_id_of_another_server_costs_no_other_its_answer() -> None:
 @pytest.mark.parametrize(
     ("offers", "asked"), [({}, True), ({"history": True}, True), ({"history": False}, False)], ids=str
 )
-def test_finished_jobs_are_asked_for_where_they_are_kept(offers: dict[str, bool], asked: bool) -> None:
+def test_finished_jobs_are_queried_if_the_site_has_history(offers: dict[str, bool], asked: bool) -> None:
     command = PBS.query_finished(["7.node01"], Site(config=PbsConfig(), offers=offers))
 
     assert (command is not NOT_OFFERED) is asked
@@ -150,7 +150,7 @@ def test_finished_jobs_are_asked_for_where_they_are_kept(offers: dict[str, bool]
     ],
 )
 def test_ids_in_several_spellings(asked: str, shown: str) -> None:
-    assert Asked([asked]).names(shown) == [asked]
+    assert QueriedIds([asked]).names(shown) == [asked]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_ids_in_several_spellings(asked: str, shown: str) -> None:
     [("7.node01", "7.node010"), ("7.a", "7.b"), ("7", "8.node01"), ("7[]", "7"), ("7", "")],
 )
 def test_ids_of_other_jobs(asked: str, shown: str) -> None:
-    assert Asked([asked]).names(shown) == []
+    assert QueriedIds([asked]).names(shown) == []
 
 
 def test_a_job_of_the_default_server_has_one_id() -> None:
@@ -176,8 +176,8 @@ def test_an_id_of_another_server_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "workq", "-1", "7.", "7[3-5]", "7;8", "7 8", "٤", "7\n", "@x"])
-def test_what_is_no_id(text: str) -> None:
-    assert not IDS.is_id(text)
+def test_invalid_ids(text: str) -> None:
+    assert not IDS.has(text)
 
 
 @pytest.mark.parametrize("value", _HOSTILE)
@@ -236,11 +236,11 @@ def test_no_value_looks_like_anything_else_in_xml(value: str) -> None:
 
 def test_the_recorded_values_that_break_json() -> None:
     """Of one such job, anybody's, the whole listing was lost to who reads JSON."""
-    (everything,) = [step for step in recordings("json_of_release_23.06.06_client") if step.argv[-1] == "-x"]
+    (step,) = [step for step in recordings("json_of_release_23.06.06_client") if step.argv[-1] == "-x"]
     with pytest.raises(ValueError, match=r"line \d+ column"):
-        json.loads(everything.result.stdout)
+        json.loads(step.result.stdout)
 
-    found = observed(PBS, everything.result)
+    found = observed(PBS, step.result)
 
     assert len(found) > 50
     assert all(seen.state is not None for seen in found.values())
@@ -319,7 +319,7 @@ def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
         }
 
 
-def test_no_jobs_at_all_is_an_answer_to_who_asked_for_all() -> None:
+def test_an_empty_listing_of_all_jobs_is_valid() -> None:
     for native_ids in (None, [str(number) for number in range(26)]):
         assert TORQUE.parse_status(answered(of_all(SERVER)), native_ids) == {}
         for output in ("", of_all(""), of_all(SERVER)[:-2], f"jobs for tester\n{SERVER}"):
@@ -328,12 +328,12 @@ def test_no_jobs_at_all_is_an_answer_to_who_asked_for_all() -> None:
 
 
 @pytest.mark.parametrize("output", ["", "garbage\n", "<Data>", "Welcome to cluster c.\n"])
-def test_what_is_no_xml_is_no_answer(output: str) -> None:
+def test_output_other_than_xml_is_invalid(output: str) -> None:
     with pytest.raises(SubmitException, match="no answer"):
         TORQUE.parse_status(answered(output), ["7"])
 
 
-def test_the_qstat_of_pbs_is_told_from_that_of_torque() -> None:
+def test_the_qstat_of_pbs_is_distinguished_from_that_of_torque() -> None:
     """For the options that make Torque print XML, it prints finished jobs too, as text."""
     with pytest.raises(SubmitException, match="use the executor pbs"):
         TORQUE.parse_status(answered("Job Id: 7.node01\n    job_state = R\n"), ["7"])
@@ -343,7 +343,7 @@ def test_variables_that_have_torque_leave_out_jobs_are_not_passed_on() -> None:
     assert TORQUE.query(["7"], SITE).unset == ("PBS_QSTAT_*",)
 
 
-def test_times_are_those_of_the_zone_that_was_asked_for() -> None:
+def test_times_are_in_utc() -> None:
     running = in_json("7", job_state="R", qtime="Sat Nov 21 08:57:58 2026", stime="Sat Nov  1 09:00:42 2026")
 
     assert PBS.parse_status(answered(running), ["7"])["7"].time == datetime(2026, 11, 1, 9, 0, 42, tzinfo=UTC)
@@ -408,7 +408,7 @@ def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
         assert hooks.parse_find(answered(output), ["jpsi-a-11", "jpsi-a"]) == {}
 
 
-def test_a_value_that_looks_like_a_tag_hides_none() -> None:
+def test_a_value_that_looks_like_a_tag_hides_no_tag() -> None:
     variables = {"NOTE": "was JPSI_TAG=jpsi-old-1", "JPSI_TAG": "jpsi-a-1"}
     inside = in_xml("7.node01", job_state="R", Variable_List="NOTE=was JPSI_TAG=jpsi-old-1,JPSI_TAG=jpsi-a-1")
 
@@ -419,7 +419,7 @@ def test_a_value_that_looks_like_a_tag_hides_none() -> None:
         assert hooks.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "7.node01"}
 
 
-def test_a_job_that_another_submitted_with_its_environment_is_not_taken_for_it() -> None:
+def test_a_job_that_inherited_the_tag_is_not_the_tagged_job() -> None:
     tagged = {"job_state": "R", "Variable_List": {"JPSI_TAG": "jpsi-a-1"}}
     output = in_frame({"10.node01": tagged, "9.node01": tagged, "11.node01": tagged})
 

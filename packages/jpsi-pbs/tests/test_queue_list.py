@@ -78,7 +78,7 @@ def test_a_queue_that_is_closed_or_stopped(hooks: Hooks) -> None:
 
 
 @_BOTH
-def test_what_is_not_said_is_not_known(hooks: Hooks) -> None:
+def test_missing_fields_are_unknown(hooks: Hooks) -> None:
     (queue,) = hooks.parse_queues(answered("a banner\nQueue: a\n"))
 
     assert (queue.is_open, queue.longest, queue.pending) == (None, None, None)

@@ -106,13 +106,13 @@ def _of(steps: list[Recording], command: str) -> list[Recording]:
     return [step for step in steps if step.argv[0] == command]
 
 
-def test_every_command_is_known_here() -> None:
+def test_every_recorded_command_is_covered() -> None:
     called = {"qsub", "qstat", "qdel", "qhold", "qrls"}
 
     assert {step.argv[0] for step in [*OPENPBS, *OLD]} <= called | NEVER_CALLED.keys()
 
 
-def test_every_qstat_is_read_or_it_is_said_why_not() -> None:
+def test_every_qstat_option_is_covered_or_explained() -> None:
     asked = {"-f", "-F", "-x", "-E", "-t"}
     steps = [step for step in [*OPENPBS, *OLD] if step.argv[0] == "qstat"]
 
@@ -122,7 +122,7 @@ def test_every_qstat_is_read_or_it_is_said_why_not() -> None:
         assert not _is_listing(step) or options <= asked, step
 
 
-def test_no_kept_scenario_is_unused() -> None:
+def test_every_recording_is_used() -> None:
     assert not UNUSED.keys() & {path.stem for path in OPENPBS_RECORDINGS.glob("*.json")}
 
 
@@ -300,7 +300,7 @@ _ENDS = {
 
 
 @pytest.mark.parametrize("scenario", _ENDS)
-def test_every_way_to_end_is_told_apart(scenario: str) -> None:
+def test_every_kind_of_end_is_distinguished(scenario: str) -> None:
     seen = _last(recordings(scenario), PBS)
 
     assert (seen.state, seen.exit_code, seen.reason) == _ENDS[scenario]
@@ -319,7 +319,7 @@ _TORQUE_ENDS = {
 
 
 @pytest.mark.parametrize("scenario", _TORQUE_ENDS)
-def test_every_way_to_end_in_torque_is_told_apart(scenario: str) -> None:
+def test_every_kind_of_end_in_torque_is_distinguished(scenario: str) -> None:
     seen = _last(torque_recordings(scenario), TORQUE)
 
     assert (seen.state, seen.exit_code, seen.reason) == _TORQUE_ENDS[scenario]
@@ -414,7 +414,7 @@ def test_many_jobs_in_one_question() -> None:
     }
 
 
-def test_without_history_a_running_job_is_not_gone() -> None:
+def test_without_history_a_running_job_is_not_lost() -> None:
     """`qstat -x` lists nothing then, and says that it has succeeded."""
     steps = [step for step in recordings("history_off") if _is_listing(step) and "2997.node01" in step.argv]
     with_x = [step for step in steps if "-x" in step.argv]
@@ -427,7 +427,7 @@ def test_without_history_a_running_job_is_not_gone() -> None:
     assert PBS.parse_status(without[0].result, ["2997.node01"])["2997.node01"].state is JobState.ACTIVE
 
 
-def test_what_a_site_offers() -> None:
+def test_the_offers_of_a_site() -> None:
     shown = next(step for step in recordings("queues_server_nodes") if step.argv == ("qstat", "-Bf"))
 
     assert PBS.parse_probe(shown.result) == {
@@ -448,7 +448,7 @@ def test_jobs_outlive_ports_that_are_used_up() -> None:
         assert found == {"array_limits": False, "history": False}, "`qstat -B` alone does not tell"
 
 
-def test_a_job_that_is_not_shown_is_not_gone() -> None:
+def test_an_unlisted_job_is_not_lost() -> None:
     """Where users see their own jobs alone, OpenPBS says nothing of another's, and Torque that it may not."""
     silent = next(step for step in recordings("query_other_jobs_false") if _is_listing(step))
     steps = [step for step in torque_recordings("unknown_job") if _is_listing(step)]

@@ -187,7 +187,7 @@ def test_resources(resources: dict[str, Any], select: str, place: str | None, no
     ],
     ids=str,
 )
-def test_processes_of_torque_are_asked_for_where_there_is_room(
+def test_torque_processes_are_requested_as_procs_or_nodes(
     resources: dict[str, Any], cores_per_node: int | None, options: dict[str, str]
 ) -> None:
     context = attrs.evolve(CONTEXT, site=site(cores_per_node=cores_per_node))
@@ -197,7 +197,7 @@ def test_processes_of_torque_are_asked_for_where_there_is_room(
     assert {name: it for name, it in found.items() if name in {"-l nodes", "-l procs"}} == options
 
 
-def test_nodes_of_a_user_stand_alone() -> None:
+def test_nodes_of_a_user_replace_procs() -> None:
     asked = spec({"process_count": 40})
     asked.attributes.set_custom_attribute("torque.l.nodes", "5:ppn=8")
 
@@ -267,7 +267,7 @@ def test_slots_of_several_kinds_are_nodes_of_torque(
 def test_torque_has_memory_for_the_whole_job_alone() -> None:
     (problem,) = _problems(spec_of_kinds({"memory": 1}, {}), TORQUE)
 
-    assert problem.startswith("resources.components[1].memory: Torque has memory for the whole job alone")
+    assert problem.startswith("resources.components[1].memory: Torque has one memory limit for the whole job")
 
 
 @BOTH
@@ -278,7 +278,7 @@ def test_jobs_of_several_kinds_may_be_an_array(hooks: Hooks) -> None:
     assert (capabilities.heterogeneous, capabilities.arrays.heterogeneous) == (True, True)
 
 
-def test_what_users_say_of_chunks_is_of_those_of_every_kind() -> None:
+def test_added_chunk_resources_apply_to_every_component() -> None:
     added = spec_of_kinds({}, _SOLVERS, custom_attributes={"pbs.chunk": "ib=true"})
     replaced = spec_of_kinds({}, _SOLVERS, custom_attributes={"pbs.l.select": "3:ncpus=4"})
 
@@ -289,7 +289,7 @@ def test_what_users_say_of_chunks_is_of_those_of_every_kind() -> None:
 
 
 @given(specs(heterogeneous=True))
-def test_no_process_gets_less_than_it_asked_for(spec: JobSpec) -> None:
+def test_every_process_gets_its_requested_resources(spec: JobSpec) -> None:
     kinds = components(spec.resources)
     chunks = [
         {"n": int(number), **dict(part.split("=") for part in parts)}
@@ -318,7 +318,7 @@ def test_a_reservation_is_a_queue() -> None:
     assert "Torque has no reservations" in _problems(spec(reservation_id="R12"), TORQUE)[0]
 
 
-def test_what_is_configured() -> None:
+def test_configured_options() -> None:
     context = attrs.evolve(CONTEXT, site=site(umask="022", rerun=False))
 
     assert {"-W umask": "022", "-r": "n"}.items() <= _options(spec(), PBS, context).items()
@@ -343,7 +343,7 @@ def test_all_dependencies_must_be_satisfied(hooks: Hooks) -> None:
 
 
 @BOTH
-def test_dependencies_that_cannot_be_said(hooks: Hooks) -> None:
+def test_dependencies_that_pbs_cannot_express(hooks: Hooks) -> None:
     with pytest.raises(ValueError, match="'7,afterany:8' is no job id of PBS's"):
         hooks.canonical_id("7,afterany:8", SITE)
     both = spec(after=["7"], custom_attributes={f"{hooks.name}.W.depend": "on:1"})
@@ -382,7 +382,7 @@ def test_custom_attributes_may_begin_with_any_name_of_the_executor(hooks: Hooks,
 
 
 @pytest.mark.parametrize("name", ["l.nodes", "l.ncpus", "l.mem"])
-def test_the_old_way_to_ask_for_resources_replaces_the_new(name: str) -> None:
+def test_the_old_resource_options_replace_the_new_ones(name: str) -> None:
     """PBS refuses a job that asks in both."""
     options = _options(spec({"node_count": 2}, custom_attributes={f"pbs.{name}": "2"}))
 
@@ -391,14 +391,14 @@ def test_the_old_way_to_ask_for_resources_replaces_the_new(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["l.ngpus", "l.vmem", "l.host"])
-def test_what_chunks_have_is_not_asked_for_beside_them(name: str) -> None:
+def test_chunk_resources_are_refused_beside_chunks(name: str) -> None:
     (problem,) = _problems(spec(custom_attributes={f"pbs.{name}": "2"}), PBS)
 
     assert "l.select" in problem
     assert _problems(spec(custom_attributes={f"torque.{name}": "2"}), TORQUE) == []
 
 
-def test_what_is_added_to_every_chunk() -> None:
+def test_resources_added_to_every_chunk() -> None:
     uneven = {"process_count": 3, "processes_per_node": 2}
     custom = {"openpbs.chunk": "host_type=fast:ib=true", "pbs.l.place": "scatter:group=rack"}
 
@@ -413,7 +413,7 @@ def test_what_is_added_to_every_chunk() -> None:
 
 
 @pytest.mark.parametrize("value", [None, False])
-def test_nothing_is_added_to_chunks_unless_it_is_said(value: object) -> None:
+def test_no_resources_are_added_to_chunks_by_default(value: object) -> None:
     custom = {"pbs.chunk": value, "pbs.l.select": "2:ncpus=1"}
 
     assert _problems(spec(custom_attributes=custom)) == []
@@ -426,7 +426,7 @@ def test_nothing_is_added_to_chunks_that_are_replaced(name: str) -> None:
 
     assert problem == (
         f"custom attributes pbs.chunk and pbs.{name} cannot be given both: the one adds to the chunks that "
-        "jpsi asks for, and the other replaces them"
+        "jpsi requests, and the other replaces them"
     )
 
 
@@ -447,7 +447,7 @@ def test_nothing_is_added_to_chunks_that_are_replaced(name: str) -> None:
     ],
     ids=repr,
 )
-def test_what_cannot_be_added_to_chunks(value: object, why: str) -> None:
+def test_resources_that_cannot_be_added_to_chunks(value: object, why: str) -> None:
     (problem,) = _problems(spec(custom_attributes={"pbs.chunk": value}))
 
     assert problem.startswith("custom attribute pbs.chunk ")
@@ -493,7 +493,7 @@ def test_names_are_made_legal(name: str | None, legal: str) -> None:
 
 
 @given(hostile_text())
-def test_a_name_that_was_changed_is_kept(name: str) -> None:
+def test_the_original_of_a_changed_name_is_retained(name: str) -> None:
     variables = dict(part.split("=") for part in _options(spec(name=name))["-v"].split(","))
 
     assert variables.pop("JPSI_TAG") == CONTEXT.tag
@@ -504,7 +504,7 @@ def test_a_name_that_was_changed_is_kept(name: str) -> None:
 
 
 @given(hostile_text(), hostile_text())
-def test_what_a_user_may_write_arrives_unchanged_or_is_refused(queue: str, project: str) -> None:
+def test_user_values_arrive_unchanged_or_are_refused(queue: str, project: str) -> None:
     wanted = spec(queue_name=queue, project_name=project)
     if _problems(wanted):
         return
@@ -527,9 +527,7 @@ def test_custom_attributes_never_become_another_line(custom: dict[str, Any]) -> 
 
 @given(specs(heterogeneous=True))
 @BOTH
-def test_every_valid_spec_is_said_in_whole_lines_or_refused_in_whole_sentences(
-    hooks: Hooks, spec: JobSpec
-) -> None:
+def test_every_valid_spec_is_rendered_or_refused_in_full(hooks: Hooks, spec: JobSpec) -> None:
     problems = _problems(spec, hooks)
 
     assert all(problems)

@@ -33,12 +33,12 @@ def _recorded_variables() -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(_recorded_variables()))
-def test_nothing_of_another_job_comes_along(name: str) -> None:
+def test_no_variable_of_another_job_is_inherited(name: str) -> None:
     assert _is_unset(name)
 
 
 @pytest.mark.parametrize("name", ["PBS_DPREFIX", "JPSI_TAG", "JPSI_NAME", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"])
-def test_what_would_be_misread_does_not_come_along(name: str) -> None:
+def test_variables_that_would_be_misread_are_not_inherited(name: str) -> None:
     assert _is_unset(name)
 
 
@@ -102,16 +102,16 @@ def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
         (-9, "", FailureKind.AMBIGUOUS),
     ],
 )
-def test_what_a_failure_means(returncode: int, stderr: str, kind: FailureKind) -> None:
+def test_failures_are_classified(returncode: int, stderr: str, kind: FailureKind) -> None:
     assert PBS.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254).filter(lambda n: n != 32))
-def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
+def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
     assert PBS.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
 
 
-def test_the_message_is_what_qsub_said() -> None:
+def test_the_message_is_that_of_qsub() -> None:
     assert (
         PBS.classify_failure(answered(stderr="qsub: Unknown queue\n", returncode=170)).message
         == "qsub: Unknown queue"
@@ -124,7 +124,7 @@ def test_the_commands() -> None:
     assert PBS.release(["7"]).argv == ("qrls", "7")
 
 
-def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
+def test_only_the_job_of_another_user_was_not_cancelled() -> None:
     (mixture,) = [step for step in recordings("qdel") if "mixture" in step.note]
 
     assert PBS.parse_cancel(mixture.result, list(mixture.argv[1:])) == {"161.node01": "Unauthorized Request"}
@@ -141,13 +141,13 @@ def test_an_id_is_known_again_however_it_was_spelled() -> None:
     }
 
 
-def test_a_node_that_is_down_keeps_a_job_from_being_cancelled() -> None:
+def test_a_job_on_a_node_that_is_down_cannot_be_cancelled() -> None:
     lost = answered(stderr="qdel: Server could not connect to MOM 1497.node01\n", returncode=222)
 
     assert PBS.parse_cancel(lost, ["1497.node01"]) == {"1497.node01": "Server could not connect to MOM"}
 
 
-def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
+def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
     lost = answered(stderr="Connection refused\nCouldn't connect to cluster: node01\n", returncode=162)
 
     assert set(PBS.parse_cancel(lost, ["7", "8"])) == {"7", "8"}
@@ -155,12 +155,12 @@ def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
 
 
 @pytest.mark.parametrize("lost", ["cannot connect to server a (errno=15010)", "End of File"])
-def test_what_is_about_no_job_may_have_kept_a_request_from_any(lost: str) -> None:
+def test_a_message_about_no_job_may_mean_that_no_job_was_changed(lost: str) -> None:
     said = answered(stderr=f"qdel: Job has finished 7.a\nqdel: {lost}\n", returncode=15)
 
     assert set(PBS.parse_cancel(said, ["7", "8"])) == {"8"}
     assert set(PBS.parse_hold(said, ["7", "8"])) == {"7", "8"}
 
 
-def test_torque_does_not_say_which_job_it_could_not_hold() -> None:
+def test_torque_does_not_name_the_job_that_it_could_not_hold() -> None:
     assert TORQUE.parse_hold(answered(returncode=153), ["7", "8"]).keys() == {"7", "8"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, JobState, Observation, SubmitException
 from jpsi_pbs.hooks import Hooks
-from jpsi_pbs.job_names import tag_in
+from jpsi_pbs.job_names import parse_tag
 from jpsi_testing import Recording, answered
 from pbs_support import (
     PBS,
@@ -43,7 +43,7 @@ def _tagged(text: str) -> str:
     return text.replace(",PBS_O_HOST=", f",JPSI_TAG={_TAG},PBS_O_HOST=")
 
 
-def _listing(steps: Sequence[Recording], *options: str, shows: int = 1) -> Recording:
+def _listing_step(steps: Sequence[Recording], *options: str, shows: int = 1) -> Recording:
     """The last step that shows jobs, to a call with these options."""
     found = [it for it in steps if {*options} <= {*it.argv}]
     return [it for it in found if it.result.stdout.count("job_state") >= shows][-1]
@@ -53,19 +53,21 @@ def _recorded() -> Iterator[tuple[str, Hooks, CommandResult, list[str] | None]]:
     """Some answers of every kind, and the ids that were asked for."""
     pbs = ["status_completed_ok", "status_cancelled_running", "status_held", "status_dependency", "express"]
     torque = ["status_completed_ok", "status_cancelled_queued", "status_cancelled_running", "array"]
-    steps = [(PBS, name, _listing(recordings(name), "json")) for name in pbs]
-    steps.append((PBS, "array", _listing(recordings("array"), "json", "-t", "-x", "197[].node01", shows=4)))
-    steps.append((PBS, "release", _listing(recordings("json_of_release_23.06.06_client")[:8], "json")))
-    steps += [(TORQUE, name, _listing(torque_recordings(name), "-f", "-x")) for name in torque]
+    steps = [(PBS, name, _listing_step(recordings(name), "json")) for name in pbs]
+    steps.append(
+        (PBS, "array", _listing_step(recordings("array"), "json", "-t", "-x", "197[].node01", shows=4))
+    )
+    steps.append((PBS, "release", _listing_step(recordings("json_of_release_23.06.06_client")[:8], "json")))
+    steps += [(TORQUE, name, _listing_step(torque_recordings(name), "-f", "-x")) for name in torque]
     several = next(it for it in torque_recordings("unknown_job") if "-x" in it.argv and len(it.argv) > 5)
     for hooks, name, step in [*steps, (TORQUE, "unknown_job", several)]:
         native_ids = [it for it in step.argv[1:] if it[:1].isdecimal()]
         if name == "array":
             native_ids = hooks.element_ids(native_ids[0], [1, 2, 3])
         yield f"{hooks.name} {name}", hooks, step.result, native_ids
-    jobs = _listing(recordings("express"), "json", shows=2).result.stdout
+    jobs = _listing_step(recordings("express"), "json", shows=2).result.stdout
     yield "pbs all jobs", PBS, answered(of_all(jobs, "pbsuser")), None
-    jobs = _listing(torque_recordings("array"), "-f", "-x", shows=3).result.stdout
+    jobs = _listing_step(torque_recordings("array"), "-f", "-x", shows=3).result.stdout
     yield "torque all jobs", TORQUE, answered(of_all(jobs + SERVER)), None
 
 
@@ -109,7 +111,9 @@ def test_it_is_read(hooks: Hooks, result: CommandResult, native_ids: list[str] |
 
 
 @_EACH
-def test_what_is_cut_is_refused(hooks: Hooks, result: CommandResult, native_ids: list[str] | None) -> None:
+def test_truncated_listings_are_refused(
+    hooks: Hooks, result: CommandResult, native_ids: list[str] | None
+) -> None:
     whole, text = hooks.parse_status(result, native_ids), result.stdout
 
     for end in range(len(text)):
@@ -119,7 +123,7 @@ def test_what_is_cut_is_refused(hooks: Hooks, result: CommandResult, native_ids:
 
 
 @_EACH
-def test_what_lacks_its_beginning_is_refused(
+def test_listings_without_their_beginning_are_refused(
     hooks: Hooks, result: CommandResult, native_ids: list[str] | None
 ) -> None:
     whole, text = hooks.parse_status(result, native_ids), result.stdout
@@ -130,7 +134,7 @@ def test_what_lacks_its_beginning_is_refused(
 
 
 @_EACH
-def test_what_is_repeated_tells_the_same(
+def test_repeated_listings_report_the_same(
     hooks: Hooks, result: CommandResult, native_ids: list[str] | None
 ) -> None:
     whole, text = hooks.parse_status(result, native_ids), result.stdout
@@ -143,7 +147,9 @@ def test_what_is_repeated_tells_the_same(
 
 
 @_EACH
-def test_noise_tells_nothing_wrong(hooks: Hooks, result: CommandResult, native_ids: list[str] | None) -> None:
+def test_noise_reports_nothing_wrong(
+    hooks: Hooks, result: CommandResult, native_ids: list[str] | None
+) -> None:
     whole, text = hooks.parse_status(result, native_ids), result.stdout
 
     step = 1 + len(text) // 4000
@@ -156,7 +162,7 @@ def test_noise_tells_nothing_wrong(hooks: Hooks, result: CommandResult, native_i
 
 @_EACH
 @given(data=st.data())
-def test_any_noise_tells_nothing_wrong(
+def test_any_noise_reports_nothing_wrong(
     hooks: Hooks, result: CommandResult, native_ids: list[str] | None, data: st.DataObject
 ) -> None:
     whole, text = hooks.parse_status(result, native_ids), result.stdout
@@ -171,7 +177,7 @@ def test_any_noise_tells_nothing_wrong(
 
 @_EACH
 @given(text=st.text(max_size=200))
-def test_what_is_no_answer_is_refused(
+def test_invalid_output_is_refused(
     hooks: Hooks, result: CommandResult, native_ids: list[str] | None, text: str
 ) -> None:
     for stdout in (text, of_all(text), of_all(f"{text}\n")):
@@ -179,7 +185,7 @@ def test_what_is_no_answer_is_refused(
 
 
 @_EACH
-def test_a_line_that_is_missing_tells_of_no_other_end(
+def test_a_missing_line_reports_no_other_end(
     hooks: Hooks, result: CommandResult, native_ids: list[str] | None
 ) -> None:
     whole, lines = hooks.parse_status(result, native_ids), result.stdout.splitlines(keepends=True)
@@ -202,7 +208,7 @@ def test_a_complaint_that_is_cut_denies_no_other_job() -> None:
             PBS.parse_status(cut, ["7.node01", "77.node01"])
 
 
-def test_each_job_that_was_named_is_told_of() -> None:
+def test_each_named_job_is_reported() -> None:
     """For each, Torque prints a listing or a complaint; OpenPBS does, too, unless they are one question."""
     listed, said = in_xml("7.node01", job_state="R"), "qstat: Unknown Job Id Error 8.node01\n"
 
@@ -229,7 +235,7 @@ def test_a_banner_before_all_jobs() -> None:
 
 
 @pytest.mark.parametrize(("code", "more"), [(0, SERVER), (7, "")])
-def test_all_jobs_are_asked_for_between_two_lines(tmp_path: Path, code: int, more: str) -> None:
+def test_a_listing_of_all_jobs_is_wrapped_in_two_lines(tmp_path: Path, code: int, more: str) -> None:
     fake = tmp_path / "qstat"
     fake.write_text(f"#!/bin/sh\n[ \"$1\" != -B ] || {{ printf '{SERVER}'; exit; }}\nexit {code}\n")
     fake.chmod(0o755)
@@ -258,11 +264,11 @@ def test_all_jobs_are_asked_for_between_two_lines(tmp_path: Path, code: int, mor
     ],
 )
 def test_the_tag_among_the_variables(variables: str, tag: str | None) -> None:
-    assert tag_in(variables, is_whole=True) == tag
-    assert tag_in(variables, is_whole=False) == (tag or None)
+    assert parse_tag(variables, is_complete=True) == tag
+    assert parse_tag(variables, is_complete=False) == (tag or None)
 
 
-def test_variables_that_are_not_shown_tell_of_no_stranger() -> None:
+def test_missing_variables_do_not_make_a_job_foreign() -> None:
     """Torque shows them to the owner alone, if it knows the machine that asks."""
     for hooks, output in ((PBS, in_json("7", job_state="R")), (TORQUE, in_xml("7", job_state="R"))):
         assert hooks.parse_status(answered(output), ["7"])["7"].tag is None
@@ -309,7 +315,7 @@ def test_a_frame_whose_lines_do_not_belong_together_is_refused(before: str, afte
         PBS.parse_status(answered(text.replace(before, after)), ["7.node01"])
 
 
-def test_a_job_whose_owner_cannot_be_read_is_not_left_out() -> None:
+def test_a_job_with_an_unreadable_owner_is_included() -> None:
     owners = {"7.node01": "tester@node01", "8.node01": "te~ter@node01", "9.node01": "other@node01"}
     listing = in_frame({it: {"job_state": "R", "Job_Owner": owner} for it, owner in owners.items()})
 

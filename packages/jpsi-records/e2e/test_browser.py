@@ -77,7 +77,7 @@ def test_the_link_leads_to_the_requests_and_the_token_stays_behind(browse: Brows
     assert token not in str(browser.execute_script("return document.cookie"))
 
 
-def test_whoever_has_no_token_sees_nothing(browse: Browse, shown: Shown) -> None:
+def test_visitors_without_a_token_see_nothing(browse: Browse, shown: Shown) -> None:
     browser = browse()
 
     browser.get(shown.link.partition("?")[0])
@@ -226,7 +226,7 @@ document.body.append(frame);
 """
 
 
-def test_a_page_of_somebody_else_on_this_machine_learns_nothing(
+def test_a_page_of_another_user_on_this_machine_learns_nothing(
     browse: Browse, shown: Shown, stranger: HTTPServer
 ) -> None:
     browser = browse()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jpsi_records.jobs.containers import ENGINES
-from jpsi_records.model.request_spec import Wish, read_wish
+from jpsi_records.model.request_spec import RequestSpec, read_request_spec
 
 DIGEST = "sha256:" + "5" * 64
 IMAGE = f"docker.io/library/debian@{DIGEST}"
@@ -51,10 +51,10 @@ sys.exit(subprocess.run(command, env=environment, cwd=root).returncode)
 """
 
 
-def contained(*command: str, **more: object) -> Wish:
+def contained(*command: str, **more: object) -> RequestSpec:
     """A wish for a command in a container."""
     document = {"container_image": IMAGE, "cwd": "/", **({"command": list(command)} if command else {})}
-    return read_wish(document | more)
+    return read_request_spec(document | more)
 
 
 def without_engines(path: str, folder: Path) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jpsi_records.model.entities import Execution, ExecutionState
-from jpsi_records.model.request_spec import Wish, read_wish
+from jpsi_records.model.request_spec import RequestSpec, read_request_spec
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import catch_up, expire, move
 
@@ -28,9 +28,9 @@ class Clock:
         self.time += timedelta(seconds=seconds)
 
 
-def wish(*command: str, **more: Any) -> Wish:
+def spec(*command: str, **more: Any) -> RequestSpec:
     """A wish for a command."""
-    return read_wish({"command": list(command or ("true",)), **more})
+    return read_request_spec({"command": list(command or ("true",)), **more})
 
 
 def see_to(records: Records) -> None:

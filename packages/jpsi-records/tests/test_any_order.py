@@ -19,7 +19,7 @@ from jpsi_records.model.entities import About, Execution, ExecutionState, Reques
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import expire, move
 from jpsi_records.store.schema import EXECUTION
-from playing import Clock, wish
+from playing import Clock, spec
 
 LIVE = {ExecutionState.QUEUED, ExecutionState.CLAIMED, ExecutionState.RUNNING}
 ACTS = ("start", "finish", "cancel", "invalidate", "rerun")
@@ -61,7 +61,7 @@ def do(records: Records, clock: Clock, kind: str, which: int, number: int) -> No
             expires_at=clock.time + timedelta(minutes=which) if kind == "expiring" else None,
             parent=execution.id if execution and kind == "child" else None,
         )
-        records.submit(wish(str(which % 5), after=asks_after), more, priority=number)
+        records.submit(spec(str(which % 5), after=asks_after), more, priority=number)
     elif kind == "pass":
         clock.advance(60 * which)
         with records.database.writing() as connection:

@@ -26,7 +26,7 @@ def test_the_text_is_json_of_an_equal_value(value: object) -> None:
 
 
 @given(VALUES)
-def test_what_is_read_back_has_the_same_text(value: object) -> None:
+def test_a_document_read_back_has_the_same_text(value: object) -> None:
     assert canonical(read(canonical(value))) == canonical(value)
 
 
@@ -72,6 +72,6 @@ def test_keys_are_in_the_order_of_utf_16() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 2**53 + 1, "\ud800", {1: 2}, b"a", {1}], ids=repr)
-def test_what_json_cannot_say_exactly_is_refused(value: object) -> None:
+def test_values_that_json_cannot_express_exactly_are_refused(value: object) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  each says something else
         canonical([value])

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.computation import Computation, Topology
 from jpsi_records.model.mounts import write_mount
-from jpsi_records.model.request_spec import read_wish
+from jpsi_records.model.request_spec import read_request_spec
 from jpsi_records.reuse.canonical_key import VERSION, differences, fingerprint, preimage, recalled
-from wishes import COMPUTATIONS, DEFAULTS, PLACEMENTS
+from specs import COMPUTATIONS, DEFAULTS, PLACEMENTS
 
 
 def of(document: dict[str, Any]) -> str:
     """With mounts as they are: resolving them is tested by itself."""
-    computation = read_wish(document).computation
+    computation = read_request_spec(document).computation
     return preimage(computation, {at: write_mount(it) for at, it in computation.mounts.items()})
 
 
@@ -53,7 +53,7 @@ def test_two_have_the_same_exactly_if_they_mean_the_same(one: dict[str, Any], ot
 
 def meaning(document: dict[str, Any]) -> Computation:
     """What a computation says, but for the numbers of processes that do not matter to it."""
-    computation = read_wish(document).computation
+    computation = read_request_spec(document).computation
     if computation.topology is Topology.ANY:
         return attrs.evolve(computation, processes=1, threads=1)
     return computation
@@ -79,7 +79,7 @@ def test_any_change_of_meaning_changes_the_fingerprint(
 
 def is_valid(document: dict[str, Any]) -> bool:
     try:
-        read_wish(document)
+        read_request_spec(document)
     except InvalidRequestError:
         return False
     return True
@@ -91,7 +91,7 @@ def test_each_member_of_a_computation_is_among_those_that_are_changed() -> None:
 
 
 @given(COMPUTATIONS, COMPUTATIONS)
-def test_differences_are_told_exactly_if_there_are_some(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_differences_are_reported_exactly_if_keys_differ(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert (differences(of(one), of(other)) == []) is (of(one) == of(other))
 
 

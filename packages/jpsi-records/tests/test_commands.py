@@ -40,7 +40,7 @@ def run(tmp_path: Path) -> Run:
     return run_
 
 
-def test_what_is_there_is_shown_and_not_run_again(run: Run, tmp_path: Path) -> None:
+def test_an_existing_result_is_shown_and_not_recomputed(run: Run, tmp_path: Path) -> None:
     first, second = run("run", "words.yaml"), run("run", "words.yaml")
 
     assert first.stdout == second.stdout == "a\nb\n"
@@ -81,7 +81,7 @@ def test_a_failure_is_the_exit_code(run: Run, tmp_path: Path) -> None:
     assert done.stderr.endswith("complete with exit code 3\nno\n")
 
 
-def test_who_has_reported_a_failure_is_not_taken_for_a_success(run: Run, tmp_path: Path) -> None:
+def test_a_job_that_reported_a_failure_does_not_count_as_success(run: Run, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text("command: [sh, -c, 'echo failure no input >$JPSI_PROGRESS']")
 
     done = run("run", "fails.yaml", code=1)
@@ -89,14 +89,14 @@ def test_who_has_reported_a_failure_is_not_taken_for_a_success(run: Run, tmp_pat
     assert "complete with exit code 0\njpsi: no input\n" in done.stderr
 
 
-def test_what_is_no_progress_is_told(run: Run) -> None:
+def test_invalid_progress_is_reported(run: Run) -> None:
     execution = json.loads(run("submit", "words.yaml", "--json").stdout)["execution"]
 
     for wrong in ("nan", "1.5"):
         assert "0" in run("progress", execution, wrong, code=2).stderr
 
 
-def test_what_can_never_run_says_so(run: Run, tmp_path: Path) -> None:
+def test_a_request_that_can_never_run_is_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text("command: ['false']")
     failed = json.loads(run("submit", "fails.yaml", "--json").stdout)["id"]
     (tmp_path / "after.yaml").write_text(f"command: ['true']\nafter: [{failed}]")
@@ -149,7 +149,9 @@ def test_a_collection_is_put_and_got(run: Run, tmp_path: Path) -> None:
     ],
     ids=["no YAML", "no request", "a wrong one", "a file of one's own"],
 )
-def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: str, told: str) -> None:
+def test_a_usage_error_is_reported_and_changes_nothing(
+    run: Run, tmp_path: Path, text: str, told: str
+) -> None:
     (tmp_path / "wrong.yaml").write_text(text)
 
     done = run("submit", "wrong.yaml", code=2)
@@ -158,11 +160,11 @@ def test_a_mistake_is_told_and_nothing_is_done(run: Run, tmp_path: Path, text: s
     assert json.loads(run("ls", "--json").stdout) == []
 
 
-def test_what_is_not_there_is_told(run: Run) -> None:
+def test_a_missing_id_is_reported(run: Run) -> None:
     assert "there is no execution x" in run("show", "x", code=2).stderr
 
 
-def test_what_could_be_several_is_told(run: Run) -> None:
+def test_an_ambiguous_id_is_reported(run: Run) -> None:
     for _ in range(2):
         run("submit", "words.yaml")
 
@@ -187,7 +189,7 @@ def begun(tmp_path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_whoever_follows_a_dispatcher_that_was_ended_goes_on_at_once(
+def test_the_next_dispatcher_continues_immediately_after_an_interrupted_one(
     run: Run, tmp_path: Path, number: signal.Signals
 ) -> None:
     running = begun(tmp_path)
@@ -204,7 +206,7 @@ def test_whoever_follows_a_dispatcher_that_was_ended_goes_on_at_once(
     assert running.returncode == (-number if number == signal.SIGKILL else 130)
 
 
-def test_whoever_waits_for_another_dispatcher_says_so_once(run: Run, tmp_path: Path) -> None:
+def test_waiting_for_another_dispatcher_is_reported_once(run: Run, tmp_path: Path) -> None:
     running = begun(tmp_path)
     command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waits:
@@ -220,7 +222,7 @@ def test_whoever_waits_for_another_dispatcher_says_so_once(run: Run, tmp_path: P
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_a_request_that_was_cancelled_says_so(run: Run) -> None:
+def test_a_cancelled_request_is_reported(run: Run) -> None:
     one, other = (json.loads(run("submit", "words.yaml", "--json").stdout) for _ in range(2))
 
     first = run("cancel", one["id"]).stdout
@@ -255,7 +257,7 @@ def test_to_wait_for_a_request_ends_when_that_is_cancelled(run: Run, tmp_path: P
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_help_tells_each_exit_code_of_run(run: Run) -> None:
+def test_help_lists_each_exit_code_of_run(run: Run) -> None:
     told = run("run", "--help").stdout
 
     assert "  130  the request was cancelled" in told

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jpsi_records.records.records import Records
-from playing import Client, wish
+from playing import Client, spec
 
 #: `./dev e2e_postgres` tries a thousand times.
 TRIES = int(os.environ.get("JPSI_CI_TRIES", "100"))
 COMMITTING = """\
 import sys
 from jpsi_records.records.records import Records
-from jpsi_records.model.request_spec import read_wish
+from jpsi_records.model.request_spec import read_request_spec
 
 directory, url, user, tries = sys.argv[1:]
 with Records(directory, url=url, user=user) as records:
     sys.stdin.readline()
     for number in range(int(tries)):
-        records.submit(read_wish({"command": ["compute", str(number)]}))
+        records.submit(read_request_spec({"command": ["compute", str(number)]}))
 """
 
 
@@ -104,7 +104,7 @@ def test_of_several_dispatchers_one_runs_each_execution(url: str, tmp_path: Path
     with Records(tmp_path / "records", url=url) as records:
         for number in range(10):
             script = f"echo {number} >>{tmp_path}/runs"
-            records.submit(wish("sh", "-c", script))
+            records.submit(spec("sh", "-c", script))
         command = [sys.executable, "-c", DISPATCHING, str(tmp_path / "records"), url]
 
         others = [subprocess.Popen(command) for _ in range(3)]

@@ -14,12 +14,12 @@ from jpsi_records.jobs.attempt_job import AttemptFiles, job_spec
 from jpsi_records.model.entities import Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from playing import Clock, wish
+from playing import Clock, spec
 
 
 def asked_of_the_system(records: Records, document: dict[str, Any]) -> dict[str, Any]:
     """What the job of a new execution asks for."""
-    execution = records.execution(records.submit(wish("a", **document)).execution or "")
+    execution = records.execution(records.submit(spec("a", **document)).execution or "")
     resources = job_spec(execution, AttemptFiles(Path("/x"))).resources
     return {} if resources is None else {k: v for k, v in attrs.asdict(resources).items() if v}
 
@@ -83,9 +83,9 @@ def test_constraints_are_requests(records: Records, document: dict[str, Any], as
     ],
     ids=str,
 )
-def test_what_no_job_can_be_given_is_refused(document: dict[str, Any], told: str) -> None:
+def test_constraints_that_no_job_can_meet_are_refused(document: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        wish("a", **document)
+        spec("a", **document)
 
 
 @pytest.mark.parametrize(
@@ -100,37 +100,37 @@ def test_what_no_job_can_be_given_is_refused(document: dict[str, Any], told: str
     ],
     ids=str,
 )
-def test_what_was_not_asked_for_was_not_given(
+def test_resources_that_were_not_requested_are_not_recorded(
     records: Records, constraints: dict[str, Any], is_hit: bool
 ) -> None:
-    records.submit(wish("a"))
+    records.submit(spec("a"))
 
-    assert (records.find(wish("a", runtime_constraints=constraints)) is not None) is is_hit
+    assert (records.find(spec("a", runtime_constraints=constraints)) is not None) is is_hit
 
 
 def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count(records: Records) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     with records.database.writing() as connection:
         executions.change(connection, execution, records.now(), recorded={"vcpus": 1, "gpus": 2})
 
-    assert records.find(wish("a", runtime_constraints={"gpus": 2})) is None
-    assert records.find(wish("a", runtime_constraints={"gpus": False})) is not None
+    assert records.find(spec("a", runtime_constraints={"gpus": 2})) is None
+    assert records.find(spec("a", runtime_constraints={"gpus": False})) is not None
 
 
-def test_who_needs_more_does_not_join_who_was_given_less(records: Records, clock: Clock) -> None:
-    first = records.submit(wish("a")).execution
+def test_a_request_does_not_join_an_execution_with_fewer_resources(records: Records, clock: Clock) -> None:
+    first = records.submit(spec("a")).execution
     clock.advance(1)
 
-    second = records.submit(wish("a", runtime_constraints={"gpus": 2})).execution
+    second = records.submit(spec("a", runtime_constraints={"gpus": 2})).execution
 
     assert second != first
     assert records.execution(second or "").given["gpus"] == 2
-    assert records.submit(wish("a", runtime_constraints={"gpus": 2})).execution == second
-    assert records.submit(wish("a")).execution == first
+    assert records.submit(spec("a", runtime_constraints={"gpus": 2})).execution == second
+    assert records.submit(spec("a")).execution == first
 
 
 def test_a_run_again_asks_for_the_same(records: Records) -> None:
-    first = records.submit(wish("a", runtime_constraints={"gpus": 2, "ram": [7, None]})).execution or ""
+    first = records.submit(spec("a", runtime_constraints={"gpus": 2, "ram": [7, None]})).execution or ""
 
     again = records.execution(records.rerun(first).execution or "")
 
@@ -143,7 +143,7 @@ def dispatched(tmp_path: Path) -> Any:
     with Records(tmp_path / "real", user="ca") as records:
 
         def run(**document: Any) -> Execution:
-            request = records.submit(wish("true", **document))
+            request = records.submit(spec("true", **document))
             dispatcher = Dispatcher(records)
             dispatcher.run(until_idle=True)
             dispatcher.close()

@@ -19,7 +19,7 @@ from jpsi_records.jobs.containers import (
     started,
     variables,
 )
-from jpsi_records.model.request_spec import read_wish, write_wish
+from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_records.records.records import Records
 from playing import Client, finish
 
@@ -39,7 +39,7 @@ MOUNTS = [
 ]
 
 
-def test_apptainer_is_told_variables_by_variables() -> None:
+def test_apptainer_gets_variables_through_its_environment() -> None:
     assert started("apptainer", CONTAINER) == [
         *("apptainer", "exec", "--containall", "--no-home", "--writable-tmpfs", "--pwd", "/work"),
         *(*MOUNTS, f"docker://{IMAGE}", "sort", "--reverse", "/in/words"),
@@ -47,7 +47,7 @@ def test_apptainer_is_told_variables_by_variables() -> None:
     assert variables("apptainer", CONTAINER) == {"APPTAINERENV_LC_ALL": "C, really"}
 
 
-def test_podman_keeps_the_user() -> None:
+def test_podman_runs_as_the_user() -> None:
     assert started("podman", CONTAINER) == [
         *("podman", "run", "--rm", "--init", "--userns=keep-id", "--interactive", "--workdir", "/work"),
         *("--env", "LC_ALL=C, really", *MOUNTS, "--entrypoint", '["sort"]'),
@@ -56,7 +56,7 @@ def test_podman_keeps_the_user() -> None:
     assert variables("podman", CONTAINER) == {}
 
 
-def test_docker_is_told_the_user() -> None:
+def test_docker_gets_the_user() -> None:
     assert started("docker", CONTAINER) == [
         *("docker", "run", "--rm", "--init", "--user", "1000:100", "--interactive", "--workdir", "/work"),
         *("--env", "LC_ALL=C, really", *MOUNTS, "--entrypoint", "sort"),
@@ -66,7 +66,7 @@ def test_docker_is_told_the_user() -> None:
 
 @pytest.mark.clause("records-image-command")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_not_said_is_what_the_image_says(engine: str) -> None:
+def test_defaults_are_those_of_the_image(engine: str) -> None:
     command = started(engine, Container(image=IMAGE))
 
     assert command[-1].endswith(IMAGE)
@@ -96,7 +96,7 @@ def test_the_digest_of_the_image_is_what_counts(records: Records, on_path: OnPat
 
     assert records.submit(contained("a", container_image=f"mirror:5000/debian@{DIGEST}")).execution == first
     assert records.submit(contained("a", container_image=f"debian@sha256:{'6' * 64}")).execution != first
-    assert records.submit(read_wish({"command": ["a"]})).execution != first
+    assert records.submit(read_request_spec({"command": ["a"]})).execution != first
     assert records.submit(contained("a", cwd="/tmp")).execution != first
     assert records.submit(contained()).execution != first
     assert IMAGE not in records.execution(first or "").preimage
@@ -104,10 +104,10 @@ def test_the_digest_of_the_image_is_what_counts(records: Records, on_path: OnPat
 
 def test_the_root_and_what_the_image_says_are_different_places(records: Records, on_path: OnPath) -> None:
     on_path("podman")
-    images = read_wish({"container_image": IMAGE})
+    images = read_request_spec({"container_image": IMAGE})
 
     assert images.computation.cwd is None
-    assert read_wish(write_wish(images)) == images
+    assert read_request_spec(write_request_spec(images)) == images
     assert records.submit(images).execution != records.submit(contained()).execution
     again = records.execution(records.rerun(records.submit(images).execution or "").execution or "")
     assert json.loads(again.preimage) == {
@@ -132,9 +132,9 @@ def test_the_root_and_what_the_image_says_are_different_places(records: Records,
     ],
     ids=["a tag", "an option", "no text", "a relative place", "an unset variable", "neither", "an empty one"],
 )
-def test_a_wrong_image_is_told(document: dict[str, object], told: str) -> None:
+def test_an_invalid_image_is_reported(document: dict[str, object], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        read_wish(document)
+        read_request_spec(document)
 
 
 def test_what_no_site_could_run_is_refused_and_what_is_there_is_found(
@@ -158,4 +158,4 @@ def test_apptainer_does_not_know_the_directory_of_an_image(records: Records, on_
 
     records.preview(contained("a"))
     with pytest.raises(InvalidRequestError, match="cwd is needed"):
-        records.preview(read_wish({"container_image": IMAGE, "command": ["a"]}))
+        records.preview(read_request_spec({"container_image": IMAGE, "command": ["a"]}))

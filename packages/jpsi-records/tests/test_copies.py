@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.model.entities import RequestState
-from jpsi_records.records.copies import keep_copy, reindex
+from jpsi_records.records.copies import reindex, write_copy
 from jpsi_records.records.records import Records
-from playing import Client, finish, see_to, start, wish
+from playing import Client, finish, see_to, spec, start
 
 # Each time in a process of its own, which kills itself before or after the nth thing that it writes.
 ASKING = """\
@@ -23,7 +23,7 @@ import contextlib, os, signal, sys
 from jpsi_records.records import copies
 from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
-from jpsi_records.model.request_spec import read_wish
+from jpsi_records.model.request_spec import read_request_spec
 
 directory, url, instants = sys.argv[1:]
 write_whole, writing = copies.write_whole, Database.writing
@@ -51,7 +51,7 @@ def killed(instant):
         tick()
 
     copies.write_whole, Database.writing = written_whole, written
-    Records(directory, url=url, user="ca").submit(read_wish({"command": ["true"]}))
+    Records(directory, url=url, user="ca").submit(read_request_spec({"command": ["true"]}))
 
 
 for instant in range(1, int(instants) + 2):
@@ -66,10 +66,10 @@ INSTANTS = 4
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_no_request_is_in_the_records_without_its_copy(records: Records, url: str, tmp_path: Path) -> None:
     """Whenever who makes it is killed; a copy without its request says nothing that is to be done."""
-    execution = records.submit(wish("true")).execution or ""
+    execution = records.submit(spec("true")).execution or ""
     start(records, execution)
     finish(records, execution)
-    keep_copy(records, execution)
+    write_copy(records, execution)
     command = [sys.executable, "-c", ASKING, str(records.directory), url, str(INSTANTS)]
 
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
@@ -95,14 +95,14 @@ def usual_umask() -> Iterator[None]:
 
 @pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_who_may_enter_the_directory_reads_no_copies_and_lists_nothing(records: Records) -> None:
+def test_other_users_cannot_read_or_list_copies(records: Records) -> None:
     """Other users may find outputs there by their digests, and logs by the ids of executions."""
     mounts = {"stdin": {"kind": "text", "content": "a"}}
-    execution = records.submit(wish("true", mounts=mounts)).execution or ""
+    execution = records.submit(spec("true", mounts=mounts)).execution or ""
     start(records, execution)
     finish(records, execution)
-    keep_copy(records, execution)
-    records.submit(wish("true", mounts=mounts))
+    write_copy(records, execution)
+    records.submit(spec("true", mounts=mounts))
 
     copies = list(records.directory.glob("executions/*/**/*.json"))
 
@@ -127,15 +127,15 @@ def lost(records: Records, tmp_path: Path) -> Records:
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_no_request_that_waits_is_lost_with_the_database(records: Records, tmp_path: Path) -> None:
-    queued = records.submit(wish("a"), priority=3)
-    held = records.submit(wish("b"), priority=2)
+    queued = records.submit(spec("a"), priority=3)
+    held = records.submit(spec("b"), priority=2)
     records.cancel(held.id)
-    waits = records.submit(wish("c", after=[queued.id]))
-    draft = records.draft(wish("d"))
-    running = records.submit(wish("e"))
+    waits = records.submit(spec("c", after=[queued.id]))
+    draft = records.draft(spec("d"))
+    running = records.submit(spec("e"))
     start(records, running.execution or "")
-    keep_copy(records, running.execution or "")
-    joined = records.submit(wish("e"), priority=7)
+    write_copy(records, running.execution or "")
+    joined = records.submit(spec("e"), priority=7)
     before = records.requests()
     assert {it.id for it in before} >= {queued.id, held.id, waits.id, draft.id, joined.id}
 
@@ -150,7 +150,7 @@ def test_no_request_that_waits_is_lost_with_the_database(records: Records, tmp_p
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_request_whose_waiting_execution_is_lost_gets_another(records: Records, tmp_path: Path) -> None:
-    request = records.submit(wish("a"))
+    request = records.submit(spec("a"))
     (records.execution_directory(request.execution or "") / "record.json").unlink()
 
     with lost(records, tmp_path) as new:
@@ -161,9 +161,9 @@ def test_a_request_whose_waiting_execution_is_lost_gets_another(records: Records
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_what_was_not_committed_has_no_copy_that_is_newer(records: Records, tmp_path: Path) -> None:
-    request = records.submit(wish("a"))
+    request = records.submit(spec("a"))
     start(records, request.execution or "")
-    keep_copy(records, request.execution or "")
+    write_copy(records, request.execution or "")
     finish(records, request.execution or "")
 
     with lost(records, tmp_path) as new:
@@ -174,7 +174,7 @@ def test_what_was_not_committed_has_no_copy_that_is_newer(records: Records, tmp_
 def test_a_copy_of_a_version_that_did_not_say_who_has_changed_an_execution_is_read(
     records: Records, tmp_path: Path
 ) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     copy = records.execution_directory(execution) / "record.json"
     document = json.loads(copy.read_text())
     del document["execution"]["modified_at"], document["execution"]["modified_by"]
@@ -187,12 +187,12 @@ def test_a_copy_of_a_version_that_did_not_say_who_has_changed_an_execution_is_re
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_the_names_of_collections_are_not_lost_with_the_database(records: Records, tmp_path: Path) -> None:
-    first = records.submit(wish("a"))
+    first = records.submit(spec("a"))
     for text in ("1", "2"):
         (tmp_path / "in").write_text(text)
         digest = records.put(tmp_path / "in", "my words/\u2028").digest
     mounts = {"/in": {"kind": "collection", "name": "my words/\u2028"}}
-    waits = records.submit(wish("b", mounts=mounts, after=[first.id]))
+    waits = records.submit(spec("b", mounts=mounts, after=[first.id]))
 
     with lost(records, tmp_path) as new:
         start(new, first.execution or "")
@@ -211,4 +211,4 @@ def test_the_names_that_users_of_a_server_give_are_not_lost(
 
     with lost(records, tmp_path) as new:
         mounts = {"/in": {"kind": "collection", "name": "words"}}
-        assert digest in new.preview(wish("b", mounts=mounts)).resolution.wanted
+        assert digest in new.preview(spec("b", mounts=mounts)).resolution.wanted

@@ -16,7 +16,7 @@ from jpsi_records.store.database import Database
 from jpsi_records.store.database_setup import _bring_up_to_date
 from jpsi_records.store.database_setup import open_database as opened
 from jpsi_records.store.schema import HEAD, METADATA
-from playing import wish
+from playing import spec
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_migrations_make_the_tables_of_this_version(
     assert found == []
 
 
-def test_records_of_the_first_version_are_brought_up_to_date(url: str, tmp_path: Path) -> None:
+def test_records_of_the_first_version_are_migrated(url: str, tmp_path: Path) -> None:
     """What a release has written, every later one reads."""
     database = Database(url)
     with database.writing() as connection:
@@ -58,18 +58,18 @@ def test_records_of_the_first_version_are_brought_up_to_date(url: str, tmp_path:
         (request,) = records.requests()
         execution = records.execution(request.execution or "")
 
-        assert (request.priority, request.labels, request.wish) == (2, {"a": "b"}, wish("sort", "-u"))
+        assert (request.priority, request.labels, request.spec) == (2, {"a": "b"}, spec("sort", "-u"))
         assert (execution.exit_code, execution.finished_at) == (0, datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC))
         assert (execution.modified_at, execution.modified_by) == (execution.finished_at, "")
         assert [it.job for it in records.attempts(execution.id)] == ["j1"]
         assert [it.kind for it in records.events()] == ["created"]
         assert [(it.priority, it.state.value) for it in records.usage()] == [(2, "queued")]
-        assert records.find(wish("sort", "-u")) == execution
+        assert records.find(spec("sort", "-u")) == execution
         with records.database.reading() as connection:
             assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
 
 
-def test_records_of_a_newer_version_are_left_alone(
+def test_records_of_a_newer_version_are_not_changed(
     url: str, open_database: Callable[[str], Database]
 ) -> None:
     with open_database(url).writing() as connection:
@@ -79,7 +79,7 @@ def test_records_of_a_newer_version_are_left_alone(
         open_database(url)
 
 
-def test_a_database_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_database_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read"):
         opened(f"sqlite:///{tmp_path / 'missing' / 'records.sqlite'}")
 
@@ -92,7 +92,7 @@ def test_a_database_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
         ("postgresql+pg8000://server/records", "pip install 'jpsi-records"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_told(url: str, told: str, tmp_path: Path) -> None:
+def test_an_unusable_database_is_reported(url: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=told):
         opened(url)
 
@@ -103,7 +103,7 @@ def test_the_driver_needs_not_be_named() -> None:
     assert database.engine.dialect.driver == "psycopg"
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(StoreError, match="cannot be made: Not a directory"):
@@ -126,7 +126,7 @@ def test_the_journal_is_one_that_the_file_system_can_hold(
     assert found == mode
 
 
-def test_what_fails_in_the_middle_leaves_nothing(url: str, open_database: Callable[[str], Database]) -> None:
+def test_a_failed_migration_is_rolled_back(url: str, open_database: Callable[[str], Database]) -> None:
     database = open_database(url)
 
     def fail() -> None:

@@ -17,7 +17,7 @@ from jpsi_records.jobs.materialize import revoke
 from jpsi_records.model.entities import About, Execution, ExecutionState
 from jpsi_records.records.copies import reindex
 from jpsi_records.records.records import Records
-from playing import Client, wish
+from playing import Client, spec
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def dispatched(records: Records, *requests: str, lease: float = 60) -> None:
 
 
 def executed(records: Records, *command: str, **more: object) -> Execution:
-    request = records.submit(wish(*command, **more))
+    request = records.submit(spec(*command, **more))
     dispatched(records)
     return records.execution(request.execution or "")
 
@@ -57,8 +57,8 @@ def content(records: Records, digest: str | None) -> dict[str, str]:
 
 
 @pytest.mark.clause("records-streams", "records-output", "records-collection", "records-places")
-def test_a_result_is_computed_once_and_kept(records: Records, tmp_path: Path) -> None:
-    asked = wish(
+def test_a_result_is_computed_once_and_stored(records: Records, tmp_path: Path) -> None:
+    asked = spec(
         "sh",
         "-c",
         f"echo ran >>{tmp_path}/runs; cat; cat ${{JPSI_ROOT}}/in/a; pwd; echo $V; echo late >&2",
@@ -91,7 +91,7 @@ def test_a_result_is_computed_once_and_kept(records: Records, tmp_path: Path) ->
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_what_is_kept_is_what_patterns_choose(records: Records) -> None:
+def test_patterns_select_the_stored_files(records: Records) -> None:
     execution = executed(
         records,
         *(
@@ -180,7 +180,7 @@ def test_a_failed_computation_is_complete_and_has_its_exit_code(records: Records
     assert (execution.exit_code, execution.reason) == (3, "exit_code")
 
 
-def test_a_job_that_cannot_be_says_why(records: Records) -> None:
+def test_an_invalid_job_reports_the_reason(records: Records) -> None:
     execution = executed(records, "/nowhere/program")
     nowhere = executed(records, "true", placement={"executor": "no-such"})
 
@@ -191,8 +191,8 @@ def test_a_job_that_cannot_be_says_why(records: Records) -> None:
 
 
 @pytest.mark.clause("records-priority")
-def test_what_nobody_wants_to_run_is_not_run(records: Records, tmp_path: Path) -> None:
-    request = records.submit(wish("touch", str(tmp_path / "ran")), priority=0)
+def test_an_execution_without_requests_is_not_run(records: Records, tmp_path: Path) -> None:
+    request = records.submit(spec("touch", str(tmp_path / "ran")), priority=0)
 
     dispatched(records)
     assert not (tmp_path / "ran").exists()
@@ -203,9 +203,9 @@ def test_what_nobody_wants_to_run_is_not_run(records: Records, tmp_path: Path) -
     assert (tmp_path / "ran").exists()
 
 
-def test_a_job_ends_when_the_last_who_is_interested_cancels(client: Client, records: Records) -> None:
+def test_a_job_is_cancelled_with_its_last_interested_request(client: Client, records: Records) -> None:
     other = client("cb")
-    one, two = records.submit(wish("sleep", "60")), other.submit(wish("sleep", "60"))
+    one, two = records.submit(spec("sleep", "60")), other.submit(spec("sleep", "60"))
     execution = one.execution or ""
     dispatcher = Dispatcher(records)
     while records.execution(execution).state is not ExecutionState.RUNNING:
@@ -222,9 +222,9 @@ def test_a_job_ends_when_the_last_who_is_interested_cancels(client: Client, reco
 
 
 @pytest.mark.clause("records-progress")
-def test_progress_is_what_the_job_says(records: Records, tmp_path: Path) -> None:
+def test_progress_is_that_reported_by_the_job(records: Records, tmp_path: Path) -> None:
     script = f'echo 0.25 >"$JPSI_PROGRESS"; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done'
-    request = records.submit(wish("sh", "-c", script))
+    request = records.submit(spec("sh", "-c", script))
     dispatcher = Dispatcher(records)
     while records.execution(request.execution or "").progress != 0.25:
         dispatcher.step()
@@ -234,10 +234,10 @@ def test_progress_is_what_the_job_says(records: Records, tmp_path: Path) -> None
     assert records.execution(request.execution or "").progress == 1
 
 
-def test_a_pipe_in_place_of_progress_keeps_nobody_waiting(records: Records, tmp_path: Path) -> None:
+def test_a_pipe_as_progress_file_does_not_block(records: Records, tmp_path: Path) -> None:
     until = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     script = f'mkfifo "$JPSI_PROGRESS"; touch {tmp_path}/made; {until}'
-    request = records.submit(wish("sh", "-c", script))
+    request = records.submit(spec("sh", "-c", script))
     dispatcher = Dispatcher(records)
     while not (tmp_path / "made").exists():
         dispatcher.step()
@@ -248,9 +248,9 @@ def test_a_pipe_in_place_of_progress_keeps_nobody_waiting(records: Records, tmp_
     assert records.execution(request.execution or "").exit_code == 0
 
 
-def test_a_dispatcher_adopts_the_job_of_one_that_is_gone(records: Records, tmp_path: Path) -> None:
+def test_a_dispatcher_adopts_the_job_of_an_ended_one(records: Records, tmp_path: Path) -> None:
     script = f"echo ran >>{tmp_path}/runs; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
-    request = records.submit(wish("sh", "-c", script))
+    request = records.submit(spec("sh", "-c", script))
     gone = Dispatcher(records, lease=timedelta(0))
     while not (tmp_path / "runs").exists():
         gone.step()
@@ -269,7 +269,7 @@ def test_a_dispatcher_that_was_asleep_leaves_what_it_had_to_the_next(
     """What the job has left is not removed before the next one has kept it."""
     script = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo made >a"
     mounts = {"/out": {"kind": "collection"}}
-    request = records.submit(wish("sh", "-c", script, cwd="/out", mounts=mounts, output_path="/out"))
+    request = records.submit(spec("sh", "-c", script, cwd="/out", mounts=mounts, output_path="/out"))
     execution = request.execution or ""
     begun = records.now()
     with Records(records.directory, url=str(records.database.engine.url), now=lambda: begun) as its_time:
@@ -289,7 +289,7 @@ def test_a_dispatcher_that_was_asleep_leaves_what_it_had_to_the_next(
 
 def test_a_job_of_an_attempt_that_was_revoked_does_not_run(records: Records, tmp_path: Path) -> None:
     """As one does not that a dispatcher submits which was asleep for longer than its lease."""
-    request = records.submit(wish("touch", str(tmp_path / "ran")))
+    request = records.submit(spec("touch", str(tmp_path / "ran")))
     files = AttemptFiles(records.directory / "executions" / (request.execution or "") / "1")
     submit = jpsi.JobExecutor.submit
 
@@ -313,7 +313,7 @@ def test_the_claim_of_a_job_cannot_be_revoked(records: Records) -> None:
     assert not revoke(files)
 
 
-def test_records_that_were_lost_are_made_again(records: Records, tmp_path: Path) -> None:
+def test_lost_records_are_rebuilt(records: Records, tmp_path: Path) -> None:
     done = executed(records, "true", environment={"A": "1"})
     failed = executed(records, "false")
     records.invalidate(failed.id)
@@ -332,20 +332,20 @@ def test_records_that_were_lost_are_made_again(records: Records, tmp_path: Path)
         assert again.execution(failed.id).invalidated_by == records.user
         events = [(it.time, it.kind, it.data) for it in again.events()]
         assert [events[:-1], again.usage()] == told
-        assert again.submit(wish("true", environment={"A": "1"})).execution == done.id
+        assert again.submit(spec("true", environment={"A": "1"})).execution == done.id
         once = again.events()
         assert reindex(again).executions == 0
         assert len(again.events()) == len(once) + 1
 
 
-def test_requests_that_were_satisfied_at_once_are_made_again(records: Records, tmp_path: Path) -> None:
+def test_immediately_satisfied_requests_are_rebuilt(records: Records, tmp_path: Path) -> None:
     done = executed(records, "true")
-    again = [records.submit(wish("true"), About(labels={"a": str(number)})) for number in range(2)]
+    again = [records.submit(spec("true"), About(labels={"a": str(number)})) for number in range(2)]
     # which writes the execution again, with both, and then there is a third
     records.invalidate(done.id)
-    chosen = records.submit(wish("true", reuse="never"))
+    chosen = records.submit(spec("true", reuse="never"))
     dispatched(records)
-    last = records.submit(wish("true"))
+    last = records.submit(spec("true"))
     assert [it.outcome for it in (*again, last)] == ["complete"] * 3
     assert last.execution == chosen.execution
     before, told = records.requests(), [(it.time, it.kind, it.request, it.data) for it in records.events()]
@@ -361,9 +361,9 @@ def test_requests_that_were_satisfied_at_once_are_made_again(records: Records, t
         assert reindex(new).requests == 0
 
 
-def test_a_request_whose_execution_is_lost_is_told_and_left_out(records: Records, tmp_path: Path) -> None:
+def test_a_request_whose_execution_is_lost_is_reported_and_left_out(records: Records, tmp_path: Path) -> None:
     executed(records, "true")
-    lost = records.submit(wish("true"))
+    lost = records.submit(spec("true"))
     (records.execution_directory(lost.execution or "") / "record.json").unlink()
 
     with Records(records.directory, url=f"sqlite:///{tmp_path}/new.sqlite") as new:
@@ -375,7 +375,7 @@ def test_a_request_whose_execution_is_lost_is_told_and_left_out(records: Records
 
 def test_a_job_whose_records_were_lost_is_adopted(records: Records, tmp_path: Path) -> None:
     script = f"echo ran >>{tmp_path}/runs; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
-    request = records.submit(wish("sh", "-c", script))
+    request = records.submit(spec("sh", "-c", script))
     gone = Dispatcher(records)
     while not (tmp_path / "runs").exists():
         gone.step()
@@ -429,7 +429,7 @@ def test_a_git_tree_is_laid_out_without_git(records: Records, tmp_path: Path) ->
 
 def test_the_output_of_a_request_is_waited_for(records: Records) -> None:
     made = records.submit(
-        wish(
+        spec(
             *("sh", "-c", "mkdir d; echo made >d/a"),
             cwd="/out",
             mounts={"/out": {"kind": "collection"}},
@@ -440,7 +440,7 @@ def test_the_output_of_a_request_is_waited_for(records: Records) -> None:
         "/in": {"kind": "output", "request": made.id, "path": "/d"},
         "stdin": {"kind": "output", "request": made.id, "path": "/d/a"},
     }
-    using = records.submit(wish("sh", "-c", "cat; cat a", cwd="/in", mounts=mounts))
+    using = records.submit(spec("sh", "-c", "cat; cat a", cwd="/in", mounts=mounts))
     assert using.execution is None
 
     dispatched(records)

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs/guide/requests.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_who_follows_the_page_sees_what_it_shows(tmp_path: Path) -> None:
+def test_the_examples_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
     Reader(tmp_path).follow(PAGE.read_text())
 
 

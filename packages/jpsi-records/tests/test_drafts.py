@@ -17,14 +17,14 @@ from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReu
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.mounts import KINDS, read_mount
 from jpsi_records.records.records import Records
-from playing import Client, Clock, finish, see_to, start, wish
+from playing import Client, Clock, finish, see_to, spec, start
 
 Run = Callable[..., Any]
 
 
 @pytest.mark.clause("records-satisfy")
 def test_satisfy_finds_or_creates(records: Records) -> None:
-    draft, other = records.draft(wish("a")), records.draft(wish("a"))
+    draft, other = records.draft(spec("a")), records.draft(spec("a"))
 
     made = records.satisfy(draft.id)
 
@@ -39,9 +39,9 @@ def test_satisfy_finds_or_creates(records: Records) -> None:
 
 
 def test_satisfy_creates_nothing_where_that_is_not_wanted(records: Records) -> None:
-    draft = records.draft(wish("a", reuse="only"))
-    first = records.submit(wish("b"))
-    waits = records.draft(wish("c", after=[first.id]))
+    draft = records.draft(spec("a", reuse="only"))
+    first = records.submit(spec("b"))
+    waits = records.draft(spec("c", after=[first.id]))
 
     with pytest.raises(NothingToReuseError):
         records.satisfy(draft.id)
@@ -53,12 +53,12 @@ def test_satisfy_creates_nothing_where_that_is_not_wanted(records: Records) -> N
 def test_what_was_created_for_a_draft_goes_with_it_unless_somebody_has_it(
     records: Records, others: str
 ) -> None:
-    draft = records.draft(wish("a"))
+    draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution or ""
     if others == "a draft":
-        records.satisfy(records.draft(wish("a")).id)
+        records.satisfy(records.draft(spec("a")).id)
     if others == "a request":
-        records.submit(wish("a"))
+        records.submit(spec("a"))
 
     assert records.reset(draft.id).execution is None
 
@@ -67,9 +67,9 @@ def test_what_was_created_for_a_draft_goes_with_it_unless_somebody_has_it(
 
 
 def test_what_a_draft_has_is_not_cancelled_by_others(records: Records, clock: Clock) -> None:
-    draft = records.draft(wish("a"))
+    draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution
-    records.submit(wish("a"), About(expires_at=clock()))
+    records.submit(spec("a"), About(expires_at=clock()))
     see_to(records)
 
     assert records.commit(draft.id).execution == execution
@@ -77,7 +77,7 @@ def test_what_a_draft_has_is_not_cancelled_by_others(records: Records, clock: Cl
 
 
 def test_a_draft_whose_execution_does_no_more_is_not_committed(records: Records) -> None:
-    draft = records.draft(wish("a"))
+    draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution or ""
     records.invalidate(execution)
 
@@ -96,36 +96,36 @@ def test_a_draft_can_be_changed_until_it_is_committed(
         pytest.skip("an SQLite database has no users")
     server = client("server")
     user = role("ca") if has_roles else client("ca")
-    draft = user.draft(wish("a"), About(name="x"))
+    draft = user.draft(spec("a"), About(name="x"))
 
-    user.update(draft.id, wish("b"))
+    user.update(draft.id, spec("b"))
     changed = user.update(draft.id, more=About(name="y", labels={"a": "b"}))
 
-    assert (changed.wish, changed.name, changed.labels) == (wish("b"), "y", {"a": "b"})
+    assert (changed.spec, changed.name, changed.labels) == (spec("b"), "y", {"a": "b"})
     assert changed.priority is None
     assert user.requests(state=RequestState.DRAFT) == [changed]
     user.commit(draft.id)
     see_to(server)
     assert "b" in server.execution(user.request(draft.id).execution or "").preimage
     with pytest.raises(StateError, match="not a draft any more"):
-        user.update(draft.id, wish("c"))
+        user.update(draft.id, spec("c"))
 
 
 def test_a_draft_that_says_something_else_has_no_execution(records: Records) -> None:
-    draft = records.draft(wish("a"))
+    draft = records.draft(spec("a"))
     execution = records.satisfy(draft.id).execution or ""
 
-    assert records.update(draft.id, wish("a"), About(name="x")).execution == execution
-    assert records.update(draft.id, wish("b")).execution is None
+    assert records.update(draft.id, spec("a"), About(name="x")).execution == execution
+    assert records.update(draft.id, spec("b")).execution is None
     assert records.execution(execution).state is ExecutionState.CANCELLED
     with pytest.raises(InvalidRequestError):
-        wish("a", after=[1])
+        spec("a", after=[1])
 
 
 def test_a_draft_of_a_job_that_has_ended_is_not_committed(records: Records) -> None:
-    parent = records.submit(wish("a")).execution or ""
+    parent = records.submit(spec("a")).execution or ""
     start(records, parent)
-    draft = records.draft(wish("b"), About(parent=parent[:20]))
+    draft = records.draft(spec("b"), About(parent=parent[:20]))
     changed = records.update(draft.id, more=About(parent=parent[:20], name="x"))
     assert (changed.parent, changed.name) == (parent, "x")
     finish(records, parent)
@@ -136,10 +136,10 @@ def test_a_draft_of_a_job_that_has_ended_is_not_committed(records: Records) -> N
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_who_may_not_dispatch_is_told_what_to_do(records: Records, role: Client) -> None:
+def test_a_user_without_permission_to_dispatch_gets_a_hint(records: Records, role: Client) -> None:
     ca = role("ca")
-    draft = ca.draft(wish("a"))
-    request = ca.submit(wish("b"))
+    draft = ca.draft(spec("a"))
+    request = ca.submit(spec("b"))
     see_to(records)
     execution = ca.request(request.id).execution or ""
     before = [ca.request(draft.id), ca.execution(execution)]
@@ -204,8 +204,8 @@ def test_the_beginning_of_an_id_is_enough(run: Run) -> None:
 
 def test_a_beginning_of_several_ids_is_refused(client: Client) -> None:
     records = client("ca")
-    one = records.submit(wish("a"))
-    records.submit(wish("b"))
+    one = records.submit(spec("a"))
+    records.submit(spec("b"))
 
     with pytest.raises(NotFoundError, match="several requests begin with 0"):
         records.cancel("0")
@@ -216,13 +216,13 @@ def test_a_beginning_of_several_ids_is_refused(client: Client) -> None:
 
 
 def test_others_are_named_by_the_beginning_of_their_ids(records: Records) -> None:
-    first = records.submit(wish("a", mounts={"/out": {"kind": "collection"}}, output_path="/out"))
+    first = records.submit(spec("a", mounts={"/out": {"kind": "collection"}}, output_path="/out"))
     short = first.id[:20]
     mounts = {"/in": {"kind": "output", "request": short}}
 
-    second = records.submit(wish("b", after=[short], mounts=mounts))
+    second = records.submit(spec("b", after=[short], mounts=mounts))
 
-    assert second.wish.predecessors == (first.id,)
+    assert second.spec.predecessors == (first.id,)
     start(records, first.execution or "")
     assert records.set_progress((first.execution or "")[:20], 0.5).progress == 0.5
     finish(records, first.execution or "")
@@ -242,13 +242,13 @@ def test_others_are_named_by_the_beginning_of_their_ids(records: Records) -> Non
     ids=str,
 )
 def test_a_filter_is_written_as_in_the_draft(records: Records, filters: object) -> None:
-    request = records.submit(wish("a"))
+    request = records.submit(spec("a"))
     start(records, request.execution or "")
     finish(records, request.execution or "")
 
     with pytest.raises(NothingToReuseError, match="created_at"):
-        records.submit(wish("a", filters=filters))
-    assert len(wish("a", filters=filters).filters) == 1
+        records.submit(spec("a", filters=filters))
+    assert len(spec("a", filters=filters).filters) == 1
 
 
 @pytest.mark.clause("records-arvados")
@@ -267,11 +267,11 @@ def test_a_filter_is_written_as_in_the_draft(records: Records, filters: object) 
 )
 def test_what_only_arvados_has_is_explained_in_a_sentence(document: dict[str, str], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        wish("a", mounts={"/in": document})
+        spec("a", mounts={"/in": document})
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_mistake_in_a_mount_is_told_in_the_words_of_python(kind: str) -> None:
+def test_problems_of_mounts_are_not_python_errors(kind: str) -> None:
     with pytest.raises(ValueError, match="do not have") as raised:
         read_mount({"kind": kind, "no such": 1})
     assert "argument" not in str(raised.value)
@@ -280,6 +280,6 @@ def test_no_mistake_in_a_mount_is_told_in_the_words_of_python(kind: str) -> None
 def test_a_filter_by_a_state_that_there_is_not_is_refused() -> None:
     for wrong in ("Complete", "failed"):
         with pytest.raises(InvalidRequestError, match="one of queued, claimed, running, "):
-            wish("a", filters=["state", "!=", wrong])
+            spec("a", filters=["state", "!=", wrong])
     for it in ExecutionState:
-        assert wish("a", filters=[["state", "in", [it.value]]]).filters
+        assert spec("a", filters=[["state", "in", [it.value]]]).filters

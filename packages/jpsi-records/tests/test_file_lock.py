@@ -15,15 +15,15 @@ from jpsi_records.model.mounts import GitTree
 from jpsi_records.records.records import Records
 from jpsi_records.store import database as databases
 from jpsi_records.store.database import Database
-from jpsi_records.store.file_lock import Turns
-from playing import wish
+from jpsi_records.store.file_lock import FileLock
+from playing import spec
 
 HOLDING = """\
 import os, sys
 from pathlib import Path
-from jpsi_records.store.file_lock import Turns
+from jpsi_records.store.file_lock import FileLock
 
-with Turns(Path(sys.argv[1]), patience=0).turn():
+with FileLock(Path(sys.argv[1]), timeout=0).acquire():
     os._exit(0)
 """
 
@@ -43,8 +43,8 @@ class Waiting:
         if self._happens:
             self._happens.pop(0)()
 
-    def turns(self, path: Path) -> Turns:
-        return Turns(path, patience=60, sleep=self.sleep, clock=self)
+    def turns(self, path: Path) -> FileLock:
+        return FileLock(path, timeout=60, sleep=self.sleep, clock=self)
 
 
 @pytest.fixture
@@ -52,51 +52,51 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "records.sqlite-turn"
 
 
-def test_one_waits_until_the_other_has_had_its_turn(path: Path) -> None:
-    first = Turns(path, patience=0).turn()
+def test_a_process_waits_until_the_lock_is_released(path: Path) -> None:
+    first = FileLock(path, timeout=0).acquire()
     first.__enter__()
     waiting = Waiting(lambda: None, lambda: first.__exit__(None, None, None))
 
-    with waiting.turns(path).turn():
+    with waiting.turns(path).acquire():
         assert path.exists()
 
     assert waiting.seconds > 0
     assert list(path.parent.iterdir()) == []
 
 
-def test_one_that_failed_has_had_its_turn(path: Path) -> None:
-    with pytest.raises(RuntimeError), Turns(path, patience=0).turn():
+def test_a_failed_process_releases_the_lock(path: Path) -> None:
+    with pytest.raises(RuntimeError), FileLock(path, timeout=0).acquire():
         raise RuntimeError
 
     assert not path.exists()
 
 
-def test_one_that_was_killed_has_had_its_turn(path: Path) -> None:
+def test_the_lock_of_a_killed_process_is_broken(path: Path) -> None:
     subprocess.run([sys.executable, "-c", HOLDING, str(path)], check=True)
     assert path.exists()
 
-    with Waiting().turns(path).turn():
+    with Waiting().turns(path).acquire():
         assert path.exists()
 
     assert list(path.parent.iterdir()) == []
 
 
-def test_nobody_knows_of_a_process_of_another_machine_whether_it_has_ended(path: Path) -> None:
+def test_the_end_of_a_process_of_another_machine_is_unknown(path: Path) -> None:
     path.write_text("far b00t pid:[1] 17 42 abc")
 
     with (
         pytest.raises(StoreError, match=rf"process 17 on far .* remove {path}"),
-        Waiting().turns(path).turn(),
+        Waiting().turns(path).acquire(),
     ):
         pass
 
     assert path.read_text() == "far b00t pid:[1] 17 42 abc"
 
 
-def test_one_that_is_just_being_made_is_somebody_s(path: Path) -> None:
+def test_a_lock_file_that_is_being_written_is_held(path: Path) -> None:
     path.write_text("")
 
-    with Waiting(path.unlink).turns(path).turn():
+    with Waiting(path.unlink).turns(path).acquire():
         assert path.read_text()
 
 
@@ -108,21 +108,21 @@ def test_the_turn_of_the_next_is_not_ended_for_that_of_the_dead(
     dead = path.read_text()
     waiting = Waiting()
     slow = waiting.turns(path)
-    real = slow._holder
+    real = slow._read_holder
     told = [dead]
-    monkeypatch.setattr(slow, "_holder", lambda: told.pop() if told else real())
+    monkeypatch.setattr(slow, "_read_holder", lambda: told.pop() if told else real())
 
-    with Waiting().turns(path).turn():
+    with Waiting().turns(path).acquire():
         mine = path.read_text()
-        slow._end_turn_of_the_dead()
+        slow._break_stale_lock()
 
         assert path.read_text() == mine
 
 
-def test_where_it_cannot_be_made_that_is_told(tmp_path: Path) -> None:
-    turns = Turns(tmp_path / "missing" / "turn", patience=0)
+def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
+    turns = FileLock(tmp_path / "missing" / "turn", timeout=0)
 
-    with pytest.raises(StoreError, match="cannot be made: No such file"), turns.turn():
+    with pytest.raises(StoreError, match="cannot be made: No such file"), turns.acquire():
         pass
 
 
@@ -140,9 +140,9 @@ def test_on_a_file_system_of_several_machines_every_transaction_has_its_turn(
     assert not (tmp_path / "records.sqlite-turn").exists()
 
 
-def test_nobody_waits_for_git_to_have_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_is_called_outside_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(databases, "is_on_network", lambda path: True)
-    monkeypatch.setattr(databases, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(databases, "_TIMEOUT_SECONDS", 0)
     with Records(tmp_path / "records") as records:
 
         def fetched(mount: GitTree) -> list[GitTree]:
@@ -152,4 +152,4 @@ def test_nobody_waits_for_git_to_have_its_turn(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(records.repositories, "resolve", fetched)
         tree = {"kind": "git_tree", "url": "r", "commit": "main"}
 
-        assert records.preview(wish("true", mounts={"/r": tree})).runs
+        assert records.preview(spec("true", mounts={"/r": tree})).runs

@@ -30,7 +30,7 @@ def test_the_mount_that_a_path_is_below_tells_the_type(path: str, kind: str) -> 
     assert type_of(path, MOUNTS) == kind
 
 
-def test_where_nothing_is_told_nothing_is_known() -> None:
+def test_an_unknown_filesystem_type_is_empty() -> None:
     assert not type_of("/a", "")
 
 

@@ -19,7 +19,7 @@ from jpsi_records.inbox.inbox import Asked, Inbox
 from jpsi_records.inbox.reports import Report, read_progress
 from jpsi_records.model.entities import About
 from jpsi_records.records.records import Records
-from playing import wish
+from playing import spec
 
 ID = "019a0000-0000-7000-8000-000000000000"
 
@@ -37,14 +37,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def test_a_request_is_read_as_it_was_written(environment: dict[str, str], tmp_path: Path) -> None:
     more = About(name="a", description="b", labels={"c": "d"}, expires_at=datetime(2030, 1, 1, tzinfo=UTC))
-    asked = wish("compute", mounts={"/in": {"kind": "text", "content": "é\n"}}, reuse="never")
+    asked = spec("compute", mounts={"/in": {"kind": "text", "content": "é\n"}}, reuse="never")
 
     request = Inbox(environment).submit(asked, more, priority=2.5)
 
     (path,) = (tmp_path / "inbox").iterdir()
     assert (path.name, path.stat().st_mode & 0o777) == (f"{request}.json", 0o600)
     read = inboxes.read_request(path.name, path.read_bytes())
-    assert (read.id, read.wish, read.priority) == (request, asked, 2.5)
+    assert (read.id, read.spec, read.priority) == (request, asked, 2.5)
     assert read.more == attrs.evolve(more, parent="parent")
 
 
@@ -76,7 +76,7 @@ def test_a_job_that_is_killed_as_it_tells_its_progress_has_reported_its_failure(
     assert read_progress(progress.read_text()) == (0.5, failed)
 
 
-def test_who_is_no_job_has_no_inbox() -> None:
+def test_a_process_outside_of_jobs_has_no_inbox() -> None:
     with pytest.raises(StateError, match="this is no job of an execution"):
         Inbox({})
 
@@ -92,30 +92,30 @@ def test_in_a_job_no_records_are_opened(
     assert not (tmp_path / "records").exists()
 
 
-def test_what_cannot_be_asked_for_is_told_in_the_job(environment: dict[str, str], tmp_path: Path) -> None:
+def test_an_invalid_request_is_reported_in_the_job(environment: dict[str, str], tmp_path: Path) -> None:
     inbox = Inbox(environment)
 
     with pytest.raises(StateError, match="a child of its own execution, parent"):
-        inbox.submit(wish(), About(parent="another"))
+        inbox.submit(spec(), About(parent="another"))
     with pytest.raises(InvalidRequestError, match="finite number"):
-        inbox.submit(wish(), priority=float("nan"))
+        inbox.submit(spec(), priority=float("nan"))
     (tmp_path / "inbox").rmdir()
     with pytest.raises(StoreError, match="cannot be written"):
-        inbox.submit(wish())
+        inbox.submit(spec())
 
 
-def test_a_job_that_lacks_a_place_says_which(environment: dict[str, str]) -> None:
+def test_a_missing_inbox_variable_is_named(environment: dict[str, str]) -> None:
     del environment["JPSI_INBOX"], environment["JPSI_PROGRESS"]
 
     with pytest.raises(StateError, match="JPSI_INBOX is not set"):
-        Inbox(environment).submit(wish())
+        Inbox(environment).submit(spec())
     with pytest.raises(StateError, match="JPSI_PROGRESS is not set"):
         Inbox(environment).set_progress(1)
 
 
 WHOLE = json.loads(
     inboxes.write_request(
-        Asked(id=ID, wish=wish("compute"), more=About(name="a", parent="parent"), priority=1)
+        Asked(id=ID, spec=spec("compute"), more=About(name="a", parent="parent"), priority=1)
     )
 )
 
@@ -139,7 +139,7 @@ WHOLE = json.loads(
     ],
     ids=str,
 )
-def test_a_file_that_holds_no_request_says_why(change: dict[str, Any], told: str) -> None:
+def test_an_invalid_request_file_reports_the_reason(change: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
         inboxes.read_request(f"{ID}.json", json.dumps(WHOLE | change).encode())
 
@@ -157,7 +157,7 @@ def test_a_file_that_holds_no_request_says_why(change: dict[str, Any], told: str
     ],
     ids=["cut short", "empty", "binary", "deep", "a list", "a name", "a suffix"],
 )
-def test_what_is_no_request_says_why(name: str, content: bytes, told: str) -> None:
+def test_an_invalid_request_document_reports_the_reason(name: str, content: bytes, told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
         inboxes.read_request(name, content)
 
@@ -168,7 +168,7 @@ import os, signal, sys
 from pathlib import Path
 
 from jpsi_records.inbox.inbox import Inbox
-from jpsi_records.model.request_spec import read_wish
+from jpsi_records.model.request_spec import read_request_spec
 
 count = 0
 
@@ -197,7 +197,8 @@ while True:
     if (pid := os.fork()) == 0:
         for owner, name in ((os, "open"), (os, "fsync"), (os, "close"), (Path, "replace")):
             setattr(owner, name, ticking(getattr(owner, name), instant))
-        Inbox({"JPSI_EXECUTION": "parent", "JPSI_INBOX": str(place)}).submit(read_wish({"command": ["a"]}))
+        inbox = Inbox({"JPSI_EXECUTION": "parent", "JPSI_INBOX": str(place)})
+        inbox.submit(read_request_spec({"command": ["a"]}))
         os._exit(0)
     if os.waitpid(pid, 0)[1] == 0:
         print(instant - 1)
@@ -205,7 +206,7 @@ while True:
 """
 
 
-def test_a_request_is_whole_or_not_there_whenever_who_writes_it_is_killed(tmp_path: Path) -> None:
+def test_a_request_file_is_complete_or_missing_after_a_kill(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRITING, str(tmp_path)],
         check=True,
@@ -218,7 +219,7 @@ def test_a_request_is_whole_or_not_there_whenever_who_writes_it_is_killed(tmp_pa
     for place in sorted(tmp_path.iterdir()):
         whole = [it for it in place.iterdir() if not it.name.startswith(".")]
         assert len(whole) <= 1
-        assert all(inboxes.read_request(it.name, it.read_bytes()).wish == wish("a") for it in whole)
+        assert all(inboxes.read_request(it.name, it.read_bytes()).spec == spec("a") for it in whole)
         found.append(len(whole))
     # up to the renaming there is none, and from then on one
     assert found == sorted(found)

@@ -13,17 +13,17 @@ import pytest
 
 from jpsi_records.dispatch import intake
 from jpsi_records.dispatch.dispatcher import Dispatcher
-from jpsi_records.dispatch.intake import REFUSED, take_in
+from jpsi_records.dispatch.intake import REFUSED, process_inbox
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.records.records import Records
-from playing import Client, Clock, finish, see_to, start, wish
+from playing import Client, Clock, finish, see_to, spec, start
 
 
 @pytest.fixture
 def parent(records: Records) -> str:
     """An execution that runs."""
-    execution = records.submit(wish("parent"), priority=3).execution or ""
+    execution = records.submit(spec("parent"), priority=3).execution or ""
     start(records, execution)
     return execution
 
@@ -44,14 +44,14 @@ def refused(records: Records, execution: str) -> list[str]:
     return [it.data["why"] for it in records.events(execution=execution) if it.kind == "refused"]
 
 
-def test_what_a_job_asks_for_is_a_request_of_who_wants_its_execution(
+def test_a_request_of_a_job_belongs_to_the_owner_of_its_execution(
     records: Records, client: Client, clock: Clock, parent: str, inbox: Path
 ) -> None:
     clock.advance(1)
-    client("cb").submit(wish("parent"))
-    request = asking(parent, inbox).submit(wish("child"), About(labels={"a": "b"}), priority=1)
+    client("cb").submit(spec("parent"))
+    request = asking(parent, inbox).submit(spec("child"), About(labels={"a": "b"}), priority=1)
 
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
     see_to(records)
 
     child = records.request(request)
@@ -65,51 +65,51 @@ def test_what_a_job_asks_for_is_a_request_of_who_wants_its_execution(
     assert records.request(request).outcome == "cancelled"
 
 
-def test_what_was_taken_in_already_is_the_same_request(records: Records, parent: str, inbox: Path) -> None:
-    request = asking(parent, inbox).submit(wish("child"))
+def test_a_request_that_was_read_already_is_not_repeated(records: Records, parent: str, inbox: Path) -> None:
+    request = asking(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()
     content = path.read_bytes()
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
     path.write_bytes(content)
 
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
     assert [it.id for it in records.requests() if it.parent == parent] == [request]
     assert list(inbox.iterdir()) == []
     assert refused(records, parent) == []
 
 
-def test_what_a_job_leaves_when_it_ends_is_told(records: Records, parent: str, inbox: Path) -> None:
-    asking(parent, inbox).submit(wish("child"))
+def test_requests_left_by_an_ended_job_are_reported(records: Records, parent: str, inbox: Path) -> None:
+    asking(parent, inbox).submit(spec("child"))
     finish(records, parent)
 
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
     assert refused(records, parent) == ["the execution whose job has made it has ended"]
 
 
 def _of_another_parent(inbox: Path, parent: str, records: Records) -> None:
-    asking("another", inbox).submit(wish("child"))
+    asking("another", inbox).submit(spec("child"))
 
 
 def _of_somebody_elses_output(inbox: Path, parent: str, records: Records) -> None:
     with Records(records.directory, url=records.database.engine.url, user="cb") as others:  # type: ignore[arg-type]
-        theirs = others.submit(wish("theirs")).id
-    asking(parent, inbox).submit(wish("child", after=[theirs]))
+        theirs = others.submit(spec("theirs")).id
+    asking(parent, inbox).submit(spec("child", after=[theirs]))
 
 
 def _after_nothing(inbox: Path, parent: str, records: Records) -> None:
-    asking(parent, inbox).submit(wish("child", after=["none"]))
+    asking(parent, inbox).submit(spec("child", after=["none"]))
 
 
 def _cut_short(inbox: Path, parent: str, records: Records) -> None:
-    asking(parent, inbox).submit(wish("child"))
+    asking(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()
     path.write_bytes(path.read_bytes()[:-1])
 
 
 def _with_the_id_of_another(inbox: Path, parent: str, records: Records) -> None:
-    asking(parent, inbox).submit(wish("child"))
+    asking(parent, inbox).submit(spec("child"))
     (path,) = inbox.iterdir()
     path.rename(inbox / f"{records.requests()[0].id}.json")
 
@@ -139,14 +139,14 @@ def _a_directory(inbox: Path, parent: str, records: Records) -> None:
         (_a_directory, "is no file"),
     ],
 )
-def test_what_is_no_request_of_the_job_is_told_once_and_kept_aside(
+def test_an_invalid_request_is_reported_once_and_moved_aside(
     leave: Callable[[Path, str, Records], None], why: str, records: Records, parent: str, inbox: Path
 ) -> None:
     leave(inbox, parent, records)
     (left,) = (it.name for it in inbox.iterdir())
 
-    take_in(records, parent, inbox)
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
     (told,) = refused(records, parent)
     assert why in told
@@ -154,50 +154,50 @@ def test_what_is_no_request_of_the_job_is_told_once_and_kept_aside(
     assert [it for it in records.requests() if it.parent == parent] == []
 
 
-def test_the_file_of_somebody_else_is_refused(
+def test_a_file_of_another_user_is_refused(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking(parent, inbox).submit(wish("child"))
+    asking(parent, inbox).submit(spec("child"))
     monkeypatch.setattr(intake, "_owner_of", lambda file: os.getuid() + 1)
 
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
-    assert refused(records, parent) == ["it is the file of somebody else"]
+    assert refused(records, parent) == ["the file belongs to another user"]
 
 
-def test_what_cannot_be_read_now_is_read_later(
+def test_an_unreadable_file_is_retried(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = asking(parent, inbox).submit(wish("child"))
+    request = asking(parent, inbox).submit(spec("child"))
 
     def stale(path: Path) -> bytes:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
     with monkeypatch.context() as patch:
         patch.setattr(intake, "_content", stale)
-        take_in(records, parent, inbox)
-    take_in(records, parent, inbox)
+        process_inbox(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
     assert records.request(request).parent == parent
     assert refused(records, parent) == []
 
 
-def test_what_is_too_large_is_not_read(
+def test_a_file_that_is_too_large_is_not_read(
     records: Records, parent: str, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "_MOST_BYTES", 10)
-    asking(parent, inbox).submit(wish("child"))
+    asking(parent, inbox).submit(spec("child"))
 
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
     assert refused(records, parent) == ["it has more than 10 bytes"]
 
 
-def test_what_is_being_written_is_left_alone(records: Records, parent: str, inbox: Path) -> None:
+def test_a_file_that_is_being_written_is_ignored(records: Records, parent: str, inbox: Path) -> None:
     (inbox / ".being-written").touch()
 
-    take_in(records, parent, inbox)
-    take_in(records, parent, inbox / "missing")
+    process_inbox(records, parent, inbox)
+    process_inbox(records, parent, inbox / "missing")
 
     assert [it.name for it in inbox.iterdir()] == [".being-written"]
     assert refused(records, parent) == []
@@ -208,7 +208,7 @@ TAKING = """\
 import contextlib, os, signal, sys
 from pathlib import Path
 
-from jpsi_records.dispatch.intake import take_in
+from jpsi_records.dispatch.intake import process_inbox
 from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
 
@@ -247,7 +247,7 @@ def killed(instant, inbox):
     Database.writing = written
     for name in ("unlink", "mkdir", "replace"):
         setattr(Path, name, ticking(getattr(Path, name), instant))
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
 
 
 for instant, inbox in enumerate(sorted(Path(inboxes).iterdir()), 1):
@@ -260,21 +260,21 @@ for instant, inbox in enumerate(sorted(Path(inboxes).iterdir()), 1):
 INSTANTS = 16
 
 
-def test_whenever_who_takes_it_in_is_killed_it_is_one_request(
+def test_a_killed_dispatcher_does_not_repeat_a_request(
     records: Records, url: str, parent: str, tmp_path: Path
 ) -> None:
     places = [tmp_path / "inboxes" / f"{instant:02}" for instant in range(1, INSTANTS + 2)]
     asked = []
     for place in places:
         place.mkdir(parents=True)
-        asked.append(asking(parent, place).submit(wish("child", place.name)))
+        asked.append(asking(parent, place).submit(spec("child", place.name)))
         (place / f"x{place.name}").write_text("no request")
 
     command = [sys.executable, "-c", TAKING, str(records.directory), url, parent, str(tmp_path / "inboxes")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
     assert done.stdout.split() == [*(["-9"] * INSTANTS), "0"]
     for place in places:
-        take_in(records, parent, place)
+        process_inbox(records, parent, place)
 
     assert sorted(it.id for it in records.requests() if it.parent == parent) == sorted(asked)
     told = [it.data["file"] for it in records.events(execution=parent) if it.kind == "refused"]
@@ -305,10 +305,10 @@ else:
     runpy.run_module("jpsi_cli", run_name="__main__", alter_sys=True)
 """
 ASKING = """\
-from jpsi_records import About, Inbox, read_wish
+from jpsi_records import About, Inbox, read_request_spec
 inbox = Inbox()
 inbox.set_progress(0.75)
-print(inbox.submit(read_wish({"command": ["touch", "%s"]}), About(name="python")))
+print(inbox.submit(read_request_spec({"command": ["touch", "%s"]}), About(name="python")))
 """
 OPENING = """\
 import sys
@@ -348,7 +348,7 @@ def test_a_job_asks_without_opening_the_database(url: str, tmp_path: Path) -> No
     (tmp_path / "child.yaml").write_text(f"command: [touch, {tmp_path}/one]")
     variables = {"PYTHON": sys.executable, "HERE": str(tmp_path)}
     with Records(tmp_path / "records", url=url, user="ca") as records:
-        request = records.submit(wish("sh", "-c", SCRIPT, environment=variables), priority=3)
+        request = records.submit(spec("sh", "-c", SCRIPT, environment=variables), priority=3)
         execution = request.execution or ""
         dispatcher = Dispatcher(records)
         seen = set()

@@ -32,7 +32,7 @@ def test_only_what_the_computation_itself_did_is_a_result(
 
 
 @pytest.mark.parametrize("reason", sorted(INFRASTRUCTURE, key=str))
-def test_what_lies_in_the_machine_is_tried_again_as_long_as_there_are_attempts(reason: Reason) -> None:
+def test_infrastructure_failures_are_retried_while_attempts_are_left(reason: Reason) -> None:
     status = JobStatus(JobState.FAILED, reason=reason)
 
     assert end_of(status, attempts_left=1).state.value == "queued"

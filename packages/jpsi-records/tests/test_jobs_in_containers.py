@@ -33,7 +33,7 @@ def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: st
         "cat ${JPSI_ROOT}/in > ${JPSI_ROOT}/out/a; test -w ${JPSI_ROOT}/.jpsi/inbox || exit 1;"
         'echo "$A" "$JPSI_ROOT" $${JPSI_PROGRESS} $${JPSI_INBOX}; cat'
     )
-    wish = contained(
+    spec = contained(
         *("sh", "-c", text),
         environment={"A": "1, ${HOME}"},
         mounts={
@@ -44,7 +44,7 @@ def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: st
         output_path="/out",
     )
 
-    execution = records.submit(wish).execution or ""
+    execution = records.submit(spec).execution or ""
     dispatched(records)
 
     ended = records.execution(execution)
@@ -55,7 +55,7 @@ def test_a_job_runs_in_a_container(records: Records, on_path: OnPath, engine: st
     assert records.blobs.path(output["a"].digest).read_text() == "words"
 
 
-def test_a_dispatcher_without_an_engine_says_so(records: Records, on_path: OnPath) -> None:
+def test_a_missing_container_engine_is_reported(records: Records, on_path: OnPath) -> None:
     folder = on_path("podman")
     execution = records.submit(contained("a", attempts=1)).execution or ""
     (folder / "podman").unlink()

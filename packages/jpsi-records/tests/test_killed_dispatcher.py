@@ -13,7 +13,7 @@ import pytest
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
-from playing import wish
+from playing import spec
 
 INSTANTS = 30
 # Enough for so many instants.
@@ -23,7 +23,7 @@ DISPATCHING = """\
 import contextlib, os, signal, sys
 import jpsi
 from jpsi_records.dispatch.dispatcher import Dispatcher
-from jpsi_records.jobs.materialize import Laying
+from jpsi_records.jobs.materialize import Materializer
 from jpsi_records.records.records import Records
 from jpsi_records.store.database import Database
 
@@ -48,8 +48,8 @@ def ticking(function):
 
 
 jpsi.JobExecutor.submit = ticking(jpsi.JobExecutor.submit)
-Laying.lay_out = ticking(Laying.lay_out)
-Laying.capture = ticking(Laying.capture)
+Materializer.lay_out = ticking(Materializer.lay_out)
+Materializer.capture = ticking(Materializer.capture)
 writing = Database.writing
 
 
@@ -73,7 +73,7 @@ def test_an_execution_runs_once_whenever_its_dispatcher_is_killed(
     with Records(tmp_path / "records", url=url) as records:
         mounts = {"/out": {"kind": "collection"}}
         scripts = [f"echo {number} >>{tmp_path}/runs" for number in range(EXECUTIONS)]
-        asked = [wish("sh", "-c", script, mounts=mounts) for script in scripts]
+        asked = [spec("sh", "-c", script, mounts=mounts) for script in scripts]
         requests = [records.submit(it) for it in asked]
         command = [sys.executable, "-c", DISPATCHING, str(tmp_path / "records"), url, str(instant)]
         killed = subprocess.run(command, check=False, timeout=100)

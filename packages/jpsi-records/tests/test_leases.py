@@ -13,7 +13,7 @@ from jpsi_records.model.entities import Attempt, Execution, ExecutionState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.process_identity import name_of_this_process, process_has_ended
-from playing import Clock, wish
+from playing import Clock, spec
 
 LEASE = timedelta(seconds=60)
 NAMING = "from jpsi_records.store.process_identity import name_of_this_process; print(name_of_this_process())"
@@ -29,7 +29,7 @@ def taken(records: Records, holder: str, native_id: str | None = "1") -> Executi
     """An execution that somebody has taken, and has submitted a job for if that has a native id."""
     leases = Leases(records, LEASE)
     leases.holder = holder
-    execution_id = records.submit(wish("true")).execution or ""
+    execution_id = records.submit(spec("true")).execution or ""
     assert leases.take(records.execution(execution_id))
     with records.database.writing() as connection:
         executions.add_attempt(
@@ -48,7 +48,7 @@ def taken(records: Records, holder: str, native_id: str | None = "1") -> Executi
     return records.execution(execution_id)
 
 
-def test_what_a_process_had_that_is_gone_is_taken_by_one_at_once(records: Records) -> None:
+def test_the_lease_of_an_ended_process_is_taken_immediately(records: Records) -> None:
     held = taken(records, name_of_one_that_is_gone())
     one, other = Leases(records, LEASE), Leases(records, LEASE)
     assert [it.id for it in one.due()] == [it.id for it in other.due()] == [held.id]
@@ -60,7 +60,7 @@ def test_what_a_process_had_that_is_gone_is_taken_by_one_at_once(records: Record
 
 
 @pytest.mark.parametrize("changed", [0, 1, 2], ids=["host", "boot", "who counts pids"])
-def test_what_a_process_has_elsewhere_is_left_to_it_until_it_is_late(
+def test_the_lease_of_a_process_on_another_machine_is_respected_until_it_expires(
     records: Records, clock: Clock, changed: int
 ) -> None:
     words = name_of_one_that_is_gone().split()
@@ -76,7 +76,7 @@ def test_what_a_process_has_elsewhere_is_left_to_it_until_it_is_late(
     assert leases.take(held)
 
 
-def test_what_a_process_has_that_is_there_is_left_to_it(records: Records) -> None:
+def test_the_lease_of_a_running_process_is_respected(records: Records) -> None:
     held = taken(records, name_of_this_process())
     leases = Leases(records, LEASE)
 
@@ -91,17 +91,17 @@ def test_a_job_that_may_be_on_its_way_is_waited_for(records: Records) -> None:
     assert (leases.due(), leases.take(held)) == ([], False)
 
 
-def test_what_is_given_back_is_due_at_once(records: Records) -> None:
+def test_a_released_lease_is_due_immediately(records: Records) -> None:
     mine, next_ = Leases(records, LEASE), Leases(records, LEASE)
     held = taken(records, mine.holder)
     assert next_.due() == []
 
-    mine.give_back()
+    mine.release_all()
 
     assert [it.id for it in next_.due()] == [held.id]
     assert next_.take(next_.due()[0])
     assert records.execution(held.id).state is ExecutionState.CLAIMED
-    mine.give_back()
+    mine.release_all()
     assert records.execution(held.id).holder == next_.holder
 
 

@@ -9,7 +9,7 @@ import pytest
 from jpsi_records.model.entities import ExecutionState, RequestState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
-from playing import Client, Clock, finish, see_to, start, wish
+from playing import Client, Clock, finish, see_to, spec, start
 
 
 def to_be_run(server: Records) -> list[str]:
@@ -28,7 +28,7 @@ def test_the_life_cycle_of_the_draft(
         pytest.skip("an SQLite database has no users")
     server = client("server")
     ca, cb = (role("ca"), role("cb")) if has_roles else (client("ca"), client("cb"))
-    x = wish("simulate", "--steps", "100", mounts={"/out": {"kind": "collection"}}, output_path="/out")
+    x = spec("simulate", "--steps", "100", mounts={"/out": {"kind": "collection"}}, output_path="/out")
 
     # 1. Client CA creates a JobRequest JRA with priority=0.
     jra = ca.submit(x, priority=0)

@@ -16,12 +16,12 @@ from jpsi_records.model.entities import Execution, ExecutionState, Request, Requ
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.ledger import give_up, move
-from playing import Client, Clock, finish, see_to, start, wish
+from playing import Client, Clock, finish, see_to, spec, start
 
 
 def ended(records: Records, exit_code: int, **more: Any) -> Request:
     """A request whose job has ended."""
-    request = records.submit(wish("a", **more))
+    request = records.submit(spec("a", **more))
     start(records, request.execution or "")
     finish(records, request.execution or "", exit_code)
     return records.request(request.id)
@@ -38,7 +38,7 @@ def ended(records: Records, exit_code: int, **more: Any) -> Request:
         (1, {"accepts_failed": True}, "failed"),
     ],
 )
-def test_what_counts_as_success_is_told_from_failure(
+def test_success_exit_codes_are_distinguished_from_failure(
     records: Records, exit_code: int, more: dict[str, Any], outcome: str
 ) -> None:
     assert ended(records, exit_code, **more).outcome == outcome
@@ -47,24 +47,24 @@ def test_what_counts_as_success_is_told_from_failure(
 def test_what_counts_as_success_is_what_is_used_again(records: Records) -> None:
     done = ended(records, 1)
 
-    assert records.find(wish("a")) is None
-    assert records.find(wish("a", success_exit_codes=[1])) is not None
-    joined = records.submit(wish("a", success_exit_codes=[0, 1]))
+    assert records.find(spec("a")) is None
+    assert records.find(spec("a", success_exit_codes=[1])) is not None
+    joined = records.submit(spec("a", success_exit_codes=[0, 1]))
     assert (joined.execution, joined.outcome) == (done.execution, "complete")
-    after = records.submit(wish("b", after=[joined.id]))
+    after = records.submit(spec("b", after=[joined.id]))
     assert after.execution is not None
-    assert records.submit(wish("b", after=[done.id])).outcome == "dependency_failed"
+    assert records.submit(spec("b", after=[done.id])).outcome == "dependency_failed"
 
 
 @pytest.mark.parametrize("codes", [[], "0", [True], [-1], 0, ["0"]], ids=repr)
-def test_what_can_be_no_exit_codes_is_refused(codes: object) -> None:
+def test_invalid_exit_codes_are_refused(codes: object) -> None:
     with pytest.raises(InvalidRequestError, match="success_exit_codes"):
-        wish("a", success_exit_codes=codes)
+        spec("a", success_exit_codes=codes)
 
 
 @pytest.mark.clause("records-progress")
 def test_success_and_failure_are_recorded_while_a_job_runs(records: Records) -> None:
-    request = records.submit(wish("a"))
+    request = records.submit(spec("a"))
     execution = request.execution or ""
     with pytest.raises(StateError, match="only a running one"):
         records.set_progress(execution, report=Report(is_success=True))
@@ -72,35 +72,35 @@ def test_success_and_failure_are_recorded_while_a_job_runs(records: Records) -> 
 
     told = records.set_progress(execution, 0.5, Report(is_success=False, message="no input"))
     assert (told.progress, told.status) == (0.5, {"reported": "failure", "error": "no input"})
-    assert records.find(wish("a")) is None
+    assert records.find(spec("a")) is None
     again = records.set_progress(execution, report=Report(is_success=True))
     assert (again.progress, again.status) == (0.5, {"reported": "success"})
-    assert records.find(wish("a")) == again
+    assert records.find(spec("a")) == again
     assert [it.data["reported"] for it in records.events() if it.kind == "reported"] == ["failure", "success"]
 
 
-def test_who_has_reported_a_failure_has_failed_whatever_the_exit_code_is(records: Records) -> None:
-    request = records.submit(wish("a"))
+def test_a_reported_failure_counts_despite_the_exit_code(records: Records) -> None:
+    request = records.submit(spec("a"))
     start(records, request.execution or "")
     records.set_progress(request.execution or "", report=Report(is_success=False))
     finish(records, request.execution or "", 0)
 
     assert records.request(request.id).outcome == "failed"
     assert records.execution(request.execution or "").has_failed
-    assert records.find(wish("a")) is None
-    assert records.find(wish("a", accepts_failed=True)) is not None
+    assert records.find(spec("a")) is None
+    assert records.find(spec("a", accepts_failed=True)) is not None
 
 
 @pytest.mark.clause("records-cancel")
 @pytest.mark.parametrize("has_roles", [False, True], ids=["one-user", "roles"])
-def test_to_cancel_is_priority_zero_and_is_taken_back(
+def test_cancelling_is_priority_zero_and_can_be_undone(
     has_roles: bool, url: str, client: Client, role: Client
 ) -> None:
     if has_roles and url.startswith("sqlite"):
         pytest.skip("an SQLite database has no users")
     server = client("server")
     user = role("ca") if has_roles else client("ca")
-    request = user.submit(wish("a"), priority=3)
+    request = user.submit(spec("a"), priority=3)
     see_to(server)
     execution = user.request(request.id).execution or ""
     start(server, execution)
@@ -123,7 +123,7 @@ def test_to_cancel_is_priority_zero_and_is_taken_back(
 def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
     records: Records, clock: Clock
 ) -> None:
-    request, other = records.submit(wish("a")), records.submit(wish("a"))
+    request, other = records.submit(spec("a")), records.submit(spec("a"))
     first = request.execution or ""
     start(records, first)
     for it in (request, other):
@@ -147,7 +147,7 @@ def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
 
 
 def test_what_was_cancelled_and_waits_is_held_and_can_go_on(records: Records) -> None:
-    request = records.submit(wish("a"))
+    request = records.submit(spec("a"))
 
     records.cancel(request.id)
     assert records.execution(request.execution or "").state is ExecutionState.QUEUED
@@ -157,7 +157,7 @@ def test_what_was_cancelled_and_waits_is_held_and_can_go_on(records: Records) ->
 
 
 @pytest.mark.clause("records-modified")
-def test_each_change_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
+def test_each_change_records_its_user_and_time(client: Client, clock: Clock) -> None:
     server, user = client("server"), client("ca")
     found = []
 
@@ -165,7 +165,7 @@ def test_each_change_says_who_has_made_it_and_when(client: Client, clock: Clock)
         found.append((request.modified_by, (request.modified_at - begun).seconds))
 
     begun = clock()
-    request = user.draft(wish("a"))
+    request = user.draft(spec("a"))
     note(request)
     for change in (user.satisfy, user.reset, user.commit):
         clock.advance(1)
@@ -186,9 +186,9 @@ def lease(records: Records, execution: str) -> None:
 
 
 @pytest.mark.clause("records-modified")
-def test_each_change_of_an_execution_says_who_has_made_it_and_when(client: Client, clock: Clock) -> None:
+def test_each_change_of_an_execution_records_its_user_and_time(client: Client, clock: Clock) -> None:
     server, user, begun = client("server"), client("ca"), clock()
-    request = user.submit(wish("a"))
+    request = user.submit(spec("a"))
     execution = request.execution or ""
     clock.advance(1)
     changes: dict[str, Callable[[], object]] = {
@@ -197,7 +197,7 @@ def test_each_change_of_an_execution_says_who_has_made_it_and_when(client: Clien
         "leased": lambda: lease(server, execution),
         "told": lambda: server.set_progress(execution, 0.5),
         "wanted more": lambda: user.set_priority(request.id, 2),
-        "wanted as much": lambda: user.submit(wish("a")),
+        "wanted as much": lambda: user.submit(spec("a")),
         "ended": lambda: finish(server, execution),
         "wrong": lambda: user.invalidate(execution),
     }
@@ -231,7 +231,7 @@ def real(tmp_path: Path) -> Iterator[Records]:
 
 
 def executed(records: Records, script: str, **more: Any) -> Execution:
-    request = records.submit(wish("sh", "-c", script, **more))
+    request = records.submit(spec("sh", "-c", script, **more))
     dispatcher = Dispatcher(records)
     dispatcher.run(until_idle=True)
     dispatcher.close()
@@ -263,7 +263,7 @@ def test_a_job_that_could_not_begin_has_not_run(real: Records) -> None:
     assert execution.started_at is None
 
 
-def test_a_job_says_that_it_fails_in_its_file(real: Records) -> None:
+def test_a_job_reports_its_failure_in_its_file(real: Records) -> None:
     execution = executed(real, 'echo 0.5 >"$JPSI_PROGRESS"; echo failure no input >>"$JPSI_PROGRESS"')
 
     assert (execution.exit_code, execution.has_failed) == (0, True)

@@ -47,6 +47,6 @@ def test_who_may_not_enter_a_directory_reads_nothing_in_it() -> None:
         assert not Reader(uid, groups).may_read(file)
 
 
-def test_a_name_that_the_machine_does_not_know_is_nobody() -> None:
+def test_an_unknown_user_name_has_no_permissions() -> None:
     assert Reader.of("no such user") is None
     assert Reader.of("root") == Reader(0, frozenset(os.getgrouplist("root", 0)))

@@ -10,7 +10,7 @@ import pytest
 
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
-from playing import wish
+from playing import spec
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o177], ids="{:03o}".format)
@@ -18,7 +18,7 @@ def test_directory_and_database_are_the_users_alone_whatever_the_umask(tmp_path:
     before = os.umask(umask)
     try:
         with Records(tmp_path / "way/records") as records:
-            records.draft(wish("a"))
+            records.draft(spec("a"))
             modes = {it.name: stat.S_IMODE(it.lstat().st_mode) for it in tmp_path.rglob("*")}
     finally:
         os.umask(before)
@@ -32,6 +32,6 @@ def test_way_that_others_can_change_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").chmod(0o777)
 
     with pytest.raises(StoreError, match=r"the directory of the records .*/open can be written by others"):
-        Records(tmp_path / "open/records").draft(wish("a"))
+        Records(tmp_path / "open/records").draft(spec("a"))
 
     assert list((tmp_path / "open").iterdir()) == []

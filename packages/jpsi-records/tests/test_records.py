@@ -17,79 +17,79 @@ from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.request_spec import Reuse
 from jpsi_records.records.records import Records
 from jpsi_records.store.ledger import expire
-from playing import Client, Clock, finish, start, wish
+from playing import Client, Clock, finish, spec, start
 
 
 def ran(records: Records, *command: str, exit_code: int = 0, **more: object) -> str:
     """An execution that has ended."""
-    execution = records.submit(wish(*command, **more)).execution
+    execution = records.submit(spec(*command, **more)).execution
     assert execution is not None
     start(records, execution)
     return finish(records, execution, exit_code).id
 
 
 def test_a_preview_writes_nothing(records: Records) -> None:
-    plan = records.preview(wish("a"))
+    plan = records.preview(spec("a"))
 
     assert plan.runs
     assert (records.requests(), records.events()) == ([], [])
 
 
-def test_a_result_that_is_there_satisfies_a_request_at_once(client: Client) -> None:
+def test_an_existing_result_satisfies_a_request_immediately(client: Client) -> None:
     done = ran(client("ca"), "a")
 
-    request = client("cb").submit(wish("a", placement={"queue_name": "debug"}))
+    request = client("cb").submit(spec("a", placement={"queue_name": "debug"}))
 
     assert (request.execution, request.state, request.outcome) == (done, RequestState.FINAL, "complete")
 
 
-def test_of_several_results_the_oldest_is_taken(records: Records, clock: Clock) -> None:
+def test_of_several_results_the_oldest_is_used(records: Records, clock: Clock) -> None:
     first = ran(records, "a")
     clock.advance(1)
     second = records.rerun(first).execution
     assert second not in {None, first}
     finish(records, second or "")
 
-    assert records.submit(wish("a")).execution == first
+    assert records.submit(spec("a")).execution == first
 
 
 @pytest.mark.clause("records-reuse-never")
 def test_a_request_without_reuse_has_an_execution_of_its_own(records: Records) -> None:
-    one, other = (records.submit(wish("a", reuse="never")).execution for _ in range(2))
+    one, other = (records.submit(spec("a", reuse="never")).execution for _ in range(2))
 
     assert one != other
 
 
 @pytest.mark.clause("records-reuse-only")
 def test_a_request_that_must_reuse_causes_no_run(records: Records) -> None:
-    only = wish("a", reuse="only")
+    only = spec("a", reuse="only")
 
     with pytest.raises(NothingToReuseError):
         records.submit(only)
     done = ran(records, "a")
 
     assert records.submit(only).execution == done
-    assert records.find(wish("a")) == records.execution(done)
-    assert records.find(wish("b")) is None
+    assert records.find(spec("a")) == records.execution(done)
+    assert records.find(spec("b")) is None
 
 
-def test_what_was_previewed_comes_true_or_is_refused(records: Records) -> None:
-    plan = records.preview(wish("a"))
+def test_a_previewed_plan_is_followed_or_refused(records: Records) -> None:
+    plan = records.preview(spec("a"))
     done = ran(records, "a")
 
     with pytest.raises(ChangedError, match=f"execution {done} satisfies it"):
-        records.submit(wish("a"), plan=plan.id)
+        records.submit(spec("a"), plan=plan.id)
 
-    assert records.submit(wish("a"), plan=records.preview(wish("a")).id).execution == done
+    assert records.submit(spec("a"), plan=records.preview(spec("a")).id).execution == done
 
 
 def test_an_execution_that_ends_between_preview_and_submission_is_the_same(records: Records) -> None:
-    execution = records.submit(wish("a")).execution or ""
-    plan = records.preview(wish("a"))
+    execution = records.submit(spec("a")).execution or ""
+    plan = records.preview(spec("a"))
     start(records, execution)
     finish(records, execution)
 
-    assert records.submit(wish("a"), plan=plan.id).execution == execution
+    assert records.submit(spec("a"), plan=plan.id).execution == execution
 
 
 @pytest.mark.clause("records-record")
@@ -121,38 +121,38 @@ def test_a_failed_result_is_used_on_demand_alone(
 ) -> None:
     ran(records, "a", exit_code=3)
 
-    assert (records.find(wish("a", **asked)) is not None) is is_hit
+    assert (records.find(spec("a", **asked)) is not None) is is_hit
 
 
-def test_what_was_invalidated_satisfies_nobody(records: Records) -> None:
+def test_an_invalidated_execution_satisfies_no_request(records: Records) -> None:
     done = ran(records, "a")
 
     records.invalidate(done, "the input was wrong")
 
-    plan = records.preview(wish("a"))
+    plan = records.preview(spec("a"))
     assert plan.hit is None
     assert plan.near_misses[0].objections == ("ca has invalidated it",)
 
 
-def test_an_execution_that_is_too_old_satisfies_nobody(records: Records, clock: Clock) -> None:
+def test_an_execution_that_is_too_old_satisfies_no_request(records: Records, clock: Clock) -> None:
     ran(records, "a")
     clock.advance(100)
 
-    assert records.find(wish("a", max_age=101)) is not None
-    assert records.find(wish("a", max_age=99)) is None
+    assert records.find(spec("a", max_age=101)) is not None
+    assert records.find(spec("a", max_age=99)) is None
 
 
-def test_a_result_whose_output_has_gone_satisfies_nobody(records: Records) -> None:
-    execution = records.submit(wish("a")).execution or ""
+def test_a_result_without_its_output_satisfies_no_request(records: Records) -> None:
+    execution = records.submit(spec("a")).execution or ""
     digest = records.blobs.add_bytes(b"result")
     path = records.directory / "result"
     path.write_bytes(b"result")
     finish(records, execution, output=records.blobs.add_tree(path).digest)
-    assert records.find(wish("a")) is not None
+    assert records.find(spec("a")) is not None
 
     records.blobs.path(digest).unlink()
 
-    (near,) = records.preview(wish("a")).near_misses
+    (near,) = records.preview(spec("a")).near_misses
     assert near.objections == ("of its output, result is not there any more",)
 
 
@@ -167,7 +167,7 @@ def test_constraints_are_checked_against_what_an_execution_has_recorded(records:
         ({"gpus": False}, True),
         ({"gpus": True}, False),
     ):
-        asked = wish("a", topology="any", runtime_constraints=constraints, reuse="only")
+        asked = spec("a", topology="any", runtime_constraints=constraints, reuse="only")
         assert (records.find(asked) is not None) is is_hit
 
 
@@ -179,11 +179,11 @@ def test_filters_choose_among_those_that_are_there(records: Records, clock: Cloc
     finish(records, second)
     noon = "2026-01-01T00:30:00Z"
 
-    assert records.submit(wish("a", filters=[["created_at", ">", noon]])).execution == second
-    assert records.submit(wish("a", filters=[["id", "in", [second]]])).execution == second
+    assert records.submit(spec("a", filters=[["created_at", ">", noon]])).execution == second
+    assert records.submit(spec("a", filters=[["id", "in", [second]]])).execution == second
     with pytest.raises(NothingToReuseError, match="created_at"):
-        records.submit(wish("a", filters=[["created_at", "<", "2015-07-01T00:00:01Z"]]))
-    (near, _) = records.preview(wish("a", filters=[["exit_code", "!=", 0]])).near_misses
+        records.submit(spec("a", filters=[["created_at", "<", "2015-07-01T00:00:01Z"]]))
+    (near, _) = records.preview(spec("a", filters=[["exit_code", "!=", 0]])).near_misses
     assert near.objections == ("its exit_code is 0, not != 0",)
 
 
@@ -201,16 +201,16 @@ def test_filters_choose_among_those_that_are_there(records: Records, clock: Cloc
 )
 def test_a_filter_that_cannot_be_is_refused(filters: object, told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        wish("a", filters=filters)
+        spec("a", filters=filters)
 
 
 @pytest.mark.clause("records-equal")
-def test_near_misses_tell_where_they_differ_the_closest_first(records: Records) -> None:
+def test_near_misses_list_their_differences_the_closest_first(records: Records) -> None:
     far = ran(records, "a", "1", environment={"X": "1", "Y": "1"})
     near = ran(records, "a", "2", environment={"X": "1"})
     ran(records, "b")
 
-    found = records.preview(wish("a", "2", environment={"X": "2"})).near_misses
+    found = records.preview(spec("a", "2", environment={"X": "2"})).near_misses
 
     assert [it.execution.id for it in found] == [near, far]
     assert [str(it) for it in found[0].differences] == ['environment.X: "2", there "1"']
@@ -220,7 +220,7 @@ def test_near_misses_tell_where_they_differ_the_closest_first(records: Records) 
 def test_a_chosen_execution_is_attached_if_it_satisfies_the_request(records: Records) -> None:
     first = ran(records, "a")
     second = records.rerun(first).execution or ""
-    draft = records.draft(wish("a"))
+    draft = records.draft(spec("a"))
 
     with pytest.raises(StateError, match="computes something else"):
         records.attach(draft.id, ran(records, "b"))
@@ -230,24 +230,24 @@ def test_a_chosen_execution_is_attached_if_it_satisfies_the_request(records: Rec
     assert request.execution == second
 
 
-def test_what_cannot_be_attached_leaves_no_request(records: Records) -> None:
-    done = records.submit(wish("other"))
+def test_a_failed_attach_creates_no_request(records: Records) -> None:
+    done = records.submit(spec("other"))
 
     with pytest.raises(StateError, match="computes something else"):
-        records.submit(wish("compute"), execution=done.execution)
+        records.submit(spec("compute"), execution=done.execution)
     with pytest.raises(StateError, match="waits for others"):
-        records.submit(wish("compute", after=[done.id]), execution=done.execution)
+        records.submit(spec("compute", after=[done.id]), execution=done.execution)
     with pytest.raises(NotFoundError):
-        records.submit(wish("compute"), execution="no-such")
+        records.submit(spec("compute"), execution="no-such")
 
     assert records.requests() == [done]
-    assert records.submit(wish("other"), execution=done.execution).execution == done.execution
+    assert records.submit(spec("other"), execution=done.execution).execution == done.execution
 
 
 @pytest.mark.clause("records-draft", "records-reset")
 def test_a_draft_has_no_priority_and_its_execution_can_be_reset(records: Records) -> None:
     done = ran(records, "a")
-    draft = records.draft(wish("a"))
+    draft = records.draft(spec("a"))
 
     satisfied = records.satisfy(draft.id)
     assert (satisfied.execution, satisfied.priority, satisfied.state) == (done, None, RequestState.DRAFT)
@@ -258,7 +258,7 @@ def test_a_draft_has_no_priority_and_its_execution_can_be_reset(records: Records
 
 @pytest.mark.clause("records-draft", "records-priority")
 def test_only_the_priority_of_a_committed_request_changes(records: Records) -> None:
-    request = records.submit(wish("a"))
+    request = records.submit(spec("a"))
 
     for change in (
         lambda: records.commit(request.id),
@@ -276,13 +276,13 @@ def test_only_the_priority_of_a_committed_request_changes(records: Records) -> N
 @pytest.mark.parametrize("priority", [float("nan"), float("inf"), True, "1"], ids=repr)
 def test_a_priority_is_a_finite_number(records: Records, priority: float) -> None:
     with pytest.raises(InvalidRequestError, match="finite number"):
-        records.submit(wish("a"), priority=priority)
+        records.submit(spec("a"), priority=priority)
 
 
 @pytest.mark.clause("records-attributes")
-def test_a_request_says_whose_it_is_and_when_it_was_made_and_changed(client: Client, clock: Clock) -> None:
+def test_a_request_has_its_owner_and_times(client: Client, clock: Clock) -> None:
     records, begin = client("ca"), clock()
-    request = records.submit(wish("a"), About(name="n", description="d"))
+    request = records.submit(spec("a"), About(name="n", description="d"))
     clock.advance(5)
 
     changed = records.set_priority(request.id, 2)
@@ -293,7 +293,7 @@ def test_a_request_says_whose_it_is_and_when_it_was_made_and_changed(client: Cli
 
 
 def test_requests_of_others_are_read_and_not_changed(client: Client) -> None:
-    request = client("ca").submit(wish("a"))
+    request = client("ca").submit(spec("a"))
     other = client("cb")
 
     assert other.request(request.id) == request
@@ -303,12 +303,12 @@ def test_requests_of_others_are_read_and_not_changed(client: Client) -> None:
 
 @pytest.mark.clause("records-requesting")
 def test_children_are_as_urgent_as_their_parent_and_end_with_it(records: Records) -> None:
-    parent = records.submit(wish("parent"), priority=5)
+    parent = records.submit(spec("parent"), priority=5)
     assert parent.execution is not None
     start(records, parent.execution)
-    child = records.submit(wish("child"), About(parent=parent.execution), priority=1)
-    shared = records.submit(wish("shared"), About(parent=parent.execution), priority=1)
-    other = records.submit(wish("shared"), priority=2)
+    child = records.submit(spec("child"), About(parent=parent.execution), priority=1)
+    shared = records.submit(spec("shared"), About(parent=parent.execution), priority=1)
+    other = records.submit(spec("shared"), priority=2)
     assert child.execution is not None
     assert shared.execution == other.execution is not None
 
@@ -328,7 +328,7 @@ def test_children_are_as_urgent_as_their_parent_and_end_with_it(records: Records
 
 @pytest.mark.clause("records-missing")
 def test_a_missing_input_is_named_and_nothing_is_committed(records: Records) -> None:
-    nowhere = wish(
+    nowhere = spec(
         "a",
         mounts={
             "/a": {"kind": "collection", "name": "nobody"},
@@ -348,7 +348,7 @@ def test_a_name_is_resolved_when_the_request_is_committed(records: Records, tmp_
     source.mkdir()
     (source / "a").write_text("1")
     records.put(source, "words")
-    asked = wish("a", mounts={"/in": {"kind": "collection", "name": "words"}})
+    asked = spec("a", mounts={"/in": {"kind": "collection", "name": "words"}})
     first = records.submit(asked)
 
     (source / "a").write_text("2")
@@ -360,7 +360,7 @@ def test_a_name_is_resolved_when_the_request_is_committed(records: Records, tmp_
     assert records.submit(asked).execution == first.execution
 
 
-def test_what_is_not_there_is_not_found(records: Records) -> None:
+def test_a_missing_id_is_not_found(records: Records) -> None:
     with pytest.raises(NotFoundError):
         records.request("x")
     with pytest.raises(NotFoundError):
@@ -368,7 +368,7 @@ def test_what_is_not_there_is_not_found(records: Records) -> None:
 
 
 def test_reuse_is_no_part_of_what_is_computed(records: Records) -> None:
-    asked = wish("a")
+    asked = spec("a")
 
     one = records.preview(asked)
     other = records.preview(attrs.evolve(asked, reuse=Reuse.NEVER))
@@ -381,9 +381,9 @@ def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it
     records: Records, clock: Clock
 ) -> None:
     soon = About(expires_at=clock() + timedelta(seconds=10))
-    alone = records.submit(wish("alone"), soon)
-    shared = records.submit(wish("shared"), soon, priority=9)
-    other = records.submit(wish("shared"), priority=2)
+    alone = records.submit(spec("alone"), soon)
+    shared = records.submit(spec("shared"), soon, priority=9)
+    other = records.submit(spec("shared"), priority=2)
     assert records.execution(shared.execution or "").priority == 9
 
     clock.advance(10)
@@ -398,9 +398,9 @@ def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it
 
 @pytest.mark.clause("records-after")
 def test_a_request_that_is_after_another_gets_an_execution_once_that_has_ended(records: Records) -> None:
-    first = records.submit(wish("first"))
-    second = records.submit(wish("second", after=[first.id]))
-    third = records.submit(wish("third", after=[second.id]), priority=0)
+    first = records.submit(spec("first"))
+    second = records.submit(spec("second", after=[first.id]))
+    third = records.submit(spec("third", after=[second.id]), priority=0)
     assert (second.state, second.execution) == (RequestState.COMMITTED, None)
 
     records.advance()
@@ -414,8 +414,8 @@ def test_a_request_that_is_after_another_gets_an_execution_once_that_has_ended(r
 
 @pytest.mark.parametrize("early", [True, False], ids=["committed before", "committed afterwards"])
 def test_a_request_after_one_that_failed_never_runs(records: Records, early: bool) -> None:
-    first = records.submit(wish("first"))
-    after = wish("second", after=[first.id])
+    first = records.submit(spec("first"))
+    after = spec("second", after=[first.id])
     second = records.submit(after) if early else None
 
     finish(records, first.execution or "", 1)
@@ -428,11 +428,11 @@ def test_a_request_after_one_that_failed_never_runs(records: Records, early: boo
 
 def test_a_request_after_nothing_is_refused(records: Records) -> None:
     with pytest.raises(NotFoundError):
-        records.submit(wish("a", after=["nothing"]))
+        records.submit(spec("a", after=["nothing"]))
 
 
-def test_what_is_over_is_cancelled_already(records: Records) -> None:
-    request = records.submit(wish("a"))
+def test_cancelling_an_ended_request_does_nothing(records: Records) -> None:
+    request = records.submit(spec("a"))
     finish(records, request.execution or "")
     over = records.request(request.id)
 
@@ -441,4 +441,4 @@ def test_what_is_over_is_cancelled_already(records: Records) -> None:
     with pytest.raises(StateError, match="is over, complete, and has no priority any more"):
         records.set_priority(request.id, 1)
     with pytest.raises(StateError, match="is draft"):
-        records.cancel(records.draft(wish("a")).id)
+        records.cancel(records.draft(spec("a")).id)

@@ -14,7 +14,7 @@ from jpsi_records.files.repositories import Repositories
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.model.mounts import GitTree
 from jpsi_records.records.records import Records
-from playing import finish, see_to, start, wish
+from playing import finish, see_to, spec, start
 
 Git = Callable[..., str]
 
@@ -151,7 +151,7 @@ def test_an_option_of_git_is_no_revision(revisions: str) -> None:
     tree = {"kind": "git_tree", "url": "/r", "revisions": revisions}
 
     with pytest.raises(InvalidRequestError, match="revisions"):
-        wish("a", mounts={"/src": tree})
+        spec("a", mounts={"/src": tree})
 
 
 def test_repositories_with_a_common_beginning_are_two(repositories: Repositories, tmp_path: Path) -> None:
@@ -265,13 +265,13 @@ def test_a_path_with_a_line_break_is_refused() -> None:
     tree = {"kind": "git_tree", "url": "/r", "commit": "main", "path": "/a\nHEAD:b"}
 
     with pytest.raises(InvalidRequestError, match="path cannot hold a line break"):
-        wish("a", mounts={"/src": tree})
+        spec("a", mounts={"/src": tree})
 
 
 @pytest.mark.parametrize("url", ["--upload-pack=touch hostile", "a\0b", "a\nb", ""], ids=repr)
-def test_what_can_be_no_url_is_refused_at_once(url: str) -> None:
+def test_an_invalid_url_is_refused_immediately(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="url must be"):
-        wish("a", mounts={"/src": {"kind": "git_tree", "url": url, "commit": "main"}})
+        spec("a", mounts={"/src": {"kind": "git_tree", "url": url, "commit": "main"}})
 
 
 def test_a_url_that_is_a_path_is_that_of_where_it_is(
@@ -295,14 +295,14 @@ def test_a_request_means_the_repository_where_it_was_made(
     for folder in ("one", "two"):
         commit(git_in(tmp_path / folder / "r"), tmp_path / folder / "r", folder)
     with Records(tmp_path / "records", user="ca") as records:
-        first = records.submit(wish("a"))
+        first = records.submit(spec("a"))
         mounts = {"/src": {"kind": "git_tree", "url": "r", "commit": "main"}}
         monkeypatch.chdir(tmp_path / "one")
-        waits = records.submit(wish("b", mounts=mounts, after=[first.id]))
-        draft = records.draft(wish("b", mounts=mounts))
-        changed = records.update(records.draft(wish("c")).id, wish("b", mounts=mounts))
+        waits = records.submit(spec("b", mounts=mounts, after=[first.id]))
+        draft = records.draft(spec("b", mounts=mounts))
+        changed = records.update(records.draft(spec("c")).id, spec("b", mounts=mounts))
         job = Inbox({"JPSI_EXECUTION": "x", "JPSI_INBOX": str(tmp_path)})
-        asked = json.loads((tmp_path / f"{job.submit(wish('b', mounts=mounts))}.json").read_text())
+        asked = json.loads((tmp_path / f"{job.submit(spec('b', mounts=mounts))}.json").read_text())
         monkeypatch.chdir(tmp_path / "two")
 
         start(records, first.execution or "")

@@ -7,25 +7,25 @@ import pytest
 from hypothesis import given
 
 from jpsi_records.errors import InvalidRequestError
-from jpsi_records.model.request_spec import read_wish, write_wish
+from jpsi_records.model.request_spec import read_request_spec, write_request_spec
 from jpsi_testing import PYTHON_WORDS, spoilt
-from wishes import COMPUTATIONS, DEFAULTS, PLACEMENTS
+from specs import COMPUTATIONS, DEFAULTS, PLACEMENTS
 
 
 @given(COMPUTATIONS, PLACEMENTS)
-def test_a_wish_is_read_back_from_its_document(
+def test_a_request_spec_is_read_back_from_its_document(
     computation: dict[str, Any], placement: dict[str, Any]
 ) -> None:
-    wish = read_wish({**computation, "placement": placement})
+    spec = read_request_spec({**computation, "placement": placement})
 
-    assert read_wish(json.loads(json.dumps(write_wish(wish)))) == wish
-
-
-def test_what_needs_not_be_said_is_not_written() -> None:
-    assert write_wish(read_wish({"command": ["true"], **DEFAULTS})) == {"command": ["true"]}
+    assert read_request_spec(json.loads(json.dumps(write_request_spec(spec)))) == spec
 
 
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_defaults_are_not_written() -> None:
+    assert write_request_spec(read_request_spec({"command": ["true"], **DEFAULTS})) == {"command": ["true"]}
+
+
+def test_all_problems_are_reported_together() -> None:
     document = {
         "command": [],
         "environment": {"A=": "b", "JPSI_ROOT": "x"},
@@ -43,7 +43,7 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
     }
 
     with pytest.raises(InvalidRequestError) as raised:
-        read_wish(document)
+        read_request_spec(document)
 
     told = "\n".join(raised.value.problems)
     for word in (
@@ -77,14 +77,14 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_told(document: Any, told: str) -> None:
+def test_each_problem_is_reported(document: Any, told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        read_wish(document)
+        read_request_spec(document)
 
 
 @pytest.mark.clause("records-arvados")
 def test_the_words_of_the_draft_are_understood() -> None:
-    wish = read_wish(
+    spec = read_request_spec(
         {
             "command": ["grep", "x"],
             "mounts": {
@@ -97,18 +97,18 @@ def test_the_words_of_the_draft_are_understood() -> None:
         }
     )
 
-    assert wish.recorded == {"vcpus": 1, "ram": 12000000000}
+    assert spec.recorded == {"vcpus": 1, "ram": 12000000000}
 
 
-def test_what_no_document_could_say_is_refused() -> None:
+def test_values_that_no_document_can_express_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="not Unicode"):
-        read_wish({"command": ["echo", "\ud800"]})
+        read_request_spec({"command": ["echo", "\ud800"]})
 
 
 @pytest.mark.clause("records-keep")
 def test_all_that_there_is_cannot_be_mounted() -> None:
     with pytest.raises(InvalidRequestError, match="says nothing of what it depends on"):
-        read_wish({"command": ["a"], "mounts": {"/keep": {"kind": "keep"}}})
+        read_request_spec({"command": ["a"], "mounts": {"/keep": {"kind": "keep"}}})
 
 
 REQUEST = {
@@ -137,13 +137,13 @@ REQUEST = {
 
 
 def test_the_request_that_is_spoilt_is_wrong_only_then() -> None:
-    assert read_wish(REQUEST).computation.command == ("true",)
+    assert read_request_spec(REQUEST).computation.command == ("true",)
 
 
 @given(spoilt(REQUEST))
-def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_request(document: Any) -> None:
+def test_problems_of_a_request_are_not_python_errors(document: Any) -> None:
     try:
-        read_wish(document)
+        read_request_spec(document)
     except InvalidRequestError as e:
         assert not PYTHON_WORDS.search(str(e))  # noqa: PT017  that it is nothing else is what is tested
 
@@ -160,4 +160,4 @@ def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_request(document
 )
 def test_what_a_mount_says_too_much_and_too_little_is_told_by_name(mount: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):
-        read_wish({"command": ["true"], "mounts": {"in": mount}})
+        read_request_spec({"command": ["true"], "mounts": {"in": mount}})

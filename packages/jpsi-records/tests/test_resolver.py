@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.canonical_json import canonical
 from jpsi_records.records.records import Records
-from playing import wish
+from playing import spec
 
 CONTENTS = st.text(st.sampled_from("ab1 é"), max_size=3)
 
@@ -27,7 +27,7 @@ def records() -> Iterator[Records]:
 
 
 def fingerprints(records: Records, mount: dict[str, Any], at: str = "stdin") -> tuple[str, ...]:
-    return records.preview(wish("true", mounts={at: mount})).resolution.fingerprints
+    return records.preview(spec("true", mounts={at: mount})).resolution.fingerprints
 
 
 def put(records: Records, files: dict[str, str], name: str | None = None) -> str:
@@ -123,11 +123,11 @@ def test_where_it_is_mounted_means_something(records: Records) -> None:
     assert fingerprints(records, mount, "/tmp") != fingerprints(records, mount, "/scratch")
 
 
-def test_everything_that_is_missing_is_named_at_once(records: Records) -> None:
+def test_all_missing_contents_are_reported_together(records: Records) -> None:
     nowhere = {"kind": "blob", "digest": "sha256:" + "0" * 64}
     mounts = {"/a": {"kind": "collection", "name": "no-such"}, "/b": nowhere}
 
     with pytest.raises(InvalidRequestError) as e:
-        records.preview(wish("true", mounts=mounts))
+        records.preview(spec("true", mounts=mounts))
 
     assert [it[:10] for it in e.value.problems] == ["mounts: /a", "mounts: /b"]

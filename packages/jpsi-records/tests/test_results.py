@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from jpsi_records.dispatch.dispatcher import Dispatcher
-from jpsi_records.dispatch.intake import take_in, tell_ends
+from jpsi_records.dispatch.intake import process_inbox, write_results
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox.inbox import Inbox
 from jpsi_records.inbox.results import RequestResult, read_result, result_path
 from jpsi_records.model.entities import Execution
 from jpsi_records.records.records import Records
-from playing import finish, see_to, start, wish
+from playing import finish, see_to, spec, start
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def inbox(tmp_path: Path) -> Path:
 
 
 def running(records: Records) -> str:
-    execution = records.submit(wish("parent")).execution or ""
+    execution = records.submit(spec("parent")).execution or ""
     start(records, execution)
     return execution
 
@@ -41,30 +41,30 @@ def test_a_job_learns_how_its_request_has_ended(
 ) -> None:
     parent = running(records)
     job = of_job(parent, inbox)
-    child = job.submit(wish("child"))
+    child = job.submit(spec("child"))
 
-    def look(_: float) -> None:
-        take_in(records, parent, inbox)
+    def view(_: float) -> None:
+        process_inbox(records, parent, inbox)
         see_to(records)
         assert not result_path(inbox, child).exists()
         finish(records, records.request(child).execution or "", exit_code, output="sha256:" + "0" * 64)
         for _ in range(2):
-            tell_ends(records, parent, inbox)
+            write_results(records, parent, inbox)
 
-    (result,) = job.wait(child, sleep=look) or [None]
+    (result,) = job.wait(child, sleep=view) or [None]
 
     assert result == RequestResult(
         request=child, outcome=outcome, exit_code=exit_code, output="sha256:" + "0" * 64
     )
-    take_in(records, parent, inbox)
+    process_inbox(records, parent, inbox)
     assert [it.kind for it in records.events(execution=parent) if it.kind == "refused"] == []
 
 
-def test_a_request_that_is_refused_keeps_no_job_waiting(records: Records, inbox: Path) -> None:
+def test_a_refused_request_does_not_block_its_job(records: Records, inbox: Path) -> None:
     parent = running(records)
     job = of_job(parent, inbox)
-    child = job.submit(wish("child", after=["nothing"]))
-    take_in(records, parent, inbox)
+    child = job.submit(spec("child", after=["nothing"]))
+    process_inbox(records, parent, inbox)
 
     (result,) = job.wait(child) or [None]
 
@@ -73,19 +73,19 @@ def test_a_request_that_is_refused_keeps_no_job_waiting(records: Records, inbox:
 
 
 @pytest.mark.parametrize("wrong", ["", "nonsense", "01a20793", "../x"])
-def test_nobody_waits_for_what_is_no_whole_id(records: Records, inbox: Path, wrong: str) -> None:
+def test_waiting_for_an_incomplete_id_is_refused(records: Records, inbox: Path, wrong: str) -> None:
     job = of_job(running(records), inbox)
 
     with pytest.raises(InvalidRequestError, match="whole id"):
         job.wait(wrong, sleep=lambda _: pytest.fail("it waits"))
 
 
-def test_whoever_waits_for_a_time_waits_no_longer(records: Records, inbox: Path) -> None:
+def test_waiting_ends_at_the_timeout(records: Records, inbox: Path) -> None:
     times = iter([0.0, 1.0, 2.0, 3.0])
 
     job = of_job("x", inbox)
 
-    child = job.submit(wish("child"))
+    child = job.submit(spec("child"))
 
     assert job.wait(child, timeout=2, sleep=lambda _: None, clock=lambda: next(times)) is None
     assert next(times) == 3
@@ -94,7 +94,7 @@ def test_whoever_waits_for_a_time_waits_no_longer(records: Records, inbox: Path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 2}', '{"v": 1, "x": 1}'], ids=repr)
-def test_what_is_no_result_is_told(inbox: Path, text: str) -> None:
+def test_an_invalid_result_is_reported(inbox: Path, text: str) -> None:
     path = result_path(inbox, "a")
     path.parent.mkdir()
     path.write_text(text)
@@ -107,22 +107,22 @@ def test_what_a_job_has_put_in_the_place_of_results_leads_nowhere(
     records: Records, inbox: Path, tmp_path: Path
 ) -> None:
     parent = running(records)
-    child = of_job(parent, inbox).submit(wish("child"))
-    take_in(records, parent, inbox)
+    child = of_job(parent, inbox).submit(spec("child"))
+    process_inbox(records, parent, inbox)
     see_to(records)
     finish(records, records.request(child).execution or "")
     (tmp_path / "elsewhere").mkdir()
     (inbox / "ended").symlink_to(tmp_path / "elsewhere")
 
-    tell_ends(records, parent, inbox)
+    write_results(records, parent, inbox)
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 SCRIPT = """\
-from jpsi_records import Inbox, read_wish
+from jpsi_records import Inbox, read_request_spec
 inbox = Inbox()
-ids = [inbox.submit(read_wish({"command": ["sh", "-c", f"exit {code}"]})) for code in (0, 3)]
+ids = [inbox.submit(read_request_spec({"command": ["sh", "-c", f"exit {code}"]})) for code in (0, 3)]
 print([it.exit_code for it in inbox.wait(*ids, timeout=120)])
 """
 
@@ -134,7 +134,7 @@ def real(tmp_path: Path) -> Iterator[Records]:
 
 
 def executed(records: Records, *command: str) -> Execution:
-    request = records.submit(wish(*command))
+    request = records.submit(spec(*command))
     dispatcher = Dispatcher(records)
     dispatcher.run(until_idle=True)
     dispatcher.close()

@@ -15,7 +15,7 @@ from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError
 from jpsi_records.model.entities import About, Execution, Request, RequestState
 from jpsi_records.records import preview
 from jpsi_records.records.records import Records
-from playing import Client, finish, see_to, start, wish
+from playing import Client, finish, see_to, spec, start
 
 pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 
@@ -33,7 +33,7 @@ class Anybody:
 
 def submitted(dispatcher: Records, user: Records, *command: str, priority: float = 1) -> Request:
     """A request of a user, which a dispatcher has seen to."""
-    request = user.submit(wish(*command), priority=priority)
+    request = user.submit(spec(*command), priority=priority)
     see_to(dispatcher)
     return user.request(request.id)
 
@@ -47,7 +47,7 @@ def test_who_owns_nothing_is_who_postgresql_takes_him_for(records: Records, role
 def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role: Client) -> None:
     ca, cb = role("ca"), role("cb")
 
-    request = ca.submit(wish("compute"))
+    request = ca.submit(spec("compute"))
     assert (request.state, request.execution) == (RequestState.COMMITTED, None)
     see_to(records)
 
@@ -58,7 +58,7 @@ def test_a_request_gets_its_execution_from_the_dispatcher(records: Records, role
 
 
 @pytest.mark.clause("records-permission")
-def test_who_reads_a_request_reads_its_execution_and_nobody_else_does(records: Records, role: Client) -> None:
+def test_an_execution_is_readable_only_to_readers_of_its_requests(records: Records, role: Client) -> None:
     ca, cb, cc = role("ca"), role("cb"), role("cc")
     one = submitted(records, ca, "compute")
     two = submitted(records, cb, "compute")
@@ -91,14 +91,14 @@ CALLS: dict[str, Callable[[Records, Request], object]] = {
     "events": lambda user, it: [*user.events(request=it.id), *user.events(execution=it.execution)],
     "usage": lambda user, it: [*user.usage(execution=it.execution), *user.usage(user=it.owner)],
     "passed_over": lambda user, it: user.passed_over(it.id),
-    "preview": lambda user, it: user.preview(wish("compute", "something else")).near_misses,
-    "find": lambda user, it: user.find(wish(mounts={"/in": {"kind": "output", "request": it.id}})),
-    "draft": lambda user, it: user.draft(wish("child"), About(parent=it.execution)),
-    "submit": lambda user, it: user.submit(wish("next", after=[it.id])),
-    "update": lambda user, it: user.update(it.id, wish("compute")),
+    "preview": lambda user, it: user.preview(spec("compute", "something else")).near_misses,
+    "find": lambda user, it: user.find(spec(mounts={"/in": {"kind": "output", "request": it.id}})),
+    "draft": lambda user, it: user.draft(spec("child"), About(parent=it.execution)),
+    "submit": lambda user, it: user.submit(spec("next", after=[it.id])),
+    "update": lambda user, it: user.update(it.id, spec("compute")),
     "satisfy": lambda user, it: user.satisfy(it.id),
     "reset": lambda user, it: user.reset(it.id),
-    "attach": lambda user, it: user.attach(user.draft(wish("compute")).id, it.execution or ""),
+    "attach": lambda user, it: user.attach(user.draft(spec("compute")).id, it.execution or ""),
     "commit": lambda user, it: user.commit(it.id),
     "set_priority": lambda user, it: user.set_priority(it.id, 9),
     "cancel": lambda user, it: user.cancel(it.id),
@@ -112,7 +112,7 @@ NEUTRAL = {
 }
 
 
-def test_no_method_tells_or_changes_what_somebody_else_has(
+def test_no_method_reads_or_changes_records_of_other_users(
     records: Records, role: Client, tmp_path: Path
 ) -> None:
     request = submitted(records, role("ca"), "compute")
@@ -134,7 +134,7 @@ def test_no_method_tells_or_changes_what_somebody_else_has(
 def test_the_dispatcher_follows_what_users_change(records: Records, role: Client) -> None:
     ca = role("ca")
     request = submitted(records, ca, "compute")
-    child = ca.submit(wish("child"), About(parent=request.execution))
+    child = ca.submit(spec("child"), About(parent=request.execution))
     see_to(records)
 
     ca.set_priority(request.id, 5)
@@ -169,9 +169,7 @@ WRITES = {
 
 
 @pytest.mark.clause("records-system")
-def test_what_follows_from_requests_is_written_by_the_dispatcher_alone(
-    records: Records, role: Client
-) -> None:
+def test_only_the_dispatcher_writes_executions(records: Records, role: Client) -> None:
     ca = role("ca")
     request = submitted(records, ca, "compute")
 
@@ -192,7 +190,7 @@ def test_requests_of_others_are_out_of_reach(records: Records, role: Client) -> 
 
     assert _written(role("cb"), "UPDATE request SET priority = 0") == 0
     with pytest.raises(NotFoundError):
-        role("cb").submit(wish("child"), About(parent=request.execution))
+        role("cb").submit(spec("child"), About(parent=request.execution))
 
 
 def finished(records: Records, request: Request, tmp_path: Path) -> Execution:
@@ -225,41 +223,41 @@ def test_a_preview_shows_what_others_have_computed(
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 
-    plan = cb.preview(wish("compute"))
+    plan = cb.preview(spec("compute"))
     assert plan.hit == done
-    assert cb.preview(wish("compute", "more")).near_misses == []
+    assert cb.preview(spec("compute", "more")).near_misses == []
 
-    request = cb.submit(wish("compute"), plan=plan.id)
+    request = cb.submit(spec("compute"), plan=plan.id)
     see_to(records)
     assert cb.request(request.id).execution == done.id
 
 
-def test_what_was_previewed_comes_true_or_is_refused(records: Records, role: Client) -> None:
+def test_a_previewed_plan_is_followed_or_refused(records: Records, role: Client) -> None:
     ca = role("ca")
-    plan = ca.preview(wish("compute"))
+    plan = ca.preview(spec("compute"))
     submitted(records, role("cb"), "compute")
     with pytest.raises(ChangedError):
-        ca.submit(wish("compute"), plan=plan.id)
+        ca.submit(spec("compute"), plan=plan.id)
 
-    plan = ca.preview(wish("compute"))
-    request = ca.submit(wish("compute"), plan=plan.id)
+    plan = ca.preview(spec("compute"))
+    request = ca.submit(spec("compute"), plan=plan.id)
     records.invalidate(plan.hit.id if plan.hit else "")
     see_to(records)
 
     assert ca.request(request.id).outcome == "refused"
     with pytest.raises(NothingToReuseError):
-        ca.submit(wish("other", reuse="only"))
+        ca.submit(spec("other", reuse="only"))
 
 
 def test_a_chosen_execution_is_attached_by_the_dispatcher(records: Records, role: Client) -> None:
     ca = role("ca")
     first = submitted(records, ca, "compute")
-    second = ca.submit(wish("compute", reuse="never"))
+    second = ca.submit(spec("compute", reuse="never"))
     see_to(records)
     chosen = ca.request(second.id).execution or ""
     assert chosen != first.execution
 
-    draft = ca.draft(wish("compute"))
+    draft = ca.draft(spec("compute"))
     ca.attach(draft.id, chosen)
     ca.commit(draft.id)
     see_to(records)
@@ -267,9 +265,7 @@ def test_a_chosen_execution_is_attached_by_the_dispatcher(records: Records, role
     assert ca.request(draft.id).execution == chosen
 
 
-def test_who_gives_a_name_to_a_collection_may_give_it_to_another(
-    records: Records, role: Client, tmp_path: Path
-) -> None:
+def test_a_user_can_move_the_name_of_a_collection(records: Records, role: Client, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("1")
     (tmp_path / "two").write_text("2")
     role("ca").put(tmp_path / "one", "data")
@@ -279,12 +275,12 @@ def test_who_gives_a_name_to_a_collection_may_give_it_to_another(
         role("cb").put(tmp_path / "one", "data")
 
 
-def test_who_may_not_dispatch_waits_for_the_dispatcher(
+def test_a_user_without_permission_to_dispatch_waits_for_the_dispatcher(
     records: Records, role: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dispatcher = Dispatcher(records)
     monkeypatch.setattr(actions, "sleep", lambda _: dispatcher.run(until_idle=True))
-    asked = wish("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
+    asked = spec("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
 
     assert actions.run(role("ca"), asked, About(), priority=1) == 3
 

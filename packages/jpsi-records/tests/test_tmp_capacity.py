@@ -15,16 +15,16 @@ import pytest
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs import tmp_capacity
 from jpsi_records.model.entities import Execution, ExecutionState
-from jpsi_records.model.request_spec import Wish
+from jpsi_records.model.request_spec import RequestSpec
 from jpsi_records.records.records import Records
-from playing import start, wish
+from playing import spec, start
 
 TOO_MUCH = 10**18
 
 
-def scratch(capacity: int | None, *command: str, **more: Any) -> Wish:
+def scratch(capacity: int | None, *command: str, **more: Any) -> RequestSpec:
     mount = {"kind": "tmp"} if capacity is None else {"kind": "tmp", "capacity": capacity}
-    return wish(*command, mounts={"/scratch": mount}, cwd="/scratch", **more)
+    return spec(*command, mounts={"/scratch": mount}, cwd="/scratch", **more)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def real(tmp_path: Path) -> Iterator[Records]:
         yield records
 
 
-def executed(records: Records, asked: Wish) -> Execution:
+def executed(records: Records, asked: RequestSpec) -> Execution:
     request = records.submit(asked)
     dispatcher = Dispatcher(records)
     dispatcher.run(until_idle=True)
@@ -74,7 +74,7 @@ def test_each_file_counts_once_and_links_count_nothing(tmp_path: Path) -> None:
     assert tmp_capacity.tree_size(tmp_path / "no such") == 0
 
 
-def test_what_does_not_fit_is_said_in_the_preview(records: Records) -> None:
+def test_a_capacity_that_does_not_fit_is_reported_in_the_preview(records: Records) -> None:
     (told,) = records.preview(scratch(TOO_MUCH, "a")).warnings
 
     assert told.startswith(f"mounts: /scratch: {TOO_MUCH} bytes must fit, and ")
@@ -128,7 +128,7 @@ def test_a_run_again_has_the_same_room(records: Records) -> None:
     assert records.execution(records.rerun(first).execution or "").capacities == {"/scratch": 10}
 
 
-def test_who_needs_more_room_does_not_join_who_has_less(records: Records) -> None:
+def test_a_request_does_not_join_an_execution_with_less_space(records: Records) -> None:
     small = records.submit(scratch(10, "a"))
     start(records, small.execution or "")
 

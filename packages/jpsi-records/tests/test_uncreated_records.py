@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, inspect
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import NotFoundError, StateError, StoreError
 from jpsi_records.records.records import Records
-from playing import Client, wish
+from playing import Client, spec
 
 
 @pytest.mark.clause("records-preview")
@@ -21,8 +21,8 @@ from playing import Client, wish
 def test_a_preview_makes_no_database(tmp_path: Path, is_beside: bool) -> None:
     url = None if is_beside else f"sqlite:///{tmp_path}/other.sqlite"
     with Records(tmp_path / "records", url=url) as records:
-        assert records.preview(wish("a")).runs
-        assert records.find(wish("a")) is None
+        assert records.preview(spec("a")).runs
+        assert records.find(spec("a")) is None
         assert (records.requests(), records.events(), records.usage()) == ([], [], [])
         assert records.may_dispatch
         with pytest.raises(NotFoundError):
@@ -37,15 +37,15 @@ def test_a_preview_makes_no_database(tmp_path: Path, is_beside: bool) -> None:
 def test_a_preview_makes_no_tables(url: str, tmp_path: Path) -> None:
     server = create_engine(url)
     with Records(tmp_path / "records", url=url) as records:
-        assert records.preview(wish("a")).runs
-        assert records.find(wish("a")) is None
+        assert records.preview(spec("a")).runs
+        assert records.find(spec("a")) is None
         assert (records.requests(), records.events(), records.usage()) == ([], [], [])
         assert records.may_dispatch
         with server.connect() as connection:
             assert inspect(connection).get_table_names() == []
         assert not (tmp_path / "records").exists()
 
-        request = records.submit(wish("a"))
+        request = records.submit(spec("a"))
 
         assert records.requests() == [request]
         assert (tmp_path / "records").stat().st_mode & 0o777 == 0o700
@@ -59,9 +59,9 @@ def test_who_has_looked_before_the_tables_were_made_is_no_dispatcher_of_them(
     looking = early_role("ca")
     assert looking.requests() == []
     with pytest.raises(StoreError, match="no tables yet, which the role that is to be the dispatcher makes"):
-        looking.submit(wish("a"))
+        looking.submit(spec("a"))
 
-    client("server").submit(wish("a"))
+    client("server").submit(spec("a"))
 
     assert not looking.may_dispatch
     with pytest.raises(StateError, match="only who owns the tables"):
@@ -72,23 +72,23 @@ def test_whoever_writes_first_makes_it_and_who_has_looked_before_sees_that(tmp_p
     with Records(tmp_path / "records") as looking, Records(tmp_path / "records") as writing:
         assert looking.requests() == []
 
-        request = writing.submit(wish("a"))
+        request = writing.submit(spec("a"))
 
         assert looking.request(request.id) == request
         assert looking.cancel(request.id).priority == 0
         assert writing.request(request.id).priority == 0
 
 
-def test_who_does_not_look_makes_nothing_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_creates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
 
     with Records(tmp_path / "records") as records:
-        records.draft(wish("a"))
+        records.draft(spec("a"))
         assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_the_directory_is_private_whoever_makes_it(tmp_path: Path) -> None:
+def test_the_directory_is_always_private(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("1")
     with Records(tmp_path / "records") as records:
         records.put(tmp_path / "in")
@@ -100,9 +100,9 @@ def test_where_nothing_can_be_made_a_preview_does_and_a_request_is_refused(tmp_p
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with Records(tmp_path / "open" / "records") as records:
-        assert records.preview(wish("a")).runs
+        assert records.preview(spec("a")).runs
         with pytest.raises(StoreError, match="can be written by others"):
-            records.submit(wish("a"))
+            records.submit(spec("a"))
 
     assert list((tmp_path / "open").iterdir()) == []
 

@@ -14,8 +14,8 @@ from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.web.access import Key
 from jpsi_records.web.responses import Answer, answer
-from jpsi_records.web.views import ON_A_PAGE
-from playing import Client, Clock, finish, start, wish
+from jpsi_records.web.views import PAGE_SIZE
+from playing import Client, Clock, finish, spec, start
 
 KEY = Key(place="place", token="token")
 HOST = {"host": "127.0.0.1:80"}
@@ -120,7 +120,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(get: Get, path: str) ->
 
 
 def test_no_page_holds_what_its_policy_forbids(records: Records, text: Text) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     start(records, execution)
 
     for page in ("", "executions", "accounting", f"execution/{execution}"):
@@ -129,10 +129,10 @@ def test_no_page_holds_what_its_policy_forbids(records: Records, text: Text) -> 
 
 
 def test_hostile_names_are_text_wherever_they_are_shown(records: Records, text: Text, clock: Clock) -> None:
-    other = records.submit(wish("a", environment={"A": HOSTILE})).execution or ""
+    other = records.submit(spec("a", environment={"A": HOSTILE})).execution or ""
     more = About(name=HOSTILE, description=HOSTILE, labels={HOSTILE: HOSTILE})
     clock.advance(1)
-    request = records.submit(wish("a", HOSTILE), more)
+    request = records.submit(spec("a", HOSTILE), more)
     execution = request.execution or ""
     files = begun(records, execution)
     files.stdout.write_text(f"{HOSTILE}\n\x1b[31m\x00")
@@ -153,17 +153,17 @@ def test_hostile_names_are_text_wherever_they_are_shown(records: Records, text: 
         assert not {"\u202e", "\x1b", "\x00"} & set(page)
 
 
-def test_a_request_tells_why_it_has_the_execution(client: Client, text: Text, clock: Clock) -> None:
+def test_a_request_page_explains_its_execution(client: Client, text: Text, clock: Clock) -> None:
     records = client("ca")
-    first = records.submit(wish("a", environment={"LC_ALL": "C"})).execution or ""
+    first = records.submit(spec("a", environment={"LC_ALL": "C"})).execution or ""
     start(records, first)
     finish(records, first, exit_code=1)
     clock.advance(1)
-    again = records.submit(wish("a", environment={"LC_ALL": "C"}))
+    again = records.submit(spec("a", environment={"LC_ALL": "C"}))
     finish(records, again.execution or "")
     clock.advance(1)
-    reused = records.submit(wish("a", environment={"LC_ALL": "C"}))
-    german = records.submit(wish("a", environment={"LC_ALL": "de"}))
+    reused = records.submit(spec("a", environment={"LC_ALL": "C"}))
+    german = records.submit(spec("a", environment={"LC_ALL": "de"}))
 
     assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
     assert "was there: it computes the same" in text(f"request/{reused.id}")
@@ -172,24 +172,24 @@ def test_a_request_tells_why_it_has_the_execution(client: Client, text: Text, cl
     assert f"execution/{first}" in shown
 
 
-def test_a_request_without_an_execution_tells_why_it_has_none(records: Records, text: Text) -> None:
-    first = records.submit(wish("a"))
-    waits = records.submit(wish("b", after=[first.id]))
-    draft = records.draft(wish("c"))
+def test_a_request_page_explains_a_missing_execution(records: Records, text: Text) -> None:
+    first = records.submit(spec("a"))
+    waits = records.submit(spec("b", after=[first.id]))
+    draft = records.draft(spec("c"))
 
     assert f'<a href="/place/request/{first.id}">' in text(f"request/{waits.id}")
     assert "waits for others" in text()
     assert "as it is a draft" in text(f"request/{draft.id}")
     records.set_priority(first.id, 0)
     missing = {"/in": {"kind": "output", "request": first.id, "path": "/no"}}
-    refused = records.submit(wish("d", mounts=missing))
+    refused = records.submit(spec("d", mounts=missing))
     finish(records, first.execution or "")
     records.advance()
     assert "has no output" in text(f"request/{refused.id}")
 
 
 def test_progress_and_the_log_of_what_runs_are_shown(records: Records, text: Text) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     files = begun(records, execution)
     files.stdout.write_text("so far")
     start(records, execution)
@@ -205,7 +205,7 @@ def test_progress_and_the_log_of_what_runs_are_shown(records: Records, text: Tex
 
 
 def test_what_has_ended_is_not_loaded_again(records: Records, text: Text) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     finish(records, execution, output=records.put(__file__).digest)
 
     for page in ("", "executions", "accounting", f"execution/{execution}"):
@@ -216,23 +216,23 @@ def test_what_has_ended_is_not_loaded_again(records: Records, text: Text) -> Non
 
 
 def test_an_output_that_is_gone_does_not_hide_the_rest(records: Records, text: Text) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     finish(records, execution, output="sha256:" + "0" * 64, log="sha256:" + "1" * 64)
     begun(records, execution)
 
     assert "complete with exit code 0" in text(f"execution/{execution}")
 
 
-def test_what_waits_says_for_what(records: Records, text: Text) -> None:
-    execution = records.submit(wish("a"), priority=0).execution
-    wanted = records.submit(wish("b")).execution
+def test_a_waiting_request_names_its_predecessors(records: Records, text: Text) -> None:
+    execution = records.submit(spec("a"), priority=0).execution
+    wanted = records.submit(spec("b")).execution
 
     assert "Nobody wants it to run" in text(f"execution/{execution}")
     assert "jpsi request dispatch" in text(f"execution/{wanted}")
 
 
 def test_a_log_is_sent_whole_and_no_browser_runs_it(records: Records, get: Get) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     begun(records, execution).stdout.write_text("<script>" * 20_000)
 
     found = get(f"log/{execution}/1/stdout")
@@ -245,7 +245,7 @@ def test_a_log_is_sent_whole_and_no_browser_runs_it(records: Records, get: Get) 
 
 
 def test_of_several_jobs_each_has_its_log(records: Records, get: Get) -> None:
-    execution = records.submit(wish("a")).execution or ""
+    execution = records.submit(spec("a")).execution or ""
     begun(records, execution).stdout.write_text("first")
     with records.database.writing() as connection:
         (attempt,) = executions.attempts(connection, execution)
@@ -260,8 +260,8 @@ def test_of_several_jobs_each_has_its_log(records: Records, get: Get) -> None:
     assert get(f"log/{execution}/1/claim").status is HTTPStatus.NOT_FOUND
 
 
-def test_a_log_that_leads_elsewhere_is_not_followed(records: Records, get: Get) -> None:
-    execution = records.submit(wish("a")).execution or ""
+def test_a_log_that_is_a_symbolic_link_is_not_followed(records: Records, get: Get) -> None:
+    execution = records.submit(spec("a")).execution or ""
     files = begun(records, execution)
     files.stdout.symlink_to(__file__)
     os.mkfifo(files.stderr)
@@ -272,8 +272,8 @@ def test_a_log_that_leads_elsewhere_is_not_followed(records: Records, get: Get) 
 
 
 def test_only_ones_own_requests_are_shown_first(client: Client, text: Text) -> None:
-    client("cb").submit(wish("a"), About(name="theirs"))
-    client("ca").submit(wish("b"), About(name="mine"))
+    client("cb").submit(spec("a"), About(name="theirs"))
+    client("ca").submit(spec("b"), About(name="mine"))
 
     assert "theirs" not in text()
     assert "mine" in text()
@@ -282,9 +282,9 @@ def test_only_ones_own_requests_are_shown_first(client: Client, text: Text) -> N
 
 def test_older_ones_are_on_further_pages(records: Records, text: Text, clock: Clock) -> None:
     made = []
-    for number in range(ON_A_PAGE + 3):
+    for number in range(PAGE_SIZE + 3):
         clock.advance(1)
-        made.append(records.submit(wish(str(number)), About(name=f"name{number}.")))
+        made.append(records.submit(spec(str(number)), About(name=f"name{number}.")))
 
     first = text()
     assert "name52." in first
@@ -298,9 +298,9 @@ def test_older_ones_are_on_further_pages(records: Records, text: Text, clock: Cl
     assert str(made[0].execution) in text(f"executions?before={made[3].execution}")
 
 
-def test_accounting_is_that_of_who_asks(client: Client, text: Text, clock: Clock) -> None:
+def test_accounting_is_that_of_the_visitor(client: Client, text: Text, clock: Clock) -> None:
     assert "Nothing was wanted yet" in text("accounting")
-    mine, theirs = client("ca").submit(wish("a")), client("cb").submit(wish("b"))
+    mine, theirs = client("ca").submit(spec("a")), client("cb").submit(spec("b"))
 
     shown = text("accounting")
 
@@ -312,7 +312,7 @@ def test_accounting_is_that_of_who_asks(client: Client, text: Text, clock: Clock
 @pytest.mark.parametrize(
     "path", ["request/x", "execution/x", "log/x/1/stdout", "a/b", "style.css/x", "%2e%2e"]
 )
-def test_what_is_not_there_is_told(get: Get, path: str) -> None:
+def test_a_missing_id_is_reported(get: Get, path: str) -> None:
     found = get(path)
 
     assert found.status is HTTPStatus.NOT_FOUND

@@ -13,7 +13,7 @@ import pytest
 from jpsi_records.errors import StoreError
 from jpsi_records.records.records import Records
 from jpsi_records.web.server import Server
-from playing import wish
+from playing import spec
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def test_the_link_opens_the_pages_and_a_shorter_one_does_not(server: Server) -> 
     refused.value.close()
 
 
-def test_whoever_has_only_the_head_gets_only_the_head(server: Server) -> None:
+def test_a_head_request_gets_only_headers(server: Server) -> None:
     assert ask(server, "HEAD") == (200, b"")
     assert ask(server, "POST")[0] == 405
     assert ask(server, Host="evil.example")[0] == 421
 
 
-def test_many_browsers_are_answered_at_once(server: Server, records: Records) -> None:
-    records.submit(wish("a"))
+def test_many_browsers_are_served_concurrently(server: Server, records: Records) -> None:
+    records.submit(spec("a"))
     found: list[tuple[int, bytes]] = []
     threads = [threading.Thread(target=lambda: found.append(ask(server))) for _ in range(30)]
 
@@ -92,8 +92,8 @@ def test_the_token_is_written_nowhere(
     assert server.key.token not in caplog.text
 
 
-def test_records_that_cannot_be_read_are_told(server: Server, records: Records) -> None:
-    records.draft(wish("a"))
+def test_unreadable_records_are_reported(server: Server, records: Records) -> None:
+    records.draft(spec("a"))
     records.close()
     (records.directory / "records.sqlite").write_bytes(b"no database" * 1000)
 
@@ -104,7 +104,7 @@ def test_records_that_cannot_be_read_are_told(server: Server, records: Records) 
     assert ask(server, path="style.css")[0] == 200
 
 
-def test_a_port_that_is_taken_is_told(server: Server, records: Records) -> None:
+def test_a_port_in_use_is_reported(server: Server, records: Records) -> None:
     port = server.server_address[1]
 
     with pytest.raises(StoreError, match=f"port {port} cannot be listened to"):

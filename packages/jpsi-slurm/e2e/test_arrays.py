@@ -113,7 +113,7 @@ def test_an_element_is_held_and_released(executor: JobExecutor, tmp_path: Path) 
     assert end(jobs[4]).exit_code == 4
 
 
-def test_what_slurm_itself_ends_of_an_array_is_told(executor: JobExecutor, tmp_path: Path) -> None:
+def test_array_elements_ended_by_slurm_are_reported(executor: JobExecutor, tmp_path: Path) -> None:
     proofs = [Proof(tmp_path / f"proof{number}") for number in range(3)]
     jobs = [Job(shell(f"{Proof.WRITE}; exec sleep 1000", proof.path)) for proof in proofs]
     executor.submit_many(jobs)
@@ -182,7 +182,7 @@ def _crash(root: Path, instant: float) -> str:
     return f"killed after {instant:.3f} s: {seen}, wrong {wrong}, twice {twice}, strange {strange} {mark}"
 
 
-def test_a_mistake_in_one_job_is_told_and_the_rest_run(executor: JobExecutor) -> None:
+def test_a_problem_of_one_job_is_reported_and_the_others_run(executor: JobExecutor) -> None:
     jobs = [Job(shell("exit 1")), Job(shell("exit 2", name="n" * 2000)), Job(shell("exit 3"))]
 
     with pytest.raises(jpsi.BulkException) as caught:

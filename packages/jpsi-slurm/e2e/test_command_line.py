@@ -86,7 +86,7 @@ def test_ctrl_c_on_a_terminal_cancels(environment: dict[str, str]) -> None:
     assert command("squeue", "-h", "-t", "all", "-o", "%T", "-j", job_id) == "CANCELLED\n"
 
 
-def test_what_ends_the_command_cancels_the_job(environment: dict[str, str]) -> None:
+def test_a_signal_to_the_command_cancels_the_job(environment: dict[str, str]) -> None:
     words = [JPSI, "run", "-x", "slurm", "--", "sh", "-c", "echo $SLURM_JOB_ID; exec sleep 1000"]
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as jpsi:
         assert jpsi.stdout is not None

@@ -33,7 +33,9 @@ def test_a_chain_runs_in_its_order(executor: JobExecutor, tmp_path: Path) -> Non
     assert log.read_text().split() == [*"01234"]
 
 
-def test_what_waits_in_vain_is_cancelled_by_slurm_and_says_why(executor: JobExecutor, tmp_path: Path) -> None:
+def test_slurm_cancels_a_job_whose_dependency_is_never_satisfied(
+    executor: JobExecutor, tmp_path: Path
+) -> None:
     first = running(executor, PLAIN, tmp_path / "first")
     second = waiting(tmp_path / "second", first)
     executor.submit(second)
@@ -48,7 +50,7 @@ def test_what_waits_in_vain_is_cancelled_by_slurm_and_says_why(executor: JobExec
 
 
 @pytest.mark.slurm(min_job_age=2)
-def test_a_forgotten_job_of_jpsis_counts_as_what_it_was(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_forgotten_job_of_jpsi_has_its_final_state(executor: JobExecutor, tmp_path: Path) -> None:
     for code in (0, 3):
         first = proving(tmp_path / f"first{code}", code)
         executor.submit(first)
@@ -66,9 +68,7 @@ def test_a_forgotten_job_of_jpsis_counts_as_what_it_was(executor: JobExecutor, t
 
 
 @pytest.mark.slurm(min_job_age=2)
-def test_a_forgotten_job_of_others_is_never_taken_for_one_that_ended_well(
-    executor: JobExecutor, tmp_path: Path
-) -> None:
+def test_a_forgotten_foreign_job_never_counts_as_completed(executor: JobExecutor, tmp_path: Path) -> None:
     """Slurm itself would start the second job at once."""
     first = sbatch("exit 3")
     forgotten(first)
@@ -82,7 +82,7 @@ def test_a_forgotten_job_of_others_is_never_taken_for_one_that_ended_well(
 
 
 @pytest.mark.slurm(accounting=True, min_job_age=2)
-def test_the_accounting_tells_how_a_forgotten_job_ended(executor: JobExecutor, tmp_path: Path) -> None:
+def test_the_accounting_reports_the_end_of_a_forgotten_job(executor: JobExecutor, tmp_path: Path) -> None:
     failed, well = sbatch("exit 3"), sbatch("exit 0")
     forgotten(failed)
     forgotten(well)

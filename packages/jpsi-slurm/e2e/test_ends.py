@@ -133,7 +133,7 @@ def test_slurm_takes_a_kill_from_outside_for_a_cancel(
 
 
 @pytest.mark.long
-def test_walltime_is_told(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_walltime_timeout_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
     jobs = _both(executor, tmp_path, JobAttributes(duration=timedelta(seconds=60)))
 
     ends = [end(job) for job in jobs]
@@ -144,7 +144,7 @@ def test_walltime_is_told(executor: JobExecutor, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_failed_node_is_told(executor: JobExecutor, tmp_path: Path, control: Control) -> None:
+def test_a_failed_node_is_reported(executor: JobExecutor, tmp_path: Path, control: Control) -> None:
     attributes = custom(nodelist="node02", no_requeue=True)
     job = running(executor, PLAIN, tmp_path / "proof", attributes=attributes)
 
@@ -155,7 +155,7 @@ def test_failed_node_is_told(executor: JobExecutor, tmp_path: Path, control: Con
 
 
 @pytest.mark.alone
-def test_preemption_is_told(executor: JobExecutor, tmp_path: Path) -> None:
+def test_preemption_is_reported(executor: JobExecutor, tmp_path: Path) -> None:
     jobs = _both(executor, tmp_path, JobAttributes(queue_name="yields"))
 
     sbatch("exit 0", "--partition=urgent", "--nodes=2", "--exclusive")

@@ -24,9 +24,7 @@ ENDS = {"true": 0, "exit 7": 7, "exit 137": 137, "exit 200": 200, "kill -9 $$": 
 
 
 @BOTH_WAYS
-def test_markers_tell_exit_codes_of_jobs_that_slurm_has_forgotten(
-    config: SlurmConfig, is_accounted: bool
-) -> None:
+def test_markers_have_the_exit_codes_of_forgotten_jobs(config: SlurmConfig, is_accounted: bool) -> None:
     """MinJobAge is shorter than the interval at which jpsi asks, however long Slurm takes to act on it."""
     rarely = timedelta(seconds=8)
     config = attrs.evolve(config, shortest_interval=rarely, longest_interval=rarely)
@@ -61,7 +59,7 @@ HOWEVER_SPOILED = pytest.mark.parametrize("spoiled", [_unwritable, _removed])
 @pytest.mark.long
 @HOWEVER_SPOILED
 @BOTH_WAYS
-def test_without_markers_only_what_is_known_is_told(
+def test_without_markers_only_known_facts_are_reported(
     config: SlurmConfig, tmp_path: Path, spoiled: Spoiled, is_accounted: bool
 ) -> None:
     ends = _unmarked(config, tmp_path, spoiled)
@@ -78,7 +76,7 @@ def test_without_markers_only_what_is_known_is_told(
 
 
 @HOWEVER_SPOILED
-def test_without_markers_the_queue_tells_exit_codes(
+def test_without_markers_the_queue_reports_exit_codes(
     executor: JobExecutor, tmp_path: Path, spoiled: Spoiled
 ) -> None:
     gate = Gate(tmp_path / "gate")

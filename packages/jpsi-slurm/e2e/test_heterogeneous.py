@@ -42,7 +42,7 @@ def _seen(executor: JobExecutor, job: Job) -> JobState | None:
     return None if observation is None else observation.state
 
 
-def test_what_the_script_ends_with_is_the_exit_code(executor: JobExecutor, tmp_path: Path) -> None:
+def test_the_exit_code_is_that_of_the_script(executor: JobExecutor, tmp_path: Path) -> None:
     nodes = tmp_path / "nodes"
 
     status = run(executor, shell('cat "$JPSI_NODEFILE" >"$1"; exit 7', nodes, **KIND))
@@ -156,7 +156,7 @@ def test_jobs_that_go_together_are_submitted_one_by_one(executor: JobExecutor, t
 
 
 @pytest.mark.slurm(accounting=True, min_job_age=2)
-def test_the_accounting_tells_of_one_that_the_controller_has_forgotten(executor: JobExecutor) -> None:
+def test_the_accounting_reports_a_job_that_the_controller_has_forgotten(executor: JobExecutor) -> None:
     number = sbatch("#SBATCH --ntasks=1\n#SBATCH hetjob\n#SBATCH --ntasks=2\nsleep 1; kill -KILL $$")
     assert exit_code_in_accounting(number).startswith("FAILED")
     forgotten(number)

@@ -111,7 +111,7 @@ def test_custom_attributes_are_values_and_nothing_else(
     assert not canary.exists()
 
 
-def test_paths_are_taken_as_they_are(
+def test_paths_are_taken_literally(
     executor: JobExecutor, tmp_path: Path, texts: list[str], canary: Path
 ) -> None:
     jobs = {}
@@ -137,7 +137,7 @@ def test_paths_are_taken_as_they_are(
     assert not canary.exists()
 
 
-def test_directive_looking_text_directs_nothing(executor: JobExecutor, tmp_path: Path) -> None:
+def test_directive_looking_text_is_no_directive(executor: JobExecutor, tmp_path: Path) -> None:
     lines = "\n".join(
         f"#SBATCH {it}" for it in ("--job-name=evil", "--partition=nowhere", "--hold", "--time=3")
     )

@@ -198,7 +198,7 @@ def test_no_slurm_conf(executor: JobExecutor, tmp_path: Path, monkeypatch: pytes
     completes_once(executor, job, tmp_path / "proof")
 
 
-def test_a_job_whose_places_are_gone_when_it_starts_says_so(executor: JobExecutor, tmp_path: Path) -> None:
+def test_a_job_whose_directories_were_deleted_reports_that(executor: JobExecutor, tmp_path: Path) -> None:
     """Slurm itself would end such a job without a word."""
     pre_launch, directory = tmp_path / "pre_launch", tmp_path / "directory"
     pre_launch.touch()

@@ -50,7 +50,7 @@ def test_the_question_reaches_back_to_the_beginning() -> None:
 @pytest.mark.parametrize(
     ("version", "asked"), [([], False), ([20, 11], False), ([21, 8], True), ([22, 5], True), ([25, 11], True)]
 )
-def test_the_line_of_the_submission_is_asked_for_where_there_is_one(version: list[int], asked: bool) -> None:
+def test_sacct_prints_the_submit_line_if_it_has_one(version: list[int], asked: bool) -> None:
     command = hooks.query_finished(["7"], Site(config=SlurmConfig(), offers={"version": version}))
 
     assert isinstance(command, Command)
@@ -129,7 +129,9 @@ def test_a_sacct_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
         (False, True, False),
     ],
 )
-def test_it_is_asked_where_there_is_one(configured: bool | None, found: bool | None, asked: bool) -> None:
+def test_sacct_is_queried_if_the_site_has_accounting(
+    configured: bool | None, found: bool | None, asked: bool
+) -> None:
     where = Site(config=SlurmConfig(accounting=configured), offers={"accounting": found})
 
     assert (hooks.query_finished(["7"], where) is not NOT_OFFERED) is asked
@@ -142,16 +144,16 @@ def test_a_completed_job_returned_zero() -> None:
 
 
 @pytest.mark.parametrize("code", ["0:0", "7:0", "9:0", "127:0"])
-def test_a_code_that_may_have_lost_128_is_not_told(code: str) -> None:
+def test_an_exit_code_that_may_lack_128_is_unknown(code: str) -> None:
     """Sacct before 25.11 prints 137 as 9, and so 7 may be 135."""
     seen = _seen(State="FAILED", ExitCode=code)
 
     assert (seen.state, seen.exit_code, seen.reason) == (JobState.FAILED, None, None)
     assert seen.message is not None
-    assert "sacct does not tell which" in seen.message
+    assert "sacct does not report which" in seen.message
 
 
-def test_an_end_without_its_time_is_not_told_yet() -> None:
+def test_a_final_state_without_end_time_is_still_running() -> None:
     """Slurmdbd may know the state of a job that has ended before it knows anything else of the end."""
     seen = _seen(State="FAILED", ExitCode="0:0", End="Unknown")
 
@@ -162,17 +164,17 @@ def test_an_end_without_its_time_is_not_told_yet() -> None:
     ("word", "state"),
     [("PENDING", JobState.QUEUED), ("RUNNING", JobState.ACTIVE), ("REQUEUED", JobState.QUEUED)],
 )
-def test_a_job_that_has_not_ended_is_told_of(word: str, state: JobState) -> None:
+def test_an_unfinished_job_is_reported(word: str, state: JobState) -> None:
     seen = _seen(State=word, ExitCode="0:0", End="Unknown")
 
     assert (seen.state, seen.word) == (state, word)
 
 
-def test_a_newer_sacct_tells_the_code() -> None:
+def test_a_newer_sacct_reports_the_exit_code() -> None:
     assert _seen(NEW_SITE, State="FAILED", ExitCode="137:0").exit_code == 137
 
 
-def test_a_signal_is_told() -> None:
+def test_a_signal_is_reported() -> None:
     seen = _seen(State="FAILED", ExitCode="0:9")
 
     assert (seen.exit_code, seen.reason) == (137, Reason.SIGNAL)
@@ -184,7 +186,7 @@ def test_a_job_that_could_not_be_started() -> None:
     assert (seen.exit_code, seen.reason) == (None, Reason.LAUNCH)
 
 
-def test_who_cancelled_it_is_told() -> None:
+def test_the_user_who_cancelled_the_job_is_reported() -> None:
     seen = _seen(State="CANCELLED by 1001", ExitCode="0:15")
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.CANCELLED, None)
@@ -203,7 +205,7 @@ def test_who_cancelled_it_is_told() -> None:
         ("BOOT_FAIL", Reason.NODE_FAIL),
     ],
 )
-def test_an_end_that_slurm_brought_about_has_no_exit_code(word: str, reason: Reason) -> None:
+def test_a_job_that_slurm_ended_has_no_exit_code(word: str, reason: Reason) -> None:
     seen = _seen(State=word, ExitCode="0:125")
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.FAILED, reason, None)

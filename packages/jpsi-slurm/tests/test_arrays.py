@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import JobSpec, JobState, SubmitContext
 from jpsi_slurm import hooks
-from jpsi_slurm.native_ids import named, together
+from jpsi_slurm.native_ids import compress_ids, expand_ids
 from slurm_support import SITE, answered, recordings, squeue_answer, squeue_line, tag_answer, tag_line
 
 IDS = st.one_of(
@@ -17,7 +17,7 @@ IDS = st.one_of(
 )
 
 
-def test_an_array_is_asked_for_by_one_directive() -> None:
+def test_an_array_is_requested_by_one_directive() -> None:
     context = SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=500)
 
     text = hooks.render_script(JobSpec("/bin/true"), context).text
@@ -31,13 +31,13 @@ def test_an_array_is_asked_for_by_one_directive() -> None:
     )
 
 
-def test_it_is_said_how_many_elements_may_run_at_a_time() -> None:
+def test_the_limit_of_running_elements_is_rendered() -> None:
     context = SubmitContext(site=SITE, job_id="1", tag="jpsi-1-1", elements=500, at_a_time=7)
 
     assert "#SBATCH --array=1-500%7" in hooks.render_script(JobSpec("/bin/true"), context).text.splitlines()
 
 
-def test_of_all_jobs_each_is_told_of_once() -> None:
+def test_a_listing_of_all_jobs_reports_each_job_once() -> None:
     lines = [
         squeue_line(JobArrayID="17_[2-3%1]", JobID="17", State="PENDING"),
         squeue_line(JobArrayID="17_1", JobID="18", State="RUNNING"),
@@ -47,7 +47,7 @@ def test_of_all_jobs_each_is_told_of_once() -> None:
     assert list(hooks.parse_status(squeue_answer(*lines), None)) == ["17_2", "17_3", "17_1", "19"]
 
 
-def test_elements_have_ids_that_tell_their_array() -> None:
+def test_element_ids_contain_the_id_of_their_array() -> None:
     ids = hooks.element_ids("17", [1, 3])
 
     assert ids == ["17_1", "17_3"]
@@ -56,10 +56,10 @@ def test_elements_have_ids_that_tell_their_array() -> None:
 
 
 @given(native_ids=st.lists(IDS, unique=True, min_size=1))
-def test_what_is_named_together_is_what_was_to_be_named(native_ids: list[str]) -> None:
-    words = together(native_ids)
+def test_compressed_ids_expand_to_the_same_ids(native_ids: list[str]) -> None:
+    words = compress_ids(native_ids)
 
-    assert sorted(it for word in words for it in named(word)) == sorted(native_ids)
+    assert sorted(it for word in words for it in expand_ids(word)) == sorted(native_ids)
     assert len(words) == len({it.partition("_")[0] if "_" in it else f"{it} alone" for it in native_ids})
 
 
@@ -81,7 +81,7 @@ def test_elements_that_wait_are_one_line() -> None:
     assert found["17_2"] is found["17_6"]
 
 
-def test_where_indices_are_cut_short_it_is_the_array_that_waits() -> None:
+def test_a_truncated_index_list_counts_for_the_array() -> None:
     line = squeue_line(JobArrayID="17_[1,3,5,7...]", JobID="17", State="PENDING")
 
     found = hooks.parse_status(squeue_answer(line), ["17_1", "17_9"])
@@ -89,13 +89,13 @@ def test_where_indices_are_cut_short_it_is_the_array_that_waits() -> None:
     assert {name: seen.state for name, seen in found.items()} == {"17": JobState.QUEUED}
 
 
-def test_an_array_is_found_by_its_tag_where_indices_are_cut_short() -> None:
+def test_an_array_with_a_truncated_index_list_is_found_by_its_tag() -> None:
     assert hooks.parse_find(tag_answer(tag_line("17_[1,3,5...", "jpsi-a-1")), ["jpsi-a-1"]) == {
         "jpsi-a-1": "17"
     }
 
 
-def test_elements_that_were_cancelled_before_they_started_are_what_their_array_is() -> None:
+def test_elements_cancelled_before_their_start_get_the_state_of_their_array() -> None:
     lines = [
         squeue_line(JobArrayID="17", JobID="17", State="CANCELLED"),
         squeue_line(JobArrayID="17_2", JobID="19", State="COMPLETED", NodeList="node01"),
@@ -109,7 +109,7 @@ def test_elements_that_were_cancelled_before_they_started_are_what_their_array_i
     assert found["17_2"].state is JobState.COMPLETED
 
 
-def test_while_others_wait_nothing_is_told_of_one_that_was_cancelled() -> None:
+def test_a_cancelled_element_is_not_reported_while_others_are_pending() -> None:
     line = squeue_line(JobArrayID="17_[2-9]", JobID="17", State="PENDING")
 
     assert "17_1" not in hooks.parse_status(squeue_answer(line), ["17_1", "17_2"])
@@ -120,7 +120,7 @@ def test_a_recorded_array_is_read_whole() -> None:
     text = shown.result.stdout.partition("|")[0]
 
     assert text == "233_[0-999]"
-    assert list(named(text)) == [f"233_{index}" for index in range(1000)]
+    assert list(expand_ids(text)) == [f"233_{index}" for index in range(1000)]
 
 
 def test_an_array_is_found_by_the_tag_of_its_elements() -> None:
@@ -137,9 +137,9 @@ def test_elements_are_cancelled_with_one_word() -> None:
 
 
 @pytest.mark.parametrize("named_by", ["17_[1-2]", "17_1"])
-def test_who_was_not_cancelled_is_told(named_by: str) -> None:
+def test_jobs_that_were_not_cancelled_are_reported(named_by: str) -> None:
     said = f"scancel: error: Kill job error on job id {named_by}: Access/permission denied\n"
 
     refused = hooks.parse_cancel(answered(stderr=said, returncode=210), ["17_1", "17_2"])
 
-    assert refused == dict.fromkeys(named(named_by), "Access/permission denied")
+    assert refused == dict.fromkeys(expand_ids(named_by), "Access/permission denied")

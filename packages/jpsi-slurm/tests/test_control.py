@@ -15,7 +15,7 @@ def test_the_commands() -> None:
     assert {"SCANCEL_*", "SCONTROL_*"} <= set(hooks.cancel(["7"], SITE).unset)
 
 
-def test_only_the_job_of_somebody_else_was_not_cancelled() -> None:
+def test_only_the_job_of_another_user_was_not_cancelled() -> None:
     denied = "scancel: error: Kill job error on job id 80: Access/permission denied\n"
 
     assert hooks.parse_cancel(answered(stderr=denied, returncode=210), ["79", "80"]) == {
@@ -33,7 +33,7 @@ def test_a_job_that_is_over_needs_no_cancelling() -> None:
     assert hooks.parse_cancel(answered(stderr=over, returncode=1), ["78", "99"]) == {}
 
 
-def test_a_request_that_reached_nobody_failed_for_every_job() -> None:
+def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
     lost = answered(stderr="scancel: error: slurm_load_jobs error\n", returncode=1)
 
     assert set(hooks.parse_cancel(lost, ["7", "8"])) == {"7", "8"}

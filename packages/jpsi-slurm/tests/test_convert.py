@@ -19,7 +19,7 @@ from jpsi.plugin import (
     resources,
 )
 from jpsi_slurm import hooks
-from jpsi_slurm.options import NAMES, read_time
+from jpsi_slurm.options import ATTRIBUTE_OPTIONS, parse_time
 from jpsi_testing import specs
 from slurm_support import CONTEXT
 
@@ -56,7 +56,7 @@ def test_a_whole_script() -> None:
     spec = script.spec
     assert spec.name == "sim"
     assert spec.attributes is not None
-    assert [getattr(spec.attributes, it) for it in NAMES.values()] == ["main", "proj1", "r1"]
+    assert [getattr(spec.attributes, it) for it in ATTRIBUTE_OPTIONS.values()] == ["main", "proj1", "r1"]
     assert spec.attributes.duration == timedelta(hours=36)
     assert [spec.directory, spec.stdin_path, spec.stdout_path, spec.stderr_path] == [
         Path(name) for name in ("run", "in.txt", "out.txt", "err.txt")
@@ -79,11 +79,11 @@ def test_a_whole_script() -> None:
     ],
 )
 def test_times(text: str, seconds: int) -> None:
-    assert read_time(text) == timedelta(seconds=seconds)
+    assert parse_time(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["", "1h", "1:2:3:4", "-1", "1-", "a"])
-def test_what_is_no_time_stays_as_it_is(text: str) -> None:
+def test_an_invalid_time_stays_unchanged(text: str) -> None:
     """Slurm then says what it thinks of it."""
     assert _custom(f"--time={text}") == {"slurm.time": text}
 
@@ -128,7 +128,7 @@ def test_resources(directives: str, expected: dict[str, Any]) -> None:
         ("--mail-type=END,FAIL --hold", {"slurm.mail-type": "END,FAIL", "slurm.hold": True}),
     ],
 )
-def test_what_jpsi_has_no_word_for_is_said_to_slurm_as_it_was(directives: str, custom: object) -> None:
+def test_options_that_jpsi_cannot_express_become_custom_attributes(directives: str, custom: object) -> None:
     assert _custom(directives) == custom
 
 
@@ -157,7 +157,7 @@ def test_without_a_file_for_errors_both_streams_go_to_that_of_the_output() -> No
         ("hetjob", "the directive 'hetjob' is not read to its end: the parts of a heterogeneous job"),
     ],
 )
-def test_what_is_lost_is_told(directive: str, why: str) -> None:
+def test_lost_options_are_reported(directive: str, why: str) -> None:
     (lost,) = _read(directive).lost
 
     assert lost.startswith(why)
@@ -170,7 +170,7 @@ def test_variables_are_set_in_the_job() -> None:
 
 
 @pytest.mark.parametrize("text", ["#SBATCHX -n2", "# SBATCH -n2", "##SBATCH -n2", "true\n#SBATCH -n2"])
-def test_what_sbatch_takes_for_no_directive_is_none(text: str) -> None:
+def test_lines_that_sbatch_ignores_are_no_directives(text: str) -> None:
     assert hooks.read_script(f"#!/bin/sh\n{text}\n").directives == 0
 
 

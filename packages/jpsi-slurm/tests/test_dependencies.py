@@ -34,17 +34,17 @@ def test_all_of_them_must_be_satisfied() -> None:
     ]
 
 
-def test_a_job_that_waits_for_none_says_nothing() -> None:
+def test_a_job_without_dependencies_has_no_dependency_option() -> None:
     assert _directives() == []
 
 
-def test_what_is_no_job_id_is_refused() -> None:
+def test_an_invalid_job_id_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'7\?afterany:8' is no job id of Slurm's"):
         hooks.canonical_id("7?afterany:8")
 
 
 @pytest.mark.parametrize("name", ["dependency", "DEPENDENCY"])
-def test_two_ways_to_say_it_are_one_too_many(name: str) -> None:
+def test_a_dependency_cannot_be_set_twice(name: str) -> None:
     spec = JobSpec(
         "/bin/true",
         attributes=JobAttributes(after=["7"], custom_attributes={f"slurm.{name}": "singleton"}),
@@ -74,7 +74,7 @@ def test_the_fake_takes_a_forgotten_job_for_one_that_ended_well() -> None:
         assert scheduler.job(second).state is FakeState.RUNNING
 
 
-def test_the_fake_cancels_what_can_never_start() -> None:
+def test_the_fake_cancels_jobs_that_can_never_start() -> None:
     clock = FakeClock()
     with FakeScheduler(clock, outcome=Outcome(seconds=1, exit_code=1)) as scheduler:
         first = _submitted(scheduler)

@@ -67,7 +67,7 @@ def test_gpu(slurm: FakeScheduler, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("COMPLETED, exit code 0\nGPUs: ")
 
 
-def test_gpus_are_asked_for(slurm: FakeScheduler) -> None:
+def test_gpus_are_requested(slurm: FakeScheduler) -> None:
     script = jpsi.JobExecutor("slurm").preview(jpsi.Job(load("gpu").spec())).script
 
     assert script is not None

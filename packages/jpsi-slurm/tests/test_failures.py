@@ -44,18 +44,18 @@ _POLICY = f"{_FAILED}Job violates accounting/QOS policy (job submit limit, user'
         (-9, "", FailureKind.AMBIGUOUS),
     ],
 )
-def test_what_it_means(returncode: int, stderr: str, kind: FailureKind) -> None:
+def test_failures_are_classified(returncode: int, stderr: str, kind: FailureKind) -> None:
     assert hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254))
-def test_what_nobody_has_heard_of_is_ambiguous(stderr: str, returncode: int) -> None:
+def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
     assert (
         hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
     )
 
 
-def test_the_message_is_what_slurm_said() -> None:
+def test_the_message_is_that_of_slurm() -> None:
     found = hooks.classify_failure(answered(stderr=f"{_FAILED}Invalid qos specification\n", returncode=1))
 
     assert found.message == "sbatch: Batch job submission failed: Invalid qos specification"

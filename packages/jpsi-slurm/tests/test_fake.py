@@ -134,7 +134,7 @@ def test_a_second_job_waits_for_the_first(transport: FakeTransport) -> None:
     ],
     ids=str,
 )
-def test_what_slurm_ended_itself(
+def test_jobs_that_slurm_ended(
     transport: FakeTransport, scheduler: FakeScheduler, clock: FakeClock, state: FakeState, reason: Reason
 ) -> None:
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
@@ -146,7 +146,7 @@ def test_what_slurm_ended_itself(
         assert (seen.state, seen.reason, seen.exit_code) == (JobState.FAILED, reason, None)
 
 
-def test_cancelling_tells_who_did_it(transport: FakeTransport, clock: FakeClock) -> None:
+def test_a_cancelled_job_reports_who_cancelled_it(transport: FakeTransport, clock: FakeClock) -> None:
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
 
     result = transport.run(HOOKS.cancel(native_ids=[native_id, "99"], site=SITE, seen={}))
@@ -159,7 +159,7 @@ def test_cancelling_tells_who_did_it(transport: FakeTransport, clock: FakeClock)
     assert seen.details["slurm.cancelled_by"].isdecimal()
 
 
-def test_a_held_job_says_so_until_it_is_released(transport: FakeTransport) -> None:
+def test_a_held_job_is_reported_as_held_until_its_release(transport: FakeTransport) -> None:
     _submit(transport)
     native_id = HOOKS.parse_submit(result=_submit(transport), context=CONTEXT)
 
@@ -204,7 +204,7 @@ def test_a_requeued_job_counts(transport: FakeTransport, scheduler: FakeSchedule
     assert (seen.state, seen.restarts, seen.reason) == (JobState.QUEUED, 1, Reason.REQUEUED)
 
 
-def test_the_cluster_stands_behind_the_id(transport: FakeTransport) -> None:
+def test_the_cluster_follows_the_id(transport: FakeTransport) -> None:
     context = SubmitContext(site=site(cluster="ci"), job_id="job", tag="t")
 
     result = _submit(transport, context=context)
@@ -213,7 +213,9 @@ def test_the_cluster_stands_behind_the_id(transport: FakeTransport) -> None:
     assert HOOKS.parse_submit(result=result, context=context) == "1"
 
 
-def test_what_the_probe_finds(transport: FakeTransport, scheduler: FakeScheduler) -> None:
+def test_the_probe_reports_the_properties_of_the_site(
+    transport: FakeTransport, scheduler: FakeScheduler
+) -> None:
     command = _command(HOOKS.probe(site=SITE))
     with_accounting = HOOKS.parse_probe(result=transport.run(command), site=SITE)
     scheduler.accounting = False
@@ -247,7 +249,7 @@ def test_the_environment_of_the_caller_directs_nothing(
     assert not {"SBATCH_JOB_NAME", "SLURM_EXPORT_ENV"} & job.environment.keys()
 
 
-def test_what_the_user_wrote_directs_nothing(transport: FakeTransport, scheduler: FakeScheduler) -> None:
+def test_text_of_the_user_is_no_directive(transport: FakeTransport, scheduler: FakeScheduler) -> None:
     """Only the script's head is read, and the user's text stands in another file."""
     spec = JobSpec("/bin/echo", ["#SBATCH --job-name=theirs"], attributes=JobAttributes(queue_name="debug"))
     script = HOOKS.render_script(spec=spec, context=CONTEXT)
@@ -311,7 +313,7 @@ def test_a_slurm_that_is_down_is_understood(command: str) -> None:
     assert "Unable to contact" in answer.stderr or "Connection refused" in answer.stderr
 
 
-def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
+def test_a_script_can_be_a_file(scheduler: FakeScheduler, tmp_path: Path) -> None:
     (tmp_path / "j.sh").write_text("#!/bin/sh\n#SBATCH -o out.%j\n")
 
     for file in ("j.sh", "nosuch.sh"):
@@ -323,7 +325,7 @@ def test_a_script_may_stand_in_a_file(scheduler: FakeScheduler, tmp_path: Path) 
     assert (job.name, job.arguments, job.stdout, job.queue) == ("j.sh", ("a", "--fast"), "out.1", "debug")
 
 
-def test_a_command_may_stand_in_an_option(scheduler: FakeScheduler) -> None:
+def test_a_command_can_be_an_option(scheduler: FakeScheduler) -> None:
     answer(scheduler, fake, Invocation(argv=["sbatch", "--wrap", "echo a b"]))
 
     (job,) = scheduler.jobs

@@ -69,7 +69,7 @@ def _recorded() -> tuple[list[str], dict[str, str]]:
     return places.splitlines(), dict(it.split("=", 1) for it in variables.splitlines())
 
 
-def test_tasks_know_their_places_as_recorded(scheduler: FakeScheduler) -> None:
+def test_tasks_have_the_recorded_node_and_rank_variables(scheduler: FakeScheduler) -> None:
     environment = _job(scheduler, "-N2", "--ntasks-per-node=2", "-c", "2")
 
     launch = _srun(scheduler, environment, "true")
@@ -144,7 +144,7 @@ def test_tasks_are_placed(scheduler: FakeScheduler, words: list[str], nodes: str
     assert " ".join(it.environment["SLURMD_NODENAME"].removeprefix("node0") for it in launch.tasks) == nodes
 
 
-def test_tasks_are_placed_as_a_file_says(scheduler: FakeScheduler, tmp_path: Path) -> None:
+def test_tasks_are_placed_by_the_hostfile(scheduler: FakeScheduler, tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("node01\nnode02\nnode02\n")
     environment = {**_job(scheduler, "-N2", "-n3"), "SLURM_HOSTFILE": str(tmp_path / "hosts")}
 
@@ -203,7 +203,7 @@ def test_steps_are_counted_and_a_job_of_its_own_has_a_number(scheduler: FakeSche
     ],
     ids=lambda it: it[0] if isinstance(it, list) else "",
 )
-def test_what_is_not_played_is_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
+def test_unsupported_options_are_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
     assert refusal in _refusal(scheduler, _job(scheduler, "-n2", "-N2"), *words)
 
 
@@ -225,7 +225,7 @@ def test_a_job_may_be_shared_out_in_another_way(scheduler: FakeScheduler) -> Non
         (["--input=all", "--kill-on-bad-exit=1"], 0, True),
     ],
 )
-def test_input_and_failure_are_as_asked_for(
+def test_input_and_failure_options_are_followed(
     scheduler: FakeScheduler,
     words: list[str],
     stdin: int | None,
@@ -236,7 +236,7 @@ def test_input_and_failure_are_as_asked_for(
     assert (launch.stdin, launch.ends_on_failure) == (stdin, ends)
 
 
-def test_a_program_that_is_not_there_ends_as_recorded(scheduler: FakeScheduler) -> None:
+def test_a_missing_program_ends_as_recorded(scheduler: FakeScheduler) -> None:
     recorded = next(it for it in recordings("job-environment") if it.argv[-1] == "nosuchcmd")
 
     assert _srun(scheduler, {}, "nosuchcmd").not_found == recorded.result.returncode

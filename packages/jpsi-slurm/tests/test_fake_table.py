@@ -40,7 +40,7 @@ def test_squeue_prints_the_table_that_was_recorded(scheduler: FakeScheduler) -> 
     ],
     ids=str,
 )
-def test_squeue_prints_what_it_is_asked_for(
+def test_squeue_prints_the_requested_fields(
     scheduler: FakeScheduler, arguments: tuple[str, ...], expected: str
 ) -> None:
     assert run(scheduler, "squeue", *arguments).stdout == expected
@@ -75,7 +75,7 @@ def test_fields_have_the_form_that_a_real_squeue_gives_them(
     assert run(scheduler, "squeue", *arguments).stdout == expected
 
 
-def test_hours_are_told(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
+def test_elapsed_hours_are_printed(scheduler: FakeScheduler, fake_clock: FakeClock) -> None:
     fake_clock.advance(3600)
 
     assert run(scheduler, "squeue", "-h", "-o", "%M", "-j", "59").stdout == "1:01:03\n"
@@ -92,7 +92,7 @@ def test_hours_are_told(scheduler: FakeScheduler, fake_clock: FakeClock) -> None
     ],
     ids=str,
 )
-def test_what_the_fake_does_not_know_is_said(
+def test_unknown_format_letters_are_reported(
     scheduler: FakeScheduler, argv: tuple[str, ...], told: str
 ) -> None:
     result = run(scheduler, *argv)
@@ -120,7 +120,7 @@ def test_scancel_may_be_quiet(scheduler: FakeScheduler) -> None:
     assert mine.state is FakeState.CANCELLED
 
 
-def test_a_job_may_ask_for_the_names_of_its_nodes(scheduler: FakeScheduler) -> None:
+def test_a_job_can_query_the_names_of_its_nodes(scheduler: FakeScheduler) -> None:
     asked = Invocation(
         argv=("scontrol", "show", "hostnames"), environment={"SLURM_JOB_NODELIST": "node[01-02]"}
     )

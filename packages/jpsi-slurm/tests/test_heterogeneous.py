@@ -98,13 +98,13 @@ def test_no_component_takes_the_memory_of_another(
     assert found == memory
 
 
-def test_what_is_wrong_with_all_components_is_said_once() -> None:
+def test_a_problem_of_all_components_is_reported_once() -> None:
     spec = _spec(ResourceSpecV1(), ResourceSpecV1(), custom_attributes={"slurm.array": "1-2"})
 
     assert len(hooks.check_spec(spec, SITE)) == 1
 
 
-def test_srun_is_not_told_the_cores_of_one_component() -> None:
+def test_srun_does_not_get_the_cores_of_one_component() -> None:
     script = hooks.render_script(SPEC, CONTEXT)
 
     assert "SRUN_CPUS_PER_TASK" not in hooks.submit(script, SPEC, CONTEXT).environment
@@ -126,7 +126,7 @@ def test_the_component_that_runs_the_script_decides(native_ids: list[str] | None
     assert "3713+0" not in seen
 
 
-def test_a_component_can_be_asked_for() -> None:
+def test_a_component_can_be_queried() -> None:
     seen = hooks.parse_status(QUEUE, ["3713+1"])
 
     assert (seen["3713+1"].state, seen["3714"].state) == (JobState.CANCELED, JobState.CANCELED)
@@ -227,7 +227,9 @@ def test_the_fake_ends_all_components_with_the_job(
     ],
     ids=["array", "memory", "partition"],
 )
-def test_the_fake_refuses_what_slurm_does(transport: FakeTransport, directives: list[str], said: str) -> None:
+def test_the_fake_refuses_the_options_that_slurm_refuses(
+    transport: FakeTransport, directives: list[str], said: str
+) -> None:
     script = "\n".join(["#!/bin/sh", *(f"#SBATCH {it}" for it in directives), "true", ""])
     command = HOOKS.submit(script=HOOKS.render_script(spec=SPEC, context=CONTEXT), spec=SPEC, context=CONTEXT)
 

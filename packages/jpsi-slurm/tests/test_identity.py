@@ -86,12 +86,12 @@ def _elements(name: str, observed: Mapping[str, Observation]) -> Iterator[Observ
 
 
 @pytest.mark.parametrize("step", ASKED, ids=_name)
-def test_the_question_is_still_asked_like_that(step: Recording) -> None:
+def test_the_recorded_query_is_still_the_current_one(step: Recording) -> None:
     assert _question(step).argv == step.argv
 
 
 @pytest.mark.parametrize("step", [it for it in ANSWERED if len(_native_ids(it) or JOBS) > 2], ids=_name)
-def test_each_answer_tells_whose_jobs_they_are(step: Recording) -> None:
+def test_each_listing_contains_the_tags(step: Recording) -> None:
     if _is_search(step):
         tags = {tag: JOBS[name] for name, tag in _TAGS.items() if tag}
         assert _read(step) == tags
@@ -102,7 +102,7 @@ def test_each_answer_tells_whose_jobs_they_are(step: Recording) -> None:
     }
 
 
-def test_the_queue_and_the_accounting_tell_the_same_time_of_submission() -> None:
+def test_the_queue_and_the_accounting_report_the_same_submit_time() -> None:
     several = [step for step in ANSWERED if len(_native_ids(step) or ()) > 2]
     queue, accounting = (_read(step) for step in several)
 
@@ -117,7 +117,7 @@ def test_the_queue_and_the_accounting_tell_the_same_time_of_submission() -> None
 
 
 @pytest.mark.parametrize("name", _TAGS)
-def test_an_answer_about_one_job_tells_of_it(name: str) -> None:
+def test_a_query_for_one_job_reports_it(name: str) -> None:
     (step,) = (it for it in ANSWERED if it.argv[3] == "squeue" and _native_ids(it) == [JOBS[name]])
 
     assert {it.tag for it in _elements(name, _read(step))} == {_TAGS[name]}
@@ -154,7 +154,7 @@ def test_a_repeated_answer_changes_no_job(step: Recording) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(st.data())
-def test_nothing_that_is_put_in_or_taken_out_changes_a_job(data: st.DataObject) -> None:
+def test_inserted_or_removed_text_changes_no_job(data: st.DataObject) -> None:
     """But rows that squeue leaves out itself, when it is asked about several jobs."""
     step = data.draw(st.sampled_from(ANSWERED))
     text = step.result.stdout

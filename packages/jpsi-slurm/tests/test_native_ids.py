@@ -30,9 +30,9 @@ def test_ids(text: str, expected: bool) -> None:
     assert IDS.is_id(text) is expected
 
 
-def _names(shown: str, number: str) -> tuple[str, ...]:
+def _names(displayed_id: str, number: str) -> tuple[str, ...]:
     row = dict.fromkeys(("state", "exit_code", "submitted", "started", "ended", "nodes", "reason"), "")
-    return Row(shown=shown, number=number, **row).names
+    return Row(displayed_id=displayed_id, number=number, **row).all_ids
 
 
 def test_an_element_is_known_by_its_own_number_too() -> None:

@@ -31,7 +31,7 @@ print(json.dumps(told))
 
 
 @pytest.mark.clause("layer-nested")
-def test_a_job_runs_jobs_here_and_on_the_batch_system(fake_commands: Callable[..., FakeScheduler]) -> None:
+def test_a_job_runs_local_and_batch_jobs(fake_commands: Callable[..., FakeScheduler]) -> None:
     slurm = fake_commands("slurm")
     around = jpsi.Job(jpsi.JobSpec(sys.executable, ["-c", PROGRAM, "local", "slurm"], name="around"))
     assert around.spec is not None
@@ -51,7 +51,7 @@ def test_a_job_runs_jobs_here_and_on_the_batch_system(fake_commands: Callable[..
 
 
 @pytest.mark.clause("layer-nested")
-def test_what_a_job_inside_a_job_leaves_is_its_own(fake_commands: Callable[..., FakeScheduler]) -> None:
+def test_a_nested_job_has_its_own_files(fake_commands: Callable[..., FakeScheduler]) -> None:
     """Both are found again by whoever looks, with their own ends."""
     fake_commands("slurm")
     around = jpsi.Job(jpsi.JobSpec(sys.executable, ["-c", PROGRAM, "slurm"], name="around"))

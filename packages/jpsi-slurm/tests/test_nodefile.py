@@ -60,7 +60,7 @@ def test_each_task_has_its_node(
     ],
     ids=str,
 )
-def test_where_nodes_are_uneven_slurm_tells_of_more_tasks_than_there_are(
+def test_slurm_reports_too_many_tasks_on_uneven_nodes(
     shell: str, tmp_path: Path, resources: ResourceSpecV1, tasks: str, expected: list[int]
 ) -> None:
     done = told(shell, tmp_path, resources, SLURM_JOB_NODELIST="node[01-03]", SLURM_TASKS_PER_NODE=tasks)
@@ -69,7 +69,7 @@ def test_where_nodes_are_uneven_slurm_tells_of_more_tasks_than_there_are(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_what_slurm_does_not_tell_is_not_made_up(shell: str, tmp_path: Path) -> None:
+def test_missing_variables_are_an_error(shell: str, tmp_path: Path) -> None:
     for variables in ({}, {"SLURM_JOB_NODELIST": "a"}, {"SLURM_JOB_NODELIST": "b[1-2]"}):
         done = told(shell, tmp_path, **variables)
 

@@ -61,7 +61,7 @@ def test_states(word: str, is_open: bool | None, is_started: bool | None) -> Non
     assert (queue.word, queue.is_open, queue.is_started) == (word, is_open, is_started)
 
 
-def test_what_is_not_said_is_not_known() -> None:
+def test_missing_fields_are_unknown() -> None:
     assert hooks.parse_queues(answered("a banner\n\nPartitionName=a\n")) == [Queue(name="a", word="")]
 
 
@@ -76,7 +76,7 @@ def test_no_answer_is_none() -> None:
         hooks.parse_queues(CommandResult(returncode=1, stderr="Unable to contact slurm controller\n"))
 
 
-def test_the_version_is_asked_of_nobody() -> None:
+def test_the_version_query_contacts_no_daemon() -> None:
     with FakeScheduler() as scheduler:
         result = commands["scontrol"](scheduler, Invocation(argv=hooks.version(SITE).argv))
 

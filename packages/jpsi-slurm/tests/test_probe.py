@@ -12,7 +12,7 @@ from jpsi_testing import answered
 from slurm_support import SITE, recordings
 
 
-def test_what_a_site_offers() -> None:
+def test_the_offers_of_a_site() -> None:
     shown = next(step for step in recordings("version") if step.argv == ("scontrol", "show", "config"))
 
     found = hooks.parse_probe(shown.result)
@@ -29,7 +29,7 @@ def test_what_a_site_offers() -> None:
 @pytest.mark.parametrize(
     ("size", "largest"), [("5001", 5000), ("2", 1), ("1", None), ("0", None), ("", 1000)]
 )
-def test_indices_of_arrays_are_below_what_a_site_says(size: str, largest: int | None) -> None:
+def test_array_indices_are_below_the_limit_of_the_site(size: str, largest: int | None) -> None:
     offers = hooks.parse_probe(answered(f"MaxArraySize            = {size}\n"))
 
     arrays = hooks.capabilities(attrs.evolve(SITE, offers=offers)).arrays
@@ -68,7 +68,7 @@ def test_a_site_without_accounting(storage: str) -> None:
     assert hooks.parse_probe(answered(f"AccountingStorageType   = {storage}\n"))["accounting"] is False
 
 
-def test_a_configuration_that_is_not_told_is_not_known() -> None:
+def test_a_missing_configuration_is_unknown() -> None:
     assert hooks.parse_probe(answered("nothing\n"))["accounting"] is None
     with pytest.raises(SubmitException, match="Unable to contact"):
         hooks.parse_probe(answered(stderr="Unable to contact slurm controller\n", returncode=1))

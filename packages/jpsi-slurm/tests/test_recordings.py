@@ -57,14 +57,14 @@ def _ids(recording: Recording) -> list[str]:
     return [word for word in recording.argv if word.isdecimal()]
 
 
-def test_every_command_is_known_here() -> None:
+def test_every_recorded_command_is_covered() -> None:
     assert {step.argv[0] for step in ALL} == {
         *("sbatch", "squeue", "sacct", "scancel", "scontrol"),
         *NEVER_CALLED,
     }
 
 
-def test_no_kept_scenario_is_unused() -> None:
+def test_every_recording_is_used() -> None:
     assert not UNUSED.keys() & {path.stem for path in RECORDINGS.glob("*.json")}
 
 
@@ -157,7 +157,7 @@ def test_scontrol(recording: Recording) -> None:
     assert set(refused) == (set(_ids(recording)) if recording.result.returncode else set())
 
 
-def test_a_controller_that_is_down_says_nothing_of_any_job() -> None:
+def test_an_unreachable_controller_reports_no_job() -> None:
     asked = [step for step in ALL if step.argv[0] == "squeue" and "Unable to contact" in step.result.stderr]
 
     assert asked
@@ -166,7 +166,7 @@ def test_a_controller_that_is_down_says_nothing_of_any_job() -> None:
             hooks.parse_status(step.result, None)
 
 
-def test_every_way_to_end_is_told_apart() -> None:
+def test_every_kind_of_end_is_distinguished() -> None:
     """The jobs of the scenario squeue-states, with the exit codes that squeue's exit_code tells."""
     steps = [step for step in ALL if "-O" in step.argv and "exit_code:|" in step.argv[-1]]
     rows = [{**row, "NodeList": "node01"} for step in steps for row in listed(step)]

@@ -63,14 +63,14 @@ _OF_ANOTHER_JOB = (
     "name",
     _OF_ANOTHER_JOB,
 )
-def test_nothing_of_another_job_comes_along(name: str) -> None:
+def test_no_variable_of_another_job_is_inherited(name: str) -> None:
     assert _is_unset(name)
 
 
 @pytest.mark.parametrize(
     "name", ["SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_MPI_TYPE", "PATH", "PMIX_MCA_gds"]
 )
-def test_how_slurm_is_reached_and_what_mpi_needs_stays(name: str) -> None:
+def test_variables_for_slurm_clients_and_mpi_are_inherited(name: str) -> None:
     assert not _is_unset(name)
 
 

@@ -90,7 +90,7 @@ def test_everything() -> None:
 
 
 @pytest.mark.clause("document-slot-exclusive")
-def test_what_a_slot_holds_is_asked_for_the_job_alone() -> None:
+def test_resources_of_a_slot_are_requested_for_the_job_only() -> None:
     """Slurm gives cores to one job only, unless it is told to share them."""
     graph = "[{type: slot, label: s, count: 4, with: [{type: core, count: 2}, {type: gpu, count: 1}]}]"
     task = "{command: [a], slot: s, count: {per_slot: 1}}"
@@ -154,7 +154,7 @@ def test_resources(resources: dict[str, Any], expected: dict[str, str]) -> None:
     st.integers(1, 100),
     st.one_of(st.none(), st.integers(1, 50)),
 )
-def test_a_job_gets_the_memory_that_it_asked_for(
+def test_a_job_gets_its_requested_memory(
     memory: int, processes: int, cores: int, per_node: int | None
 ) -> None:
     resources = ResourceSpecV1(
@@ -180,7 +180,7 @@ def test_the_policy_for_requeueing(requeue: bool | None, expected: set[str]) -> 
 
 
 @pytest.mark.clause("attributes-custom")
-def test_custom_attributes_add_replace_and_take_away() -> None:
+def test_custom_attributes_add_replace_and_remove_options() -> None:
     custom = {
         "slurm.qos": "high",
         "slurm.contiguous": True,
@@ -228,14 +228,14 @@ def test_an_option_that_only_resembles_one_is_not(option: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["p", "--qos", "q os", "qos=x", "Qos", "qos\n#SBATCH --wrap", "", "qos-"])
-def test_what_is_no_long_option_is_refused(name: str) -> None:
+def test_a_short_option_is_refused(name: str) -> None:
     found = hooks.check_spec(_spec(custom_attributes={f"slurm.{name}": "x"}), SITE)
 
     assert len(found) == 1
     assert "whole name" in found[0]
 
 
-def test_everything_wrong_is_reported_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     spec = _spec(
         name="it's",
         queue_name="",
@@ -298,7 +298,7 @@ def test_custom_attributes_never_become_another_line(custom: dict[str, Any]) -> 
 
 
 @given(specs())
-def test_every_valid_spec_is_said_in_whole_lines_or_refused_in_whole_sentences(spec: JobSpec) -> None:
+def test_every_valid_spec_is_rendered_or_refused_in_full(spec: JobSpec) -> None:
     problems = hooks.check_spec(spec, SITE)
 
     assert all(problems)
@@ -320,7 +320,7 @@ def test_a_value_that_no_text_or_line_can_hold_is_refused(value: object) -> None
     ],
     ids=["control", "byte"],
 )
-def test_a_name_that_no_directive_can_hold_is_refused_for_what_is_in_it(name: str, reason: str) -> None:
+def test_a_name_with_illegal_characters_is_refused(name: str, reason: str) -> None:
     (problem,) = hooks.check_spec(_spec(name=name), SITE)
 
     assert problem.startswith("--job-name cannot be")
@@ -328,7 +328,7 @@ def test_a_name_that_no_directive_can_hold_is_refused_for_what_is_in_it(name: st
 
 
 @given(_ANYTHING)
-def test_what_passes_the_check_can_be_rendered(text: str) -> None:
+def test_a_spec_without_problems_can_be_rendered(text: str) -> None:
     spec = _spec(name=text, custom_attributes={"slurm.comment": text})
 
     if not hooks.check_spec(spec, SITE):
@@ -336,7 +336,7 @@ def test_what_passes_the_check_can_be_rendered(text: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["comm", "part", "acc", "ntasks-per", "me"])
-def test_an_abbreviation_of_what_jpsi_sets_is_refused(option: str) -> None:
+def test_an_abbreviation_of_an_option_that_jpsi_sets_is_refused(option: str) -> None:
     """The last one wins: the tag, say, would be gone."""
     (problem,) = hooks.check_spec(_spec(custom_attributes={f"slurm.{option}": "x"}), SITE)
 

@@ -65,7 +65,7 @@ def test_n_exclusive_nodes_have_p_processes_each() -> None:
 
 
 @pytest.mark.clause("example-knobs")
-def test_every_knob_is_told_to_slurm() -> None:
+def test_every_attribute_is_rendered() -> None:
     res_spec = psij.ResourceSpecV1()
     res_spec.exclusive_node_use = False  # other jobs can run on the job's nodes
     res_spec.process_count = 10  # run a total of 10 ranks

@@ -32,7 +32,7 @@ _TEXT = (
 _TWICE = (_TEXT, "squeue", "--Format=JobArrayID:|=|")
 
 
-def test_a_question_about_one_job_is_asked_twice() -> None:
+def test_a_query_for_one_job_lists_it_twice() -> None:
     command = hooks.query(["8_1"], SITE)
 
     assert command.argv[:5] == ("/bin/sh", "-c", *_TWICE)
@@ -43,7 +43,7 @@ def test_a_question_about_one_job_is_asked_twice() -> None:
     assert command.environment == {"TZ": "UTC0", "SLURM_BITSTR_LEN": "0"}
 
 
-def test_a_question_about_several_jobs_is_asked_once() -> None:
+def test_a_query_for_several_jobs_lists_them_once() -> None:
     argv = hooks.query(["7", "8_1"], SITE).argv
 
     assert argv[:4] == ("/bin/sh", "-c", '"$0" "$@" && echo "end of listing"', "squeue")
@@ -56,7 +56,7 @@ def test_all_of_the_users_jobs() -> None:
 
 
 @pytest.mark.parametrize("native_ids", [["7"], ["7", "8"], None], ids=str)
-def test_the_configured_cluster_is_asked(native_ids: list[str] | None) -> None:
+def test_the_configured_cluster_is_queried(native_ids: list[str] | None) -> None:
     assert "--clusters=other" in hooks.query(native_ids, site(cluster="other")).argv
 
 
@@ -78,12 +78,12 @@ def test_a_running_job() -> None:
     assert (seen.exit_code, seen.message, seen.start_estimate) == (None, None, None)
 
 
-def test_a_pending_job_tells_why_and_when_it_is_expected_to_start() -> None:
+def test_a_pending_job_has_a_reason_and_a_start_estimate() -> None:
     line = squeue_line(JobArrayID="7", StartTime="2026-11-21T10:17:00", Reason="Priority")
 
     seen = hooks.parse_status(squeue_answer(line), None)["7"]
 
-    assert seen.message == "jobs of higher priority come first (Priority)"
+    assert seen.message == "jobs of higher priority are ahead (Priority)"
     assert seen.start_estimate == datetime(2026, 11, 21, 10, 17, tzinfo=UTC)
     assert seen.time is None
 
@@ -96,7 +96,7 @@ def test_a_dependency_that_cannot_be_satisfied_is_typed() -> None:
     assert (seen.state, seen.reason) == (JobState.QUEUED, Reason.DEPENDENCY)
 
 
-def test_a_job_cancelled_for_its_dependency_says_so() -> None:
+def test_a_job_cancelled_for_its_dependency_has_that_reason() -> None:
     line = squeue_line(JobArrayID="117", State="CANCELLED", Reason="DependencyNeverSatisfied")
 
     assert hooks.parse_status(squeue_answer(line), None)["117"].reason is Reason.DEPENDENCY
@@ -117,7 +117,7 @@ def test_a_job_that_slurm_refused_after_all_has_no_exit_code() -> None:
     seen = hooks.parse_status(squeue_answer(line), None)["16"]
 
     assert (seen.exit_code, seen.reason) == (None, Reason.LAUNCH)
-    assert seen.message == "no node can ever satisfy what the job asks for (BadConstraints)"
+    assert seen.message == "no node can ever satisfy the job's constraints (BadConstraints)"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ _TEXTS = [
 
 @pytest.mark.parametrize("text", _TEXTS, ids=repr)
 @pytest.mark.parametrize("column", ["Reason", "Comment"])
-def test_no_text_of_a_user_is_taken_for_another_job(column: str, text: str) -> None:
+def test_user_text_that_looks_like_a_row_is_no_job(column: str, text: str) -> None:
     lines = squeue_line(JobArrayID="7", **{column: text}), squeue_line(JobArrayID="8", State="RUNNING")
 
     for result, native_ids in ((squeue_answer(*lines), None), (_once(*lines), ["7", "8"])):
@@ -199,7 +199,7 @@ def test_a_job_has_the_tag_at_the_end_of_its_comment(comment: str, tag: str) -> 
     assert found["7_1"].submitted == datetime(2026, 11, 21, 8, 17, 57, tzinfo=UTC)
 
 
-def test_what_a_site_prints_is_passed_over() -> None:
+def test_text_printed_by_the_site_is_skipped() -> None:
     whole = squeue_answer(squeue_line(JobArrayID="7")).stdout
     first, header, rows = whole.partition("JOBARRAYID")
     banner = "Welcome!\n\nCLUSTER: ci\n"
@@ -280,7 +280,7 @@ def test_a_squeue_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
     assert accepted == 1
 
 
-def test_elements_that_never_started_are_told_of_where_no_row_can_be_missing() -> None:
+def test_elements_that_never_started_are_reported_if_the_listing_is_complete() -> None:
     lines = squeue_line(JobArrayID="17", JobID="17", State="CANCELLED"), squeue_line(JobArrayID="18")
 
     assert "17_1" in hooks.parse_status(squeue_answer(*lines), ["17_1"])
@@ -333,7 +333,7 @@ def test_jobs_are_found_by_their_tags_whatever_else_is_listed() -> None:
     assert found == {"jpsi-a-1": "4", "jpsi-b-1": "5"}
 
 
-def test_a_search_is_asked_twice() -> None:
+def test_find_lists_jobs_twice() -> None:
     argv = hooks.find(SITE).argv
 
     assert argv[2:5] == _TWICE

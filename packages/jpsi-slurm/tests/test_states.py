@@ -8,8 +8,8 @@ import pytest
 
 from jpsi.plugin import JobState, Reason
 from jpsi_slurm import hooks
-from jpsi_slurm.queue.exit_status import End, end_of_accounting, end_of_wait_status
-from jpsi_slurm.queue.reason_codes import waiting_message, waiting_reason
+from jpsi_slurm.queue.exit_status import End, decode_accounting_code, decode_wait_status
+from jpsi_slurm.queue.reason_codes import pending_message, pending_reason
 from jpsi_slurm.states import STATES
 from slurm_support import recordings, squeue_answer, squeue_line
 
@@ -61,11 +61,11 @@ def test_every_failure_that_slurm_names_has_a_reason() -> None:
     ],
 )
 def test_why_it_is_pending(word: str, message: str | None) -> None:
-    assert waiting_message(word) == message
+    assert pending_message(word) == message
 
 
-def test_a_job_that_could_not_be_launched_and_is_held_says_so() -> None:
-    assert waiting_reason("launch failed requeued held") is Reason.LAUNCH
+def test_a_job_held_after_a_launch_failure_has_that_reason() -> None:
+    assert pending_reason("launch failed requeued held") is Reason.LAUNCH
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,17 @@ def test_a_job_that_could_not_be_launched_and_is_held_says_so() -> None:
     ],
 )
 def test_a_status_of_wait(status: int, expected: End) -> None:
-    assert end_of_wait_status(status) == expected
+    assert decode_wait_status(status) == expected
 
 
 def test_an_error_number_is_no_status() -> None:
-    assert end_of_wait_status(4021).reason is Reason.LAUNCH
-    assert end_of_wait_status(4021).exit_code is None
+    assert decode_wait_status(4021).reason is Reason.LAUNCH
+    assert decode_wait_status(4021).exit_code is None
 
 
 @pytest.mark.parametrize("text", ["", "x", "7", "x:0", "0:125", "0:64", "-1:0"])
-def test_figures_that_say_nothing(text: str) -> None:
-    assert end_of_accounting(text, whole=True) == End()
+def test_codes_without_information(text: str) -> None:
+    assert decode_accounting_code(text, has_full_codes=True) == End()
 
 
 @pytest.mark.parametrize("text", ["", "None assigned", "(null)", "n/a"])

@@ -7,7 +7,7 @@ import attrs
 from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
 from jpsi.plugin.kit import SubmitErrors
 
-from .submission import printed_ids
+from .submission import parse_printed_ids
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS
@@ -72,4 +72,4 @@ def classify_failure(result: CommandResult) -> Failure:
     # Flux repeats the message for each of several refused jobs
     said = "".join(dict.fromkeys(result.stderr.splitlines(keepends=True)))
     failure = _ERRORS.failure(attrs.evolve(result, stderr=said))
-    return attrs.evolve(failure, kind=_AMBIGUOUS) if any(printed_ids(result)) else failure
+    return attrs.evolve(failure, kind=_AMBIGUOUS) if any(parse_printed_ids(result)) else failure

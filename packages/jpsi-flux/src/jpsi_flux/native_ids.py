@@ -18,7 +18,7 @@ _DECIMAL = re.compile(r"[0-9]+\Z")
 _HEX = re.compile(r"0x([0-9a-f]+)\Z", re.IGNORECASE)
 # dothex, and the job's directory in the key-value store
 _DOTTED = re.compile(r"(?:job\.)?([0-9a-f]{4}(?:\.[0-9a-f]{4}){3})\Z", re.IGNORECASE)
-_LARGEST = 0xFFFF_FFFF_FFFF_FFFF
+_MAX_ID = 0xFFFF_FFFF_FFFF_FFFF
 
 
 @hookimpl
@@ -31,10 +31,10 @@ def canonical_id(native_id: str) -> str:
     Raises:
         ValueError: the text is no id, or an id of words or emoji, which only Flux can convert.
     """
-    number = _number(native_id)
-    if number is None or number > _LARGEST:
+    number = _parse_number(native_id)
+    if number is None or number > _MAX_ID:
         example = "f4JWpL1vw (`flux job id` translates words and emoji)"
-        msg = f"{native_id!r} is no job id of Flux's such as {example}"
+        msg = f"{native_id!r} is not a Flux job id such as {example}"
         raise ValueError(msg)
     return str(number)
 
@@ -52,7 +52,7 @@ def f58(native_id: str) -> str:
     return f"f{digits or DIGITS[0]}"
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     if _DECIMAL.match(text):
         return int(text)
     if match := _HEX.match(text) or _DOTTED.match(text):

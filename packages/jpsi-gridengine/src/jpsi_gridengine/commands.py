@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping
 from jpsi.plugin import Command
 
 #: By default Grid Engine prints local times without their zone.
-UNIVERSAL_TIME = {"TZ": "UTC0"}
+ENVIRONMENT = {"TZ": "UTC0"}
 
 
-def gridengine(
+def gridengine_command(
     program: str,
     *arguments: str,
     stdin: str | None = None,
     unset: Iterable[str] = (),
-    environment: Mapping[str, str] = UNIVERSAL_TIME,
+    environment: Mapping[str, str] = ENVIRONMENT,
 ) -> Command:
     """Return the command that calls one of Grid Engine's programs."""
     # These variables turn on debugging output, which would mix with the command's output.
-    misleading = ("SGE_DEBUG_LEVEL", "SGE_ND")
-    return Command([program, *arguments], stdin=stdin, unset=(*misleading, *unset), environment=environment)
+    debug_variables = ("SGE_DEBUG_LEVEL", "SGE_ND")
+    return Command(
+        [program, *arguments], stdin=stdin, unset=(*debug_variables, *unset), environment=environment
+    )

@@ -10,7 +10,7 @@ import attrs
 from jpsi.plugin import BatchConfig, hookimpl
 
 #: The placeholder, in the name of a parallel environment, for its number of slots per node.
-SLOTS = "{slots}"
+SLOTS_PLACEHOLDER = "{slots}"
 
 # sge_types(5) of 8.1.9, object_name; a blank or a comma would start another request
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*\Z")
@@ -18,13 +18,13 @@ _LIST = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*(,[A-Za-z_][A-Za-z0-9_.+-]*)*\Z")
 
 
 # A validator is typed by its field, which may be None or not: hence Any.
-def _environment(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
-    if value is not None and not _NAME.match(value.replace(SLOTS, "_", 1)):
+def _check_environment(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
+    if value is not None and not _NAME.match(value.replace(SLOTS_PLACEHOLDER, "_", 1)):
         msg = f"{attribute.name} must be the name of a parallel environment, not {value!r}"
         raise ValueError(msg)
 
 
-def _resources(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
+def _check_resources(_instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
     if value is not None and not _LIST.match(value):
         msg = f"{attribute.name} must be the name of a resource as `qconf -sc` lists it, not {value!r}"
         raise ValueError(msg)
@@ -37,16 +37,16 @@ class GridEngineConfig(BatchConfig):
     #: The parallel environment for jobs with several processes (`qconf -spl` lists those of a site). If the
     #: site has one for each number of slots per node, `{slots}` stands for that number, as in `mpi-{slots}`;
     #: only then can a job choose its number of nodes or processes per node.
-    parallel_environment: str | None = attrs.field(default=None, validator=_environment)
+    parallel_environment: str | None = attrs.field(default=None, validator=_check_environment)
     #: The parallel environment with all slots on one node (its `allocation_rule` is `$pe_slots`).
-    node_environment: str | None = attrs.field(default=None, validator=_environment)
+    node_environment: str | None = attrs.field(default=None, validator=_check_environment)
     #: The resource with which jpsi requests memory, per slot; or several resources separated by commas, such
     #: as `mem_free,h_vmem`.
-    memory_resource: str = attrs.field(default="mem_free", validator=_resources)
+    memory_resource: str = attrs.field(default="mem_free", validator=_check_resources)
     #: The resource that counts GPUs, per slot.
-    gpu_resource: str | None = attrs.field(default=None, validator=_resources)
+    gpu_resource: str | None = attrs.field(default=None, validator=_check_resources)
     #: The resource that gives a job exclusive use of its nodes.
-    exclusive_resource: str = attrs.field(default="exclusive", validator=_resources)
+    exclusive_resource: str = attrs.field(default="exclusive", validator=_check_resources)
     #: True if Grid Engine may rerun a job after a node failed; None leaves it to the site's rule.
     requeue: bool | None = None
 

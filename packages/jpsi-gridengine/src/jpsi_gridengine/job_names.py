@@ -10,16 +10,16 @@ from jpsi.plugin import Observation
 # Fewer characters than an object_name in sge_types(5) of 8.1.9 may have, as releases differ. A name must not
 # start with a digit; Grid Engine may take other first characters than letters for something else.
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.+-]")
-_FIRST = re.compile(r"[A-Za-z_]")
+_FIRST_CHARACTER = re.compile(r"[A-Za-z_]")
 # With the tag, a name stays below the 512 bytes that 8.1.9 allows, and below the 256 of other releases.
-_LONGEST = 160
+_MAX_LENGTH = 160
 # The context variable with the user's original name, which `qstat -j` shows.
 _CONTEXT = "jpsi_name"
 # A name that qdel takes literally: it is neither a number nor a pattern.
-_OF_JPSI = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
+_LITERAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
 
 #: The detail of an Observation with the job's name in Grid Engine, if jpsi chose that name.
-NAME = "gridengine.name"
+NAME_DETAIL = "gridengine.name"
 
 
 def job_name(name: str | None, tag: str) -> str:
@@ -30,14 +30,14 @@ def job_name(name: str | None, tag: str) -> str:
     """
     if not name:
         return tag
-    legal = _ILLEGAL.sub("_", name)[:_LONGEST]
-    return f"{legal if _FIRST.match(legal) else f'_{legal}'}.{tag}"
+    legal = _ILLEGAL.sub("_", name)[:_MAX_LENGTH]
+    return f"{legal if _FIRST_CHARACTER.match(legal) else f'_{legal}'}.{tag}"
 
 
-def observed_job_name(seen: Observation | None) -> str | None:
+def jpsi_job_name(observation: Observation | None) -> str | None:
     """Return the name that jpsi gave to a job, which ends with the tag; None if it is not known."""
-    name = None if seen is None or not seen.tag else seen.details.get(NAME)
-    return name if isinstance(name, str) and _OF_JPSI.fullmatch(name) else None
+    name = None if observation is None or not observation.tag else observation.details.get(NAME_DETAIL)
+    return name if isinstance(name, str) and _LITERAL_NAME.fullmatch(name) else None
 
 
 def context(name: str | None) -> str | None:

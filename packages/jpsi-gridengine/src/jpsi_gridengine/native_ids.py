@@ -26,13 +26,13 @@ def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
     """Return the array of each native id that is an array task; other ids are left out."""
-    return {native_id: number_of(native_id) for native_id in native_ids if "." in native_id}
+    return {native_id: job_number(native_id) for native_id in native_ids if "." in native_id}
 
 
-def number_of(native_id: str) -> str:
+def job_number(native_id: str) -> str:
     """Return the number of a job, which all tasks of an array share.
 
-    >>> number_of("17.3"), number_of("17")
+    >>> job_number("17.3"), job_number("17")
     ('17', '17')
     """
     return native_id.partition(".")[0]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from jpsi.plugin import CustomOptions, JobSpec
 
 #: Options whose value is one of the job's attributes, with the attribute's name.
-NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "ar": "reservation_id"}
+ATTRIBUTE_OPTIONS: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "ar": "reservation_id"}
 #: sge_submit(1) of 8.1.9, OPTIONS.
 CUSTOM = CustomOptions(
     # The executor has two names.
@@ -21,7 +21,7 @@ CUSTOM = CustomOptions(
         "S": "set `shell` in the executor's configuration",
         "V": "set JobSpec.inherit_environment",
         "b": "jpsi submits a script",
-        "clear": "it would take away what jpsi asks for",
+        "clear": "it would remove jpsi's own options",
         "cwd": "set JobSpec.directory",
         "e": "set JobSpec.stderr_path",
         "help": "it submits nothing",
@@ -43,28 +43,28 @@ CUSTOM = CustomOptions(
 )
 # The value of -pe, the only option with two arguments: a parallel environment and the slots. It may be no
 # range, as the number of a job's processes is fixed.
-_ENVIRONMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_.+-]*) ([1-9][0-9]*)")
-_NOTHING_SUBMITTED = frozenset({"p", "v"})
+_PARALLEL_ENVIRONMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_.+-]*) ([1-9][0-9]*)")
+_VERIFY_ONLY = frozenset({"p", "v"})
 
 
-def spelled(option: str, value: str | None) -> tuple[str, str | None]:
+def split_parallel_environment(option: str, value: str | None) -> tuple[str, str | None]:
     """Return an option and its value; the first word of `pe` joins the option, so that no blank is quoted."""
-    words = _ENVIRONMENT.fullmatch(value or "") if option == "pe" else None
-    return (option, value) if words is None else (f"pe {words[1]}", words[2])
+    match = _PARALLEL_ENVIRONMENT.fullmatch(value or "") if option == "pe" else None
+    return (option, value) if match is None else (f"pe {match[1]}", match[2])
 
 
-def own_slots(spec: JobSpec) -> int | None:
+def requested_slots(spec: JobSpec) -> int | None:
     """Return the slots that the user's custom attribute `pe` requests; None if it is not set."""
-    words = _ENVIRONMENT.fullmatch(str(CUSTOM.of(spec).get("pe")))
-    return None if words is None else int(words[2])
+    match = _PARALLEL_ENVIRONMENT.fullmatch(str(CUSTOM.of(spec).get("pe")))
+    return None if match is None else int(match[2])
 
 
 def value_problems(spec: JobSpec) -> Iterator[str]:
     """Yield one sentence for each custom attribute with an invalid value."""
     custom = CUSTOM.of(spec)
-    if custom.get("w") in _NOTHING_SUBMITTED:
+    if custom.get("w") in _VERIFY_ONLY:
         yield f"custom attribute gridengine.w cannot be {custom['w']}: it submits nothing"
     environment = custom.get("pe")
-    if isinstance(environment, str | int | float) and not _ENVIRONMENT.fullmatch(str(environment)):
-        wanted = "a name and a number such as 'mpi 8'"
-        yield f"custom attribute gridengine.pe must be {wanted}, not {environment!r}"
+    if isinstance(environment, str | int | float) and not _PARALLEL_ENVIRONMENT.fullmatch(str(environment)):
+        expected = "a name and a number such as 'mpi 8'"
+        yield f"custom attribute gridengine.pe must be {expected}, not {environment!r}"

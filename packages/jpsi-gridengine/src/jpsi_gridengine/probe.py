@@ -8,11 +8,11 @@ from typing import Any
 
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, DependencyKind, Site, hookimpl
 
-from .commands import gridengine
+from .commands import gridengine_command
 
 # The name of a cell that no site has: the error message about it contains the directory of the cells.
 _NO_CELL = "jpsi-asks-where"
-_ASK = f"SGE_CELL={_NO_CELL} qacct -j 0; exec qconf -sconf"
+_SCRIPT = f"SGE_CELL={_NO_CELL} qacct -j 0; exec qconf -sconf"
 _ROOT = re.compile(rf'cell directory "(.+)/{_NO_CELL}" doesn\'t exist')
 # sge_conf(5) of 8.1.9; 0 is no limit
 _MAX_AJ_TASKS = re.compile(r"^max_aj_tasks +([1-9][0-9]*)$", re.MULTILINE)
@@ -53,7 +53,7 @@ def probe() -> Command:
 
     At some sites only wrappers around Grid Engine's commands know that directory.
     """
-    return gridengine("/bin/sh", "-c", _ASK)
+    return gridengine_command("/bin/sh", "-c", _SCRIPT)
 
 
 @hookimpl

@@ -18,7 +18,7 @@ _MEANINGS = (
         Meaning(
             _QUEUED,
             Reason.LAUNCH,
-            "Grid Engine could not run the job and keeps it in an error state; `qstat -j` tells why, "
+            "Grid Engine could not run the job and keeps it in an error state; `qstat -j` shows the reason, "
             "`qmod -cj` has it try again",
         ),
     ),
@@ -28,21 +28,21 @@ _MEANINGS = (
     ("r", Meaning(_ACTIVE)),
     ("t", Meaning(_QUEUED, None, "the job is being sent to its node")),
     ("h", Meaning(_QUEUED, None, "the job is held, or waits for other jobs")),
-    ("R", Meaning(_QUEUED, Reason.REQUEUED, "the job is put back to run again")),
+    ("R", Meaning(_QUEUED, Reason.REQUEUED, "the job is requeued")),
     ("q", Meaning(_QUEUED)),
     ("w", Meaning(_QUEUED)),
 )
 
 
-def meaning(letters: str) -> Meaning | None:
+def state_meaning(letters: str) -> Meaning | None:
     """Return the meaning of a state; None if one of its letters is unknown.
 
-    >>> meaning("dr").state, meaning("Eqw").reason, meaning("XYZ")
+    >>> state_meaning("dr").state, state_meaning("Eqw").reason, state_meaning("XYZ")
     (<JobState.ACTIVE: 'ACTIVE'>, <Reason.LAUNCH: 'launch'>, None)
     """
     if not _LETTERS.issuperset(letters):
         return None
-    found = next((meaning for letter, meaning in _MEANINGS if letter in letters), None)
-    if found is not None and "d" in letters:
-        return found._replace(message="the job is being deleted")
-    return found
+    known = next((state_meaning for letter, state_meaning in _MEANINGS if letter in letters), None)
+    if known is not None and "d" in letters:
+        return known._replace(message="the job is being deleted")
+    return known

@@ -5,11 +5,18 @@ from __future__ import annotations
 from jpsi.plugin import Command
 
 # lsf.conf of LSF 10.1 and its "Environment variable reference": they select columns or hide reasons.
-_MISLEADING = ("LSB_BJOBS_*", "LSB_BHIST_*", "LSB_BQUEUES_*", "LSB_DISPLAY_YEAR", "LSB_SUPPRESS_*", "BJOBS_*")
+_CLIENT_VARIABLES = (
+    "LSB_BJOBS_*",
+    "LSB_BHIST_*",
+    "LSB_BQUEUES_*",
+    "LSB_DISPLAY_YEAR",
+    "LSB_SUPPRESS_*",
+    "BJOBS_*",
+)
 # LSF translates its messages, and prints times in the time zone of the command's environment.
-_PLAIN = {"LC_ALL": "C", "TZ": "UTC0"}
+_ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC0"}
 
 
-def lsf(program: str, *arguments: str) -> Command:
+def lsf_command(program: str, *arguments: str) -> Command:
     """Return the command that queries LSF or changes existing jobs."""
-    return Command([program, *arguments], unset=_MISLEADING, environment=_PLAIN)
+    return Command([program, *arguments], unset=_CLIENT_VARIABLES, environment=_ENVIRONMENT)

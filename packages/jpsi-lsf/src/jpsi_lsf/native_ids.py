@@ -13,10 +13,10 @@ ID_PATTERN = r"[1-9][0-9]{0,9}(?:\[[1-9][0-9]{0,9}\])?"
 # lsb.params of LSF 10.1: MAX_JOBID
 _IDS = IdForm("LSF", ID_PATTERN, largest=2147483646)
 # Several array elements as one text
-_TOGETHER = re.compile(r"([1-9][0-9]{0,9})\[([0-9,:-]+)\]")
+_ELEMENTS = re.compile(r"([1-9][0-9]{0,9})\[([0-9,:-]+)\]")
 # Measured on volclava 2.2: it refuses lists of more than 73 ranges, and its buffer has 512 characters, which
 # it does not check.
-_RANGES = 40
+_MAX_RANGES = 40
 
 
 @hookimpl
@@ -55,13 +55,13 @@ def array_of(native_id: str) -> str:
     return native_id.partition("[")[0]
 
 
-def named(text: str) -> Iterator[str]:
+def expand_ids(text: str) -> Iterator[str]:
     """Yield the native ids that a text names: one job, or several elements of one array.
 
-    >>> list(named("17[1-3,7]")), list(named("17[1]")), list(named("17")), list(named("all"))
-    (['17[1]', '17[2]', '17[3]', '17[7]'], ['17[1]'], ['17'], [])
+    >>> [list(expand_ids(text)) for text in ("17[1-3,7]", "17[1]", "17", "all")]
+    [['17[1]', '17[2]', '17[3]', '17[7]'], ['17[1]'], ['17'], []]
     """
-    match = _TOGETHER.fullmatch(text)
+    match = _ELEMENTS.fullmatch(text)
     if match is None:
         yield from [text] if _IDS.is_id(text) else []
         return
@@ -72,10 +72,10 @@ def named(text: str) -> Iterator[str]:
     yield from element_ids(match[1], indices)
 
 
-def together(native_ids: Sequence[str]) -> list[str]:
+def compress_ids(native_ids: Sequence[str]) -> list[str]:
     """Return few arguments that name these jobs; elements of one array share arguments.
 
-    >>> together(["17[1]", "18", "17[3]", "17[2]"])
+    >>> compress_ids(["17[1]", "18", "17[3]", "17[2]"])
     ['18', '17[1-3]']
     """
     words = [native_id for native_id in native_ids if "[" not in native_id]
@@ -83,12 +83,12 @@ def together(native_ids: Sequence[str]) -> list[str]:
     for native_id, array in arrays_of(native_ids).items():
         arrays.setdefault(array, []).append(int(native_id[len(array) + 1 : -1]))
     for array, indices in arrays.items():
-        words += [f"{array}[{part}]" for part in _parts(write_indices(indices))]
+        words += [f"{array}[{part}]" for part in _split_ranges(write_indices(indices))]
     return words
 
 
-def _parts(indices: str) -> Iterator[str]:
+def _split_ranges(indices: str) -> Iterator[str]:
     """Yield the list of indices in parts that are short enough for LSF."""
     ranges = indices.split(",")
-    for start in range(0, len(ranges), _RANGES):
-        yield ",".join(ranges[start : start + _RANGES])
+    for start in range(0, len(ranges), _MAX_RANGES):
+        yield ",".join(ranges[start : start + _MAX_RANGES])

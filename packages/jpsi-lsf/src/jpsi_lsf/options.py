@@ -9,7 +9,7 @@ import attrs
 from jpsi.plugin import CustomOptions, HeterogeneousResources, JobSpec
 
 #: Options whose value is one of the job's attributes, with the attribute's name.
-NAMES: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "U": "reservation_id"}
+ATTRIBUTE_OPTIONS: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "U": "reservation_id"}
 
 #: bsub of LSF 10.1, options such as -J, -gpu, -alloc_flags; their names are case-sensitive.
 CUSTOM = CustomOptions(
@@ -61,7 +61,7 @@ CUSTOM = CustomOptions(
 
 _ONE_KIND = "it is for slots of one kind"
 #: The options for jobs with several components, each of which gets the requirements of -R.
-OF_SEVERAL_KINDS = attrs.evolve(
+COMPONENT_OPTIONS = attrs.evolve(
     CUSTOM,
     refused={
         **CUSTOM.refused,
@@ -74,7 +74,7 @@ OF_SEVERAL_KINDS = attrs.evolve(
 )
 
 
-def required_of_each(spec: JobSpec) -> str | None:
+def component_requirements(spec: JobSpec) -> str | None:
     """Return the user's requirements (`lsf.R`) for each of several components; None if there are none.
 
     Raises:
@@ -88,7 +88,7 @@ def required_of_each(spec: JobSpec) -> str | None:
     if "{" in str(value):
         msg = (
             "custom attribute lsf.R cannot have kinds of slots or alternatives, in braces, beside "
-            "resources.components: what it says is required of each of these"
+            "resources.components: its requirements apply to each of these"
         )
         raise ValueError(msg)
     return str(value)

@@ -8,14 +8,14 @@ from typing import Any
 
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
-from .commands import lsf
+from .commands import lsf_command
 from .queue import FIELDS
 from .submission import DEPENDENCIES
 
 # The first two show which options bjobs knows, the third the limit of array sizes, the last the queues.
 _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; bparams -l; exec bqueues -l"
 # bjobs's messages about an unknown option or field
-_OLD = re.compile(
+_NO_JSON = re.compile(
     r"^Usage: bjobs|in the format string is not a valid field|bjobs: (?:illegal|invalid)", re.MULTILINE
 )
 # volclava 2.2 knows -json but not all fields, and says so only if there is a job to print. It also calls
@@ -24,7 +24,7 @@ _LSF_10 = re.compile(r"\bLSF\b.* [1-9][0-9]\.[0-9]")
 _RECORDS = re.compile(r'"RECORDS"\s*:\s*\[')
 _QUEUE = re.compile(r"^QUEUE: ", re.MULTILINE)
 _REQUEUE = re.compile(r"^REQUEUE_EXIT_VALUES: *(.*)$", re.MULTILINE)
-_EVERY = range(1, 256)
+_ALL_CODES = range(1, 256)
 _ARRAY_SIZE = re.compile(r"^ *MAX_JOB_ARRAY_SIZE *= *([1-9][0-9]{0,9})\b", re.MULTILINE)
 # lsb.params of LSF 10.1: the default of MAX_JOB_ARRAY_SIZE
 _DEFAULT_ARRAY_SIZE = 1000
@@ -58,7 +58,7 @@ def capabilities(site: Site) -> Capabilities:
 @hookimpl
 def probe() -> Command:
     """Return the command that tries bjobs and prints LSF's parameters and queues."""
-    return lsf("/bin/sh", "-c", _SCRIPT)
+    return lsf_command("/bin/sh", "-c", _SCRIPT)
 
 
 @hookimpl
@@ -68,10 +68,10 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
     `json` is True if bjobs prints JSON with all needed fields; `requeue_exit_codes` are those of the queues;
     `max_job_array_size` is the largest number of array elements.
     """
-    json = _json(result)
+    json = _has_json(result)
     if json is None or not _QUEUE.search(result.stdout):
         raise result.checked().no_answer
-    codes = {code for text in _REQUEUE.findall(result.stdout) for code in _codes(text)}
+    codes = {code for text in _REQUEUE.findall(result.stdout) for code in _parse_exit_codes(text)}
     size = _ARRAY_SIZE.search(result.stdout)
     return {
         "json": json,
@@ -80,23 +80,23 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
     }
 
 
-def _json(result: CommandResult) -> bool | None:
+def _has_json(result: CommandResult) -> bool | None:
     """Return True if bjobs prints all needed fields as JSON; None if it failed."""
-    if _OLD.search(result.stderr):
+    if _NO_JSON.search(result.stderr):
         return False
     if not _RECORDS.search(result.stdout):
         return None
     return bool(_LSF_10.search(result.stdout + result.stderr))
 
 
-def _codes(text: str) -> Iterator[int]:
+def _parse_exit_codes(text: str) -> Iterator[int]:
     """Yield the exit codes in a queue's REQUEUE_EXIT_VALUES (lsb.queues of LSF 10.1).
 
-    >>> list(_codes("3 99 EXCLUDE(125)")), len(list(_codes("all ~1 ~2")))
+    >>> list(_parse_exit_codes("3 99 EXCLUDE(125)")), len(list(_parse_exit_codes("all ~1 ~2")))
     ([3, 99, 125], 253)
     """
-    without = {int(number) for number in re.findall(r"~ *(\d+)", text)}
+    excluded = {int(number) for number in re.findall(r"~ *(\d+)", text)}
     if re.search(r"\ball\b", text):
-        yield from (code for code in _EVERY if code not in without)
+        yield from (code for code in _ALL_CODES if code not in excluded)
         return
-    yield from (code for code in map(int, re.findall(r"\d+", text)) if code not in without)
+    yield from (code for code in map(int, re.findall(r"\d+", text)) if code not in excluded)

@@ -32,32 +32,32 @@ from jpsi.plugin.kit import ScriptForm, ids_by_tag
 from .config import config_class
 from .convert import read_script
 from .failures import classify_failure
-from .job_names import tags_in
-from .native_ids import Asked, by_asked, canonical_id, element_ids, is_one_server
+from .job_names import find_tags
+from .native_ids import QueriedIds, canonical_id, element_ids, is_one_server, map_to_queried
 from .queue import (
     End,
-    Listed,
+    ListedJob,
     cancel,
-    denied_jobs,
     hold,
-    is_answer,
+    is_valid_answer,
     observe_jobs,
     own_jobs,
     parse_cancel,
     parse_hold,
+    parse_queue_listing,
+    parse_undecided_jobs,
+    parse_unknown_jobs,
     queues,
-    read_queues,
     release,
-    undecided_jobs,
-    unframe_listing,
+    unwrap_listing,
     version,
 )
 from .submission import parse_submit, qsub_options, submit
 
 # By default qstat prints local times without their zone.
-_UNIVERSAL_TIME = {"TZ": "UTC0"}
+_ENVIRONMENT = {"TZ": "UTC0"}
 # These variables make Torque's qstat leave out jobs.
-_MISLEADING = ("PBS_QSTAT_*",)
+_CLIENT_VARIABLES = ("PBS_QSTAT_*",)
 
 
 class Hooks(ABC):
@@ -76,12 +76,12 @@ class Hooks(ABC):
     #: Additional arguments of qstat if all named jobs belong to one server.
     express: Sequence[str] = ()
     #: The most jobs per query, and the most that a query names; for more it lists all jobs.
-    most_ids: int
-    most_named: int
+    max_ids: int
+    max_named: int
     #: The parser of qstat's listing; it returns None if the listing is incomplete.
-    jobs: Callable[[str], list[Listed] | None]
+    jobs: Callable[[str], list[ListedJob] | None]
     #: The function that derives the end of a finished job; it returns None if the listing does not say.
-    end_of: Callable[[Listed], End | None]
+    derive_end: Callable[[ListedJob], End | None]
 
     #: The option of qsub for the indices of an array.
     array_option: str
@@ -107,21 +107,21 @@ class Hooks(ABC):
         """Return the qsub options for the job's resources."""
 
     @abstractmethod
-    def node_lines(self, spec: JobSpec) -> list[ShellLine]:
+    def render_node_lines(self, spec: JobSpec) -> list[ShellLine]:
         """Return POSIX shell that prints the node of each process from the file that `PBS_NODEFILE` names."""
 
-    def queue(self, asked: JobAttributes) -> str | None:
+    def queue(self, requested: JobAttributes) -> str | None:
         """Return the queue to which the job is submitted; None is the default queue."""
-        return asked.queue_name
+        return requested.queue_name
 
     @abstractmethod
-    def queue_problems(self, asked: JobAttributes) -> Sequence[str]:
+    def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
         """Return the problems with the job's queue or reservation."""
 
     def options(self, spec: JobSpec, context: SubmitContext) -> Options:
         """Return the qsub options for a job."""
-        needs = {**self.resources(spec, context.site), self.array_option: _array(context)}
-        return qsub_options(spec, context, self.queue(attributes(spec)), needs)
+        resource_options = {**self.resources(spec, context.site), self.array_option: _array(context)}
+        return qsub_options(spec, context, self.queue(attributes(spec)), resource_options)
 
     @abstractmethod
     def arrays(self, site: Site) -> Arrays | None:
@@ -131,51 +131,53 @@ class Hooks(ABC):
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """Return the command that queries these jobs, or all jobs if None."""
 
-    def naming(self, native_ids: Sequence[str], *arguments: str) -> Command:
+    def qstat_command(self, native_ids: Sequence[str], *arguments: str) -> Command:
         """Return the qstat command that names these jobs, or lists all jobs if there are none."""
         express = self.express if is_one_server(native_ids) else ()
         argv = [*self.qstat, *arguments, *express, *native_ids]
-        return Command(argv, environment=_UNIVERSAL_TIME, unset=_MISLEADING)
+        return Command(argv, environment=_ENVIRONMENT, unset=_CLIENT_VARIABLES)
 
-    def all_jobs(self, result: CommandResult) -> list[Listed]:
+    def parse_all_jobs(self, result: CommandResult) -> list[ListedJob]:
         """Return the jobs in the output of a qstat that lists all jobs.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
-        return self.listed(result)
+        return self.parse_jobs(result)
 
-    def listed(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[Listed]:
+    def parse_jobs(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[ListedJob]:
         """Return the jobs in qstat's output; an answer that no named job is known yields an empty list.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
         jobs = self.jobs(result.stdout)
-        if jobs is None or not is_answer(result, native_ids, has_jobs=bool(jobs)):
+        if jobs is None or not is_valid_answer(result, native_ids, has_jobs=bool(jobs)):
             raise result.no_answer
         return jobs
 
-    def named(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
+    def parse_named_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
         """Return the jobs in the output of a qstat that named these jobs.
 
         Raises:
             SubmitException: qstat failed, or left out a job without an error message.
         """
-        jobs = self.listed(result, native_ids)
-        shown = {job.native_id: "" for job in jobs}
-        said = {
-            *by_asked(shown, native_ids),
-            *denied_jobs(result, native_ids),
-            *undecided_jobs(result, native_ids),
+        jobs = self.parse_jobs(result, native_ids)
+        listed_ids = {job.native_id: "" for job in jobs}
+        reported = {
+            *map_to_queried(listed_ids, native_ids),
+            *parse_unknown_jobs(result, native_ids),
+            *parse_undecided_jobs(result, native_ids),
         }
-        is_silent = not jobs and not said
-        if is_silent or not said.issuperset(it for it in native_ids if self.is_told_of(it, native_ids)):
+        is_empty = not jobs and not reported
+        if is_empty or not reported.issuperset(
+            native_id for native_id in native_ids if self.is_always_reported(native_id, native_ids)
+        ):
             raise result.no_answer
         return jobs
 
     @abstractmethod
-    def is_told_of(self, native_id: str, native_ids: Sequence[str]) -> bool:
+    def is_always_reported(self, native_id: str, native_ids: Sequence[str]) -> bool:
         """Return True if a qstat for these ids always either lists this job or prints an error about it."""
 
     @hookimpl
@@ -184,7 +186,7 @@ class Hooks(ABC):
         return Capabilities(
             default_launcher="mpirun",
             id_variable="PBS_JOBID",
-            ids_per_query=self.most_ids,
+            ids_per_query=self.max_ids,
             dependencies=frozenset(DependencyKind),
             arrays=self.arrays(site),
             heterogeneous=True,
@@ -215,7 +217,7 @@ class Hooks(ABC):
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
         """Return the queues in qstat's output."""
-        return read_queues(result, self.name)
+        return parse_queue_listing(result, self.name)
 
     @hookimpl
     def read_script(self, text: str) -> ForeignScript:
@@ -230,7 +232,7 @@ class Hooks(ABC):
     @hookimpl
     def nodes(self, spec: JobSpec) -> Sequence[ShellLine]:
         """Return shell lines that print the node of each process."""
-        return self.node_lines(spec)
+        return self.render_node_lines(spec)
 
     @hookimpl
     def parse_status(
@@ -238,46 +240,48 @@ class Hooks(ABC):
     ) -> Mapping[str, Observation]:
         """Return an Observation of each job in qstat's output or error messages."""
         if native_ids is None:
-            user, answer = unframe_listing(result)
-            jobs = own_jobs(user, self.all_jobs(answer))
+            user, listing = unwrap_listing(result)
+            jobs = own_jobs(user, self.parse_all_jobs(listing))
         else:
-            jobs = self.asked_for(result, native_ids)
-        asked = Asked(native_ids)
-        found = {
-            it: Observation(state=None, word=why)
-            for it, why in undecided_jobs(result, native_ids or ()).items()
+            jobs = self.parse_queried_jobs(result, native_ids)
+        queried = QueriedIds(native_ids)
+        observations = {
+            native_id: Observation(state=None, word=message)
+            for native_id, message in parse_undecided_jobs(result, native_ids or ()).items()
         }
-        denied = denied_jobs(result, native_ids or ())
-        found |= {it: Observation.denied(why) for it, why in denied.items()}
-        there = ((job, asked.names(job.native_id)) for job in jobs)
-        return found | observe_jobs(there, self.name, self.end_of)
+        denied = parse_unknown_jobs(result, native_ids or ())
+        observations |= {native_id: Observation.denied(message) for native_id, message in denied.items()}
+        named_jobs = ((job, queried.names(job.native_id)) for job in jobs)
+        return observations | observe_jobs(named_jobs, self.name, self.derive_end)
 
-    def asked_for(self, result: CommandResult, native_ids: Sequence[str]) -> list[Listed]:
+    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
         """Return the jobs in the output of `query` for these ids; it may contain other jobs too.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
-        return self.named(result, native_ids)
+        return self.parse_named_jobs(result, native_ids)
 
     @hookimpl
     def find(self) -> Command:
         """Return the command that lists all jobs with their variables, which include the tags."""
-        return self.naming(())
+        return self.qstat_command(())
 
     @hookimpl
     def parse_find(self, result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
         """Return the native ids of the jobs that carry the tags."""
-        found = [(tag, job.native_id) for job in self.everything(result) for tag in tags_in(job.variables)]
+        found = [
+            (tag, job.native_id) for job in self.parse_found_jobs(result) for tag in find_tags(job.variables)
+        ]
         return ids_by_tag(found, tags)
 
-    def everything(self, result: CommandResult) -> list[Listed]:
+    def parse_found_jobs(self, result: CommandResult) -> list[ListedJob]:
         """Return the jobs in the output of `find`.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
-        return self.all_jobs(result)
+        return self.parse_all_jobs(result)
 
 
 def _array(context: SubmitContext) -> str | None:

@@ -9,10 +9,10 @@ from jpsi.plugin.kit import extract_tag
 
 _DEFAULT_NAME = "jpsi"
 # Measured on OpenPBS 23.06.06: qsub refuses other characters and longer names.
-_ILLEGAL = re.compile(r"[^A-Za-z0-9._+-]")
-_LONGEST = 230
+_ILLEGAL_CHARACTERS = re.compile(r"[^A-Za-z0-9._+-]")
+_MAX_LENGTH = 230
 # The longest part of an illegal name that is kept in a variable.
-_LONGEST_KEPT = 1000
+_MAX_QUOTED_NAME = 1000
 
 #: The variable that carries the tag.
 TAG = "JPSI_TAG"
@@ -21,13 +21,13 @@ _NAME = "JPSI_NAME"
 VARIABLES = (TAG, _NAME)
 # A list of variables as qstat prints it, `A=b,C=d` or `"A":"b"`; a value that ends with a backslash escapes
 # the separator that follows.
-_TAGGED = re.compile(rf"\b{TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
+_TAG_TEXT = re.compile(rf"\b{TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
 # The tag's variable in such a list, or in a list with one variable per line. Only another variable may follow
 # a comma, as otherwise the comma would be part of the value.
-_NEXT = r"(?=\n|,[^,=\n]+=|\Z)"
-_EXACT = re.compile(rf"(?:^|[,\n]){TAG}=([^,\n]*){_NEXT}")
+_VARIABLE_END = r"(?=\n|,[^,=\n]+=|\Z)"
+_TAG_VARIABLE = re.compile(rf"(?:^|[,\n]){TAG}=([^,\n]*){_VARIABLE_END}")
 # Text that looks like a tag, as the value of another variable
-_ASTRAY = re.compile(rf"=jpsi-[A-Za-z0-9-]+{_NEXT}")
+_MISPLACED_TAG = re.compile(rf"=jpsi-[A-Za-z0-9-]+{_VARIABLE_END}")
 
 
 def legal_name(name: str | None) -> str:
@@ -36,7 +36,7 @@ def legal_name(name: str | None) -> str:
     >>> legal_name("my job: 1/2")
     'my_job__1_2'
     """
-    legal = _ILLEGAL.sub("_", name or _DEFAULT_NAME)[:_LONGEST]
+    legal = _ILLEGAL_CHARACTERS.sub("_", name or _DEFAULT_NAME)[:_MAX_LENGTH]
     # not every version accepts a name that looks like an option or a hidden file
     return legal if legal[0].isalnum() else f"_{legal[1:]}"
 
@@ -49,27 +49,27 @@ def tag_variables(tag: str, name: str | None) -> str:
     """
     if not name or legal_name(name) == name:
         return f"{TAG}={tag}"
-    kept = quote(name[:_LONGEST_KEPT], safe="", errors="replace")[:_LONGEST_KEPT]
-    return f"{TAG}={tag},{_NAME}={kept}"
+    quoted = quote(name[:_MAX_QUOTED_NAME], safe="", errors="replace")[:_MAX_QUOTED_NAME]
+    return f"{TAG}={tag},{_NAME}={quoted}"
 
 
-def tags_in(variables: str) -> list[str]:
+def find_tags(variables: str) -> list[str]:
     """Return all texts in a list of variables, as qstat prints it, that follow the tag's variable name."""
-    return _TAGGED.findall(variables)
+    return _TAG_TEXT.findall(variables)
 
 
-def tag_in(variables: str, *, is_whole: bool) -> str | None:
+def parse_tag(variables: str, *, is_complete: bool) -> str | None:
     """Return the only tag in a list of variables; "" if there is none, None if that is uncertain.
 
-    >>> tag_in("A=b,JPSI_TAG=jpsi-5-1,C=d", is_whole=True), tag_in("A=b", is_whole=True)
+    >>> parse_tag("A=b,JPSI_TAG=jpsi-5-1,C=d", is_complete=True), parse_tag("A=b", is_complete=True)
     ('jpsi-5-1', '')
 
     Args:
         variables: the list as qstat prints it.
-        is_whole: True if the list is complete, so that a missing tag means that there is none.
+        is_complete: True if the list is complete, so that a missing tag means that there is none.
     """
-    tags: set[str] = set(_EXACT.findall(variables))
+    tags: set[str] = set(_TAG_VARIABLE.findall(variables))
     if len(tags) == 1 and (tag := tags.pop()) and extract_tag(tag) == tag:
         return tag
-    is_without = is_whole and TAG not in variables and not _ASTRAY.search(variables)
-    return "" if is_without else None
+    has_no_tag = is_complete and TAG not in variables and not _MISPLACED_TAG.search(variables)
+    return "" if has_no_tag else None

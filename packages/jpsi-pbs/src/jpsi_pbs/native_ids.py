@@ -13,14 +13,14 @@ from jpsi.plugin.kit import IdForm, read_indices, write_indices
 _ID = re.compile(r"([0-9]{1,18}(?:\[[0-9]{0,9}\])?)(?:\.([A-Za-z0-9._-]+))?(?:@[A-Za-z0-9._:-]+)?")
 IDS = IdForm("PBS", _ID.pattern)
 # An array, or elements of one: the number, the indices, and the rest.
-_OF_ARRAY = re.compile(r"([0-9]{1,18})\[([0-9,:-]*)\](.*)")
+_ARRAY = re.compile(r"([0-9]{1,18})\[([0-9,:-]*)\](.*)")
 
 
 @hookimpl
 def canonical_id(native_id: str, site: Site) -> str:
     """Return the id with the name of the default server, if that is known and the id names no server."""
-    whole, server = IDS.canonical(native_id), site.offers.get("server")
-    return whole if server is None or "." in whole or "@" in whole else f"{whole}.{server}"
+    canonical, server = IDS.canonical(native_id), site.offers.get("server")
+    return canonical if server is None or "." in canonical or "@" in canonical else f"{canonical}.{server}"
 
 
 @hookimpl
@@ -33,34 +33,36 @@ def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
 @hookimpl
 def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
     """Return the array of each native id that is an array element; other ids are left out."""
-    return {native_id: array for native_id in native_ids for array in by_array([native_id])}
+    return {native_id: array for native_id in native_ids for array in group_by_array([native_id])}
 
 
-def by_array(native_ids: Iterable[str]) -> dict[str, list[int]]:
+def group_by_array(native_ids: Iterable[str]) -> dict[str, list[int]]:
     """Return the indices of the ids that are array elements, by array."""
-    found: dict[str, list[int]] = {}
+    elements: dict[str, list[int]] = {}
     for native_id in native_ids:
-        match = _OF_ARRAY.fullmatch(native_id)
+        match = _ARRAY.fullmatch(native_id)
         if match is not None and match[2].isdecimal():
-            found.setdefault(f"{match[1]}[]{match[3]}", []).append(int(match[2]))
-    return found
+            elements.setdefault(f"{match[1]}[]{match[3]}", []).append(int(match[2]))
+    return elements
 
 
 def is_element(native_id: str) -> bool:
     """Return True if the id is that of an array element."""
-    return bool(by_array([native_id]))
+    return bool(group_by_array([native_id]))
 
 
-def together(native_ids: Sequence[str]) -> list[str]:
+def compress_ids(native_ids: Sequence[str]) -> list[str]:
     """Return the fewest arguments that name these jobs; an array needs one per range of indices.
 
-    >>> together(["17[1].a", "18.a", "17[3].a", "17[2].a", "17[9].a"])
+    >>> compress_ids(["17[1].a", "18.a", "17[3].a", "17[2].a", "17[9].a"])
     ['18.a', '17[1-3].a', '17[9].a']
     """
     single = [native_id for native_id in native_ids if not is_element(native_id)]
     # servers limit the length of a list of ranges
     ranges = (
-        (array, run) for array, it in by_array(native_ids).items() for run in write_indices(it).split(",")
+        (array, run)
+        for array, it in group_by_array(native_ids).items()
+        for run in write_indices(it).split(",")
     )
     return [*single, *(array.replace("[]", f"[{run}]", 1) for array, run in ranges)]
 
@@ -71,26 +73,26 @@ def is_one_server(native_ids: Iterable[str]) -> bool:
     >>> is_one_server(["17", "18.a", "19[].a.org"]), is_one_server(["18.a", "18.b"])
     (True, False)
     """
-    servers = {_parts(native_id)[1] for native_id in native_ids}
+    servers = {_split_id(native_id)[1] for native_id in native_ids}
     longest = max(servers, key=len, default="")
-    return bool(servers) and all(_agree(server, longest) for server in servers)
+    return bool(servers) and all(_is_same_server(server, longest) for server in servers)
 
 
-def kinds_of_arrays(native_ids: Iterable[str]) -> tuple[bool, bool]:
+def has_arrays_and_elements(native_ids: Iterable[str]) -> tuple[bool, bool]:
     """Return two flags: the ids include whole arrays, and the ids include array elements.
 
-    >>> kinds_of_arrays(["17", "18[].a", "19[3]"]), kinds_of_arrays(["17"])
+    >>> has_arrays_and_elements(["17", "18[].a", "19[3]"]), has_arrays_and_elements(["17"])
     ((True, True), (False, False))
     """
     arrays = [native_id for native_id in native_ids if "[" in native_id]
-    wholes = [native_id for native_id in arrays if "[]" in native_id]
-    return bool(wholes), len(wholes) < len(arrays)
+    whole_arrays = [native_id for native_id in arrays if "[]" in native_id]
+    return bool(whole_arrays), len(whole_arrays) < len(arrays)
 
 
-class Asked:
+class QueriedIds:
     """The queried ids, to match against ids in qstat's output, which may spell the server differently.
 
-    >>> Asked(["17", "18.pbs.example.org"]).names("18.pbs")
+    >>> QueriedIds(["17", "18.pbs.example.org"]).names("18.pbs")
     ['18.pbs.example.org']
     """
 
@@ -99,33 +101,35 @@ class Asked:
         if native_ids is not None:
             self._by_number = {}
             for native_id in native_ids:
-                self._by_number.setdefault(_parts(native_id)[0], []).append(native_id)
+                self._by_number.setdefault(_split_id(native_id)[0], []).append(native_id)
 
-    def names(self, shown: str) -> list[str]:
-        """Return the queried ids that mean the job with the id `shown`."""
-        if not IDS.is_id(shown):
+    def names(self, listed_id: str) -> list[str]:
+        """Return the queried ids that mean the job with the id `listed_id`."""
+        if not IDS.is_id(listed_id):
             return []
         if self._by_number is None:
-            return [shown]
-        number, server = _parts(shown)
-        return [it for it in self._by_number.get(number, ()) if _agree(server, _parts(it)[1])]
+            return [listed_id]
+        number, server = _split_id(listed_id)
+        return [it for it in self._by_number.get(number, ()) if _is_same_server(server, _split_id(it)[1])]
 
 
-def by_asked(answers: Mapping[str, str], native_ids: Iterable[str]) -> dict[str, str]:
+def map_to_queried(messages: Mapping[str, str], native_ids: Iterable[str]) -> dict[str, str]:
     """Map messages about jobs, arrays or ranges of elements to the queried ids."""
     native_ids = list(native_ids)
-    asked, arrays = Asked(native_ids), by_array(native_ids)
-    found: dict[str, str] = {}
-    for shown, answer in answers.items():
-        found.update(
-            (name, answer) for one in (shown, *_elements(shown, arrays)) for name in asked.names(one)
+    queried, arrays = QueriedIds(native_ids), group_by_array(native_ids)
+    mapped: dict[str, str] = {}
+    for listed_id, message in messages.items():
+        mapped.update(
+            (name, message)
+            for candidate in (listed_id, *_expand_elements(listed_id, arrays))
+            for name in queried.names(candidate)
         )
-    return found
+    return mapped
 
 
-def _elements(shown: str, arrays: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def _expand_elements(listed_id: str, arrays: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield the ids of the elements that an array or a range of elements stands for; none for other ids."""
-    match = _OF_ARRAY.fullmatch(shown)
+    match = _ARRAY.fullmatch(listed_id)
     if match is None or match[2].isdecimal():
         return
     if match[2]:
@@ -135,12 +139,12 @@ def _elements(shown: str, arrays: Mapping[str, Sequence[int]]) -> Iterator[str]:
     yield from (f"{match[1]}[{index}]{match[3]}" for index in indices)
 
 
-def _parts(native_id: str) -> tuple[str, str]:
+def _split_id(native_id: str) -> tuple[str, str]:
     match = _ID.fullmatch(native_id)
     return ("", "") if match is None else (match[1], match[2] or "")
 
 
-def _agree(server: str, other: str) -> bool:
+def _is_same_server(server: str, other: str) -> bool:
     """Return True if two names can mean one server: a name may be empty or lack its domain."""
     if not server or not other:
         return True

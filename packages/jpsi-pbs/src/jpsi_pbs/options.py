@@ -5,7 +5,7 @@ from __future__ import annotations
 from jpsi.plugin import CustomOptions
 
 # PBS's newer way to request resources; it excludes the older options.
-_NEW_WAY = ("l.select", "l.place")
+_NEW_FORM = ("l.select", "l.place")
 
 #: qsub(1B), OPTIONS: a letter, or a resource of -l or an attribute of -W.
 CUSTOM = CustomOptions(
@@ -30,8 +30,8 @@ CUSTOM = CustomOptions(
         "o": "set JobSpec.stdout_path",
         "t": "jpsi counts one submission as one job; use submit_many",
         "v": "set JobSpec.environment",
-        "z": "qsub would not tell the job's id",
+        "z": "qsub would not print the job's id",
     },
-    excludes={"l.mem": _NEW_WAY, "l.ncpus": _NEW_WAY, "l.nodes": _NEW_WAY},
+    excludes={"l.mem": _NEW_FORM, "l.ncpus": _NEW_FORM, "l.nodes": _NEW_FORM},
     dependency="W.depend",
 )

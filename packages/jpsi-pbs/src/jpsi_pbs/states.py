@@ -18,7 +18,7 @@ STATES = {
     "S": Meaning(_ACTIVE, None, "the job is suspended"),
     "T": Meaning(_QUEUED, None, "the job is being moved"),
     "U": Meaning(_ACTIVE, None, "the job is suspended, as its node is in use"),
-    "W": Meaning(_QUEUED, None, "the job's earliest start time has not come yet, or its files are awaited"),
+    "W": Meaning(_QUEUED, None, "the job waits for its earliest start time or for its files"),
 }
 #: The final states: finished (F), finished array element (X); completed (C, Torque).
 ENDED = frozenset({"F", "X", "C"})

@@ -1,10 +1,10 @@
 """Requests and records: ask for a result, and run only what is not there yet.
 
 >>> import tempfile
->>> from jpsi_records import Dispatcher, Records, read_wish
+>>> from jpsi_records import Dispatcher, Records, read_request_spec
 >>> with tempfile.TemporaryDirectory() as directory, Records(directory) as records:
-...     wish = read_wish({"command": ["sh", "-c", "exit 3"]})
-...     request = records.submit(wish)
+...     spec = read_request_spec({"command": ["sh", "-c", "exit 3"]})
+...     request = records.submit(spec)
 ...     Dispatcher(records).run(until_idle=True)
 ...     records.execution(request.execution).exit_code
 3
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
         Placement,
         Purity,
         Request,
+        RequestSpec,
         RequestState,
         Reuse,
         Topology,
-        Wish,
-        read_wish,
-        write_wish,
+        read_request_spec,
+        write_request_spec,
     )
     from .records import Records
     from .reuse import Difference, NearMiss, Plan
@@ -69,17 +69,17 @@ __all__ = [
     "Report",
     "Request",
     "RequestResult",
+    "RequestSpec",
     "RequestState",
     "Reuse",
     "StateError",
     "StoreError",
     "Topology",
-    "Wish",
-    "read_wish",
-    "write_wish",
+    "read_request_spec",
+    "write_request_spec",
 ]
 
-_ROOMS = {
+_MODULES = {
     "dispatch": ("Dispatcher",),
     "errors": (
         *("ChangedError", "InvalidRequestError", "NotFoundError", "NothingToReuseError", "RecordsError"),
@@ -88,8 +88,8 @@ _ROOMS = {
     "inbox": ("Inbox", "Report", "RequestResult"),
     "model": (
         *("About", "Attempt", "Computation", "Event", "Execution", "ExecutionState", "Interval"),
-        *("Placement", "Purity", "Request", "RequestState", "Reuse", "Topology", "Wish"),
-        *("read_wish", "write_wish"),
+        *("Placement", "Purity", "Request", "RequestState", "Reuse", "Topology", "RequestSpec"),
+        *("read_request_spec", "write_request_spec"),
     ),
     "records": ("Records",),
     "reuse": ("Difference", "NearMiss", "Plan"),
@@ -98,7 +98,7 @@ _ROOMS = {
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  any attribute of the package
     # `jpsi --help` imports this package and needs no database, so names are imported at their first use.
-    for room, names in _ROOMS.items():
+    for room, names in _MODULES.items():
         if name in names:
             from importlib import import_module  # noqa: PLC0415
 

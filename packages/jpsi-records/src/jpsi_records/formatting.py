@@ -10,8 +10,20 @@ from typing import Any
 
 import attrs
 
-from .model import Attempt, Event, Execution, ExecutionState, Interval, Request, Wish, write_wish
+from .model import (
+    Attempt,
+    Event,
+    Execution,
+    ExecutionState,
+    Interval,
+    Request,
+    RequestSpec,
+    write_request_spec,
+)
 from .reuse import NearMiss, Plan
+
+# The keys of the JSON output that differ from the names of fields
+_KEYS = {"spec": "wish"}
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
@@ -22,8 +34,8 @@ def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
 def _plain(value: Any) -> Any:  # noqa: ANN401  as above
     plain: Any
     match value:
-        case Wish():
-            plain = write_wish(value)
+        case RequestSpec():
+            plain = write_request_spec(value)
         case enum.Enum():
             plain = value.value
         case datetime():
@@ -33,7 +45,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  as above
         case list() | tuple():
             plain = [_plain(it) for it in value]
         case _ if attrs.has(type(value)):
-            plain = {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+            fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+            plain = {_KEYS.get(name, name): _plain(it) for name, it in fields.items()}
         case _:
             plain = value
     return plain
@@ -136,7 +149,7 @@ def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
     for it, execution in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
         told = "-" if execution is None else state(execution)
-        computation = it.wish.computation
+        computation = it.spec.computation
         command = it.name or " ".join(computation.command) or computation.container_image or ""
         rows.append((it.id, it.outcome or it.state.value, priority, it.owner, told, printable(command)))
     return table(rows)

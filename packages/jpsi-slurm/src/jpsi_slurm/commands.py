@@ -8,7 +8,7 @@ from jpsi.plugin import Command, Site
 
 # squeue(1), sacct(1), scancel(1), scontrol(1): ENVIRONMENT VARIABLES. They choose columns, hide jobs, ask
 # questions, or lead to another cluster.
-_MISLEADING = (
+_CLIENT_VARIABLES = (
     "SQUEUE_*",
     "SACCT_*",
     "SCANCEL_*",
@@ -21,23 +21,23 @@ _MISLEADING = (
 )
 
 # By default Slurm prints local times without their zone, and cuts the list of an array's indices.
-_IN_FULL = {"TZ": "UTC0", "SLURM_BITSTR_LEN": "0"}
+_ENVIRONMENT = {"TZ": "UTC0", "SLURM_BITSTR_LEN": "0"}
 
 
-def slurm(
+def slurm_command(
     site: Site,
     program: str,
     *arguments: str,
     stdin: str | None = None,
     unset: Iterable[str] = (),
-    environment: Mapping[str, str] = _IN_FULL,
+    environment: Mapping[str, str] = _ENVIRONMENT,
 ) -> Command:
     """Return the command that calls one of Slurm's programs for the configured cluster."""
     cluster = site.config.cluster
-    chosen = () if cluster is None else (f"--clusters={cluster}",)
+    cluster_option = () if cluster is None else (f"--clusters={cluster}",)
     return Command(
-        [program, *chosen, *arguments],
+        [program, *cluster_option, *arguments],
         stdin=stdin,
-        unset=(*_MISLEADING, *unset),
+        unset=(*_CLIENT_VARIABLES, *unset),
         environment=environment,
     )

@@ -9,11 +9,11 @@ import attrs
 from jpsi.plugin import BatchConfig, hookimpl
 
 # slurm.conf(5), ClusterName; a comma would name several, whose job ids are not each other's
-_CLUSTER = re.compile(r"[A-Za-z0-9_.-]+\Z")
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]+\Z")
 
 
-def _cluster(_instance: object, _attribute: object, value: str | None) -> None:
-    if value is not None and not _CLUSTER.match(value):
+def _check_cluster(_instance: object, _attribute: object, value: str | None) -> None:
+    if value is not None and not _CLUSTER_NAME.match(value):
         msg = f"cluster must be the name of one cluster, not {value!r}"
         raise ValueError(msg)
 
@@ -24,7 +24,7 @@ class SlurmConfig(BatchConfig):
 
     #: The cluster that receives the jobs, as for `--clusters`; None is the cluster of this machine.
     #: It needs slurmdbd.
-    cluster: str | None = attrs.field(default=None, validator=_cluster)
+    cluster: str | None = attrs.field(default=None, validator=_check_cluster)
     #: True if sacct can report jobs that slurmctld has forgotten; None takes the answer from the
     #: site's Slurm configuration.
     accounting: bool | None = None

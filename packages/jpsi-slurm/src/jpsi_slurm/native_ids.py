@@ -11,11 +11,11 @@ from jpsi.plugin.kit import IdForm, read_indices, write_indices
 #: The id of a job (`17`), an array element (`17_1`) or a component of a heterogeneous job (`17+1`).
 IDS = IdForm("Slurm", r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?", largest=0xFFFFFFFF)
 # Several array elements as one text; the number after the percent sign is the limit of running elements
-_TOGETHER = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,:-]+)(?:%[0-9]+)?\]")
+_ELEMENTS = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,:-]+)(?:%[0-9]+)?\]")
 
 # The suffix of the first component of a heterogeneous job, which runs the script
-_FIRST = "+0"
-_SOME = re.compile(r"([1-9][0-9]{0,9})_\[")
+_FIRST_COMPONENT = "+0"
+_ARRAY = re.compile(r"([1-9][0-9]{0,9})_\[")
 
 
 @hookimpl
@@ -25,7 +25,7 @@ def canonical_id(native_id: str) -> str:
     >>> canonical_id("17+0"), canonical_id("17+1")
     ('17', '17+1')
     """
-    return IDS.canonical(native_id).removesuffix(_FIRST)
+    return IDS.canonical(native_id).removesuffix(_FIRST_COMPONENT)
 
 
 @hookimpl
@@ -40,30 +40,30 @@ def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
     return {native_id: native_id.partition("_")[0] for native_id in native_ids if "_" in native_id}
 
 
-def by_array(native_ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
+def group_by_array(native_ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
     """Return the native ids of array elements by array and index; other ids are left out."""
-    found: dict[str, dict[int, str]] = {}
+    elements: dict[str, dict[int, str]] = {}
     for native_id in native_ids:
         array, is_element, index = native_id.partition("_")
         if is_element:
-            found.setdefault(array, {})[int(index)] = native_id
-    return found
+            elements.setdefault(array, {})[int(index)] = native_id
+    return elements
 
 
-def named(text: str) -> Iterator[str]:
+def expand_ids(text: str) -> Iterator[str]:
     """Yield the native ids that a text names: one job, or several elements of one array.
 
-    >>> list(named("17_[1-3,7%2]")), list(named("17_1")), list(named("all"))
+    >>> list(expand_ids("17_[1-3,7%2]")), list(expand_ids("17_1")), list(expand_ids("all"))
     (['17_1', '17_2', '17_3', '17_7'], ['17_1'], [])
 
     The first component of a heterogeneous job runs the script and stands for the job.
 
-    >>> list(named("17+0")), list(named("17+1"))
+    >>> list(expand_ids("17+0")), list(expand_ids("17+1"))
     (['17'], ['17+1'])
     """
-    match = _TOGETHER.fullmatch(text)
+    match = _ELEMENTS.fullmatch(text)
     if match is None:
-        yield from [text.removesuffix(_FIRST)] if IDS.is_id(text) else []
+        yield from [text.removesuffix(_FIRST_COMPONENT)] if IDS.is_id(text) else []
         return
     try:
         indices = read_indices(match[2])
@@ -72,32 +72,32 @@ def named(text: str) -> Iterator[str]:
     yield from (f"{match[1]}_{index}" for part in indices for index in part)
 
 
-def whole(text: str) -> str:
+def parent_id(text: str) -> str:
     """Return the job that an element or component belongs to; return any other id itself.
 
-    >>> whole("17_1"), whole("17+1"), whole("17")
+    >>> parent_id("17_1"), parent_id("17+1"), parent_id("17")
     ('17', '17', '17')
     """
     return re.split("[_+]", text, maxsplit=1)[0]
 
 
-def of_unclear(text: str) -> str | None:
+def truncated_array(text: str) -> str | None:
     """Return the array of a text whose list of elements Slurm has cut short; None for any other text.
 
-    >>> of_unclear("17_[1,3,5,7..."), of_unclear("17_[1-3]"), of_unclear("17_1")
+    >>> truncated_array("17_[1,3,5,7..."), truncated_array("17_[1-3]"), truncated_array("17_1")
     ('17', None, None)
     """
-    match = _SOME.match(text)
-    return match[1] if match is not None and not any(named(text)) else None
+    match = _ARRAY.match(text)
+    return match[1] if match is not None and not any(expand_ids(text)) else None
 
 
-def together(native_ids: Sequence[str]) -> list[str]:
+def compress_ids(native_ids: Sequence[str]) -> list[str]:
     """Return the fewest arguments that name these jobs; elements of one array become one argument.
 
-    >>> together(["17_1", "18", "17_3", "17_2"])
+    >>> compress_ids(["17_1", "18", "17_3", "17_2"])
     ['18', '17_[1-3]']
     """
-    arrays = by_array(native_ids)
+    arrays = group_by_array(native_ids)
     single = [native_id for native_id in native_ids if "_" not in native_id]
     return single + [
         f"{array}_[{write_indices(elements)}]" if len(elements) > 1 else next(iter(elements.values()))

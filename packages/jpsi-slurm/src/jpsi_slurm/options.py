@@ -12,7 +12,7 @@ from datetime import timedelta
 from jpsi.plugin import CustomOptions, DependencyKind
 
 #: Options whose value is one of the job's attributes, with the attribute's name.
-NAMES: Mapping[str, str] = {
+ATTRIBUTE_OPTIONS: Mapping[str, str] = {
     "partition": "queue_name",
     "account": "project_name",
     "reservation": "reservation_id",
@@ -44,7 +44,7 @@ CUSTOM = CustomOptions(
         "input": "set JobSpec.stdin_path",
         "output": "set JobSpec.stdout_path",
         "parsable": "jpsi always sets it",
-        "quiet": "sbatch would not tell the job's id",
+        "quiet": "sbatch would not print the job's id",
         "test-only": "it submits nothing",
         "uid": "jpsi submits as the user who runs it",
         "usage": "it submits nothing",
@@ -71,7 +71,7 @@ CUSTOM = CustomOptions(
     ),
 )
 
-_ENDLESS = frozenset({"0", "UNLIMITED", "INFINITE"})
+_UNLIMITED = frozenset({"0", "UNLIMITED", "INFINITE"})
 # sbatch(1): --time; a number without colons is minutes, and `a:b` without days is minutes and seconds
 _TIME = re.compile(
     r"(?:(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?"
@@ -80,25 +80,25 @@ _TIME = re.compile(
 )
 
 
-def read_time(text: str) -> timedelta:
+def parse_time(text: str) -> timedelta:
     """Parse a time in the format of `--time`; 0 means no limit.
 
-    >>> [str(read_time(text)) for text in ("90", "1:30", "1:30:00", "1-12", "UNLIMITED")]
+    >>> [str(parse_time(text)) for text in ("90", "1:30", "1:30:00", "1-12", "UNLIMITED")]
     ['1:30:00', '0:01:30', '1:30:00', '1 day, 12:00:00', '0:00:00']
 
     Raises:
         ValueError: the text is no such time.
     """
-    if text.upper() in _ENDLESS:
+    if text.upper() in _UNLIMITED:
         return timedelta(0)
-    found = _TIME.fullmatch(text)
-    if found is None:
-        msg = f"{text!r} is not a time as sbatch reads it"
+    match = _TIME.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} is not a time in the format of sbatch"
         raise ValueError(msg)
-    part = {name: int(digits) for name, digits in found.groupdict(default="0").items()}
+    parts = {name: int(digits) for name, digits in match.groupdict(default="0").items()}
     return timedelta(
-        days=part["days"],
-        hours=part["hours"] + part["h"],
-        minutes=part["minutes"] + part["m"] + part["mm"],
-        seconds=part["seconds"] + part["s"] + part["ss"],
+        days=parts["days"],
+        hours=parts["hours"] + parts["h"],
+        minutes=parts["minutes"] + parts["m"] + parts["mm"],
+        seconds=parts["seconds"] + parts["s"] + parts["ss"],
     )

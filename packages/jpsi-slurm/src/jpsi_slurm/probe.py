@@ -8,7 +8,7 @@ from typing import Any
 
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
-from .commands import slurm
+from .commands import slurm_command
 from .options import DEPENDENCIES
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
@@ -33,11 +33,11 @@ def capabilities(site: Site) -> Capabilities:
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=frozenset(site.offers.get("requeue_exit_codes", ())),
         dependencies=frozenset(DEPENDENCIES),
-        arrays=_arrays(site.offers.get("max_array_size", _MAX_ARRAY_SIZE)),
+        arrays=_array_capabilities(site.offers.get("max_array_size", _MAX_ARRAY_SIZE)),
     )
 
 
-def _arrays(size: int) -> Arrays | None:
+def _array_capabilities(size: int) -> Arrays | None:
     """Return the capabilities of arrays with indices below this size; None if the site has no arrays."""
     largest = size - 1
     if largest < 1:
@@ -53,7 +53,7 @@ def _arrays(size: int) -> Arrays | None:
 @hookimpl
 def probe(site: Site) -> Command:
     """Return the command that prints Slurm's configuration."""
-    return slurm(site, "scontrol", "show", "config")
+    return slurm_command(site, "scontrol", "show", "config")
 
 
 @hookimpl
@@ -70,7 +70,7 @@ def parse_probe(result: CommandResult) -> Mapping[str, Any]:
     return {
         "version": [int(number) for number in re.findall(r"[0-9]+", settings.get("SLURM_VERSION", ""))[:2]],
         "accounting": None if storage is None else storage not in _NO_ACCOUNTING,
-        "requeue_exit_codes": sorted({code for text in codes for code in _codes(text)}),
+        "requeue_exit_codes": sorted({code for text in codes for code in _parse_exit_codes(text)}),
         "max_array_size": _max_array_size(
             settings.get("MaxArraySize", ""), settings.get("SchedulerParameters", "")
         ),
@@ -84,7 +84,7 @@ def _max_array_size(size: str, parameters: str) -> int:
     return largest if tasks is None else min(largest, int(tasks[1]) + 1)
 
 
-def _codes(text: str) -> Iterator[int]:
+def _parse_exit_codes(text: str) -> Iterator[int]:
     """Yield the exit codes in a list such as `1-3,100`."""
     for first, last in re.findall(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", text):
         yield from range(int(first), int(last or first) + 1)

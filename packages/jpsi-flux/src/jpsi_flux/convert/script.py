@@ -30,7 +30,7 @@ from jpsi.plugin.kit import (
 from ..options import CUSTOM
 
 # flux-batch(1), OPTIONS: the short options
-_LETTERS: Mapping[str, str] = {
+_SHORT_OPTIONS: Mapping[str, str] = {
     "B": "bank",
     "N": "nodes",
     "S": "setattr",
@@ -45,46 +45,46 @@ _LETTERS: Mapping[str, str] = {
     "v": "verbose",
     "x": "exclusive",
 }
-_PLAIN = frozenset(
+_FLAGS = frozenset(
     {"debug", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wait", "watch", "wrap"}
 )
 # flux-batch(1): mustache templates, which Flux replaces
 _PATTERN = re.compile(r"\{\{")
 # RFC 23: a number without a unit is seconds, but minutes for --time-limit
 _MINUTES = re.compile(r"[0-9]+")
-_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
+_DEPENDENCY_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 # a separator that no option contains
 _LINE = "\n"
 _BANK = ("bank", "system.bank")
 
 
-def _limit(draft: Draft, value: str) -> None:
+def _read_limit(draft: Draft, value: str) -> None:
     draft.attributes.duration = parse_duration(f"{value}m" if _MINUTES.fullmatch(value) else value)
 
 
-def _variables(draft: Draft, value: str) -> None:
+def _read_variables(draft: Draft, value: str) -> None:
     for rule in value.split(_LINE):
-        name, equals, text = rule.partition("=")
-        if not equals or not name.isidentifier():
+        name, separator, text = rule.partition("=")
+        if not separator or not name.isidentifier():
             draft.lose("env", rule, "the job has the whole environment")
         else:
             draft.set_variable(name, text)
 
 
-def _dependencies(draft: Draft, value: str) -> None:
-    draft.attributes.after = [*_waited_for(value)]
+def _read_dependencies(draft: Draft, value: str) -> None:
+    draft.attributes.after = [*_parse_dependencies(value)]
 
 
-def _waited_for(value: str) -> Iterator[Dependency]:
+def _parse_dependencies(value: str) -> Iterator[Dependency]:
     for item in value.split(_LINE):
-        word, colon, native_id = item.partition(":")
-        if word not in _KINDS or not colon or not native_id:
-            msg = f"{item!r} is no dependency that jpsi has a word for"
+        word, separator, native_id = item.partition(":")
+        if word not in _DEPENDENCY_KINDS or not separator or not native_id:
+            msg = f"jpsi cannot express the dependency {item!r}"
             raise ValueError(msg)
-        yield Dependency(native_id, _KINDS[word])
+        yield Dependency(native_id, _DEPENDENCY_KINDS[word])
 
 
-def _attribute(draft: Draft, value: str) -> None:
+def _read_attribute(draft: Draft, value: str) -> None:
     kept = []
     for item in value.split(_LINE):
         name, _, text = item.partition("=")
@@ -104,14 +104,14 @@ _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
     "queue": attribute_reader("queue_name"),
     "bank": attribute_reader("project_name"),
-    "setattr": _attribute,
-    "time-limit": _limit,
+    "setattr": _read_attribute,
+    "time-limit": _read_limit,
     "cwd": path_reader("directory", _PATTERN),
     "input": path_reader("stdin_path", _PATTERN),
     "output": output_reader(_PATTERN, ["error"]),
     "error": path_reader("stderr_path", _PATTERN),
-    "env": _variables,
-    "dependency": _dependencies,
+    "env": _read_variables,
+    "dependency": _read_dependencies,
     "nodes": count_reader("node_count"),
     **dict.fromkeys(("nslots", "ntasks"), count_reader("process_count")),
     **dict.fromkeys(("cores-per-slot", "cores-per-task"), count_reader("cpu_cores_per_process")),
@@ -121,15 +121,15 @@ _READERS: Mapping[str, Reader] = {
 }
 
 
-def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
-    return gnu_options(words, _LETTERS, _PLAIN, _READERS)
+def _parse_options(words: Sequence[str]) -> Iterator[ParsedOption]:
+    return gnu_options(words, _SHORT_OPTIONS, _FLAGS, _READERS)
 
 
 _READER = ScriptReader(
     # RFC 36: the sentinel, after the characters that make the line a comment
     mark=r"[^\w\s]+\s*(?:flux|FLUX):",
     is_read_whole=False,
-    options=_options,
+    options=_parse_options,
     custom=CUSTOM,
     joints=dict.fromkeys(("dependency", "env", "setattr"), _LINE),
     readers=_READERS,

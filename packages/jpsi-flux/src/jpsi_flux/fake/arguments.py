@@ -36,19 +36,19 @@ def parse(words: Iterable[str], known: Mapping[str, bool], short: Mapping[str, s
         UnknownOptionError: the command does not have an option.
     """
     options: dict[str, list[str]] = {}
-    rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
-        word = rest.pop(0)
-        name, joint, value = word[2:].partition("=")
+    remaining = list(words)
+    while remaining and remaining[0].startswith("-") and remaining[0] != "-":
+        word = remaining.pop(0)
+        name, separator, value = word[2:].partition("=")
         if not word.startswith("--"):
             name, value = short.get(word[1], ""), word[2:]
-            joint = value
+            separator = value
         if name not in known:
             raise UnknownOptionError(word)
-        if known[name] and not joint:
-            value = rest.pop(0) if rest else ""
+        if known[name] and not separator:
+            value = remaining.pop(0) if remaining else ""
         options.setdefault(name, []).append(value)
-    return Arguments(options, tuple(rest))
+    return Arguments(options, tuple(remaining))
 
 
 def unrecognized(command: str, error: UnknownOptionError) -> CommandResult:

@@ -18,27 +18,27 @@ _FAILED = 2
 
 def bulksubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Submit a command for each input; inputs are arguments or lines of standard input."""
-    template, lists = _parts(invocation.arguments[1:])
+    template, lists = _split_inputs(invocation.arguments[1:])
     lists = lists or [(_INPUTS, [line for line in invocation.stdin.split("\n") if line])]
     try:
-        jobs = [[word.format(*inputs) for word in template] for inputs in _combined(lists)]
+        jobs = [[word.format(*inputs) for word in template] for inputs in _combine_inputs(lists)]
     except (IndexError, KeyError) as e:
         return CommandResult(returncode=1, stderr=f"flux: ERROR: Replacement key {e} not found\n")
     answers: list[CommandResult] = []
     # Flux prints ids in the order in which it validated the jobs.
-    for words in _shuffled(jobs):
-        said = submit(scheduler, attrs.evolve(invocation, argv=["flux", "submit", *words]))
-        if said.returncode >= _FAILED:
-            return attrs.evolve(said, stderr=said.stderr.replace("submit", "bulksubmit"))
-        answers.append(said)
+    for words in _shuffle_jobs(jobs):
+        result = submit(scheduler, attrs.evolve(invocation, argv=["flux", "submit", *words]))
+        if result.returncode >= _FAILED:
+            return attrs.evolve(result, stderr=result.stderr.replace("submit", "bulksubmit"))
+        answers.append(result)
     return CommandResult(
-        returncode=max((said.returncode for said in answers), default=1),
-        stdout="".join(said.stdout for said in answers),
-        stderr="".join(said.stderr for said in answers),
+        returncode=max((result.returncode for result in answers), default=1),
+        stdout="".join(result.stdout for result in answers),
+        stderr="".join(result.stderr for result in answers),
     )
 
 
-def _parts(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+def _split_inputs(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Return the command, and the lists of inputs, each with its separator."""
     template: list[str] = []
     lists: list[tuple[str, list[str]]] = []
@@ -50,16 +50,16 @@ def _parts(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]
     return template, lists
 
 
-def _combined(lists: Sequence[tuple[str, list[str]]]) -> Iterator[list[str]]:
+def _combine_inputs(lists: Sequence[tuple[str, list[str]]]) -> Iterator[list[str]]:
     """Yield the inputs of each job: all combinations, except that a linked list follows the one before it."""
-    places = enumerate(lists)
-    links = {place: itertools.cycle(inputs) for place, (mark, inputs) in places if mark == _LINKED}
+    positions = enumerate(lists)
+    links = {position: itertools.cycle(inputs) for position, (mark, inputs) in positions if mark == _LINKED}
     for free in itertools.product(*(inputs for mark, inputs in lists if mark != _LINKED)):
         left = iter(free)
-        yield [next(links[place]) if place in links else next(left) for place in range(len(lists))]
+        yield [next(links[position]) if position in links else next(left) for position in range(len(lists))]
 
 
-def _shuffled(jobs: Sequence[list[str]]) -> Iterator[list[str]]:
+def _shuffle_jobs(jobs: Sequence[list[str]]) -> Iterator[list[str]]:
     """Yield the jobs with neighbours swapped."""
     for pair in range(0, len(jobs), 2):
         yield from reversed(jobs[pair : pair + 2])

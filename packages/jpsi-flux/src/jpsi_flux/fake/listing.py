@@ -9,8 +9,8 @@ from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
 
 from .arguments import UnknownOptionError, parse, unrecognized
-from .native_ids import read, shown
-from .states import told
+from .native_ids import format_id, parse_ids
+from .states import job_fields
 
 _KNOWN = {"all": False, "no-header": False, "json": False, "count": True, "name": True, "since": True}
 _SHORT = {"a": "all", "n": "no-header", "c": "count"}
@@ -23,47 +23,50 @@ _DAY = 86400.0
 def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List the named jobs, or the user's, as a table or as JSON."""
     try:
-        given = parse(invocation.arguments[1:], _KNOWN, _SHORT)
+        arguments = parse(invocation.arguments[1:], _KNOWN, _SHORT)
     except UnknownOptionError as e:
         return unrecognized("jobs", e)
-    ids, wrong = read(given.words)
-    if wrong is not None:
-        return CommandResult(returncode=2, stderr=f"usage: flux-jobs [-h] [-a]\nflux-jobs: {wrong}")
+    ids, error = parse_ids(arguments.words)
+    if error is not None:
+        return CommandResult(returncode=2, stderr=f"usage: flux-jobs [-h] [-a]\nflux-jobs: {error}")
     listed = {job.native_id: job for job in scheduler.listed()}
     if ids:
         # Flux waits for a named job until it can list it
         now = scheduler.clock()
         listed |= {job.native_id: job for job in scheduler.jobs if now < job.submitted + scheduler.lag}
-    unknown = [word for word, native_id in zip(given.words, ids, strict=True) if native_id not in listed]
+    unknown = [word for word, native_id in zip(arguments.words, ids, strict=True) if native_id not in listed]
     if ids:
-        chosen = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
+        selected = [listed[native_id] for native_id in dict.fromkeys(ids) if native_id in listed]
     else:
-        since = _SINCE.fullmatch(given.last("since", ""))
+        since = _SINCE.fullmatch(arguments.last("since", ""))
         oldest = scheduler.clock() - int(since[1]) * _DAY if since else float("-inf")
-        chosen = [
+        selected = [
             job
             for job in reversed(listed.values())
-            if not job.state.final or (("all" in given.options or since) and (job.ended or 0.0) >= oldest)
+            if not job.state.final or (("all" in arguments.options or since) and (job.ended or 0.0) >= oldest)
         ]
-        chosen = [job for job in chosen if job.is_own]
-        name = given.last("name", "")
-        chosen = [job for job in chosen if not name or told(job)["name"] == name]
-        chosen = chosen[: int(given.last("count", _DEFAULT_COUNT)) or None]
+        selected = [job for job in selected if job.is_own]
+        name = arguments.last("name", "")
+        selected = [job for job in selected if not name or job_fields(job)["name"] == name]
+        selected = selected[: int(arguments.last("count", _DEFAULT_COUNT)) or None]
     return CommandResult(
-        returncode=1 if unknown and not chosen else 0,
-        stdout=_text(chosen, given.words, invocation, as_json="json" in given.options),
+        returncode=1 if unknown and not selected else 0,
+        stdout=_format_jobs(selected, arguments.words, invocation, as_json="json" in arguments.options),
         stderr="".join(f"JobID {word} unknown\n" for word in unknown),
     )
 
 
-def _text(chosen: list[FakeJob], words: tuple[str, ...], invocation: Invocation, *, as_json: bool) -> str:
+def _format_jobs(
+    selected: list[FakeJob], words: tuple[str, ...], invocation: Invocation, *, as_json: bool
+) -> str:
     if not as_json:
         rows = [
-            (shown(job.native_id, invocation), job.owner, job.name, told(job)["status"]) for job in chosen
+            (format_id(job.native_id, invocation), job.owner, job.name, job_fields(job)["status"])
+            for job in selected
         ]
         return "".join(f"{' '.join(row)}\n" for row in [("JOBID", "USER", "NAME", "STATUS"), *rows])
-    if words and not chosen:
+    if words and not selected:
         return ""
     # a single named job is printed without a list
-    answer = told(chosen[0]) if len(words) == 1 else {"jobs": [told(job) for job in chosen]}
-    return f"{json.dumps(answer)}\n"
+    document = job_fields(selected[0]) if len(words) == 1 else {"jobs": [job_fields(job) for job in selected]}
+    return f"{json.dumps(document)}\n"

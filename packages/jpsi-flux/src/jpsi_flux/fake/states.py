@@ -9,7 +9,7 @@ from typing import Any
 from jpsi_testing.fake import FakeJob, FakeState
 
 from .dependencies import NEVER, WAITS
-from .native_ids import shown
+from .native_ids import format_id
 
 _RESULTS = {
     FakeState.COMPLETED: "COMPLETED",
@@ -25,10 +25,10 @@ _NEVER_RAN = -128
 _ALARM = 14
 
 
-def told(job: FakeJob) -> dict[str, Any]:
+def job_fields(job: FakeJob) -> dict[str, Any]:
     """Return the current fields of a job; keys are absent until they apply."""
     state = _state(job)
-    about = {
+    fields = {
         "duration": job.time_limit or 0.0,
         "name": job.attributes.get("name", job.name),
         "cwd": job.directory,
@@ -44,11 +44,11 @@ def told(job: FakeJob) -> dict[str, Any]:
         "urgency": 0 if job.state is FakeState.HELD else 16,
         "status": _RESULTS[job.state] if job.state.final else state,
         "dependencies": ["after-success=fAAAAAA"] if job.why == WAITS else [],
-        "jobid": shown(job.native_id),
+        "jobid": format_id(job.native_id),
         "annotations": {},
         "exception": _exception(job),
     }
-    return {**about, **_run(job), **_end(job)}
+    return {**fields, **_run(job), **_end(job)}
 
 
 def _state(job: FakeJob) -> str:
@@ -73,14 +73,14 @@ def _end(job: FakeJob) -> Mapping[str, Any]:
         return {}
     result = _RESULTS[job.state]
     status = _wait_status(job)
-    about: dict[str, Any] = {"t_cleanup": job.ended, "t_inactive": job.ended, "result": result}
-    about["success"] = result == "COMPLETED"
+    fields: dict[str, Any] = {"t_cleanup": job.ended, "t_inactive": job.ended, "result": result}
+    fields["success"] = result == "COMPLETED"
     if status is None:
-        about["returncode"] = _NEVER_RAN if result == "CANCELED" else 1
+        fields["returncode"] = _NEVER_RAN if result == "CANCELED" else 1
     else:
-        about["waitstatus"] = status
-        about["returncode"] = status >> 8
-    return about
+        fields["waitstatus"] = status
+        fields["returncode"] = status >> 8
+    return fields
 
 
 def _wait_status(job: FakeJob) -> int | None:
@@ -101,14 +101,14 @@ _EXCEPTIONS: Mapping[FakeState, tuple[str, str]] = {
     FakeState.TIMEOUT: ("timeout", "resource allocation expired"),
     FakeState.NODE_FAIL: ("exec", "node failure on node0 (rank 0)"),
 }
-_IN_VAIN = ("dependency", "dependency after-success=fAAAAAA can never be satisfied")
+_NEVER_SATISFIED = ("dependency", "dependency after-success=fAAAAAA can never be satisfied")
 
 
 def _exception(job: FakeJob) -> Mapping[str, Any]:
     # While a job is being cleaned up, Flux does not print the exception that ended it.
     raised = _EXCEPTIONS.get(job.state) if job.state.final else None
     if job.why == NEVER:
-        raised = _IN_VAIN
+        raised = _NEVER_SATISFIED
     elif job.why.startswith("launch failed"):
         raised = ("exec", "shell_init: No such file or directory")
     if raised is None:

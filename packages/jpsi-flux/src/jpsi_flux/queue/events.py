@@ -12,40 +12,40 @@ from jpsi.plugin import NOT_OFFERED, Command, NotOffered, Site, hookimpl
 
 from ..commands import command
 
-_MARK = "jpsi-flux"
+_LINE_PREFIX = "jpsi-flux"
 # A program for Flux's Python with its bindings. It reports an event after one second, as the runner of a job
 # usually reports it itself before that. And it prints a line at least every 30 s, so that it notices when
 # jpsi has stopped reading.
-_JOURNAL = f"""\
+_JOURNAL_READER = f"""\
 import time
 import flux
 from flux.job import JournalConsumer
 
 consumer = JournalConsumer(flux.Flux(), full=False)
 consumer.start()
-late, said = [], time.monotonic()
+pending, last_line = [], time.monotonic()
 while True:
     try:
         event = consumer.poll(timeout=1.0)
         if event is None:
             break
         if event.name in ("start", "exception", "clean"):
-            late.append((time.monotonic() + 1.0, int(event.jobid)))
+            pending.append((time.monotonic() + 1.0, int(event.jobid)))
     except TimeoutError:
         pass
     now = time.monotonic()
-    if (late and late[0][0] <= now) or now > said + 30.0:
-        due = [job for when, job in late if when <= now]
-        del late[: len(due)]
-        print("{_MARK}", *dict.fromkeys(due), flush=True)
-        said = now
+    if (pending and pending[0][0] <= now) or now > last_line + 30.0:
+        due = [job for when, job in pending if when <= now]
+        del pending[: len(due)]
+        print("{_LINE_PREFIX}", *dict.fromkeys(due), flush=True)
+        last_line = now
 """
 
 
 @hookimpl
 def watch(site: Site) -> Command | NotOffered:
     """Return the command that follows the event stream; NOT_OFFERED if the configuration turns it off."""
-    return command(site, "flux", "python", "-", stdin=_JOURNAL) if site.config.events else NOT_OFFERED
+    return command(site, "flux", "python", "-", stdin=_JOURNAL_READER) if site.config.events else NOT_OFFERED
 
 
 @hookimpl
@@ -55,5 +55,5 @@ def parse_event(line: str) -> Sequence[str]:
     >>> parse_event("jpsi-flux 7290690207744 17"), parse_event("Welcome 17")
     (['7290690207744', '17'], [])
     """
-    mark, *words = line.split() or [""]
-    return [word for word in words if word.isdecimal()] if mark == _MARK else []
+    prefix, *words = line.split() or [""]
+    return [word for word in words if word.isdecimal()] if prefix == _LINE_PREFIX else []

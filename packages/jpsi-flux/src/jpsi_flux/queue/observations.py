@@ -12,7 +12,7 @@ from jpsi.plugin.kit import expand_hostlist
 
 from ..native_ids import f58
 from ..states import EXCEPTIONS, EXEC_NOTES, STATES
-from .corruption import tag_in
+from .corruption import parse_tag
 
 #: One job of the JSON output.
 Job = Mapping[str, Any]
@@ -24,7 +24,7 @@ _FATAL = 0
 _NOT_STARTED = frozenset({126, 127})
 
 
-def observation(job: Job) -> Observation:
+def observe_job(job: Job) -> Observation:
     """Return the Observation of a job; Flux leaves out keys, or leaves them empty, until they apply."""
     word = str(job.get("status", ""))
     state = STATES.get(word)
@@ -32,55 +32,57 @@ def observation(job: Job) -> Observation:
     has_run = "t_run" in job
     if word == "CLEANUP" and not has_run:
         state = JobState.QUEUED
-    reason, message = _explained(job, state)
+    reason, message = _explain(job, state)
     if reason is Reason.DEPENDENCY and not has_run:
         # no user cancelled the job, but it will never run
         state = JobState.CANCELED
     return Observation(
         state=state,
         word=word,
-        tag=tag_in(name_of(job)),
-        submitted=_time(job.get("t_submit")),
+        tag=parse_tag(job_name(job)),
+        submitted=_parse_time(job.get("t_submit")),
         reason=reason,
         message=message,
         exit_code=_exit_code(job, reason) if state is not None and state.final else None,
         ran=_has_run(state, has_run=has_run),
-        time=_entered(job, state),
+        time=_state_time(job, state),
         nodes=ran_on,
-        start_estimate=_time(_scheduler(job).get("t_estimate")) if state is JobState.QUEUED else None,
+        start_estimate=_parse_time(_scheduler_annotations(job).get("t_estimate"))
+        if state is JobState.QUEUED
+        else None,
         details=_details(job),
     )
 
 
-def name_of(job: Job) -> str:
+def job_name(job: Job) -> str:
     """Return the name of a job, which Flux leaves out if it is empty."""
     name: str = job.get("name", "")
     return name
 
 
-def _explained(job: Job, state: JobState | None) -> tuple[Reason | None, str | None]:
+def _explain(job: Job, state: JobState | None) -> tuple[Reason | None, str | None]:
     if state is JobState.QUEUED:
-        return None, _waiting(job)
+        return None, _explain_pending(job)
     if state is None or not state.final:
         return None, None
-    return _ended(job, state)
+    return _explain_end(job, state)
 
 
-def _waiting(job: Job) -> str | None:
+def _explain_pending(job: Job) -> str | None:
     """Return the reason why a job is pending."""
     if job.get("urgency") == _HELD:
         return "the job is held"
     if job.get("status") == "DEPEND" and job.get("dependencies"):
         return f"the job waits for {', '.join(map(str, job['dependencies']))}"
-    pending = _scheduler(job).get("reason_pending")
+    pending = _scheduler_annotations(job).get("reason_pending")
     return str(pending) if pending else None
 
 
-def _ended(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
+def _explain_end(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
     kind, note = _exception(job)
     if kind is None:
-        return None, _end_of_shell(job)
-    reason = _reason_of_exec(job, note) if kind == "exec" else EXCEPTIONS.get(kind)
+        return None, _explain_shell_signal(job)
+    reason = _exec_reason(job, note) if kind == "exec" else EXCEPTIONS.get(kind)
     if state is JobState.COMPLETED:
         return None, None
     if kind == "cancel":
@@ -88,7 +90,7 @@ def _ended(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
     return reason, f"{note} ({kind})" if note else f"Flux ended the job ({kind})"
 
 
-def _reason_of_exec(job: Job, note: str) -> Reason | None:
+def _exec_reason(job: Job, note: str) -> Reason | None:
     told = next((reason for part, reason in EXEC_NOTES.items() if part in note), None)
     return Reason.LAUNCH if told is None and _exit_code(job, None) in _NOT_STARTED else told
 
@@ -101,7 +103,7 @@ def _exception(job: Job) -> tuple[str | None, str]:
     return str(exception.get("type", "")), str(exception.get("note") or "")
 
 
-def _end_of_shell(job: Job) -> str | None:
+def _explain_shell_signal(job: Job) -> str | None:
     status = job.get("waitstatus")
     if isinstance(status, int) and os.WIFSIGNALED(status):
         return f"signal {os.WTERMSIG(status)} ended Flux's own process that ran the job"
@@ -123,14 +125,14 @@ def _has_run(state: JobState | None, *, has_run: bool) -> bool | None:
     return None if state is None or not state.final else has_run
 
 
-def _entered(job: Job, state: JobState | None) -> datetime | None:
+def _state_time(job: Job, state: JobState | None) -> datetime | None:
     if state is None:
         return None
     name = "t_submit" if state is JobState.QUEUED else "t_inactive" if state.final else "t_run"
-    return _time(job.get(name))
+    return _parse_time(job.get(name))
 
 
-def _time(seconds: object) -> datetime | None:
+def _parse_time(seconds: object) -> datetime | None:
     if not isinstance(seconds, float) or seconds <= 0:
         return None
     try:
@@ -140,13 +142,13 @@ def _time(seconds: object) -> datetime | None:
         return None
 
 
-def _scheduler(job: Job) -> Mapping[str, Any]:
+def _scheduler_annotations(job: Job) -> Mapping[str, Any]:
     """Return the scheduler's annotations of a job."""
-    noted = (job.get("annotations") or {}).get("sched")
-    return noted if isinstance(noted, Mapping) else {}
+    annotations = (job.get("annotations") or {}).get("sched")
+    return annotations if isinstance(annotations, Mapping) else {}
 
 
 def _details(job: Job) -> dict[str, Any]:
     kind, _ = _exception(job)
-    told = {"id": f58(str(job["id"])), "exception": kind, "queue": job.get("queue"), "uri": job.get("uri")}
-    return {f"flux.{name}": value for name, value in told.items() if value}
+    values = {"id": f58(str(job["id"])), "exception": kind, "queue": job.get("queue"), "uri": job.get("uri")}
+    return {f"flux.{name}": value for name, value in values.items() if value}

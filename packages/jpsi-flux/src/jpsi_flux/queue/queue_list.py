@@ -16,7 +16,7 @@ _FIELDS = (
 )
 _SEPARATOR = "|"
 _DEFAULT = "*"
-_ENDLESS = "inf"
+_UNLIMITED = "inf"
 
 
 @hookimpl
@@ -35,25 +35,25 @@ def queues(site: Site) -> Command:
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
     """Return the queues; an instance without queues is one queue without a name."""
     rows = (line.split(_SEPARATOR) for line in result.checked().stdout.splitlines())
-    return [_queue(row) for row in rows if len(row) == len(_FIELDS)]
+    return [_parse_queue(row) for row in rows if len(row) == len(_FIELDS)]
 
 
-def _queue(row: Sequence[str]) -> Queue:
-    name, submission, scheduling, usual, longest, nodes = row
+def _parse_queue(row: Sequence[str]) -> Queue:
+    name, submission, scheduling, default_limit, maximum_limit, nodes = row
     return Queue(
         name=name.removesuffix(_DEFAULT),
         word=f"{submission}, {scheduling}",
         is_open=submission == "enabled",
         is_started=scheduling == "started",
         is_default=not name or name.endswith(_DEFAULT),
-        longest=_time(longest),
-        usual=_time(usual),
-        most_nodes=_most(nodes),
+        longest=_parse_limit(maximum_limit),
+        usual=_parse_limit(default_limit),
+        most_nodes=_parse_maximum(nodes),
     )
 
 
-def _time(text: str) -> timedelta | None:
-    if text == _ENDLESS:
+def _parse_limit(text: str) -> timedelta | None:
+    if text == _UNLIMITED:
         return timedelta(0)
     try:
         return timedelta(seconds=float(text))
@@ -61,6 +61,6 @@ def _time(text: str) -> timedelta | None:
         return None
 
 
-def _most(text: str) -> int | None:
-    _, _, most = text.partition("-")
-    return int(most) if most.isdecimal() else None
+def _parse_maximum(text: str) -> int | None:
+    _, _, maximum = text.partition("-")
+    return int(maximum) if maximum.isdecimal() else None

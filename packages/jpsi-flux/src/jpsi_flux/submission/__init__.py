@@ -6,16 +6,16 @@ They also render the shell lines by which the runner, inside the job, lists the 
 """
 
 from .bulk import parse_submit_several, submit_several
-from .flux_submit import parse_submit, printed_ids, submit
+from .flux_submit import parse_printed_ids, parse_submit, submit
 from .nodefile import nodes
 from .script import check_spec, render_script
 
 __all__ = [
     "check_spec",
     "nodes",
+    "parse_printed_ids",
     "parse_submit",
     "parse_submit_several",
-    "printed_ids",
     "render_script",
     "submit",
     "submit_several",

@@ -17,7 +17,7 @@ from jpsi.plugin import (
 
 from ..commands import command
 from ..queue import parse_find
-from .flux_submit import NOT_THIS_JOBS, arguments
+from .flux_submit import INHERITED_VARIABLES, arguments
 from .resources import Shape
 
 _NAME = "--job-name="
@@ -25,7 +25,7 @@ _NAME = "--job-name="
 _INPUTS = ":::"
 # Flux prints ids in the order in which several processes validated the jobs: of 100 ids, 29 to 69 were not in
 # the order of the inputs (measured on Flux 0.88). jpsi therefore matches ids and jobs by name.
-_NAMED = (
+_SUBMIT_AND_LIST = (
     'ids=$(flux bulksubmit "$@"); code=$?; printf "%s\\n" "$ids"; '
     '[ "$code" -eq 0 ] || exit "$code"; exec flux jobs --json $ids'
 )
@@ -43,17 +43,24 @@ def submit_several(
     jobs = [arguments(script) for script in scripts]
     names = [word.removeprefix(_NAME) for words in jobs for word in words if word.startswith(_NAME)]
     common = [word for word in jobs[0] if not word.startswith(_NAME)]
-    if Shape.of(spec).nested or not _can_be_said(names, common):
+    if Shape.for_spec(spec).nested or not _is_expressible(names, common):
         return NOT_OFFERED
     runs = [script.run for script in scripts]
-    submission = [f"{_NAME}{{0}}", *common, "--input=/dev/null", "/bin/sh", "-c", "{1}"]
+    command_template = [f"{_NAME}{{0}}", *common, "--input=/dev/null", "/bin/sh", "-c", "{1}"]
     inputs = [_INPUTS, *names, f"{_INPUTS}+", *runs]
     return command(
-        contexts[0].site, "/bin/sh", "-c", _NAMED, "bulk", *submission, *inputs, unset=NOT_THIS_JOBS
+        contexts[0].site,
+        "/bin/sh",
+        "-c",
+        _SUBMIT_AND_LIST,
+        "bulk",
+        *command_template,
+        *inputs,
+        unset=INHERITED_VARIABLES,
     )
 
 
-def _can_be_said(names: Sequence[str], common: Sequence[str]) -> bool:
+def _is_expressible(names: Sequence[str], common: Sequence[str]) -> bool:
     """Return True if `flux bulksubmit` passes these on unchanged; it replaces braces outside of inputs."""
     has_braces = any("{" in word or "}" in word for word in common)
     return not has_braces and not any(name.startswith(_INPUTS) for name in names)

@@ -24,7 +24,7 @@ from ..native_ids import DIGITS, HOOKED, canonical_id
 from .resources import Shape
 
 #: flux-environment(7): the variables of a surrounding job. FLUX_URI stays, as clients need it to reach Flux.
-NOT_THIS_JOBS = (
+INHERITED_VARIABLES = (
     "FLUX_ENCLOSING_ID",
     "FLUX_JOB_*",
     "FLUX_KVS_NAMESPACE",
@@ -46,21 +46,21 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     them at more characters than blanks.
     """
     words = arguments(script)
-    if Shape.of(spec).nested:
+    if Shape.for_spec(spec).nested:
         text = attrs.evolve(script, directives=()).text
-        return command(context.site, "flux", "batch", *words, stdin=text, unset=NOT_THIS_JOBS)
+        return command(context.site, "flux", "batch", *words, stdin=text, unset=INHERITED_VARIABLES)
     # Otherwise standard input would be an open socket. Flux 0.58 would run a `--` before the command.
     run = ("--input=/dev/null", "/bin/sh", "-c", script.run)
-    return command(context.site, "flux", "submit", *words, *run, unset=NOT_THIS_JOBS)
+    return command(context.site, "flux", "submit", *words, *run, unset=INHERITED_VARIABLES)
 
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """Return the job's native id from the output of the submission, which may contain other text."""
-    return require_one_id(map(canonical_id, printed_ids(result)), result.stdout)
+    return require_one_id(map(canonical_id, parse_printed_ids(result)), result.stdout)
 
 
-def printed_ids(result: CommandResult) -> list[str]:
+def parse_printed_ids(result: CommandResult) -> list[str]:
     """Return the lines that are ids, in Flux's spelling."""
     lines = [line.strip() for line in result.stdout.splitlines() if _ID.match(line.strip())]
     # A word such as `friday` could be an id, but not if another line has an id with the hook.
@@ -70,10 +70,10 @@ def printed_ids(result: CommandResult) -> list[str]:
 
 def arguments(script: Script) -> list[str]:
     """Return the arguments from the directives of a script."""
-    return [word for directive in script.directives for word in _words(directive.text)]
+    return [word for directive in script.directives for word in _split_directive(directive.text)]
 
 
-def _words(directive: str) -> Iterator[str]:
+def _split_directive(directive: str) -> Iterator[str]:
     """Yield the arguments in a directive, for all spellings of the sentinel (RFC 36)."""
     before, sentinel, text = directive.partition(_SENTINEL)
     if sentinel and not before.strip("# "):

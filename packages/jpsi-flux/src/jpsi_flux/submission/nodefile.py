@@ -14,7 +14,7 @@ def nodes(spec: JobSpec) -> list[ShellLine]:
     For a job with its own instance, Flux places processes here as it will for the launcher; the only process
     of any other job is on the node of the shell.
     """
-    shape = Shape.of(spec)
+    shape = Shape.for_spec(spec)
     if not shape.nested:
         return [line("hostname")]
     options = [f"--ntasks={shape.processes}", "--label-io", "--input=/dev/null"]
@@ -24,5 +24,5 @@ def nodes(spec: JobSpec) -> list[ShellLine]:
         options.append(f"--cores-per-task={shape.cores}")
     if shape.gpus is not None:
         options.append(f"--gpus-per-task={shape.gpus}")
-    asked = line("flux", "run", *options, "hostname")
-    return [ShellLine(f"{asked} | sort -n | sed 's/^ *[0-9]*: //'")]
+    requested = line("flux", "run", *options, "hostname")
+    return [ShellLine(f"{requested} | sort -n | sed 's/^ *[0-9]*: //'")]

@@ -9,7 +9,7 @@ import attrs
 from jpsi.plugin import JobSpec, Options, node_count, resources
 
 # Launchers that start the job's processes without Flux, on the node of the script.
-_ON_THE_SPOT = frozenset({None, "single", "multiple"})
+_LAUNCHERS_ON_NODE = frozenset({None, "single", "multiple"})
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -31,32 +31,32 @@ class Shape:
     nested: bool = False
 
     @classmethod
-    def of(cls, spec: JobSpec) -> Self:
+    def for_spec(cls, spec: JobSpec) -> Self:
         """Return the resources of a valid spec."""
-        asked = resources(spec)
-        nodes = node_count(asked)
+        requested = resources(spec)
+        nodes = node_count(requested)
         # Flux allocates the same number of slots on each node.
-        each = asked.computed_processes_per_node
-        processes = asked.computed_process_count
-        slots = processes if nodes is None else nodes * each
+        per_node = requested.computed_processes_per_node
+        processes = requested.computed_process_count
+        slots = processes if nodes is None else nodes * per_node
         return cls(
             processes=processes,
             slots=slots,
             nodes=nodes,
-            cores=asked.cpu_cores_per_process,
-            gpus=asked.gpu_cores_per_process or None,
-            exclusive=asked.exclusive_node_use,
-            nested=slots > 1 or spec.launcher not in _ON_THE_SPOT,
+            cores=requested.cpu_cores_per_process,
+            gpus=requested.gpu_cores_per_process or None,
+            exclusive=requested.exclusive_node_use,
+            nested=slots > 1 or spec.launcher not in _LAUNCHERS_ON_NODE,
         )
 
     def options(self) -> Options:
         """Return the options for these resources, of flux-batch(1) if nested, else of flux-submit(1)."""
-        each = "slot" if self.nested else "task"
+        unit = "slot" if self.nested else "task"
         return {
             # Flux grants exclusive use only together with a number of nodes; one process needs one node.
             "nodes": 1 if self.exclusive and self.slots == 1 else self.nodes,
-            f"n{each}s": self.slots,
-            f"cores-per-{each}": self.cores,
-            f"gpus-per-{each}": self.gpus,
+            f"n{unit}s": self.slots,
+            f"cores-per-{unit}": self.cores,
+            f"gpus-per-{unit}": self.gpus,
             "exclusive": self.exclusive,
         }

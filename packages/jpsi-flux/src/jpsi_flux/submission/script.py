@@ -43,12 +43,12 @@ def render_script(spec: JobSpec, context: SubmitContext) -> Script:
     return _FORM.render(spec, context, _options)
 
 
-def _attribute_problems(asked: JobAttributes) -> Iterator[str]:
-    if asked.reservation_id:
+def _attribute_problems(requested: JobAttributes) -> Iterator[str]:
+    if requested.reservation_id:
         yield "attributes.reservation_id: Flux has no reservations that a job could name"
-    if asked.project_name and not _is_text(asked.project_name):
+    if requested.project_name and not _is_text(requested.project_name):
         yield (
-            f"attributes.project_name: Flux would read {asked.project_name!r} as a JSON value "
+            f"attributes.project_name: Flux would read {requested.project_name!r} as a JSON value "
             "and not as the name of a bank"
         )
 
@@ -63,19 +63,19 @@ def _is_text(value: str) -> bool:
 
 
 def _resource_problems(spec: JobSpec) -> Iterator[str]:
-    shape = Shape.of(spec)
+    shape = Shape.for_spec(spec)
     if shape.exclusive and shape.nodes is None and shape.slots > 1:
         yield "resources.exclusive_node_use: Flux gives whole nodes by their number, so node_count is needed"
     if resources(spec).memory is not None and not shape.exclusive:
         yield (
-            "resources.memory: Flux cannot be asked for memory; leave it out, or have whole nodes "
+            "resources.memory: Flux has no option for memory; leave it out, or have whole nodes "
             "with exclusive_node_use"
         )
 
 
 def _options(spec: JobSpec, context: SubmitContext) -> Options:
     """Return the job's options, common to flux-submit(1) and flux-batch(1), by their long names."""
-    asked = attributes(spec)
+    requested = attributes(spec)
     limit = time_limit(spec, context.site.config, _SECOND)
     return {
         # jpsi finds a job only by its name: Flux does not list attributes, and users cannot set other fields.
@@ -85,12 +85,12 @@ def _options(spec: JobSpec, context: SubmitContext) -> Options:
         # starts.
         "cwd": "/",
         "output": "/dev/null",
-        "queue": asked.queue_name,
+        "queue": requested.queue_name,
         # Flux < 0.65 has no --bank
-        "setattr": None if asked.project_name is None else f"bank={asked.project_name}",
+        "setattr": None if requested.project_name is None else f"bank={requested.project_name}",
         # without a unit Flux takes the number as minutes
         "time-limit": None if limit is None else f"{limit}s",
-        **Shape.of(spec).options(),
+        **Shape.for_spec(spec).options(),
         # All dependencies must be satisfied.
         "dependency": tuple(f"after{it.kind.value}:{it.native_id}" for it in context.after),
     }

@@ -18,11 +18,11 @@ from jpsi.plugin.kit import (
 )
 
 from ..config import GridEngineConfig
-from ..options import CUSTOM, NAMES
+from ..options import ATTRIBUTE_OPTIONS, CUSTOM
 from .resources import resource_readers
 
 #: sge_submit(1) of 8.1.9: the number of arguments of each option.
-_COUNTS = {
+_ARGUMENT_COUNTS = {
     **dict.fromkeys(("V", "clear", "cwd", "hard", "help", "notify", "soft", "terse", "verify"), 0),
     **dict.fromkeys(("A", "C", "M", "N", "P", "R", "S", "a", "ac", "ar", "b", "binding", "c", "ckpt"), 1),
     **dict.fromkeys(("dc", "dl", "e", "h", "hold_jid", "hold_jid_ad", "i", "j", "js", "jsv", "l", "m"), 1),
@@ -33,84 +33,84 @@ _COUNTS = {
 # Variables in paths, which Grid Engine replaces; and the end of a path that is a directory
 _PATTERN = re.compile(r"\$|/\Z")
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
-_YES = frozenset({"y", "yes"})
+_TRUE_WORDS = frozenset({"y", "yes"})
 _HOME = Path("~")
-_HERE = "."
+_CURRENT_DIRECTORY = "."
 
 
-def _directory(draft: Draft, value: str) -> None:
-    draft.spec.directory = read_path(value or _HERE, _PATTERN)
+def _read_directory(draft: Draft, value: str) -> None:
+    draft.spec.directory = read_path(value or _CURRENT_DIRECTORY, _PATTERN)
 
 
-def _shell(draft: Draft, value: str) -> None:
-    draft.spec.executable = str(_path(value))
+def _read_shell(draft: Draft, value: str) -> None:
+    draft.spec.executable = str(_parse_path(value))
 
 
-def _path(value: str) -> Path:
+def _parse_path(value: str) -> Path:
     return read_path(_HOST.sub("", value), _PATTERN)
 
 
 def _is_joined(draft: Draft) -> bool:
-    return draft.options.get("j") in _YES
+    return draft.options.get("j") in _TRUE_WORDS
 
 
-def _input(draft: Draft, value: str) -> None:
-    draft.spec.stdin_path = _path(value)
+def _read_input(draft: Draft, value: str) -> None:
+    draft.spec.stdin_path = _parse_path(value)
 
 
-def _output(draft: Draft, value: str) -> None:
-    path = _path(value)
+def _read_output(draft: Draft, value: str) -> None:
+    path = _parse_path(value)
     draft.spec.stdout_path = path
     if _is_joined(draft):
         draft.spec.stderr_path = path
 
 
-def _error(draft: Draft, value: str) -> None:
+def _read_error(draft: Draft, value: str) -> None:
     if not _is_joined(draft):
-        draft.spec.stderr_path = _path(value)
+        draft.spec.stderr_path = _parse_path(value)
 
 
-def _variables(draft: Draft, value: str) -> None:
+def _read_variables(draft: Draft, value: str) -> None:
     for item in value.split(","):
-        name, equals, text = item.partition("=")
+        name, separator, text = item.partition("=")
         # a variable without a value is taken from the environment, which jobs inherit anyway
-        if equals:
+        if separator:
             draft.set_variable(name, text)
 
 
-def _dependencies(draft: Draft, value: str) -> None:
+def _read_dependencies(draft: Draft, value: str) -> None:
     ids = value.split(",")
-    if not all(it.isdecimal() for it in ids):
-        msg = "jpsi has jobs wait for jobs that are named by their numbers"
+    if not all(job_id.isdecimal() for job_id in ids):
+        msg = "jpsi supports dependencies on job numbers only, not on names"
         raise ValueError(msg)
-    draft.attributes.after = [Dependency(it, DependencyKind.ANY) for it in ids]
+    draft.attributes.after = [Dependency(job_id, DependencyKind.ANY) for job_id in ids]
 
 
-def _soft(draft: Draft, _value: str) -> None:
-    draft.lose("soft", None, "what follows it is asked for and not only wished")
+def _report_soft(draft: Draft, _value: str) -> None:
+    draft.lose("soft", None, "jpsi turns the soft requests after it into hard ones")
 
 
-def _readers(config: GridEngineConfig) -> Mapping[str, Reader]:
+def _option_readers(config: GridEngineConfig) -> Mapping[str, Reader]:
     return {
         "N": read_name,
-        **{option: attribute_reader(field) for option, field in NAMES.items()},
-        "cwd": _directory,
-        "wd": _directory,
-        "S": _shell,
-        "i": _input,
-        "o": _output,
-        "e": _error,
-        "v": _variables,
-        "hold_jid": _dependencies,
+        **{option: attribute_reader(field) for option, field in ATTRIBUTE_OPTIONS.items()},
+        "cwd": _read_directory,
+        "wd": _read_directory,
+        "S": _read_shell,
+        "i": _read_input,
+        "o": _read_output,
+        "e": _read_error,
+        "v": _read_variables,
+        "hold_jid": _read_dependencies,
         **resource_readers(config),
-        "soft": _soft,
+        "soft": _report_soft,
         # what jpsi does anyway
         **dict.fromkeys(("V", "hard", "j", "terse"), ignore_option),
     }
 
 
-def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
-    return dash_options(words, _COUNTS)
+def _parse_options(words: Sequence[str]) -> Iterator[ParsedOption]:
+    return dash_options(words, _ARGUMENT_COUNTS)
 
 
 @hookimpl
@@ -119,11 +119,11 @@ def read_script(text: str, site: Site) -> ForeignScript:
     reader = ScriptReader(
         mark=r"#\$(?=[\s-]|\Z)",
         is_read_whole=True,
-        options=_options,
+        options=_parse_options,
         dashes="-",
         custom=CUSTOM,
         joints={"l": ",", "v": ",", "hold_jid": ","},
-        readers=_readers(site.config),
+        readers=_option_readers(site.config),
     )
     script = reader.read(text)
     # sge_submit(1): without -cwd or -wd, a job runs in the home directory

@@ -29,7 +29,7 @@ class Row(NamedTuple):
     tasks: str
 
 
-class Named(NamedTuple):
+class NamedJobs(NamedTuple):
     """The jobs that one argument of a command names."""
 
     #: The number, or the name, of the job.
@@ -44,7 +44,7 @@ class Named(NamedTuple):
         return not self.number.isdecimal()
 
 
-def tasks_of(options: Mapping[str, str]) -> range | None:
+def array_tasks(options: Mapping[str, str]) -> range | None:
     """Return the tasks of a submitted array; None for a single job."""
     match = _TASKS.match(options.get("t", ""))
     if match is None:
@@ -55,7 +55,7 @@ def tasks_of(options: Mapping[str, str]) -> range | None:
 
 def array_refusal(options: Mapping[str, str]) -> str | None:
     """Return the reason why qsub refuses an array; None if it does not."""
-    tasks = tasks_of(options)
+    tasks = array_tasks(options)
     if tasks is not None and tasks.start == 0:
         return "job rejected: 0 is an invalid task id"
     if tasks is not None and len(tasks) > MAX_AJ_TASKS:
@@ -63,30 +63,30 @@ def array_refusal(options: Mapping[str, str]) -> str | None:
     return None
 
 
-def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
+def limit_running(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
     """Limit the running tasks of an array, if the options say so; 0 is no limit."""
     at_a_time = int(options.get("tc", "0"))
     if at_a_time:
         limit(jobs, at_a_time, "limit")
 
 
-def number_of(job: FakeJob) -> str:
+def job_number(job: FakeJob) -> str:
     """Return the number of a job, which all tasks of an array share."""
     return str(job.attributes.get(_ARRAY, job.native_id))
 
 
-def called(job: FakeJob) -> str:
+def job_name_of(job: FakeJob) -> str:
     """Return a job's name in Grid Engine; jobs that jpsi did not submit have no tag in it."""
     return job.tag or job.name
 
 
-def task_of(job: FakeJob) -> int | None:
+def task_index(job: FakeJob) -> int | None:
     """Return the index of an array task; None for a single job."""
     task: int | None = job.attributes.get(_TASK)
     return task
 
 
-def as_task(job: FakeJob, tasks: range, task: int) -> None:
+def make_task(job: FakeJob, tasks: range, task: int) -> None:
     """Make a job a task of the array with the job's number."""
     number = job.native_id
     job.native_id = f"{number}.{task}"
@@ -99,44 +99,44 @@ def as_task(job: FakeJob, tasks: range, task: int) -> None:
     )
 
 
-def rows(jobs: Iterable[FakeJob]) -> Iterator[Row]:
+def qstat_rows(jobs: Iterable[FakeJob]) -> Iterator[Row]:
     """Yield the rows of qstat; pending tasks of an array in one state share a row."""
-    waiting: dict[tuple[str, str], list[FakeJob]] = {}
+    pending: dict[tuple[str, str], list[FakeJob]] = {}
     for job in jobs:
-        task = task_of(job)
+        task = task_index(job)
         if task is None or letters(job)[-1] == "r":
             yield Row(job, "" if task is None else str(task))
         else:
-            waiting.setdefault((number_of(job), letters(job)), []).append(job)
-    for alike in waiting.values():
-        yield Row(alike[0], ranges(alike))
+            pending.setdefault((job_number(job), letters(job)), []).append(job)
+    for tasks in pending.values():
+        yield Row(tasks[0], task_ranges(tasks))
 
 
-def ranges(tasks: Iterable[FakeJob]) -> str:
+def task_ranges(tasks: Iterable[FakeJob]) -> str:
     """Return tasks in Grid Engine's notation: `1-3:1,7,8`."""
-    runs = read_indices(write_indices(task_of(job) or 0 for job in tasks))
+    runs = read_indices(write_indices(task_index(job) or 0 for job in tasks))
     return ",".join(f"{run[0]}-{run[-1]}:1" if len(run) > _PAIR else ",".join(map(str, run)) for run in runs)
 
 
-def named(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[Named]:
+def find_jobs(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[NamedJobs]:
     """Yield the jobs that each argument names; unknown numbers and names yield no jobs.
 
     A name means the user's own jobs of that name; `-t` after it selects tasks.
     """
-    rest = list(words)
+    remaining = list(words)
     by_number: dict[str, list[FakeJob]] = {}
     by_name: dict[str, list[FakeJob]] = {}
     for job in jobs:
-        by_number.setdefault(number_of(job), []).append(job)
+        by_number.setdefault(job_number(job), []).append(job)
         if job.is_own:
-            by_name.setdefault(called(job), []).append(job)
-    while rest:
-        word = rest.pop(0)
+            by_name.setdefault(job_name_of(job), []).append(job)
+    while remaining:
+        word = remaining.pop(0)
         match = _WORD.match(word)
         number, tasks = (word, "") if match is None else (match["number"], match["tasks"] or "")
-        if rest[:1] == ["-t"]:
-            tasks = rest[1]
-            del rest[:2]
-        asked = {index for run in read_indices(tasks or "0") for index in run}
+        if remaining[:1] == ["-t"]:
+            tasks = remaining[1]
+            del remaining[:2]
+        indices = {index for run in read_indices(tasks or "0") for index in run}
         found = by_name.get(word, []) if match is None else by_number.get(number, [])
-        yield Named(number, tasks, [job for job in found if not tasks or task_of(job) in asked])
+        yield NamedJobs(number, tasks, [job for job in found if not tasks or task_index(job) in indices])

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
 
-from .arrays import Row, called, number_of, rows, task_of
-from .states import failed_and_status, letters, moment, node, queued
+from .arrays import Row, job_name_of, job_number, qstat_rows, task_index
+from .states import failed_and_status, format_time, letters, node, queued
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
 _XML_TIME, _ACCOUNT_TIME = "%Y-%m-%dT%H:%M:%S", "%a %b %d %H:%M:%S %Y"
@@ -27,9 +27,9 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
     if "-xml" not in invocation.arguments:
         return CommandResult(returncode=0, stdout=_text(_table(jobs, invocation)) if jobs else "")
-    shown = list(rows(jobs))
-    running = [_row(row, invocation) for row in shown if letters(row.job)[-1] == "r"]
-    pending = [_row(row, invocation) for row in shown if letters(row.job)[-1] != "r"]
+    listed = list(qstat_rows(jobs))
+    running = [_row(row, invocation) for row in listed if letters(row.job)[-1] == "r"]
+    pending = [_row(row, invocation) for row in listed if letters(row.job)[-1] != "r"]
     lines = [
         "<?xml version='1.0'?>",
         f'<job_info  xmlns:xsd="{_SCHEMA}">',
@@ -55,11 +55,13 @@ _HEADING = (
 def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
     yield _HEADING
     yield "-" * len(_HEADING.rstrip())
-    for job, tasks in rows(jobs):
-        at = moment(job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S")
+    for job, tasks in qstat_rows(jobs):
+        time = format_time(
+            job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S"
+        )
         queue = "" if job.started is None else f"{job.queue}@{node(0)}"
         yield (
-            f"{number_of(job):>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {at} "
+            f"{job_number(job):>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {time} "
             f"{queue[:30]:30} {job.slots:5} {tasks or '       '}"
         )
 
@@ -69,18 +71,18 @@ def _row(row: Row, invocation: Invocation) -> str:
     runs = letters(job)[-1] == "r"
     when = "JAT_start_time" if runs else "JB_submission_time"
     fields = {
-        "JB_job_number": number_of(job),
+        "JB_job_number": job_number(job),
         "JAT_prio": "0.50000",
-        "JB_name": _escaped(called(job)),
+        "JB_name": _escaped(job_name_of(job)),
         "JB_owner": job.owner,
         "state": letters(job),
-        when: moment(job.started if runs else queued(job), invocation, _XML_TIME),
+        when: format_time(job.started if runs else queued(job), invocation, _XML_TIME),
         "queue_name": f"{job.queue}@{node(0)}" if runs else "",
         "slots": str(job.slots),
         **({"tasks": row.tasks} if row.tasks else {}),
     }
     if "-r" in invocation.arguments:
-        fields |= {"full_job_name": _escaped(called(job)), "binding": "NONE"}
+        fields |= {"full_job_name": _escaped(job_name_of(job)), "binding": "NONE"}
     lines = [f"      <{name}>{value}</{name}>" for name, value in fields.items()]
     state = "running" if runs else "pending"
     return "\n".join([f'    <job_list state="{state}">', *lines, "    </job_list>"])
@@ -93,21 +95,21 @@ def _escaped(name: str) -> str:
 
 def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Print the accounts of a job or an array; jobs that never started have none."""
-    asked, task = (_value(option, invocation.arguments) for option in ("-j", "-t"))
+    queried, task = (_value(option, invocation.arguments) for option in ("-j", "-t"))
     found = [
         job
         for job in scheduler.accounted()
-        if number_of(job) == asked
-        and task in {"", str(task_of(job))}
+        if job_number(job) == queried
+        and task in {"", str(task_index(job))}
         and job.state.final
         and job.started is not None
     ]
     if not found and task:
-        said = f"error: Job-array tasks {asked}.{task}-{task}:1 not found\n"
-        return CommandResult(returncode=1, stderr=said)
+        message = f"error: Job-array tasks {queried}.{task}-{task}:1 not found\n"
+        return CommandResult(returncode=1, stderr=message)
     if not found:
-        kind = "id" if asked.isdecimal() else "name"
-        return CommandResult(returncode=1, stderr=f"error: job {kind} {asked} not found\n")
+        kind = "id" if queried.isdecimal() else "name"
+        return CommandResult(returncode=1, stderr=f"error: job {kind} {queried} not found\n")
     return CommandResult(returncode=0, stdout="".join(_accounts(job, invocation) for job in found))
 
 
@@ -124,7 +126,7 @@ def _accounts(job: FakeJob, invocation: Invocation) -> str:
 
 
 def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str, status: int) -> str:
-    started, ended = (moment(it, invocation, _ACCOUNT_TIME) for it in (job.started, job.ended))
+    started, ended = (format_time(it, invocation, _ACCOUNT_TIME) for it in (job.started, job.ended))
     spent = f"{int((job.ended or 0) - (job.started or 0))}s"
     fields = {
         "qname": job.queue,
@@ -133,12 +135,12 @@ def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str
         "owner": job.owner,
         "project": job.project,
         "department": "defaultdepartment",
-        "jobname": called(job),
-        "jobnumber": number_of(job),
-        "taskid": str(task_of(job) or "undefined"),
+        "jobname": job_name_of(job),
+        "jobnumber": job_number(job),
+        "taskid": str(task_index(job) or "undefined"),
         "account": "sge",
         "priority": "0",
-        "qsub_time": moment(submitted, invocation, _ACCOUNT_TIME),
+        "qsub_time": format_time(submitted, invocation, _ACCOUNT_TIME),
         "start_time": started,
         "end_time": ended,
         "granted_pe": str(job.attributes["granted_pe"]),

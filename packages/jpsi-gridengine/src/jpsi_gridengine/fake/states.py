@@ -17,7 +17,7 @@ _FAILED = {
 }
 # Grid Engine prints local times; the fake uses a zone other than UTC unless the command's environment sets
 # TZ.
-_ELSEWHERE = timezone(timedelta(hours=5))
+_LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
 def node(index: int) -> str:
@@ -49,9 +49,9 @@ def failed_and_status(job: FakeJob) -> tuple[str, int]:
     return ("0", job.exit_code or 0) if job.signal is None else (_AFTER_JOB, 128 + job.signal)
 
 
-def moment(seconds: float | None, invocation: Invocation, form: str) -> str:
+def format_time(seconds: float | None, invocation: Invocation, form: str) -> str:
     """Return a time as a command of this invocation prints it."""
     if seconds is None:
         return "-/-"
-    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE
+    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
     return datetime.fromtimestamp(int(seconds), zone).strftime(form)

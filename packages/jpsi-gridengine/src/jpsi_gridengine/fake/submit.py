@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
-from .arrays import array_refusal, as_task, keep_limit, number_of, tasks_of
+from .arrays import array_refusal, array_tasks, job_number, limit_running, make_task
 from .options import UnknownOptionError, pairs, parse
 from .states import node
 
@@ -29,13 +29,13 @@ _KEYWORDS = frozenset({"NONE", "ALL", "TEMPLATE"})
 def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Submit a job whose script is a file or standard input."""
     try:
-        given, words = parse(invocation.arguments)
+        arguments, words = parse(invocation.arguments)
         if words:
             invocation = invocation.reading(words[0])
         written, others = parse(_directives(invocation.stdin))
         if others:
             raise UnknownOptionError(others[0])  # noqa: TRY301  as for any other
-        options = {"N": posixpath.basename(words[0]) if words else "STDIN", **written, **given}
+        options = {"N": posixpath.basename(words[0]) if words else "STDIN", **written, **arguments}
     except OSError:
         return CommandResult(returncode=1, stderr=f"Unable to read script file: {words[0]}\n")
     except UnknownOptionError as e:
@@ -48,24 +48,24 @@ def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=2, stderr="qsub: argument to -N option must not contain / \n")
     # Grid Engine may use up an id for a refused submission.
     number = str(scheduler.next_number())
-    if refusal := _name_refusal(name) or _refusal(options):
+    if refusal := _name_refusal(name) or _find_refusal(options):
         return CommandResult(returncode=1, stderr=f"Unable to run job: {refusal}\nExiting.\n")
-    tasks = tasks_of(options)
+    tasks = array_tasks(options)
     jobs = []
     for task in tasks or [0]:
-        job = _job(scheduler, number, options, invocation)
+        job = _make_job(scheduler, number, options, invocation)
         job.arguments = tuple(words[1:])
         if tasks is not None:
-            as_task(job, tasks, task)
+            make_task(job, tasks, task)
         native_id = job.native_id
         job.stdout, job.stderr = (options.get(it, f"{name}.{it}{native_id}") for it in ("o", "e"))
         jobs.append(job)
-    keep_limit(jobs, options)
+    limit_running(jobs, options)
     scheduler.submit_all(jobs)
     shown = number if tasks is None else f"{number}.{tasks[0]}-{tasks[-1]}:{tasks.step}"
-    called = "job" if tasks is None else "job-array"
-    told = f"{shown}\n" if "terse" in options else f'Your {called} {shown} ("{name}") has been submitted\n'
-    return CommandResult(returncode=0, stdout=told)
+    kind = "job" if tasks is None else "job-array"
+    submitted = f"{shown}\n" if "terse" in options else f'Your {kind} {shown} ("{name}") has been submitted\n'
+    return CommandResult(returncode=0, stdout=submitted)
 
 
 def _directives(script: str) -> list[str]:
@@ -90,11 +90,11 @@ def _name_refusal(name: str) -> str | None:
         return f'Keyword ("{name.upper()}") not allowed as objectname'
     if len(name) > _LONGEST:
         return f"job name too long, maximum allowed length is {_LONGEST} characters"
-    found = next((told for character, told in _FORBIDDEN.items() if character in name), None)
+    found = next((message for character, message in _FORBIDDEN.items() if character in name), None)
     return None if found is None else f"{found} not allowed in objectname"
 
 
-def _refusal(options: Mapping[str, str]) -> str | None:
+def _find_refusal(options: Mapping[str, str]) -> str | None:
     queue, project = options.get("q", "main.q"), options.get("P", "proj1")
     parallel = options.get("pe", "smp 1").partition(" ")[0]
     resources = pairs(options.get("l", ""))
@@ -111,7 +111,7 @@ def _refusal(options: Mapping[str, str]) -> str | None:
     return next((text for text, refused in refusals.items() if refused), None) or array_refusal(options)
 
 
-def _job(
+def _make_job(
     scheduler: FakeScheduler, number: str, options: Mapping[str, str], invocation: Invocation
 ) -> FakeJob:
     resources = pairs(options.get("l", ""))
@@ -141,7 +141,7 @@ def _job(
         directory=options.get("wd", invocation.directory if "cwd" in options else os.path.expanduser("~")),  # noqa: PTH111  as text
         slots=int(slots),
         time_limit=None if limit is None else float(limit),
-        blocked=_blocked(scheduler, options.get("hold_jid", "")),
+        blocked=_dependency_check(scheduler, options.get("hold_jid", "")),
         starting=_count_restarts,
         attributes={
             "category": _category(options),
@@ -156,21 +156,21 @@ def _hosts(parallel: str, queue: str) -> str:
     name, _, slots = parallel.partition(" ")
     rule = _ENVIRONMENT.fullmatch(name)
     each = int(slots if rule is None or rule["each"] is None else rule["each"])
-    nodes = [node(at) for at in range(int(slots) // each)]
+    nodes = [node(index) for index in range(int(slots) // each)]
     return "".join(f"{it} {each} {queue}@{it} UNDEFINED\n" for it in nodes)
 
 
-def _blocked(scheduler: FakeScheduler, waited_for: str) -> Callable[[], str | None] | None:
+def _dependency_check(scheduler: FakeScheduler, dependencies: str) -> Callable[[], str | None] | None:
     """Return a function that says if a job must wait for these jobs; unknown jobs count as ended."""
-    ids = frozenset(waited_for.split(",")) - {""}
+    ids = frozenset(dependencies.split(",")) - {""}
     if not ids:
         return None
 
-    def why() -> str | None:
-        left = (job for job in scheduler.listed() if number_of(job) in ids and not job.state.final)
-        return "dependency" if any(left) else None
+    def blocking_reason() -> str | None:
+        unfinished = (job for job in scheduler.listed() if job_number(job) in ids and not job.state.final)
+        return "dependency" if any(unfinished) else None
 
-    return why
+    return blocking_reason
 
 
 def _count_restarts(job: FakeJob) -> None:
@@ -179,5 +179,5 @@ def _count_restarts(job: FakeJob) -> None:
 
 def _category(options: Mapping[str, str]) -> str:
     """Return a job's category, the requests that the scheduler compares; accounts repeat it."""
-    asked = [f"-{name} {options[name]}" for name in ("l", "q", "pe", "P") if name in options]
-    return " ".join(asked) or "NONE"
+    requested = [f"-{name} {options[name]}" for name in ("l", "q", "pe", "P") if name in options]
+    return " ".join(requested) or "NONE"

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
 
-from ..commands import gridengine
+from ..commands import gridengine_command
 
 # The first command prints slots, the others limits. Sites that do not let users run qconf yield no limits.
 _SCRIPT = 'qstat -g c || exit; for it in $(qconf -sql); do qconf -sq "$it"; done; true'
@@ -19,40 +19,44 @@ _SUMMARY = re.compile(
 )
 _SETTING = re.compile(r"^(\w+) +(.*?) *$", re.MULTILINE)
 _NAME = "qname"
-_ENDLESS = "INFINITY"
+_UNLIMITED = "INFINITY"
 
 
 @hookimpl
 def version() -> Command:
     """Return the command whose first line is the version; it does not contact qmaster."""
-    return gridengine("qstat", "-help")
+    return gridengine_command("qstat", "-help")
 
 
 @hookimpl
 def queues() -> Command:
     """Return the command that prints the slots and the configuration of each queue."""
-    return gridengine("/bin/sh", "-c", _SCRIPT)
+    return gridengine_command("/bin/sh", "-c", _SCRIPT)
 
 
 @hookimpl
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
     """Return the queues in the output; qstat(1) -g c, and queue_conf(5)."""
     text = result.checked().stdout
-    settings = {it[_NAME]: it for it in _configurations(text) if _NAME in it}
-    return [_queue(row, settings.get(row["name"], {})) for row in _SUMMARY.finditer(text)]
+    settings = {
+        configuration[_NAME]: configuration
+        for configuration in _parse_configurations(text)
+        if _NAME in configuration
+    }
+    return [_parse_queue(row, settings.get(row["name"], {})) for row in _SUMMARY.finditer(text)]
 
 
-def _configurations(text: str) -> Iterator[Mapping[str, str]]:
-    found: dict[str, str] = {}
+def _parse_configurations(text: str) -> Iterator[Mapping[str, str]]:
+    settings: dict[str, str] = {}
     for name, value in _SETTING.findall(text):
         if name == _NAME:
-            yield found
-            found = {}
-        found[name] = value
-    yield found
+            yield settings
+            settings = {}
+        settings[name] = value
+    yield settings
 
 
-def _queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
+def _parse_queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
     total, stopped = int(row["total"]), int(row["stopped"]) + int(row["broken"])
     slots = {name: int(row[name]) for name in ("used", "reserved", "free", "total")}
     return Queue(
@@ -61,7 +65,7 @@ def _queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
         # a queue accepts jobs whatever the state of its nodes
         is_open=True,
         is_started=None if total == 0 else stopped < total,
-        longest=_time(settings.get("h_rt")),
+        longest=_parse_limit(settings.get("h_rt")),
         details={
             **{f"gridengine.slots_{name}": count for name, count in slots.items()},
             **{f"gridengine.{name}": settings[name] for name in ("pe_list", "qtype") if name in settings},
@@ -69,12 +73,12 @@ def _queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
     )
 
 
-def _time(text: str | None) -> timedelta | None:
+def _parse_limit(text: str | None) -> timedelta | None:
     """Return a queue's limit; limits of single nodes follow after a comma and are ignored."""
-    usual = None if text is None else text.partition(",")[0]
-    if usual is None or usual.upper() == _ENDLESS:
-        return None if usual is None else timedelta(0)
+    default = None if text is None else text.partition(",")[0]
+    if default is None or default.upper() == _UNLIMITED:
+        return None if default is None else timedelta(0)
     try:
-        return parse_duration(usual)
+        return parse_duration(default)
     except ValueError:
         return None

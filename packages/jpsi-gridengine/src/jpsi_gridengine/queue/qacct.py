@@ -32,23 +32,23 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import parse_time
 
-from ..commands import gridengine
-from ..native_ids import number_of
-from .exit_status import observation
+from ..commands import gridengine_command
+from ..native_ids import job_number
+from .exit_status import observe_account
 
 # accounting(5) of 8.1.9: 5 job_name, 6 job_number, 34 granted_pe, 36 task_number, 42 pe_taskid. awk keeps the
 # accounts of jobs, and makes them look like those of jobs without tasks. No job is called `1 accounts`, as
 # names have no blanks and do not start with digits. OCS 9 has no such file.
-_ASK = """\
+_SCRIPT = """\
 accounts=$1/${SGE_CELL:-default}/common/accounting
 is_known=$1
 shift
-# without what a site prints before it, and the sum that stands below all accounts of a file
-told() { printf '%s\\n' "$1" | sed -n -e '/^Total System Usage$/q' -e '/^===*$/,$p'; }
+# without the text that a site prints first, and the sum below all accounts of a file
+print_accounts() { printf '%s\\n' "$1" | sed -n -e '/^Total System Usage$/q' -e '/^===*$/,$p'; }
 end() { printf '==\\njobname      %s accounts\\n' "$1"; }
 if [ -n "$is_known" ] && [ -r "$accounts" ]; then
-    found=$(awk -F: -v OFS=: -v asked="$*" '
-        BEGIN { for (i = split(asked, ids, " "); i; i--) wanted[ids[i]] }
+    found=$(awk -F: -v OFS=: -v queried="$*" '
+        BEGIN { for (i = split(queried, ids, " "); i; i--) wanted[ids[i]] }
         NF > 42 && ($6 in wanted || ($6 "." $36) in wanted) && ($34 == "NONE" || $42 == "NONE") {
             $34 = "NONE"
             print
@@ -69,8 +69,8 @@ if [ -n "$is_known" ] && [ -r "$accounts" ]; then
             end 0
             continue
         fi
-        said=$(printf '%s\\n' "$found" | qacct -f /dev/stdin -j) || exit
-        told "$said"
+        output=$(printf '%s\\n' "$found" | qacct -f /dev/stdin -j) || exit
+        print_accounts "$output"
     done
     exit
 fi
@@ -78,15 +78,15 @@ for call in 1 2; do
     count=0
     for id do
         case $id in
-        *.*) said=$(qacct -j "${id%.*}" -t "${id#*.}") ;;
-        *) said=$(qacct -j "$id") ;;
+        *.*) output=$(qacct -j "${id%.*}" -t "${id#*.}") ;;
+        *) output=$(qacct -j "$id") ;;
         esac
         code=$?
         [ "$code" -lt 126 ] || exit "$code"
-        # of those that are unknown it complains; of others nothing is told then
+        # qacct prints an error about each unknown job, and nothing else then
         [ "$code" = 0 ] || continue
-        told "$said"
-        count=$((count + $(printf '%s\\n' "$said" | grep -c '^===*$')))
+        print_accounts "$output"
+        count=$((count + $(printf '%s\\n' "$output" | grep -c '^===*$')))
     done
     end "$count"
 done
@@ -100,16 +100,16 @@ _NO_FILE = re.compile(r"accounting: No such file or directory$|^no jobs running 
 _UNREADABLE = re.compile(r"^error: unable to open ", re.MULTILINE)
 _NO_COMMAND = frozenset({126, 127})
 _NONE = "NONE"
-_BETWEEN = re.compile(r"^==+$\n", re.MULTILINE)
+_SEPARATOR = re.compile(r"^==+$\n", re.MULTILINE)
 _LINE = re.compile(r"^(\w+)(?: +(.*?))? *\n", re.MULTILINE)
-_END = re.compile(r"(\d+) accounts")
+_END_LINE = re.compile(r"(\d+) accounts")
 _NAME, _NUMBER, _TASK, _TIME = "jobname", "jobnumber", "taskid", "qsub_time"
-_NEEDED = frozenset(
+_REQUIRED = frozenset(
     {_NAME, _NUMBER, _TASK, _TIME, "end_time", "failed", "exit_status", "ru_wallclock", "maxvmem"}
 )
 # The last field of an account in 8.1.9, which writes seconds as `4s`; others write `4`, and have no such
 # field.
-_LAST = "category"
+_LAST_FIELD = "category"
 _SECONDS = re.compile(r"[\d.]+s")
 
 _Account = Mapping[str, str]
@@ -118,7 +118,7 @@ _Account = Mapping[str, str]
 @hookimpl
 def query_finished(native_ids: Sequence[str], site: Site) -> Command:
     """Return the command that queries these jobs, by one qacct each if the file of accounts is unknown."""
-    return gridengine("/bin/sh", "-c", _ASK, "qacct", site.offers.get("root", ""), *native_ids)
+    return gridengine_command("/bin/sh", "-c", _SCRIPT, "qacct", site.offers.get("root", ""), *native_ids)
 
 
 @hookimpl
@@ -132,63 +132,72 @@ def parse_finished(
     """
     if result.returncode in _NO_COMMAND or _UNREADABLE.search(result.stderr):
         return NOT_OFFERED
-    accounts = _accounts(result)
+    accounts = _parse_accounts(result)
     unknown = set() if _NO_FILE.search(result.stderr) is None else set(native_ids)
     unknown.update(_NOT_FOUND.findall(result.stderr))
     unknown.update(account[_NUMBER] for account in accounts)
-    if left := [it for it in native_ids if it not in unknown and number_of(it) not in unknown]:
-        msg = f"qacct told nothing of {', '.join(left)}: {result.stderr[-200:]!r}"
+    if missing := [
+        native_id
+        for native_id in native_ids
+        if native_id not in unknown and job_number(native_id) not in unknown
+    ]:
+        msg = f"qacct printed nothing about {', '.join(missing)}: {result.stderr[-200:]!r}"
         raise SubmitException(msg, transient=True)
-    last = {_id(account): account for account in accounts if _is_whole_jobs(account)}
-    told = {native_id: observation(it, _submitted(it, accounts)) for native_id, it in last.items()}
-    return {native_id: it for native_id, it in told.items() if it is not None}
+    last_accounts = {_native_id(account): account for account in accounts if _is_job_account(account)}
+    observations = {
+        native_id: observe_account(account, _submit_time(account, accounts))
+        for native_id, account in last_accounts.items()
+    }
+    return {
+        native_id: observation for native_id, observation in observations.items() if observation is not None
+    }
 
 
-def _accounts(result: CommandResult) -> list[_Account]:
+def _parse_accounts(result: CommandResult) -> list[_Account]:
     """Return all accounts in the output, which must have printed them twice.
 
     Raises:
         SubmitException: the two copies differ, or the output is incomplete.
     """
-    _, *texts = _BETWEEN.split(result.checked().stdout)
-    told: list[list[str]] = [[]]
+    _, *texts = _SEPARATOR.split(result.checked().stdout)
+    copies: list[list[str]] = [[]]
     for text in texts:
-        end = _END.fullmatch(dict(_LINE.findall(text)).get(_NAME, ""))
+        end = _END_LINE.fullmatch(dict(_LINE.findall(text)).get(_NAME, ""))
         if end is None:
-            told[-1].append(text)
-        elif len(told[-1]) == int(end[1]):
-            told.append([])
-    first, *others = told
+            copies[-1].append(text)
+        elif len(copies[-1]) == int(end[1]):
+            copies.append([])
+    first, *others = copies
     if others != [first, []]:
-        msg = f"qacct did not answer to its end, or not twice the same: {result.stdout[-200:]!r}"
+        msg = f"the output of qacct is incomplete, or its two copies differ: {result.stdout[-200:]!r}"
         raise SubmitException(msg, transient=True)
-    return [_account(text) for text in first]
+    return [_parse_account(text) for text in first]
 
 
-def _account(text: str) -> _Account:
+def _parse_account(text: str) -> _Account:
     lines = [_LINE.fullmatch(line) for line in text.splitlines(keepends=True) if line.strip()]
     account = {line[1]: line[2] or "" for line in lines if line is not None}
-    has_last = _LAST in account or _SECONDS.fullmatch(account.get("ru_wallclock", "")) is None
-    is_clear = len(account) == len(lines) and account.keys() >= _NEEDED and has_last
-    if not is_clear or not account[_NUMBER].isdecimal():
-        msg = f"qacct printed an account that is not clear: {text!r}"
+    has_last = _LAST_FIELD in account or _SECONDS.fullmatch(account.get("ru_wallclock", "")) is None
+    is_complete = len(account) == len(lines) and account.keys() >= _REQUIRED and has_last
+    if not is_complete or not account[_NUMBER].isdecimal():
+        msg = f"qacct printed a malformed account: {text!r}"
         raise SubmitException(msg, transient=True)
     return account
 
 
-def _submitted(account: _Account, accounts: Sequence[_Account]) -> datetime | None:
+def _submit_time(account: _Account, accounts: Sequence[_Account]) -> datetime | None:
     """Return a job's time of submission, the earliest of its accounts, as a requeue changes the time."""
     job = account[_NUMBER], account[_NAME]
-    times = [parse_time(it[_TIME]) for it in accounts if (it[_NUMBER], it[_NAME]) == job]
-    return min((it for it in times if it is not None), default=None)
+    times = [parse_time(other[_TIME]) for other in accounts if (other[_NUMBER], other[_NAME]) == job]
+    return min((time for time in times if time is not None), default=None)
 
 
-def _is_whole_jobs(account: _Account) -> bool:
+def _is_job_account(account: _Account) -> bool:
     """Return False if an account is, or may be, that of a task that a parallel job started."""
     # Only OCS 9 says whether the account is a task's; in others, any account of a parallel job may be.
     return account.get("pe_taskid", account.get("granted_pe", _NONE)) == _NONE
 
 
-def _id(account: _Account) -> str:
+def _native_id(account: _Account) -> str:
     number, task = account[_NUMBER], account[_TASK]
     return f"{number}.{task}" if task.isdecimal() else number

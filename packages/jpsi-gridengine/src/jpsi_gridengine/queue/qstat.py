@@ -19,15 +19,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from jpsi.plugin import Command, CommandResult, JobState, Observation, SubmitException, hookimpl
 from jpsi.plugin.kit import extract_tag, ids_by_tag, parse_time
 
-from ..commands import gridengine
-from ..job_names import NAME
-from ..native_ids import element_ids, number_of
-from ..states import meaning
+from ..commands import gridengine_command
+from ..job_names import NAME_DETAIL
+from ..native_ids import element_ids, job_number
+from ..states import state_meaning
 
 # List jobs in any state, even if the user's sge_qstat(5) says otherwise. qstat itself replaces `$user`.
-_WHATEVER = ("-xml", "-r", "-s", "a", "-u", "$user")
+_ALL_JOBS = ("-xml", "-r", "-s", "a", "-u", "$user")
 
-_BEGINNING = re.compile(r"<\?xml [^<>]*\?>\n<job_info(?: [^<>]*)?>\n")
+_DOCUMENT_START = re.compile(r"<\?xml [^<>]*\?>\n<job_info(?: [^<>]*)?>\n")
 _ROOT, _ROW = "job_info", "job_list"
 # Each line of the document has one of these forms.
 _OPENED = re.compile(r"<([A-Za-z][\w-]*)(?: [^<>]*)?>")
@@ -35,9 +35,9 @@ _CLOSED = re.compile(r"</([A-Za-z][\w-]*)>")
 _FIELD = re.compile(r"<([A-Za-z][\w-]*)(?: [^<>]*)?>(.*)</\1>")
 _NUMBER, _NAME, _STATE, _TASKS = "JB_job_number", "JB_name", "state", "tasks"
 _FULL_NAME, _SUBMITTED, _STARTED = "full_job_name", "JB_submission_time", "JAT_start_time"
-_NEEDED = frozenset({_NUMBER, _NAME, _STATE})
-_ONCE = _NEEDED | {_TASKS, _FULL_NAME, _SUBMITTED, _STARTED}
-_HAS_ENDED, _WAS_PUT_BACK = "z", "R"
+_REQUIRED = frozenset({_NUMBER, _NAME, _STATE})
+_SINGLE_FIELDS = _REQUIRED | {_TASKS, _FULL_NAME, _SUBMITTED, _STARTED}
+_HAS_ENDED, _WAS_REQUEUED = "z", "R"
 # The tasks of an array: `2`, `3-9:1`, or several of these separated by commas
 _RANGE = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?(?::([1-9][0-9]*))?")
 _RANGES = re.compile(rf"{_RANGE.pattern}(?:,{_RANGE.pattern})*")
@@ -46,7 +46,7 @@ _RANGES = re.compile(rf"{_RANGE.pattern}(?:,{_RANGE.pattern})*")
 @hookimpl
 def query() -> Command:
     """Return the command that lists the user's jobs."""
-    return gridengine("qstat", *_WHATEVER)
+    return gridengine_command("qstat", *_ALL_JOBS)
 
 
 @hookimpl
@@ -57,23 +57,25 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     Observation, as that would also count for its deleted tasks. Tasks get one only if tasks of their array
     were queried, or all jobs of the user.
     """
-    meant = frozenset(native_ids or ())
-    arrays = {number_of(native_id) for native_id in meant if "." in native_id}
-    found: dict[str, Observation] = {}
-    for job in _jobs(result):
+    queried = frozenset(native_ids or ())
+    arrays = {job_number(native_id) for native_id in queried if "." in native_id}
+    observations: dict[str, Observation] = {}
+    for job in _parse_jobs(result):
         if _HAS_ENDED in job[_STATE]:
             continue
         number = job[_NUMBER]
-        seen = _observation(job)
-        tasks = _tasks(job)
+        observation = _observe_job(job)
+        tasks = _parse_tasks(job)
         if not tasks and number in arrays:
-            msg = f"qstat told no tasks of {number}, which is an array"
+            msg = f"qstat printed no tasks of the array {number}"
             raise SubmitException(msg, transient=True)
-        if not tasks or number in meant:
-            found[number] = seen if seen.state is JobState.ACTIVE else found.get(number, seen)
+        if not tasks or number in queried:
+            observations[number] = (
+                observation if observation.state is JobState.ACTIVE else observations.get(number, observation)
+            )
         if tasks and (native_ids is None or number in arrays):
-            found.update(dict.fromkeys(element_ids(number, [*itertools.chain(*tasks)]), seen))
-    return found
+            observations.update(dict.fromkeys(element_ids(number, [*itertools.chain(*tasks)]), observation))
+    return observations
 
 
 find = query
@@ -82,99 +84,99 @@ find = query
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """Return the native ids of the jobs whose names end with the tags."""
-    return ids_by_tag(((job[_NAME], job[_NUMBER]) for job in _jobs(result)), tags)
+    return ids_by_tag(((job[_NAME], job[_NUMBER]) for job in _parse_jobs(result)), tags)
 
 
-def _jobs(result: CommandResult) -> list[Mapping[str, str]]:
+def _parse_jobs(result: CommandResult) -> list[Mapping[str, str]]:
     """Return the fields of the jobs and tasks in a listing.
 
     Raises:
         SubmitException: the listing is incomplete.
     """
     output = result.checked().stdout
-    beginning = _BEGINNING.search(output)
-    if beginning is None:
+    start = _DOCUMENT_START.search(output)
+    if start is None:
         raise result.no_answer
     try:
-        jobs = [_checked(row) for row in _rows(output[beginning.end() :].split("\n"))]
+        jobs = [_validate_row(row) for row in _parse_rows(output[start.end() :].split("\n"))]
     except ValueError as e:
-        msg = f"qstat did not answer to its end, or not clearly: {e}"
+        msg = f"the output of qstat is incomplete or malformed: {e}"
         raise SubmitException(msg, transient=True) from e
     if len({job[_NUMBER] for job in jobs}) != len({(job[_NUMBER], job[_NAME]) for job in jobs}):
-        msg = "qstat told two names of one job"
+        msg = "qstat printed one job under two names"
         raise SubmitException(msg, transient=True)
     return jobs
 
 
-def _rows(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
+def _parse_rows(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
     """Yield the fields of each job.
 
     This is no XML parser: 8.1.9 writes `a%lt;b` for `a<b`, and a malformed name must not affect other jobs.
     """
-    opened = [_ROOT]
+    open_elements = [_ROOT]
     row: dict[str, str] = {}
     for line in filter(None, map(str.strip, lines)):
         field, opens, closes = (form.fullmatch(line) for form in (_FIELD, _OPENED, _CLOSED))
-        if field and opened:
-            if opened[-1] == _ROW:
-                _add(row, field[1], html.unescape(field[2]))
-        elif opens and opened:
-            opened.append(opens[1])
+        if field and open_elements:
+            if open_elements[-1] == _ROW:
+                _add_field(row, field[1], html.unescape(field[2]))
+        elif opens and open_elements:
+            open_elements.append(opens[1])
             row = {}
-        elif closes and opened[-1:] == [closes[1]]:
-            if opened.pop() == _ROW:
+        elif closes and open_elements[-1:] == [closes[1]]:
+            if open_elements.pop() == _ROW:
                 yield row
         else:
             raise ValueError(line)
-    if opened:
-        msg = f"</{opened[-1]}> is missing"
+    if open_elements:
+        msg = f"</{open_elements[-1]}> is missing"
         raise ValueError(msg)
 
 
-def _add(row: dict[str, str], name: str, value: str) -> None:
-    if name in row and name in _ONCE:
+def _add_field(row: dict[str, str], name: str, value: str) -> None:
+    if name in row and name in _SINGLE_FIELDS:
         msg = f"{name} twice"
         raise ValueError(msg)
     row[name] = value
 
 
-def _checked(row: Mapping[str, str]) -> Mapping[str, str]:
+def _validate_row(row: Mapping[str, str]) -> Mapping[str, str]:
     """Return the fields of a job; raise ValueError if they are invalid."""
     name = row.get(_NAME)
-    is_known = row.keys() >= _NEEDED and re.fullmatch(r"[1-9][0-9]*", row[_NUMBER]) is not None
+    is_known = row.keys() >= _REQUIRED and re.fullmatch(r"[1-9][0-9]*", row[_NUMBER]) is not None
     if not is_known or row.get(_FULL_NAME, name) != name or not _RANGES.fullmatch(row.get(_TASKS, "1")):
         raise ValueError(row)
     return row
 
 
-def _tasks(job: Mapping[str, str]) -> list[range]:
-    found = _RANGE.findall(job.get(_TASKS, ""))
-    return [range(int(first), int(last or first) + 1, int(step or 1)) for first, last, step in found]
+def _parse_tasks(job: Mapping[str, str]) -> list[range]:
+    ranges = _RANGE.findall(job.get(_TASKS, ""))
+    return [range(int(first), int(last or first) + 1, int(step or 1)) for first, last, step in ranges]
 
 
-def _observation(job: Mapping[str, str]) -> Observation:
+def _observe_job(job: Mapping[str, str]) -> Observation:
     word, name = job[_STATE], job[_NAME]
     tag = extract_tag(name)
-    queued = parse_time(job.get(_SUBMITTED, ""))
+    queue_time = parse_time(job.get(_SUBMITTED, ""))
     # For a requeued job qstat prints the time of the requeue, and so for all tasks of an array.
-    submitted = None if _TASKS in job or _WAS_PUT_BACK in word else queued
-    details = {"gridengine.state": word, **({NAME: name} if tag else {})}
-    found = meaning(word)
-    if found is None:
+    submitted = None if _TASKS in job or _WAS_REQUEUED in word else queue_time
+    details = {"gridengine.state": word, **({NAME_DETAIL: name} if tag else {})}
+    meaning = state_meaning(word)
+    if meaning is None:
         return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
     queue, _, node = job.get("queue_name", "").partition("@")
     if queue:
         details["gridengine.queue"] = queue
-    is_active = found.state is JobState.ACTIVE
+    is_active = meaning.state is JobState.ACTIVE
     return Observation(
-        state=found.state,
+        state=meaning.state,
         word=word,
         tag=tag,
         submitted=submitted,
-        reason=found.reason,
-        message=found.message,
+        reason=meaning.reason,
+        message=meaning.message,
         ran=True if is_active else None,
-        time=parse_time(job.get(_STARTED, "")) if is_active else queued,
+        time=parse_time(job.get(_STARTED, "")) if is_active else queue_time,
         nodes=(node,) if node else (),
         details=details,
     )

@@ -6,7 +6,7 @@ from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, resources
 
 # sge_pe(5), $pe_hostfile: lines with a node and the number of the job's slots on it, one line per queue that
 # the slots come from
-_EACH_PROCESS = (
+_AWK_NODES = (
     "{ if (!($1 in slots)) node[++count] = $1; slots[$1] += $2 } "
     "END { for (i = 1; i <= count; i++) for (left = slots[node[i]]; left >= cores && told < processes; "
     "left -= cores) { print node[i]; told++ } }"
@@ -16,7 +16,7 @@ _EACH_PROCESS = (
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine]:
     """Return shell lines that print the node of each process; each core of a process is a slot."""
-    asked = resources(spec)
-    cores, processes = asked.cpu_cores_per_process or 1, asked.computed_process_count
-    in_parallel = line("awk", f"-vcores={cores}", f"-vprocesses={processes}", _EACH_PROCESS)
-    return [ShellLine(f'if [ -n "${{PE_HOSTFILE-}}" ]; then {in_parallel} "$PE_HOSTFILE"; else uname -n; fi')]
+    requested = resources(spec)
+    cores, processes = requested.cpu_cores_per_process or 1, requested.computed_process_count
+    awk = line("awk", f"-vcores={cores}", f"-vprocesses={processes}", _AWK_NODES)
+    return [ShellLine(f'if [ -n "${{PE_HOSTFILE-}}" ]; then {awk} "$PE_HOSTFILE"; else uname -n; fi')]

@@ -20,20 +20,20 @@ _Flavoured = Callable[[Flavour, FakeScheduler, Invocation], CommandResult]
 def commands_of(flavour: Flavour) -> Mapping[str, CommandFunction]:
     """Return the commands by name."""
     return {
-        "bsub": _of(bsub, flavour),
-        "bjobs": _of(bjobs, flavour),
-        "bhist": _of(bhist, flavour),
+        "bsub": _bind_flavour(bsub, flavour),
+        "bjobs": _bind_flavour(bjobs, flavour),
+        "bhist": _bind_flavour(bhist, flavour),
         "bparams": bparams,
         "bqueues": bqueues,
         "bkill": bkill,
         "bstop": bstop,
         "bresume": bresume,
-        **({"blaunch": blaunch} if flavour.is_modern else {}),
+        **({"blaunch": blaunch} if flavour.is_lsf_10 else {}),
         **mpirun_commands(slots),
     }
 
 
-def _of(command: _Flavoured, flavour: Flavour) -> CommandFunction:
+def _bind_flavour(command: _Flavoured, flavour: Flavour) -> CommandFunction:
     def call(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return command(flavour, scheduler, invocation)
 

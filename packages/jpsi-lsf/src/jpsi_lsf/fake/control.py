@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
 
-from .arrays import MAX_JOB_ARRAY_SIZE, meant
+from .arrays import MAX_JOB_ARRAY_SIZE, find_jobs
 
 _REFUSED = 255
 _NUMBER = re.compile(r"\d+(\[\d[\d,:-]*\])?\Z")
@@ -19,7 +19,7 @@ System default queue(s):
 The maximum number of jobs in a job array:
     MAX_JOB_ARRAY_SIZE = {MAX_JOB_ARRAY_SIZE}
 """
-_QUEUES = """
+_QUEUE_LISTING = """
 QUEUE: normal
   -- For everybody.  This is the default queue.
 
@@ -63,10 +63,10 @@ def bparams(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult
 
 def bqueues(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
     """Show the queues."""
-    return CommandResult(returncode=0, stdout=_QUEUES)
+    return CommandResult(returncode=0, stdout=_QUEUE_LISTING)
 
 
-def unsound(invocation: Invocation) -> CommandResult | None:
+def malformed_id_error(invocation: Invocation) -> CommandResult | None:
     """Return a command's error about a malformed id; None if all ids are valid."""
     for word in invocation.arguments:
         if not word.startswith("-") and not _NUMBER.match(word):
@@ -75,19 +75,19 @@ def unsound(invocation: Invocation) -> CommandResult | None:
 
 
 def _change(
-    scheduler: FakeScheduler, invocation: Invocation, change: Callable[[str], bool], done: str
+    scheduler: FakeScheduler, invocation: Invocation, change: Callable[[str], bool], verb: str
 ) -> CommandResult:
     if not invocation.arguments:
-        said = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified.\n"
-        return CommandResult(returncode=_REFUSED, stderr=said)
-    if refusal := unsound(invocation):
+        message = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified.\n"
+        return CommandResult(returncode=_REFUSED, stderr=message)
+    if refusal := malformed_id_error(invocation):
         return refusal
     jobs = scheduler.listed()
     stdout, stderr = "", ""
-    every = [job.native_id for job in jobs if not job.state.final]
-    for name, found in meant(every if "0" in invocation.arguments else invocation.arguments, jobs):
-        if refused := _refused(found):
-            stderr += f"Job <{name}>: {refused}\n"
+    unfinished = [job.native_id for job in jobs if not job.state.final]
+    for name, found in find_jobs(unfinished if "0" in invocation.arguments else invocation.arguments, jobs):
+        if refusal_text := _find_refusal(found):
+            stderr += f"Job <{name}>: {refusal_text}\n"
             continue
         for job in found:
             change(job.native_id)
@@ -95,11 +95,11 @@ def _change(
             # LSF prints this for an array, and carries out the request nonetheless
             stderr += f"Job <{name}>: Operation is in progress\n"
         else:
-            stdout += f"Job <{name}> is being {done}\n"
+            stdout += f"Job <{name}> is being {verb}\n"
     return CommandResult(returncode=_REFUSED if stderr else 0, stdout=stdout, stderr=stderr)
 
 
-def _refused(jobs: Sequence[FakeJob]) -> str | None:
+def _find_refusal(jobs: Sequence[FakeJob]) -> str | None:
     if not jobs:
         return "No matching job found"
     if not all(job.is_own for job in jobs):

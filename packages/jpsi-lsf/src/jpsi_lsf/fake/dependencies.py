@@ -19,8 +19,8 @@ _KINDS = {"done": DependencyKind.OK, "ended": DependencyKind.ANY, "exit": Depend
 def dependency_refusal(scheduler: FakeScheduler, text: str) -> str | None:
     """Return bsub's error about a malformed `-w` or an unknown job; None if it is valid."""
     known = {job.native_id for job in scheduler.listed()}
-    for part in text.split(" && ") if text else ():
-        match = _CONDITION.match(part)
+    for condition in text.split(" && ") if text else ():
+        match = _CONDITION.match(condition)
         if match is None or match[1] not in _KINDS:
             return f"{text}: Dependency condition syntax error"
         if match[2] not in known:
@@ -28,24 +28,30 @@ def dependency_refusal(scheduler: FakeScheduler, text: str) -> str | None:
     return None
 
 
-def blocked(
+def dependency_check(
     scheduler: FakeScheduler, number: str, options: Mapping[str, str]
 ) -> Callable[[], str | None] | None:
     """Return a function that says why a job may not start yet, or None if the job has no dependencies.
 
     The function ends a job that can never start, if the job was submitted with `-ti`.
     """
-    wanted = [_CONDITION.match(part) for part in options.get("w", "").split(" && ") if part]
-    if not wanted:
+    conditions = [
+        _CONDITION.match(condition) for condition in options.get("w", "").split(" && ") if condition
+    ]
+    if not conditions:
         return None
 
-    def why() -> str | None:
+    def blocking_reason() -> str | None:
         known = {job.native_id: job for job in scheduler.jobs}
-        met = [known[part[2]].state.meets(_KINDS[part[1]]) for part in wanted if part is not None]
-        if False in met:
+        results = [
+            known[condition[2]].state.meets(_KINDS[condition[1]])
+            for condition in conditions
+            if condition is not None
+        ]
+        if False in results:
             if "ti" in options:
                 scheduler.cancel(number)
             return NEVER
-        return WAITS if None in met else None
+        return WAITS if None in results else None
 
-    return why
+    return blocking_reason

@@ -17,7 +17,7 @@ class Flavour:
     #: The fields that `bjobs -o` knows; it reports an unknown one only if there is a job to print.
     fields: frozenset[str]
     #: True if terminations have names (`TERM_OWNER`), numbers may have units, and `-ti` ends orphans.
-    is_modern: bool
+    is_lsf_10: bool
 
 
 _PLAIN = "B H I Ip Is K N V h r x"
@@ -35,12 +35,12 @@ LSF = Flavour(
     plain=frozenset(f"{_PLAIN} {_MORE_PLAIN}".split()),
     valued=frozenset(f"{_VALUED} {_MORE_VALUED}".split()),
     fields=frozenset(f"{_FIELDS} {_MORE_FIELDS}".split()),
-    is_modern=True,
+    is_lsf_10=True,
 )
 VOLCLAVA = Flavour(
     version="volclava project 2.2, Nov 21 2026",
     plain=frozenset(_PLAIN.split()),
     valued=frozenset(_VALUED.split()) - {"U"},
     fields=frozenset(_FIELDS.split()),
-    is_modern=False,
+    is_lsf_10=False,
 )

@@ -7,35 +7,39 @@ from collections.abc import Iterator
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
-from .arrays import meant
-from .control import unsound
+from .arrays import find_jobs
+from .control import malformed_id_error
 from .flavour import Flavour
-from .listing import ending, folded, heading, joined
-from .states import has_run, lead, moment, why
+from .listing import end_event, fold_line, heading, join_paragraphs
+from .states import format_time, has_run, lead, termination
 
 _UNKNOWN = 255
 
 
 def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Print the history of jobs, as `-n 0 -l` does."""
-    if refusal := unsound(invocation):
+    if refusal := malformed_id_error(invocation):
         return refusal
     ids = [word for word in invocation.arguments[2:] if not word.startswith("-")]
-    jobs = [job for _, found in meant(ids, scheduler.accounted()) for job in found]
+    jobs = [job for _, found in find_jobs(ids, scheduler.accounted()) for job in found]
     if not jobs:
         return CommandResult(returncode=_UNKNOWN, stdout="No matching job found\n")
-    return CommandResult(returncode=0, stdout=joined(_paragraph(flavour, job) for job in jobs))
+    return CommandResult(returncode=0, stdout=join_paragraphs(_paragraph(flavour, job) for job in jobs))
 
 
 def _paragraph(flavour: Flavour, job: FakeJob) -> str:
     minutes = 0.0 if job.time_limit is None else job.time_limit / 60
     limit = f"\n RUNLIMIT                \n {minutes:.1f} min                 \n" if minutes else ""
-    events = "".join(folded(f"{moment(at)}: {event};") for at, event in _events(flavour, job))
+    events = "".join(
+        fold_line(f"{format_time(timestamp)}: {event};") for timestamp, event in _events(flavour, job)
+    )
     row = "".join(f"{seconds:<9}" for seconds in (0, 0, _run_time(job), 0, 0, 0, _run_time(job)))
-    submitted = f"{moment(job.submitted)}: Submitted from host <login01>, to Queue <{job.queue}>, CWD </>;"
+    submitted = (
+        f"{format_time(job.submitted)}: Submitted from host <login01>, to Queue <{job.queue}>, CWD </>;"
+    )
     return (
-        f"\n{heading(job)}{folded(submitted)}{limit}{events}"
-        f"\nSummary of time in seconds spent in various states by  {moment(job.ended)}\n"
+        f"\n{heading(job)}{fold_line(submitted)}{limit}{events}"
+        f"\nSummary of time in seconds spent in various states by  {format_time(job.ended)}\n"
         f"  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n  {row}   \n"
     )
 
@@ -54,9 +58,9 @@ def _events(flavour: Flavour, job: FakeJob) -> Iterator[tuple[float, str]]:
         return
     if job.state is FakeState.CANCELLED:
         yield job.ended or 0, f"Signal <KILL> requested by user or administrator <{job.owner}>"
-    yield job.ended or 0, ending(job)
-    if flavour.is_modern and why(job):
-        yield job.ended or 0, f"Completed <exit>; {why(job)}"
+    yield job.ended or 0, end_event(job)
+    if flavour.is_lsf_10 and termination(job):
+        yield job.ended or 0, f"Completed <exit>; {termination(job)}"
 
 
 def _run_time(job: FakeJob) -> int:

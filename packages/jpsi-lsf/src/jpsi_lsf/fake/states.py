@@ -8,7 +8,7 @@ from jpsi_testing.fake import FakeJob, FakeState
 
 from .dependencies import NEVER
 
-_WORDS = {
+_STATES = {
     FakeState.PENDING: "PEND",
     FakeState.HELD: "PSUSP",
     FakeState.RUNNING: "RUN",
@@ -53,7 +53,7 @@ def is_done(job: FakeJob) -> bool:
 
 def word(job: FakeJob) -> str:
     """Return LSF's word for the state."""
-    return "DONE" if is_done(job) else _WORDS.get(job.state, "EXIT")
+    return "DONE" if is_done(job) else _STATES.get(job.state, "EXIT")
 
 
 def code(job: FakeJob) -> int | None:
@@ -63,7 +63,7 @@ def code(job: FakeJob) -> int | None:
     return _SIGNAL_BASE + job.signal if job.signal is not None else job.exit_code
 
 
-def why(job: FakeJob) -> str:
+def termination(job: FakeJob) -> str:
     """Return the reason why LSF ended a job; "" if it did not."""
     return _ORPHAN if job.why == NEVER and job.state.final else _TERMINATIONS.get(job.state, "")
 
@@ -81,6 +81,6 @@ def has_run(job: FakeJob) -> bool:
     return job.started is not None and not job.why.startswith("launch failed")
 
 
-def moment(seconds: float | None) -> str:
+def format_time(seconds: float | None) -> str:
     """Return a time as LSF prints it in paragraphs."""
     return datetime.fromtimestamp(int(seconds or 0), UTC).strftime("%a %b %e %H:%M:%S")

@@ -12,8 +12,8 @@ import attrs
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
-from .arrays import indices_of, is_too_large, keep_limit, marks, name_of
-from .dependencies import blocked, dependency_refusal
+from .arrays import element_attributes, element_name, indices_of, is_too_large, limit_running
+from .dependencies import dependency_check, dependency_refusal
 from .flavour import Flavour
 from .states import node
 
@@ -24,7 +24,7 @@ _NAME_LIMIT = 254
 _TIME = re.compile(r"(?:(?P<hours>\d+):)?(?P<minutes>\d+)\Z")
 _AMOUNT = re.compile(r"\d+([KMGT]B?)?\Z")
 _TERM = re.compile(r"(\d+)\*\{([^{}]*)\}")
-_EACH_NODE = re.compile(r"span\[ptile=(\d+)\]")
+_SLOTS_PER_NODE = re.compile(r"span\[ptile=(\d+)\]")
 
 
 class UnknownOptionError(ValueError):
@@ -37,16 +37,16 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
         return CommandResult(returncode=0, stdout="Resource requirement string is valid.\n")
     try:
         # The command line overrides directives, which may be anywhere in the script.
-        given, command = _parsed(flavour, list(invocation.arguments))
+        arguments, command = _parse_options(flavour, list(invocation.arguments))
         if command:
             invocation = attrs.evolve(invocation, stdin=" ".join(command) + "\n")
-        written, others = _parsed(flavour, _directives(invocation.stdin))
+        directives, others = _parse_options(flavour, _directives(invocation.stdin))
         if others:
             raise UnknownOptionError(others[0])  # noqa: TRY301  as for any other
-        options = {**written, **given}
+        options = {**directives, **arguments}
     except UnknownOptionError as e:
         return CommandResult(returncode=_REFUSED, stderr=f"bsub: illegal option -- {e}\nUsage: bsub [-h]\n")
-    refusal = _refusal(flavour, scheduler, options, invocation.stdin)
+    refusal = _find_refusal(flavour, scheduler, options, invocation.stdin)
     if refusal is not None:
         return CommandResult(returncode=_REFUSED, stderr=f"{refusal}. Job not submitted.\n")
     number = str(scheduler.next_number())
@@ -54,19 +54,19 @@ def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> 
     indices = indices_of(options.get("J", ""))
     # volclava takes an array that is too large for a single job with that name
     elements = [] if is_too_large(indices) else indices
-    jobs = [_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
+    jobs = [_make_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
     for job in jobs:
-        if flavour.is_modern:
+        if flavour.is_lsf_10:
             job.environment["LSB_DJOB_NUMPROC"] = str(job.slots)
             job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
-        job.blocked = blocked(scheduler, job.native_id, options)
+        job.blocked = dependency_check(scheduler, job.native_id, options)
     if elements:
-        keep_limit(jobs, options["J"])
+        limit_running(jobs, options["J"])
     scheduler.submit_all(jobs)
     if "BSUB_QUIET" in invocation.environment:
         return CommandResult(returncode=0)
-    where = f"queue <{queue}>" if queue else "default queue <normal>"
-    return CommandResult(returncode=0, stdout=f"Job <{number}> is submitted to {where}.\n")
+    target = f"queue <{queue}>" if queue else "default queue <normal>"
+    return CommandResult(returncode=0, stdout=f"Job <{number}> is submitted to {target}.\n")
 
 
 def _directives(script: str) -> list[str]:
@@ -75,12 +75,12 @@ def _directives(script: str) -> list[str]:
         if line.startswith("#BSUB "):
             found = shlex.split(line.removeprefix("#BSUB"), comments=True)
             # LSF takes a word that starts with # as a comment even in quotes, and merges blanks
-            sound = itertools.takewhile(lambda it: it[:1] != "#", found)
-            words += [re.sub(" +", " ", it.strip(" ")) for it in sound]
+            uncommented = itertools.takewhile(lambda word: word[:1] != "#", found)
+            words += [re.sub(" +", " ", word.strip(" ")) for word in uncommented]
     return words
 
 
-def _parsed(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[str]]:
+def _parse_options(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[str]]:
     """Parse words into options and the words after them."""
     options: dict[str, str] = {}
     while words and words[0].startswith("-"):
@@ -97,7 +97,7 @@ def _parsed(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[st
     return options, words
 
 
-def _refusal(
+def _find_refusal(
     flavour: Flavour, scheduler: FakeScheduler, options: Mapping[str, str], script: str
 ) -> str | None:
     if not any(line and not line.startswith("#") for line in script.splitlines()):
@@ -113,25 +113,27 @@ def _refusal(
         f"{limit}: Bad RUNLIMIT specification": not _TIME.match(limit),
         "Bad time specification": options.get("t", "1:1").count(":") == 0,
         f"{memory}: MEMLIMT value should be a positive integer": not _AMOUNT.match(memory)
-        or (has_unit and not flavour.is_modern),
+        or (has_unit and not flavour.is_lsf_10),
         "Bad resource requirement syntax": requirements.count("[") != requirements.count("]")
-        or (re.search(r"affinity|\{", requirements) is not None and not flavour.is_modern),
+        or (re.search(r"affinity|\{", requirements) is not None and not flavour.is_lsf_10),
         "Job level compound resource requirement causes slots requirements conflict": "n" in options
         and "{" in requirements
         and slots != str(sum(number for number, _ in _terms(options))),
         "normal: Queue does not accept EXCLUSIVE jobs": "x" in options,
         "Bad reservation ID": "U" in options,
-        "Job array index too large": flavour.is_modern and is_too_large(indices_of(options.get("J", ""))),
+        "Job array index too large": flavour.is_lsf_10 and is_too_large(indices_of(options.get("J", ""))),
     }
     found = next((text for text, refused in refusals.items() if refused), None)
     return found or dependency_refusal(scheduler, options.get("w", ""))
 
 
-def _job(number: str, index: int, queue: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+def _make_job(
+    number: str, index: int, queue: str, options: Mapping[str, str], invocation: Invocation
+) -> FakeJob:
     """Return a fake job; with an index it is an array element."""
     name = options.get("J", invocation.stdin.splitlines()[-1])
     if index:
-        name = name_of(name, index)
+        name = element_name(name, index)
     nodes = _nodes(options)
     counts = [f"{name} {nodes.count(name)} " for name in dict.fromkeys(nodes)]
     return FakeJob(
@@ -155,18 +157,24 @@ def _job(number: str, index: int, queue: str, options: Mapping[str, str], invoca
         stderr=_file(options.get("e", options.get("o")), number, index),
         slots=len(nodes),
         time_limit=_seconds(options.get("W", "0")),
-        attributes={"options": dict(options), "nodes": nodes, **(marks(number, index) if index else {})},
+        attributes={
+            "options": dict(options),
+            "nodes": nodes,
+            **(element_attributes(number, index) if index else {}),
+        },
         state=FakeState.HELD if "H" in options else FakeState.PENDING,
     )
 
 
 def _nodes(options: Mapping[str, str]) -> list[str]:
     """Return the node of each slot; all slots of a term are on one node unless it has a span."""
-    found: list[str] = []
+    slot_nodes: list[str] = []
     for slots, requirements in _terms(options):
-        each, first = _EACH_NODE.search(requirements), len(set(found))
-        found += [node(first + slot // (int(each[1]) if each else slots)) for slot in range(slots)]
-    return found
+        per_node, first = _SLOTS_PER_NODE.search(requirements), len(set(slot_nodes))
+        slot_nodes += [
+            node(first + slot // (int(per_node[1]) if per_node else slots)) for slot in range(slots)
+        ]
+    return slot_nodes
 
 
 def _terms(options: Mapping[str, str]) -> list[tuple[int, str]]:

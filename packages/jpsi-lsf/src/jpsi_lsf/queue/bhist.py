@@ -13,23 +13,23 @@ import attrs
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 
-from ..commands import lsf
+from ..commands import lsf_command
 from .long_listing import observe_history, parse_bhist
 
 # bhist of LSF 10.1, -n: all event logs. By default bhist reads only the newest, and LSF starts a new one
 # after 1000 jobs or so (MAX_JOB_NUM).
-_EVERYWHERE = ("-n", "0")
+_ALL_EVENT_LOGS = ("-n", "0")
 # bhist's messages if it knows none of the jobs; the exit code is not 0, and some versions print to stdout.
 _UNKNOWN_JOB = re.compile(r"^(?:No matching job found|.+: Illegal job ID\.?|Job <.+> is not found)$")
 # The timeout of bhist, as a multiple of that of other commands
-_PATIENCE = 10
+_TIMEOUT_FACTOR = 10
 
 
 @hookimpl
 def query_finished(native_ids: Sequence[str], site: Site) -> Command:
     """Return the bhist command for these jobs; it reads all event logs, which may take minutes."""
-    command = lsf("bhist", *_EVERYWHERE, "-l", *native_ids)
-    return attrs.evolve(command, timeout=_PATIENCE * site.config.command_timeout)
+    command = lsf_command("bhist", *_ALL_EVENT_LOGS, "-l", *native_ids)
+    return attrs.evolve(command, timeout=_TIMEOUT_FACTOR * site.config.command_timeout)
 
 
 @hookimpl
@@ -38,19 +38,21 @@ def parse_finished(result: CommandResult, native_ids: Sequence[str], site: Site)
 
     Jobs that have not ended are included.
     """
-    told = parse_bhist(result.stdout)
-    complaints = [line for line in result.stderr.splitlines() if line]
-    if told is None:
+    histories = parse_bhist(result.stdout)
+    errors = [line for line in result.stderr.splitlines() if line]
+    if histories is None:
         # if bhist knows none of the jobs, it prints a single line
-        said = [*complaints, *(line for line in result.stdout.splitlines() if line)]
-        if result.returncode <= 0 or not said or not all(map(_UNKNOWN_JOB.match, said)):
+        messages = [*errors, *(line for line in result.stdout.splitlines() if line)]
+        if result.returncode <= 0 or not messages or not all(map(_UNKNOWN_JOB.match, messages)):
             raise result.checked().no_answer
-        return {it: Observation.denied(said[0]) for it in native_ids}
+        return {native_id: Observation.denied(messages[0]) for native_id in native_ids}
     # some jobs may be unknown, and others not
-    if result.returncode <= 0 or not complaints or not all(map(_UNKNOWN_JOB.match, complaints)):
+    if result.returncode <= 0 or not errors or not all(map(_UNKNOWN_JOB.match, errors)):
         result.checked()
-    is_modern = site.offers.get("json") is True
-    found = {history.name: observe_history(history, done_is_zero=is_modern) for history in told.jobs}
-    if not told.is_ended and not found.keys() >= set(native_ids):
+    is_lsf_10 = site.offers.get("json") is True
+    observations = {
+        history.name: observe_history(history, done_is_zero=is_lsf_10) for history in histories.jobs
+    }
+    if not histories.is_ended and not observations.keys() >= set(native_ids):
         raise result.no_answer
-    return found
+    return observations

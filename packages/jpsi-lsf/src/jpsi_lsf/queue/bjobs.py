@@ -20,8 +20,8 @@ import attrs
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 from jpsi.plugin.kit import ids_by_tag
 
-from ..commands import lsf
-from ..native_ids import array_of, named
+from ..commands import lsf_command
+from ..native_ids import array_of, expand_ids
 from .json_listing import FIELDS, observe_record, parse_records, record_fields, record_id
 from .long_listing import Histories, observe_history, parse_bjobs
 
@@ -31,21 +31,21 @@ _UNKNOWN_JOB = re.compile(r"^(Job <(.+?)> is not found|(.+): Illegal job ID)\b",
 _NO_JOB = re.compile(r"^No (?:unfinished |matching )?job found$", re.MULTILINE)
 
 
-class _Listed(NamedTuple):
+class _ListedJob(NamedTuple):
     """A job in bjobs's output."""
 
     name: str
     description: str
     #: The job's Observation; None if the output does not say enough.
-    seen: Observation | None
+    observation: Observation | None
 
 
-class _Answer(NamedTuple):
+class _Listing(NamedTuple):
     """The parsed output of bjobs."""
 
-    jobs: Sequence[_Listed]
+    jobs: Sequence[_ListedJob]
     #: bjobs's messages about unknown ids.
-    denied: Mapping[str, str]
+    unknown: Mapping[str, str]
     #: True if the end of the output has arrived.
     is_ended: bool
 
@@ -54,7 +54,7 @@ class _Answer(NamedTuple):
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
     """Return the bjobs command for these jobs, or for all jobs of the user if None."""
     form = ["-o", FIELDS, "-json"] if site.offers.get("json") else ["-l"]
-    return lsf("bjobs", *form, *(["-a"] if native_ids is None else native_ids))
+    return lsf_command("bjobs", *form, *(["-a"] if native_ids is None else native_ids))
 
 
 @hookimpl
@@ -62,11 +62,18 @@ def parse_status(
     result: CommandResult, native_ids: Sequence[str] | None, site: Site
 ) -> Mapping[str, Observation]:
     """Return an Observation of each job in bjobs's output, including those that bjobs does not know."""
-    answer = _read(result, native_ids, site)
-    seen = {job.name: job.seen for job in answer.jobs if job.seen is not None}
-    there = {job.name for job in answer.jobs}
-    denied = {it: answer.denied.get(it, answer.denied.get(array_of(it))) for it in native_ids or ()}
-    return seen | {it: Observation.denied(why) for it, why in denied.items() if why and it not in there}
+    listing = _parse_listing(result, native_ids, site)
+    observations = {job.name: job.observation for job in listing.jobs if job.observation is not None}
+    listed = {job.name for job in listing.jobs}
+    unknown = {
+        native_id: listing.unknown.get(native_id, listing.unknown.get(array_of(native_id)))
+        for native_id in native_ids or ()
+    }
+    return observations | {
+        native_id: Observation.denied(message)
+        for native_id, message in unknown.items()
+        if message and native_id not in listed
+    }
 
 
 @hookimpl
@@ -79,71 +86,77 @@ def find(site: Site) -> Command:
 def parse_find(result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
     """Return the native ids of the jobs that carry the tags."""
     # an element has the tag of its array
-    jobs = ((job.description, array_of(job.name)) for job in _read(result, None, site).jobs)
+    jobs = ((job.description, array_of(job.name)) for job in _parse_listing(result, None, site).jobs)
     return ids_by_tag(jobs, tags)
 
 
-def _read(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -> _Answer:
+def _parse_listing(result: CommandResult, native_ids: Sequence[str] | None, site: Site) -> _Listing:
     """Parse the output of a query for these jobs, or for all jobs if None.
 
     Raises:
         SubmitException: bjobs failed, or its output is incomplete.
     """
-    read = _of_records if site.offers.get("json") else _of_histories
-    answer = read(result)
-    if answer is None or result.timed_out or result.returncode < 0:
+    parse = _parse_json_listing if site.offers.get("json") else _parse_long_listing
+    listing = parse(result)
+    if listing is None or result.timed_out or result.returncode < 0:
         raise result.no_answer
-    told = {job.name for job in answer.jobs}
-    arrays = {array_of(name) for name in told if "[" in name}
-    said = told.union(answer.denied)
-    unsaid = [it for it in native_ids or () if it not in said and array_of(it) not in answer.denied]
+    listed = {job.name for job in listing.jobs}
+    arrays = {array_of(name) for name in listed if "[" in name}
+    reported = listed.union(listing.unknown)
+    unreported = [
+        native_id
+        for native_id in native_ids or ()
+        if native_id not in reported and array_of(native_id) not in listing.unknown
+    ]
     # bjobs prints nothing about a forgotten element if it was queried by its array
-    is_needed = native_ids is None or bool(unsaid)
-    if (is_needed and not answer.is_ended) or any(array_of(it) not in arrays for it in unsaid):
+    must_be_whole = native_ids is None or bool(unreported)
+    if (must_be_whole and not listing.is_ended) or any(
+        array_of(native_id) not in arrays for native_id in unreported
+    ):
         raise result.no_answer
-    return answer
+    return listing
 
 
-def _of_records(result: CommandResult) -> _Answer | None:
+def _parse_json_listing(result: CommandResult) -> _Listing | None:
     """Parse JSON output; it is complete if it parses. Return None if bjobs failed."""
-    found = parse_records(result.stdout)
-    complaints = _denied(result.stderr)
-    if found is None:
-        return _without_jobs(result, complaints)
+    records = parse_records(result.stdout)
+    unknown = _parse_unknown_ids(result.stderr)
+    if records is None:
+        return _empty_listing(result, unknown)
     # many elements of an array have equal records
-    meaning = functools.cache(observe_record)
+    observe = functools.cache(observe_record)
     jobs = [
-        _Listed(record_id(record), record["JOB_DESCRIPTION"], meaning(fields))
-        for record in found
+        _ListedJob(record_id(record), record["JOB_DESCRIPTION"], observe(fields))
+        for record in records
         if (fields := record_fields(record)) is not None
     ]
-    errors = "\n".join(record["ERROR"] for record in found if "ERROR" in record)
-    return _Answer(jobs, {**complaints, **_denied(errors)}, is_ended=True)
+    errors = "\n".join(record["ERROR"] for record in records if "ERROR" in record)
+    return _Listing(jobs, {**unknown, **_parse_unknown_ids(errors)}, is_ended=True)
 
 
-def _of_histories(result: CommandResult) -> _Answer | None:
+def _parse_long_listing(result: CommandResult) -> _Listing | None:
     """Parse output in paragraphs; return None if bjobs failed or a paragraph is incomplete."""
-    denied = _denied(result.stderr)
-    told = parse_bjobs(result.stdout)
-    if told is None or (result.returncode != 0 and not denied):
-        return _without_jobs(result, denied)
-    return _Answer(list(_listed(told)), denied, is_ended=told.is_ended)
+    unknown = _parse_unknown_ids(result.stderr)
+    histories = parse_bjobs(result.stdout)
+    if histories is None or (result.returncode != 0 and not unknown):
+        return _empty_listing(result, unknown)
+    return _Listing(list(_observe_histories(histories)), unknown, is_ended=histories.is_ended)
 
 
-def _listed(told: Histories) -> Iterator[_Listed]:
-    of_many = functools.cache(functools.partial(observe_history, done_is_zero=False))
-    for history in told.jobs:
-        seen = of_many(attrs.evolve(history, name=""))
-        yield _Listed(history.name, history.description, None if seen.final else seen)
+def _observe_histories(histories: Histories) -> Iterator[_ListedJob]:
+    observe = functools.cache(functools.partial(observe_history, done_is_zero=False))
+    for history in histories.jobs:
+        observation = observe(attrs.evolve(history, name=""))
+        yield _ListedJob(history.name, history.description, None if observation.final else observation)
 
 
-def _without_jobs(result: CommandResult, denied: Mapping[str, str]) -> _Answer | None:
+def _empty_listing(result: CommandResult, unknown: Mapping[str, str]) -> _Listing | None:
     """Return the answer that bjobs knows none of the jobs, or that there are none; else None."""
-    is_denied = bool(denied) or _NO_JOB.search(result.stderr) is not None
-    return _Answer([], denied, is_ended=True) if is_denied and not result.stdout.strip() else None
+    is_empty = bool(unknown) or _NO_JOB.search(result.stderr) is not None
+    return _Listing([], unknown, is_ended=True) if is_empty and not result.stdout.strip() else None
 
 
-def _denied(said: str) -> dict[str, str]:
+def _parse_unknown_ids(text: str) -> dict[str, str]:
     """Return bjobs's message for each id that it does not know."""
-    complaints = ((it[1], it[2] or it[3]) for it in _UNKNOWN_JOB.finditer(said))
-    return {name: why for why, names in complaints for name in (list(named(names)) or [names])}
+    messages = ((match[1], match[2] or match[3]) for match in _UNKNOWN_JOB.finditer(text))
+    return {name: message for message, names in messages for name in (list(expand_ids(names)) or [names])}

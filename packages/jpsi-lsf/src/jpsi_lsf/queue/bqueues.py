@@ -9,13 +9,13 @@ from itertools import pairwise
 
 from jpsi.plugin import Command, CommandResult, Queue, hookimpl
 
-from ..commands import lsf
+from ..commands import lsf_command
 
 _QUEUE = re.compile(r"^QUEUE: *(\S+)", re.MULTILINE)
 _HEADING = "PRIO"
 _IS_DEFAULT = "This is the default queue"
 # bqueues of LSF 10.1, "Resource limits": limits before any heading are maximum limits
-_LARGEST, _USUAL = "MAXIMUM LIMITS:", "DEFAULT LIMITS:"
+_MAXIMUM, _DEFAULT = "MAXIMUM LIMITS:", "DEFAULT LIMITS:"
 _RUNLIMIT = "RUNLIMIT"
 _MINUTES = re.compile(r"([0-9.]+) +min")
 
@@ -23,13 +23,13 @@ _MINUTES = re.compile(r"([0-9.]+) +min")
 @hookimpl
 def version() -> Command:
     """Return the command that prints LSF's version, without contacting a daemon."""
-    return lsf("bjobs", "-V")
+    return lsf_command("bjobs", "-V")
 
 
 @hookimpl
 def queues() -> Command:
     """Return the command that prints all properties of the queues."""
-    return lsf("bqueues", "-l")
+    return lsf_command("bqueues", "-l")
 
 
 @hookimpl
@@ -39,30 +39,32 @@ def parse_queues(result: CommandResult) -> Sequence[Queue]:
     starts = list(_QUEUE.finditer(text))
     if not starts:
         raise result.no_answer
-    ends = [*(it.start() for it in starts[1:]), len(text)]
-    return [_queue(it[1], text[it.start() : end]) for it, end in zip(starts, ends, strict=True)]
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    return [
+        _parse_queue(match[1], text[match.start() : end]) for match, end in zip(starts, ends, strict=True)
+    ]
 
 
-def _queue(name: str, text: str) -> Queue:
+def _parse_queue(name: str, text: str) -> Queue:
     lines = text.splitlines()
-    columns = _columns(lines)
+    columns = _parse_columns(lines)
     word = columns.get("STATUS", "")
-    taking, _, starting = word.partition(":")
-    limits = dict(_run_limits(lines))
+    open_word, _, active_word = word.partition(":")
+    limits = dict(_parse_run_limits(lines))
     return Queue(
         name=name,
         word=word,
-        is_open={"Open": True, "Closed": False}.get(taking),
-        is_started=None if not starting else starting == "Active",
+        is_open={"Open": True, "Closed": False}.get(open_word),
+        is_started=None if not active_word else active_word == "Active",
         is_default=_IS_DEFAULT in text,
-        longest=limits.get(_LARGEST),
-        usual=limits.get(_USUAL),
-        pending=_number(columns.get("PEND")),
-        running=_number(columns.get("RUN")),
+        longest=limits.get(_MAXIMUM),
+        usual=limits.get(_DEFAULT),
+        pending=_parse_count(columns.get("PEND")),
+        running=_parse_count(columns.get("RUN")),
     )
 
 
-def _columns(lines: Sequence[str]) -> Mapping[str, str]:
+def _parse_columns(lines: Sequence[str]) -> Mapping[str, str]:
     """Return the single row of the table of statistics, by its headings."""
     for heading, row in pairwise(lines):
         names, values = heading.split(), row.split()
@@ -71,16 +73,16 @@ def _columns(lines: Sequence[str]) -> Mapping[str, str]:
     return {}
 
 
-def _run_limits(lines: Sequence[str]) -> Iterator[tuple[str, timedelta]]:
-    kind = _LARGEST
+def _parse_run_limits(lines: Sequence[str]) -> Iterator[tuple[str, timedelta]]:
+    kind = _MAXIMUM
     for heading, row in pairwise(lines):
-        if heading.strip() in (_LARGEST, _USUAL):
+        if heading.strip() in (_MAXIMUM, _DEFAULT):
             kind = heading.strip()
-        place = heading.find(_RUNLIMIT)
-        minutes = _MINUTES.match(row[place:]) if place >= 0 else None
+        column = heading.find(_RUNLIMIT)
+        minutes = _MINUTES.match(row[column:]) if column >= 0 else None
         if minutes is not None:
             yield kind, timedelta(minutes=float(minutes[1]))
 
 
-def _number(text: str | None) -> int | None:
+def _parse_count(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None

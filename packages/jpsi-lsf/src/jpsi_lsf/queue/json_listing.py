@@ -12,8 +12,8 @@ import attrs
 from jpsi.plugin import Observation
 
 from ..native_ids import is_id
-from .corruption import is_nearly, tag_of
-from .observations import End, is_termination, nodes, observed
+from .corruption import is_nearly, job_tag
+from .observations import End, is_termination, make_observation, nodes
 
 #: The fields for `bjobs -o`. If LSF does not know one of them, it prints no jobs at all.
 FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description command"
@@ -24,9 +24,9 @@ Record = Mapping[str, str]
 _OBJECT = re.compile(r"\{")
 # A field of a record; its value may contain any text
 _FIELD = re.compile(r'"([A-Z_]+)"\s*:\s*"(.*?)"\s*(?=,\s*"[A-Z_]+"\s*:|\}\s*[,\]])', re.DOTALL)
-_FRAME = re.compile(r'"JOBS"\s*:\s*(\d+)\s*,\s*"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
-_NOTHING = frozenset({"", "-"})
-_ASKED = frozenset(FIELDS.upper().split())
+_DOCUMENT = re.compile(r'"JOBS"\s*:\s*(\d+)\s*,\s*"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
+_NO_VALUES = frozenset({"", "-"})
+_REQUESTED = frozenset(FIELDS.upper().split())
 _ERROR = re.compile(r"Job <.+> is not found")
 _TERMINATION = "TERM_"
 _HOSTS = re.compile(r"(?:(?:\d+\*)?[A-Za-z0-9][A-Za-z0-9_.-]*:?)*|-")
@@ -41,32 +41,32 @@ def parse_records(output: str) -> list[Record] | None:
     decoder = json.JSONDecoder(strict=False)
     for start in _OBJECT.finditer(output):
         try:
-            found, _ = decoder.raw_decode(output, start.start())
+            document, _ = decoder.raw_decode(output, start.start())
         except ValueError:
             continue
-        if isinstance(found, dict) and isinstance(found.get("RECORDS"), list):
-            return _whole(found["RECORDS"], found.get("JOBS"))
-    frame = _FRAME.search(output)
-    return None if frame is None else _whole(_unsound(f"{frame[2]}]"), int(frame[1]))
+        if isinstance(document, dict) and isinstance(document.get("RECORDS"), list):
+            return _complete_records(document["RECORDS"], document.get("JOBS"))
+    match = _DOCUMENT.search(output)
+    return None if match is None else _complete_records(_parse_invalid_json(f"{match[2]}]"), int(match[1]))
 
 
-def _unsound(text: str) -> list[dict[str, str]]:
+def _parse_invalid_json(text: str) -> list[dict[str, str]]:
     """Return the jobs in invalid JSON, which results if LSF does not escape a value of any job."""
-    found: list[dict[str, str]] = []
+    records: list[dict[str, str]] = []
     for field, value in _FIELD.findall(text):
         if field == "JOBID":
-            found.append({})
-        if found:
-            found[-1][field] = value.replace("\\/", "/")
-    return found
+            records.append({})
+        if records:
+            records[-1][field] = value.replace("\\/", "/")
+    return records
 
 
-def _whole(found: list[Any], count: object) -> list[Record] | None:
+def _complete_records(records: list[Any], count: object) -> list[Record] | None:
     """Return the records if each is valid and their number is the announced one; else None."""
-    is_sound = all(map(_is_record, found))
+    is_valid = all(map(_is_record, records))
     # volclava 2.2 counts unknown jobs; for LSF that is not known, so both numbers are accepted
-    known = [record for record in found if is_sound and "STAT" in record]
-    return list[Record](found) if is_sound and count in {len(found), len(known)} else None
+    known = [record for record in records if is_valid and "STAT" in record]
+    return list[Record](records) if is_valid and count in {len(records), len(known)} else None
 
 
 def _is_record(record: object) -> bool:
@@ -75,16 +75,18 @@ def _is_record(record: object) -> bool:
         return False
     if "ERROR" in record:
         return "STAT" not in record and _ERROR.fullmatch(record["ERROR"]) is not None
-    return record.keys() >= _ASKED and is_id(record_id(record)) and _is_clear(record)
+    return record.keys() >= _REQUESTED and is_id(record_id(record)) and _has_valid_values(record)
 
 
-def _is_clear(record: Record) -> bool:
+def _has_valid_values(record: Record) -> bool:
     """Return True if the record's values look like those that LSF prints; the state may be any word."""
-    code, why = record["EXIT_CODE"], record["EXIT_REASON"].partition(":")[0]
-    is_named = why.startswith(_TERMINATION) or is_nearly(why[: len(_TERMINATION)], [_TERMINATION])
+    code, termination = record["EXIT_CODE"], record["EXIT_REASON"].partition(":")[0]
+    is_termination_word = termination.startswith(_TERMINATION) or is_nearly(
+        termination[: len(_TERMINATION)], [_TERMINATION]
+    )
     return (
-        (code in _NOTHING or code.isdecimal())
-        and (is_termination(why) or not is_named)
+        (code in _NO_VALUES or code.isdecimal())
+        and (is_termination(termination) or not is_termination_word)
         and (not record["JOBINDEX"] or record["JOBINDEX"].isdecimal())
         and _HOSTS.fullmatch(record["EXEC_HOST"].strip()) is not None
     )
@@ -107,7 +109,7 @@ class RecordFields(NamedTuple):
 
     word: str
     code: str
-    why: str
+    termination: str
     pending: str
     nodes: str
     description: str
@@ -126,14 +128,14 @@ def observe_record(fields: RecordFields) -> Observation:
     """Return the Observation for the fields of a record."""
     # DONE comes without a code, which is 0 or one that the site counts as a success.
     exit_code = int(fields.code) if fields.code.isdecimal() else 0 if fields.word == "DONE" else None
-    seen = observed(
+    observation = make_observation(
         fields.word,
         pending=_text(fields.pending),
-        end=End(exit_code, "" if fields.why in _NOTHING else fields.why),
+        end=End(exit_code, "" if fields.termination in _NO_VALUES else fields.termination),
         ran_on=nodes(fields.nodes),
     )
-    return attrs.evolve(seen, tag=tag_of(fields.description, fields.command))
+    return attrs.evolve(observation, tag=job_tag(fields.description, fields.command))
 
 
 def _text(text: str) -> str:
-    return "" if text in _NOTHING else " ".join(text.rstrip("; \n").split())
+    return "" if text in _NO_VALUES else " ".join(text.rstrip("; \n").split())

@@ -12,7 +12,7 @@ from .corruption import is_nearly
 
 _TERMINATION = re.compile(r"(TERM_[A-Z_]+)")
 # From LSF's list of pending reasons, which is the same in all versions ("PENDING REASONS" of bjobs -l)
-_IN_VAIN = "Dependency condition invalid or never satisfied"
+_NEVER_SATISFIED = "Dependency condition invalid or never satisfied"
 _SIGNAL_BASE = 128
 
 
@@ -22,17 +22,17 @@ class End(NamedTuple):
     #: The exit code; None if LSF does not report it.
     exit_code: int | None = None
     #: LSF's reason, such as `TERM_OWNER: job killed by owner`.
-    why: str = ""
+    termination: str = ""
     #: The user who killed the job.
     killed_by: str | None = None
     #: True if the job had reached its run limit.
-    is_overtime: bool = False
+    is_over_limit: bool = False
 
 
 _UNKNOWN_END = End()
 
 
-def observed(
+def make_observation(
     word: str,
     *,
     pending: str = "",
@@ -57,12 +57,12 @@ def observed(
     # not all versions report the nodes
     has_run = bool(ran_on) or end.exit_code is not None
     if has_ended:
-        meaning = _ended(meaning, end, has_run=has_run)
+        meaning = _explain_end(meaning, end, has_run=has_run)
     elif meaning.state is JobState.QUEUED and pending:
-        meaning = _pending(meaning, pending)
+        meaning = _explain_pending(meaning, pending)
         details["lsf.pending"] = pending
-    if has_ended and end.why:
-        details["lsf.reason"] = end.why
+    if has_ended and end.termination:
+        details["lsf.reason"] = end.termination
     if end.killed_by is not None:
         details["lsf.killed_by"] = end.killed_by
     return Observation(
@@ -98,26 +98,26 @@ def is_termination(code: str) -> bool:
     return is_known or (_TERMINATION.fullmatch(code) is not None and not is_nearly(code, TERMINATIONS))
 
 
-def _pending(meaning: Meaning, why: str) -> Meaning:
-    reason = Reason.DEPENDENCY if _IN_VAIN in why else meaning.reason
-    return Meaning(meaning.state, reason, f"{meaning.message}: {why}" if meaning.message else why)
+def _explain_pending(meaning: Meaning, reasons: str) -> Meaning:
+    reason = Reason.DEPENDENCY if _NEVER_SATISFIED in reasons else meaning.reason
+    return Meaning(meaning.state, reason, f"{meaning.message}: {reasons}" if meaning.message else reasons)
 
 
-def _ended(meaning: Meaning, end: End, *, has_run: bool) -> Meaning:  # noqa: PLR0911  a table of causes
+def _explain_end(meaning: Meaning, end: End, *, has_run: bool) -> Meaning:  # noqa: PLR0911  a table of causes
     """Return the meaning of an end; if LSF or a user ended the job, that counts even for the state DONE."""
-    found = _TERMINATION.search(end.why)
-    termination = TERMINATIONS.get(found[1]) if found else None
+    match = _TERMINATION.search(end.termination)
+    termination = TERMINATIONS.get(match[1]) if match else None
     if termination is not None:
-        return Meaning(termination.state, termination.reason, f"LSF ended the job ({end.why})")
+        return Meaning(termination.state, termination.reason, f"LSF ended the job ({end.termination})")
     if end.killed_by is not None:
         return Meaning(JobState.CANCELED, Reason.CANCELLED, f"the job was cancelled by {end.killed_by}")
-    if end.is_overtime:
+    if end.is_over_limit:
         return Meaning(JobState.FAILED, Reason.TIMEOUT, "the job used up its duration and was ended")
     if meaning.state is JobState.COMPLETED:
         return meaning
     if not has_run:
         return Meaning(JobState.CANCELED, Reason.CANCELLED, "the job was ended before it had begun")
-    message = f"LSF ended the job ({end.why})" if end.why else None
+    message = f"LSF ended the job ({end.termination})" if end.termination else None
     if end.exit_code is not None and end.exit_code > _SIGNAL_BASE:
         return Meaning(JobState.FAILED, Reason.SIGNAL, message)
     return Meaning(JobState.FAILED, None, message)

@@ -21,13 +21,13 @@ from ..native_ids import ID_PATTERN
 
 # LSF wraps lines after 80 characters, even within words, and continues them after 21 blanks.
 _FOLD = re.compile(r"\n {21}")
-_BETWEEN = re.compile(r"^-{78}\n", re.MULTILINE)
+_SEPARATOR = re.compile(r"^-{78}\n", re.MULTILINE)
 _HEAD = re.compile(rf"^Job <({ID_PATTERN})>(,.*)\n", re.MULTILINE)
-_MOMENT = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d(?: \d{4})?"
+_TIMESTAMP = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d(?: \d{4})?"
 #: The time of an event within the text of another: the line break between them is missing.
-ANOTHER = re.compile(rf"{_MOMENT}: ")
+EMBEDDED_EVENT = re.compile(rf"{_TIMESTAMP}: ")
 #: An event: its time and its text.
-EVENT = re.compile(rf"^({_MOMENT}): (.*)$", re.MULTILINE)
+EVENT = re.compile(rf"^({_TIMESTAMP}): (.*)$", re.MULTILINE)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Form:
 
 
 #: `bjobs -l`: below the first line, only the state and the pending reasons are parsed.
-OF_BJOBS = Form(
+BJOBS_FORM = Form(
     closing=re.compile(r"^ SCHEDULING PARAMETERS:\n", re.MULTILINE),
     end=re.compile(
         r"^ RESOURCE REQUIREMENT DETAILS:\n Combined: .*\n Effective: (?s:.*)\n\n\Z", re.MULTILINE
@@ -51,9 +51,9 @@ OF_BJOBS = Form(
 )
 #: `bhist -l`: the state follows from the events, so that none may be missed. Other lines are indented, or are
 #: the titles and figures of MEMORY USAGE, CPU USAGE and others, which LSF 10.1 prints at the end.
-OF_BHIST = Form(
+BHIST_FORM = Form(
     closing=re.compile(
-        rf"^Summary of time in seconds spent in various states by  ?{_MOMENT}\n"
+        rf"^Summary of time in seconds spent in various states by  ?{_TIMESTAMP}\n"
         r"  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL *\n"
         r" +\d+ +\d+ +(?P<run_time>\d+) +\d+ +\d+ +\d+ +\d+ *(?:\n|\Z)",
         re.MULTILINE,
@@ -81,43 +81,43 @@ class Paragraph:
 class Paragraphs:
     """The paragraphs of the output."""
 
-    found: tuple[Paragraph, ...]
+    paragraphs: tuple[Paragraph, ...]
     #: True if the end of the output has arrived, so that no other job can follow.
     is_ended: bool
 
 
-def paragraphs(output: str, form: Form) -> Paragraphs | None:
+def split_paragraphs(output: str, form: Form) -> Paragraphs | None:
     """Return the paragraphs of the output, skipping text before them; None if one is incomplete."""
     text = _FOLD.sub("", output)
-    chunks = _BETWEEN.split(text)
+    chunks = _SEPARATOR.split(text)
     # a site may print a line of dashes, and bjobs prints one first if it does not know a job
-    while chunks and not _has_any(chunks[0], form):
+    while chunks and not _has_part(chunks[0], form):
         del chunks[0]
-    found = [_paragraph(chunk, form, is_first=place == 0) for place, chunk in enumerate(chunks)]
-    whole = [it for it in found if it is not None]
-    if not whole or len(whole) != len(found):
+    paragraphs = [_parse_paragraph(chunk, form, is_first=index == 0) for index, chunk in enumerate(chunks)]
+    complete = [paragraph for paragraph in paragraphs if paragraph is not None]
+    if not complete or len(complete) != len(paragraphs):
         return None
-    return Paragraphs(found=tuple(whole), is_ended=form.end.search(chunks[-1]) is not None)
+    return Paragraphs(paragraphs=tuple(complete), is_ended=form.end.search(chunks[-1]) is not None)
 
 
-def _has_any(chunk: str, form: Form) -> bool:
+def _has_part(chunk: str, form: Form) -> bool:
     """Return True if a text contains a paragraph or a part of one."""
     return any(part.search(chunk) for part in (_HEAD, EVENT, form.closing)) or "\nJob <" in f"\n{chunk}"
 
 
-def _paragraph(chunk: str, form: Form, *, is_first: bool) -> Paragraph | None:
+def _parse_paragraph(chunk: str, form: Form, *, is_first: bool) -> Paragraph | None:
     heads, closings = list(_HEAD.finditer(chunk)), list(form.closing.finditer(chunk))
     if len(heads) != 1 or len(closings) != 1 or closings[0].start() < heads[0].end():
         return None
     before, body = chunk[: heads[0].start()], chunk[heads[0].end() :]
-    is_told = not EVENT.search(before) if is_first else before == "\n"
+    is_separated = not EVENT.search(before) if is_first else before == "\n"
     # the event of the submission follows the first line
-    if not is_told or not EVENT.match(body) or any(_unclear(body, closings[0], form)):
+    if not is_separated or not EVENT.match(body) or any(_unknown_lines(body, closings[0], form)):
         return None
     return Paragraph(name=heads[0][1], head=heads[0][2], body=body, closing=closings[0])
 
 
-def _unclear(body: str, closing: re.Match[str], form: Form) -> Iterator[str]:
+def _unknown_lines(body: str, closing: re.Match[str], form: Form) -> Iterator[str]:
     """Yield the lines that do not have this form."""
     if form.other is None:
         return

@@ -10,7 +10,7 @@ from jpsi.plugin.kit import require_one_id
 # "Environment variable reference" of LSF 10.1. BSUB_* hide the id, wait for the job, or submit nothing; LSB_*
 # come from a surrounding job, or are settings of the user for other jobs. LSB_DEFAULT* stay, as they choose
 # defaults for what a job leaves open, and LSF_*, as clients need them to reach LSF.
-_NOT_THIS_JOBS = (
+_INHERITED_VARIABLES = (
     "BSUB_*",
     *(f"LSB_{letter}*" for letter in "ABCEFGHIJKLMNOPQRSTUVWXYZ"),
     *("LSB_DA*", "LSB_DI*", "LSB_DJ*", "LSB_DO*"),
@@ -27,7 +27,7 @@ _ID = re.compile(r"\bJob <([1-9][0-9]*)> is submitted to ")
 @hookimpl
 def submit(script: Script) -> Command:
     """Return the bsub command for a script; bsub reads directives from standard input only."""
-    return Command(["bsub"], stdin=script.text, unset=_NOT_THIS_JOBS, environment=_ONCE)
+    return Command(["bsub"], stdin=script.text, unset=_INHERITED_VARIABLES, environment=_ONCE)
 
 
 @hookimpl

@@ -33,12 +33,12 @@ class PbsDialect:
 
     def unreachable(self, command: str) -> CommandResult:
         """Return the output of a command while the server, and with it the nodes of the job, is down."""
-        gone = CommandResult(returncode=1, stderr=f"{command}: tm_init() failed: no answer of a node\n")
-        return gone if command in _ON_NODES else self.down[command]
+        error = CommandResult(returncode=1, stderr=f"{command}: tm_init() failed: no answer of a node\n")
+        return error if command in _ON_NODES else self.down[command]
 
 
 _REFUSED = f"Connection refused\n{{}}: cannot connect to server {SERVER} (errno=15010)\n"
-_NOBODY = f"""
+_NO_SERVER = f"""
 Unable to communicate with {SERVER}(10.77.0.1)
 Cannot connect to specified server host '{SERVER}'.
 """
@@ -50,12 +50,15 @@ pbs = PbsDialect(
         "qstat": openpbs_listing.qstat,
         "pbsdsh": pbsdsh("c:n:sov"),
         **mpirun_commands(slots),
-        **{name: functools.partial(function, openpbs_listing.WORDS) for name, function in COMMANDS.items()},
+        **{
+            name: functools.partial(function, openpbs_listing.CONTROL_MESSAGES)
+            for name, function in COMMANDS.items()
+        },
     },
     {
         "qsub": CommandResult(returncode=162, stderr=_REFUSED.format("qsub")),
         "qstat": CommandResult(
-            returncode=255, stdout=openpbs_listing.frame(0, {}), stderr=_REFUSED.format("qstat")
+            returncode=255, stdout=openpbs_listing.json_document(0, {}), stderr=_REFUSED.format("qstat")
         ),
         "qdel": CommandResult(
             returncode=162, stderr=f"Connection refused\nCouldn't connect to cluster: {SERVER}\n"
@@ -72,20 +75,23 @@ torque = PbsDialect(
         "qstat": torque_listing.qstat,
         "pbsdsh": pbsdsh("c:n:h:suvoe:"),
         **mpirun_commands(slots),
-        **{name: functools.partial(function, torque_listing.WORDS) for name, function in COMMANDS.items()},
+        **{
+            name: functools.partial(function, torque_listing.CONTROL_MESSAGES)
+            for name, function in COMMANDS.items()
+        },
     },
     {
         name: CommandResult(
             returncode=111,
-            stderr=f"{_NOBODY}{name}: cannot connect to server {SERVER} (errno=111) Connection refused\n",
+            stderr=f"{_NO_SERVER}{name}: cannot connect to server {SERVER} (errno=111) Connection refused\n",
         )
         for name in ("qsub", "qdel", "qhold", "qrls")
     }
     | {
         "qstat": CommandResult(
             returncode=111,
-            stderr=f"{_NOBODY * 3}qstat: cannot connect to server {SERVER} (errno=111) Connection refused\n"
-            "qstat: Error (111 - Connection refused) \n",
+            stderr=f"{_NO_SERVER * 3}qstat: cannot connect to server {SERVER} (errno=111) "
+            "Connection refused\nqstat: Error (111 - Connection refused) \n",
         )
     },
 )

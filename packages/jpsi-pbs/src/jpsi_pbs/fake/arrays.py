@@ -16,13 +16,13 @@ _ARRAY, _INDEX, _ELEMENTS, _WORD = "array", "index", "elements", "word"
 _NAME = re.compile(r"(?P<number>[0-9]+)\[(?P<indices>[0-9,:-]*)\](?P<rest>.*)\Z")
 
 
-def as_element(job: FakeJob, index: int) -> None:
+def make_element(job: FakeJob, index: int) -> None:
     """Make a job an element of the array whose id it has."""
     job.attributes.update({_ARRAY: job.native_id, _INDEX: index})
     job.native_id = job.native_id.replace("[]", f"[{index}]", 1)
 
 
-def keep_limit(elements: Sequence[FakeJob], text: str) -> None:
+def limit_running(elements: Sequence[FakeJob], text: str) -> None:
     """Limit the running elements of an array, if the option says so."""
     _, _, at_a_time = text.partition("%")
     if at_a_time:
@@ -42,30 +42,30 @@ def index_of(job: FakeJob) -> int | None:
 
 
 def elements_of(job: FakeJob) -> Sequence[FakeJob]:
-    """Return the elements of a job that `whole` made; none for other jobs."""
+    """Return the elements of a job that `array_job` made; none for other jobs."""
     elements: Sequence[FakeJob] = job.attributes.get(_ELEMENTS, ())
     return elements
 
 
-def word_of(job: FakeJob) -> str | None:
-    """Return the state word that `called` set; None for other jobs."""
+def state_word(job: FakeJob) -> str | None:
+    """Return the state word that `with_state_word` set; None for other jobs."""
     word: str | None = job.attributes.get(_WORD)
     return word
 
 
 def run_count(job: FakeJob) -> int:
-    """Return how often a job has started; 0 for a whole array, or an entry that `in_place_of` made."""
-    if elements_of(job) or is_in_place(job):
+    """Return how often a job has started; 0 for a whole array, or an entry that `array_entry` made."""
+    if elements_of(job) or is_array_entry(job):
         return 0
     return job.restarts + (job.started is not None)
 
 
-def is_in_place(job: FakeJob) -> bool:
-    """Return True if `in_place_of` made this entry."""
-    return word_of(job) is not None and index_of(job) is None
+def is_array_entry(job: FakeJob) -> bool:
+    """Return True if `array_entry` made this entry."""
+    return state_word(job) is not None and index_of(job) is None
 
 
-def by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
+def group_by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     """Return the array elements among jobs, by array."""
     found: dict[str, list[FakeJob]] = {}
     for job in jobs:
@@ -75,10 +75,10 @@ def by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     return found
 
 
-def named(native_id: str) -> Iterator[str]:
+def expand_ids(native_id: str) -> Iterator[str]:
     """Yield the ids that an id names: itself, or the elements of a range.
 
-    >>> list(named("17[1-2].a")), list(named("17[].a"))
+    >>> list(expand_ids("17[1-2].a")), list(expand_ids("17[].a"))
     (['17[1].a', '17[2].a'], ['17[].a'])
     """
     match = _NAME.match(native_id)
@@ -89,7 +89,7 @@ def named(native_id: str) -> Iterator[str]:
         yield from (f"{match['number']}[{index}]{match['rest']}" for index in indices)
 
 
-def whole(array: str, elements: Sequence[FakeJob]) -> FakeJob:
+def array_job(array: str, elements: Sequence[FakeJob]) -> FakeJob:
     """Return an entry for a whole array, as if it were a job."""
     job = copy.copy(elements[0])
     job.native_id = array
@@ -109,16 +109,16 @@ def whole(array: str, elements: Sequence[FakeJob]) -> FakeJob:
     return job
 
 
-def called(job: FakeJob, word: str) -> FakeJob:
+def with_state_word(job: FakeJob, word: str) -> FakeJob:
     """Return a copy of a job that is listed with this state word."""
     found = copy.copy(job)
     found.attributes = {**job.attributes, _WORD: word}
     return found
 
 
-def in_place_of(element: FakeJob, array: FakeJob, word: str) -> FakeJob:
+def array_entry(element: FakeJob, array: FakeJob, word: str) -> FakeJob:
     """Return the entry of an element without own attributes: its array's, except for the state."""
-    job = called(array, word)
+    job = with_state_word(array, word)
     job.native_id = element.native_id
     del job.attributes[_ELEMENTS]
     return job

@@ -16,17 +16,17 @@ def node(index: int) -> str:
     return f"node{index + 1:02d}"
 
 
-def places(nodes: Iterable[str]) -> str:
+def exec_host(nodes: Iterable[str]) -> str:
     """Return a job's nodes in the form of its attribute `exec_host`."""
     return "+".join(f"{name}/0" for name in dict.fromkeys(nodes))
 
 
-def full(text: str) -> str | None:
+def full_id(text: str) -> str | None:
     """Return the id with its server, which the text may leave out; None if the text is no id."""
     match = _ID.match(text)
     return None if match is None else f"{match[1]}.{match[2] or SERVER}"
 
 
-def is_here(native_id: str) -> bool:
+def is_local(native_id: str) -> bool:
     """Return True if the id belongs to this server."""
     return native_id.endswith(f".{SERVER}") and native_id.count(".") == 1

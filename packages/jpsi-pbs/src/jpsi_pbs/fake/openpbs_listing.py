@@ -14,22 +14,30 @@ from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
 from .arguments import Arguments, WrongOptionError, parse
 from .arrays import (
+    array_entry,
+    array_job,
     array_of,
-    by_array,
-    called,
     elements_of,
-    in_place_of,
+    expand_ids,
+    group_by_array,
     index_of,
-    is_in_place,
-    named,
+    is_array_entry,
     run_count,
-    whole,
-    word_of,
+    state_word,
+    with_state_word,
 )
-from .control import Words
-from .dependencies import VAIN, WAITS
-from .native_ids import SERVER, full, is_here, node, places
-from .submit import MAX_ARRAY_SIZE, NamedNodeError, Rules, nodes_asked, positive, seconds, variables_of
+from .control import ControlMessages
+from .dependencies import NEVER, WAITS
+from .native_ids import SERVER, exec_host, full_id, is_local, node
+from .submit import (
+    MAX_ARRAY_SIZE,
+    NamedNodeError,
+    Rules,
+    parse_nodes,
+    parse_positive,
+    parse_seconds,
+    variables_of,
+)
 from .table import job_paragraphs, openpbs_table, queue_paragraphs
 
 _VERSION = "23.06.06"
@@ -38,14 +46,14 @@ _RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "
 _ALWAYS_TEXT = frozenset({"Job_Name", "Account_Name", "project"})
 _FINISHED, _UNKNOWN, _BAD_ID, _UNKNOWN_QUEUE = 35, 153, 1, 170
 # qstat prints local times; the fake uses a zone other than UTC unless the command's environment sets TZ.
-_ELSEWHERE = timezone(timedelta(hours=5))
+_LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
 def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
     for name in resources:
         if name not in _RESOURCES:
             return 187, f"Unknown resource Resource_List.{name}"
-    if seconds(resources.get("walltime", "0")) is None:
+    if parse_seconds(resources.get("walltime", "0")) is None:
         return 166, "Illegal attribute or resource value Resource_List.walltime"
     if "place" in resources and "select" not in resources:
         return 7, 'Cannot have "place" without "select"'
@@ -58,7 +66,7 @@ def _refused_chunks(resources: Mapping[str, str]) -> tuple[int, str] | None:
         chunks = _chunks(resources)
         for number, parts in chunks:
             for count in (number, parts.get("ncpus") or "1", parts.get("mpiprocs") or "1"):
-                positive(count)
+                parse_positive(count)
     except NamedNodeError:
         return 1, "this fake PBS has no nodes by name"
     except ValueError:
@@ -67,15 +75,15 @@ def _refused_chunks(resources: Mapping[str, str]) -> tuple[int, str] | None:
     return None if unknown is None else (187, f"Unknown resource: {unknown}")
 
 
-def _is_of_old(resources: Mapping[str, str]) -> bool:
+def _has_nodes_only(resources: Mapping[str, str]) -> bool:
     """Return True if a job requests `nodes`, the form that `select` has replaced."""
     return "nodes" in resources and "select" not in resources
 
 
 def _chunks(resources: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
-    if _is_of_old(resources):
+    if _has_nodes_only(resources):
         # pbs_resources(7B): each node of the old form becomes a chunk
-        asked = nodes_asked(resources["nodes"])
+        asked = parse_nodes(resources["nodes"])
         return [(str(number), {"ncpus": str(it), "mpiprocs": str(it)}) for number, it in asked]
     split = [chunk.split(":") for chunk in resources.get("select", "1").split("+")]
     return [(number, dict(part.partition("=")[::2] for part in parts)) for number, *parts in split]
@@ -86,8 +94,8 @@ def _nodes(resources: Mapping[str, str]) -> list[str]:
     chunks = [
         int(parts.get("mpiprocs") or "1") for number, parts in _chunks(resources) for _ in range(int(number))
     ]
-    is_scattered = _is_of_old(resources) or "scatter" in resources.get("place", "").split(":")
-    return [node(at if is_scattered else 0) for at, count in enumerate(chunks) for _ in range(count)]
+    is_scattered = _has_nodes_only(resources) or "scatter" in resources.get("place", "").split(":")
+    return [node(index if is_scattered else 0) for index, count in enumerate(chunks) for _ in range(count)]
 
 
 RULES = Rules(
@@ -97,7 +105,7 @@ RULES = Rules(
     refused_resources=_refused_resources,
     nodes=_nodes,
     array="J",
-    least=2,
+    min_elements=2,
     variables=lambda native_id, array, index: {
         "PBS_JOBID": native_id,
         "PBS_ARRAY_ID": array,
@@ -105,14 +113,14 @@ RULES = Rules(
     },
     unknown_dependency=None,
 )
-WORDS = Words(
-    elsewhere="illegally formed job identifier",
+CONTROL_MESSAGES = ControlMessages(
+    other_server="illegally formed job identifier",
     unknown=dict.fromkeys(("qdel", "qhold", "qrls"), "Unknown Job Id {}"),
     finished="Job has finished {}",
     finished_code=_FINISHED,
     ended_element=(55, "Request invalid for finished array subjob {}"),
     held_element=(156, "Invalid request {}"),
-    forgets=True,
+    forgets_finished=True,
 )
 
 
@@ -131,80 +139,80 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=0, stdout=server)
     if "Q" in arguments.options:
         return CommandResult(returncode=0, stdout=queue_paragraphs(RULES.queues, "Begun"))
-    known = _known(scheduler, history="x" in arguments.options)
-    shown, code, said = _asked(scheduler, arguments, known)
+    known = _known_jobs(scheduler, history="x" in arguments.options)
+    listed, code, messages = _select_jobs(scheduler, arguments, known)
     if "f" not in arguments.options:
         return CommandResult(
-            returncode=code, stdout=openpbs_table(shown, lambda it: _state(it)[0]), stderr=said
+            returncode=code, stdout=openpbs_table(listed, lambda it: _state(it)[0]), stderr=messages
         )
-    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE
-    jobs = {job.native_id: _attributes(job, zone) for job in shown}
+    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
+    jobs = {job.native_id: _job_attributes(job, zone) for job in listed}
     is_json = arguments.last("F") == "json"
-    text = frame(scheduler.clock(), jobs) if is_json else job_paragraphs(jobs)
-    return CommandResult(returncode=code, stdout=text, stderr=said)
+    text = json_document(scheduler.clock(), jobs) if is_json else job_paragraphs(jobs)
+    return CommandResult(returncode=code, stdout=text, stderr=messages)
 
 
-def _known(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
+def _known_jobs(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob]:
     """Return the entries that qstat can list, by id: jobs, arrays and array elements."""
     live = [job for job in scheduler.listed() if not job.state.final]
     ended = [job for job in scheduler.accounted() if job.state.final]
     kept = {job.native_id for job in ended}
     found = {job.native_id: job for job in (*live, *(ended if history else ())) if array_of(job) is None}
-    for array, elements in by_array({*scheduler.listed(), *live, *ended}).items():
-        as_job = whole(array, sorted(elements, key=lambda it: index_of(it) or 0))
+    for array, elements in group_by_array({*scheduler.listed(), *live, *ended}).items():
+        as_job = array_job(array, sorted(elements, key=lambda it: index_of(it) or 0))
         if not as_job.state.final or (history and scheduler.accounting):
             found[array] = as_job
-            told = (_element(it, as_job, is_kept=it.native_id in kept) for it in elements_of(as_job))
-            found.update((it.native_id, it) for it in told)
+            entries = (_element(it, as_job, is_kept=it.native_id in kept) for it in elements_of(as_job))
+            found.update((it.native_id, it) for it in entries)
     return found
 
 
 def _element(job: FakeJob, array: FakeJob, *, is_kept: bool) -> FakeJob:
     """Return the entry of an element, with own attributes only if it started and is not forgotten."""
     if job.state.final and (job.started is None or not is_kept):
-        return in_place_of(job, array, "F" if array.state.final else "X")
+        return array_entry(job, array, "F" if array.state.final else "X")
     if not job.state.final and not run_count(job):
-        return in_place_of(job, array, "Q")
-    return called(job, "X") if job.state.final and not array.state.final else job
+        return array_entry(job, array, "Q")
+    return with_state_word(job, "X") if job.state.final and not array.state.final else job
 
 
-def _asked(
+def _select_jobs(
     scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
 ) -> tuple[Iterable[FakeJob], int, str]:
     """Return the listed jobs, the exit code and the error messages."""
     history = "x" in arguments.options
     if history and not scheduler.accounting:
         lines = [
-            f"qstat: PBS is not configured to maintain job history {full(word) or word}\n"
+            f"qstat: PBS is not configured to maintain job history {full_id(word) or word}\n"
             for word in arguments.words or [""]
         ]
         return [], 0, "".join(lines)
     if not arguments.words:
         is_whole = "t" not in arguments.options
         return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
-    shown, code, said, is_broken = [], 0, list[str](), False
+    listed, code, messages, is_broken = [], 0, list[str](), False
     for word in sorted(arguments.words, key=_number) if "E" in arguments.options else arguments.words:
-        native_id = full(word)
+        native_id = full_id(word)
         if native_id is None:
             code, text = _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
-        elif not is_here(native_id):
+        elif not is_local(native_id):
             code, text = _BAD_ID, f"illegally formed job identifier: {word}"
             is_broken = True
-        elif found := [known[name] for name in named(native_id) if name in known]:
-            shown += found
+        elif found := [known[name] for name in expand_ids(native_id) if name in known]:
+            listed += found
             if "t" in arguments.options:
-                shown += [known[it.native_id] for job in found for it in elements_of(job)]
+                listed += [known[it.native_id] for job in found for it in elements_of(job)]
             continue
-        elif native_id in _known(scheduler, history=True):
+        elif native_id in _known_jobs(scheduler, history=True):
             code = _FINISHED
             text = f"{native_id} Job has finished, use -x or -H to obtain historical job information"
         else:
             code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
-        said.append(f"qstat: {text}\n")
+        messages.append(f"qstat: {text}\n")
     if "E" in arguments.options:
         # a single request: if any job is known there are no errors, otherwise one about the last id
-        return (shown, 0, "") if shown and not is_broken else ([], code, said[-1])
-    return shown, code, "".join(said)
+        return (listed, 0, "") if listed and not is_broken else ([], code, messages[-1])
+    return listed, code, "".join(messages)
 
 
 def _number(word: str) -> int:
@@ -216,7 +224,7 @@ def _is_element(native_id: str) -> bool:
     return "[" in native_id and "[]" not in native_id
 
 
-def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
+def json_document(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
     """Return qstat's JSON output for jobs; without jobs it lacks the key `Jobs`."""
     content = {
         "timestamp": int(now),
@@ -227,10 +235,10 @@ def frame(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
     return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
 
 
-def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
+def _job_attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
     word, substate = _state(job)
     runs = run_count(job)
-    moments = {
+    times = {
         "ctime": job.submitted,
         "qtime": job.submitted,
         "stime": job.started,
@@ -244,10 +252,10 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
         "queue": job.queue,
         "server": SERVER,
         "depend": job.attributes["depend"] or None,
-        "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
+        "exec_host": exec_host(job.attributes["nodes"]) if job.started is not None else None,
         "Account_Name": job.project or None,
         "Hold_Types": _hold(job),
-        **{name: _ctime(at, zone) for name, at in moments.items() if at is not None},
+        **{name: _ctime(timestamp, zone) for name, timestamp in times.items() if timestamp is not None},
         "substate": substate,
         "Variable_List": variables_of(job),
         "comment": _comment(job),
@@ -255,32 +263,32 @@ def _attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
         "Exit_status": _exit_status(job),
         "array_id": array_of(job),
         "array_index": None if index_of(job) is None else str(index_of(job)),
-        **_of_array(job),
+        **_array_attributes(job),
         "project": "_pbs_project_default",
     }
-    return {name: _typed(name, value) for name, value in texts.items() if value is not None}
+    return {name: _json_value(name, value) for name, value in texts.items() if value is not None}
 
 
-def _of_array(job: FakeJob) -> dict[str, str]:
+def _array_attributes(job: FakeJob) -> dict[str, str]:
     """Return the additional attributes of a whole array, and of elements listed with their array's."""
-    told = {"Exit_status": str(job.exit_code), "comment": "Job Array Began at Sat Nov 21 at 09:03"}
-    if is_in_place(job):
-        return told if job.started is not None else {}
+    entries = {"Exit_status": str(job.exit_code), "comment": "Job Array Began at Sat Nov 21 at 09:03"}
+    if is_array_entry(job):
+        return entries if job.started is not None else {}
     elements = elements_of(job)
     if not elements:
         return {}
     waiting = [it for it in elements if not it.state.final and it.state is not FakeState.RUNNING]
     return {
-        **(told if job.started is not None else {}),
+        **(entries if job.started is not None else {}),
         "array": "True",
         "array_indices_submitted": write_indices(index_of(it) or 0 for it in elements),
         "array_indices_remaining": write_indices(index_of(it) or 0 for it in waiting) or "-",
     }
 
 
-def _typed(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer does: what looks like JSON becomes JSON
+def _json_value(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer does: what looks like JSON becomes JSON
     if isinstance(value, dict):
-        return {key: _typed(key, it) for key, it in value.items()}
+        return {key: _json_value(key, it) for key, it in value.items()}
     try:
         return value if name in _ALWAYS_TEXT else json.loads(value)
     except ValueError:
@@ -293,16 +301,16 @@ def _ctime(seconds: float, zone: timezone) -> str:
 
 def _state(job: FakeJob) -> tuple[str, str]:
     word, substate = _own_state(job)
-    return word_of(job) or word, substate
+    return state_word(job) or word, substate
 
 
 def _own_state(job: FakeJob) -> tuple[str, str]:
     if elements_of(job) and job.state is FakeState.RUNNING:
         return "B", "70"
     if job.state.final:
-        by_qdel = job.state is FakeState.CANCELLED and not job.why.startswith(VAIN)
-        well = job.state is FakeState.COMPLETED or job.why.startswith(VAIN)
-        return "F", "91" if by_qdel else "92" if well else "93"
+        is_deleted = job.state is FakeState.CANCELLED and not job.why.startswith(NEVER)
+        is_success = job.state is FakeState.COMPLETED or job.why.startswith(NEVER)
+        return "F", "91" if is_deleted else "92" if is_success else "93"
     if job.state is FakeState.PENDING:
         return ("H", "22") if job.why == WAITS else ("Q", "10")
     return ("H", "20") if job.state is FakeState.HELD else ("R", "42")
@@ -311,7 +319,7 @@ def _own_state(job: FakeJob) -> tuple[str, str]:
 def _hold(job: FakeJob) -> str:
     if job.state is FakeState.HELD:
         return "u"
-    return "s" if job.why == WAITS or job.why.startswith(VAIN) else "n"
+    return "s" if job.why == WAITS or job.why.startswith(NEVER) else "n"
 
 
 def _comment(job: FakeJob) -> str | None:

@@ -21,24 +21,24 @@ def pbsdsh(letters: str) -> Callable[[FakeScheduler, Invocation], CommandResult]
 
     def run(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         try:
-            given = parse(invocation.arguments, letters)
+            options = parse(invocation.arguments, letters)
             job = _job(scheduler, invocation)
             if job is None:
-                return _refused("it is not called in a job")
-            if not given.words:
-                return _refused("there is no program to run")
-            chosen = _chosen(job.attributes["nodes"], given.options)
+                return _error("it is not called in a job")
+            if not options.words:
+                return _error("there is no program to run")
+            selected = _select_nodes(job.attributes["nodes"], options.options)
         except WrongOptionError as e:
             return CommandResult(returncode=2, stderr=f"pbsdsh: invalid option -- '{e}'\n")
         except ValueError as e:
-            return _refused(str(e))
-        return TaskLaunch(tasks=list(_tasks(job, chosen, given.words)), stdin=None)
+            return _error(str(e))
+        return TaskLaunch(tasks=list(_tasks(job, selected, options.words)), stdin=None)
 
     return run
 
 
-def _refused(why: str) -> CommandResult:
-    return CommandResult(returncode=1, stderr=f"pbsdsh: {why}\n")
+def _error(message: str) -> CommandResult:
+    return CommandResult(returncode=1, stderr=f"pbsdsh: {message}\n")
 
 
 def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
@@ -46,7 +46,7 @@ def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
     return next((job for job in scheduler.jobs if job.native_id == native_id), None)
 
 
-def _chosen(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
+def _select_nodes(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
     """Return the indices of the job's processes in whose places the program starts.
 
     Raises:
@@ -56,9 +56,9 @@ def _chosen(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
     if "u" in options:
         every = [nodes.index(name) for name in dict.fromkeys(nodes)]
     if "h" in options:
-        every = [place for place in every if nodes[place] == options["h"][-1]][:1]
+        every = [slot for slot in every if nodes[slot] == options["h"][-1]][:1]
     if "n" in options:
-        every = [place for place in every if place == int(options["n"][-1])]
+        every = [slot for slot in every if slot == int(options["n"][-1])]
     if "c" in options:
         every = every[: int(options["c"][-1])]
     if not every:
@@ -67,13 +67,13 @@ def _chosen(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
     return every
 
 
-def _tasks(job: FakeJob, places: Sequence[int], argv: Sequence[str]) -> Iterator[Task]:
+def _tasks(job: FakeJob, slots: Sequence[int], argv: Sequence[str]) -> Iterator[Task]:
     """Yield the tasks; the job's script counts as its first task."""
     nodes = job.attributes["nodes"]
     hosts = list(dict.fromkeys(nodes))
-    for place in places:
+    for slot in slots:
         job.attributes["tasks"] = job.attributes.get("tasks", 1) + 1
-        own = {"PBS_NODENUM": str(hosts.index(nodes[place])), "PBS_TASKNUM": str(job.attributes["tasks"])}
+        own = {"PBS_NODENUM": str(hosts.index(nodes[slot])), "PBS_TASKNUM": str(job.attributes["tasks"])}
         if "PBS_VNODENUM" in job.environment:
-            own["PBS_VNODENUM"] = str(place)
+            own["PBS_VNODENUM"] = str(slot)
         yield Task(argv=argv, environment=own)

@@ -14,15 +14,15 @@ from jpsi.plugin.kit import read_indices
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
 from .arguments import Arguments, WrongOptionError, parse
-from .arrays import as_element, keep_limit
-from .dependencies import blocked, wanted
+from .arrays import limit_running, make_element
+from .dependencies import dependency_check, parse_dependencies
 from .native_ids import SERVER
 
 _NAME = re.compile(r"[A-Za-z0-9._+-]+\Z")
-_LONGEST_NAME = 230
+_MAX_NAME = 230
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-_SEVERAL = frozenset("lWv")
+_REPEATED = frozenset("lWv")
 #: The largest number of array elements.
 MAX_ARRAY_SIZE = 10_000
 
@@ -43,7 +43,7 @@ class Rules:
     nodes: Callable[[Mapping[str, str]], list[str]]
     #: The option for the indices of an array; below, the smallest number of elements.
     array: str
-    least: int
+    min_elements: int
     #: Returns the variables of an element from its id, its array's id and its index.
     variables: Callable[[str, str, int], dict[str, str]]
     #: The exit code and message about a dependency on an unknown job; None if qsub accepts it.
@@ -55,9 +55,9 @@ class Rules:
 def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Submit a job whose script is a file or standard input."""
     try:
-        given = parse(invocation.arguments, rules.letters)
-        if given.words:
-            invocation = invocation.reading(given.words[0])
+        arguments = parse(invocation.arguments, rules.letters)
+        if arguments.words:
+            invocation = invocation.reading(arguments.words[0])
     except WrongOptionError as e:
         return _refused(2, f"invalid option -- '{e}'\nusage: qsub [-a date_time] ...")
     except OSError as e:
@@ -65,16 +65,16 @@ def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> Comm
     script = invocation.stdin
     if "\r\n" in script:
         return _refused(1, "script contains cr, lf")
-    prefix = given.last("C", invocation.environment.get("PBS_DPREFIX", "#PBS"))
+    prefix = arguments.last("C", invocation.environment.get("PBS_DPREFIX", "#PBS"))
     try:
         options = _directives(script, prefix, rules.letters)
     except ValueError as e:
         return _refused(1, str(e))
-    for letter, values in given.options.items():
-        options[letter] = [*options.get(letter, []), *values] if letter in _SEVERAL else values
-    if given.words:
-        options.setdefault("N", [posixpath.basename(given.words[0])])
-    return _submitted(rules, Arguments(options, given.words), scheduler, invocation)
+    for letter, values in arguments.options.items():
+        options[letter] = [*options.get(letter, []), *values] if letter in _REPEATED else values
+    if arguments.words:
+        options.setdefault("N", [posixpath.basename(arguments.words[0])])
+    return _submit_jobs(rules, Arguments(options, arguments.words), scheduler, invocation)
 
 
 def _directives(script: str, prefix: str, letters: str) -> dict[str, list[str]]:
@@ -111,25 +111,25 @@ def _directive(text: str, letters: str) -> dict[str, list[str]]:
     return found.options
 
 
-def _submitted(
+def _submit_jobs(
     rules: Rules, options: Arguments, scheduler: FakeScheduler, invocation: Invocation
 ) -> CommandResult:
     resources = dict(_pairs(options.options.get("l", [])))
     attributes = dict(_pairs(options.options.get("W", [])))
-    wishes = wanted(attributes.get("depend", ""))
-    if refusal := _refusal(rules, options, resources):
+    dependencies = parse_dependencies(attributes.get("depend", ""))
+    if refusal := _find_refusal(rules, options, resources):
         return _refused(*refusal)
-    if wishes is None:
+    if dependencies is None:
         return _refused(2, "illegal -W value\nusage: qsub [-a date_time] ...")
     known = {job.native_id for job in scheduler.listed()}
-    if rules.unknown_dependency is not None and not known.issuperset(other for _, other in wishes):
+    if rules.unknown_dependency is not None and not known.issuperset(other for _, other in dependencies):
         return _refused(*rules.unknown_dependency)
     indices = _indices(options.last(rules.array))
     native_id = f"{scheduler.next_number()}{'[]' if indices else ''}.{SERVER}"
     nodes = rules.nodes(resources)
     jobs = []
     for index in indices or [0]:
-        job = _job(native_id, options, resources, invocation)
+        job = _make_job(native_id, options, resources, invocation)
         job.slots = len(nodes)
         job.files = {"PBS_NODEFILE": "".join(f"{name}\n" for name in nodes)}
         job.attributes["nodes"] = nodes
@@ -137,11 +137,11 @@ def _submitted(
         job.queue = options.last("q") or rules.queues[0]
         job.attributes["depend"] = attributes.get("depend", "")
         if indices:
-            as_element(job, index)
+            make_element(job, index)
             job.environment.update(rules.variables(job.native_id, native_id, index))
-        job.blocked = blocked(scheduler, job.native_id, wishes)
+        job.blocked = dependency_check(scheduler, job.native_id, dependencies)
         jobs.append(job)
-    keep_limit(jobs, options.last(rules.array))
+    limit_running(jobs, options.last(rules.array))
     scheduler.submit_all(jobs)
     return CommandResult(returncode=0, stdout="" if "z" in options.options else f"{native_id}\n")
 
@@ -152,9 +152,9 @@ def _indices(text: str) -> list[int]:
     return [index for indices in ranges for index in indices]
 
 
-def _refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> tuple[int, str] | None:
+def _find_refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> tuple[int, str] | None:
     name = options.last("N", "STDIN")
-    if len(name.encode()) > _LONGEST_NAME:
+    if len(name.encode()) > _MAX_NAME:
         return 2, "Job name is too long "
     if not _NAME.match(name):
         return 2, "illegal -N value\nusage: qsub [-a date_time] ..."
@@ -164,7 +164,7 @@ def _refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> 
             count = len(_indices(text))
         except ValueError:
             count = 0
-        if count < rules.least or (rules.least > 1 and "," in text):
+        if count < rules.min_elements or (rules.min_elements > 1 and "," in text):
             return 2, f"illegal -{rules.array} value\nusage: qsub [-a date_time] ..."
         if count > MAX_ARRAY_SIZE:
             return 3, "Array job exceeds server or queue size limit"
@@ -173,7 +173,9 @@ def _refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> 
     return rules.refused_resources(resources)
 
 
-def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invocation: Invocation) -> FakeJob:
+def _make_job(
+    native_id: str, options: Arguments, resources: Mapping[str, str], invocation: Invocation
+) -> FakeJob:
     surrounding = invocation.environment if "V" in options.options else {}
     variables = dict(_pairs(options.options.get("v", [])))
     name, number = options.last("N", "STDIN"), native_id.partition(".")[0]
@@ -205,7 +207,7 @@ def _job(native_id: str, options: Arguments, resources: Mapping[str, str], invoc
         directory=home,
         stdout=streams["e" if joined == "eo" else "o"],
         stderr=streams["o" if joined == "oe" else "e"],
-        time_limit=seconds(resources.get("walltime", "")),
+        time_limit=parse_seconds(resources.get("walltime", "")),
         attributes={"variables": [*{**own, **variables}], "resources": dict(resources)},
         state=FakeState.HELD if "h" in options.options else FakeState.PENDING,
     )
@@ -227,7 +229,7 @@ class NamedNodeError(ValueError):
     """A request for a node by its name."""
 
 
-def nodes_asked(text: str) -> Iterator[tuple[int, int]]:
+def parse_nodes(text: str) -> Iterator[tuple[int, int]]:
     """Yield the numbers of nodes in a `-l nodes=`, each with the number of processes per node.
 
     Raises:
@@ -237,10 +239,13 @@ def nodes_asked(text: str) -> Iterator[tuple[int, int]]:
         number, *properties = part.split(":")
         if not number.isdecimal():
             raise NamedNodeError(number)
-        yield positive(number), positive(dict(it.partition("=")[::2] for it in properties).get("ppn", "1"))
+        yield (
+            parse_positive(number),
+            parse_positive(dict(it.partition("=")[::2] for it in properties).get("ppn", "1")),
+        )
 
 
-def positive(text: str) -> int:
+def parse_positive(text: str) -> int:
     """Parse a number that is at least 1.
 
     Raises:
@@ -252,11 +257,11 @@ def positive(text: str) -> int:
     return number
 
 
-def seconds(text: str) -> float | None:
+def parse_seconds(text: str) -> float | None:
     """Return the seconds of a time, given as seconds or as hours:minutes:seconds; None if it is neither."""
     match = _TIME.match(text)
     return None if match is None else int(match[1] or 0) * 3600.0 + int(match[2] or 0) * 60 + int(match[3])
 
 
-def _refused(code: int, why: str) -> CommandResult:
-    return CommandResult(returncode=code, stderr=f"qsub: {why}\n")
+def _refused(code: int, message: str) -> CommandResult:
+    return CommandResult(returncode=code, stderr=f"qsub: {message}\n")

@@ -9,11 +9,19 @@ from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
 from .arguments import Arguments, WrongOptionError, parse
-from .arrays import LIMITED, array_of, by_array, elements_of, index_of, run_count, whole
-from .control import Words
-from .dependencies import VAIN, WAITS
-from .native_ids import SERVER, full, node, places
-from .submit import MAX_ARRAY_SIZE, NamedNodeError, Rules, nodes_asked, positive, seconds, variables_of
+from .arrays import LIMITED, array_job, array_of, elements_of, group_by_array, index_of, run_count
+from .control import ControlMessages
+from .dependencies import NEVER, WAITS
+from .native_ids import SERVER, exec_host, full_id, node
+from .submit import (
+    MAX_ARRAY_SIZE,
+    NamedNodeError,
+    Rules,
+    parse_nodes,
+    parse_positive,
+    parse_seconds,
+    variables_of,
+)
 from .table import queue_paragraphs, torque_table
 
 _RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput", "procs"})
@@ -26,7 +34,7 @@ def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
     for name in resources:
         if name not in _RESOURCES:
             return 189, f"submit error (Unknown resource type  Resource_List.{name})"
-    if seconds(resources.get("walltime", "0")) is None:
+    if parse_seconds(resources.get("walltime", "0")) is None:
         return 168, "submit error (Illegal attribute or resource value for Resource_List.walltime)"
     try:
         is_too_large = any(cores > _CORES_PER_NODE for _, cores in _parts(resources))
@@ -44,18 +52,18 @@ def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
     """Yield the requested numbers of nodes, each with the number of cores per node."""
     if "procs" in resources and "nodes" not in resources:
         # Torque places procs on any free cores
-        full, rest = divmod(positive(resources["procs"]), _CORES_PER_NODE)
+        full, rest = divmod(parse_positive(resources["procs"]), _CORES_PER_NODE)
         yield from (
             (number, cores) for number, cores in ((full, _CORES_PER_NODE), (1, rest)) if number * cores
         )
         return
-    yield from nodes_asked(resources.get("nodes", "1"))
+    yield from parse_nodes(resources.get("nodes", "1"))
 
 
 def _nodes(resources: Mapping[str, str]) -> list[str]:
     """Return the node of each core."""
     counts = [cores for number, cores in _parts(resources) for _ in range(number)]
-    return [node(at) for at, count in enumerate(counts) for _ in range(count)]
+    return [node(index) for index, count in enumerate(counts) for _ in range(count)]
 
 
 def _node_variables(nodes: Sequence[str]) -> dict[str, str]:
@@ -75,19 +83,19 @@ RULES = Rules(
     refused_resources=_refused_resources,
     nodes=_nodes,
     array="t",
-    least=1,
+    min_elements=1,
     variables=lambda native_id, _array, index: {"PBS_JOBID": native_id, "PBS_ARRAYID": str(index)},
     unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
     node_variables=_node_variables,
 )
-WORDS = Words(
-    elsewhere=None,
+CONTROL_MESSAGES = ControlMessages(
+    other_server=None,
     unknown={"qdel": "nonexistent job id: {}", "qhold": "", "qrls": ""},
     finished="Request invalid for state of job MSG=invalid state for job - COMPLETE {}",
     finished_code=170,
     ended_element=None,
     held_element=None,
-    forgets=False,
+    forgets_finished=False,
 )
 
 
@@ -105,34 +113,34 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=0, stdout=server)
     if "Q" in arguments.options:
         return CommandResult(returncode=0, stdout=queue_paragraphs(RULES.queues, "Complete"))
-    shown, code, said = _asked(scheduler, arguments)
+    listed, code, messages = _select_jobs(scheduler, arguments)
     if "x" not in arguments.options:
-        return CommandResult(returncode=code, stdout=torque_table(shown, _word), stderr=said)
-    text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, shown))}</Data>\n' if shown else ""
-    return CommandResult(returncode=code, stdout=text, stderr=said)
+        return CommandResult(returncode=code, stdout=torque_table(listed, _word), stderr=messages)
+    text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, listed))}</Data>\n' if listed else ""
+    return CommandResult(returncode=code, stdout=text, stderr=messages)
 
 
-def _asked(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob], int, str]:
+def _select_jobs(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[FakeJob], int, str]:
     """Return the jobs to list, the exit code, and the messages about unknown ids."""
     listed = scheduler.listed()
     known = {job.native_id: job for job in listed}
-    arrays = {array: whole(array, elements) for array, elements in by_array(listed).items()}
+    arrays = {array: array_job(array, elements) for array, elements in group_by_array(listed).items()}
     by_element = "t" in arguments.options
-    everything = [job for job in listed if by_element or array_of(job) is None]
+    all_jobs = [job for job in listed if by_element or array_of(job) is None]
     if not by_element:
-        everything += arrays.values()
-    shown, code, said = ([], 0, "") if arguments.words else (everything, 0, "")
+        all_jobs += arrays.values()
+    listed, code, messages = ([], 0, "") if arguments.words else (all_jobs, 0, "")
     for word in arguments.words:
-        native_id = full(word)
+        native_id = full_id(word)
         if native_id in known:
-            shown.append(known[native_id])
+            listed.append(known[native_id])
         elif native_id in arrays:
-            shown += elements_of(arrays[native_id]) if by_element else [arrays[native_id]]
+            listed += elements_of(arrays[native_id]) if by_element else [arrays[native_id]]
         elif native_id is None:
-            code, said = _UNKNOWN_QUEUE, f"{said}qstat: Unknown queue destination {word}\n"
+            code, messages = _UNKNOWN_QUEUE, f"{messages}qstat: Unknown queue destination {word}\n"
         else:
-            code, said = _UNKNOWN, f"{said}qstat: Unknown Job Id Error {native_id}\n"
-    return shown, code, said
+            code, messages = _UNKNOWN, f"{messages}qstat: Unknown Job Id Error {native_id}\n"
+    return listed, code, messages
 
 
 def _job(job: FakeJob) -> str:
@@ -146,7 +154,7 @@ def _job(job: FakeJob) -> str:
         "Account_Name": job.project or None,
         "depend": job.attributes["depend"] or None,
         "ctime": str(int(job.submitted)),
-        "exec_host": places(job.attributes["nodes"]) if job.started is not None else None,
+        "exec_host": exec_host(job.attributes["nodes"]) if job.started is not None else None,
         "Hold_Types": _hold(job),
         "qtime": str(int(job.submitted)),
         "Variable_List": _variables(job),
@@ -186,8 +194,8 @@ def _hold(job: FakeJob) -> str:
 
 
 def _comment(job: FakeJob) -> str | None:
-    if job.state.final and job.why.startswith(VAIN):
-        return f"Job deleted as result of dependency on job {job.why.removeprefix(VAIN)}"
+    if job.state.final and job.why.startswith(NEVER):
+        return f"Job deleted as result of dependency on job {job.why.removeprefix(NEVER)}"
     if job.state is FakeState.PENDING and job.why == "resources":
         return "Not Running: Not enough of the right type of nodes are available\n"
     return None
@@ -202,7 +210,7 @@ _CODES = {
 
 
 def _exit_status(job: FakeJob) -> str | None:
-    if not job.state.final or (job.started is None and not job.why.startswith(VAIN)):
+    if not job.state.final or (job.started is None and not job.why.startswith(NEVER)):
         return None
     own = 128 + job.signal if job.signal is not None else job.exit_code or 0
     return _CODES.get(job.state, str(own))

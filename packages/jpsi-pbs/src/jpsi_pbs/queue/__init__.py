@@ -4,37 +4,37 @@ The modules parse qstat's output into one Observation per job that it mentions. 
 and yields no Observation. PBS and Torque differ in the form of the listing and in the exit codes of jobs.
 """
 
-from .control import cancel, hold, parse_cancel, parse_hold, release, request_by_ranges
-from .exit_status import End, openpbs_end, torque_end
+from .control import cancel, change_by_ranges, hold, parse_cancel, parse_hold, release
+from .exit_status import End, derive_openpbs_end, derive_torque_end
 from .json_listing import parse_json_jobs
-from .listing import Listed
+from .listing import ListedJob
 from .observations import observe_jobs
-from .qstat_errors import denied_jobs, is_answer, undecided_jobs
-from .queue_list import queues, read_queues, version
-from .user_jobs import frame_listing, own_jobs, unframe_listing
+from .qstat_errors import is_valid_answer, parse_undecided_jobs, parse_unknown_jobs
+from .queue_list import parse_queue_listing, queues, version
+from .user_jobs import own_jobs, unwrap_listing, wrap_listing
 from .xml_listing import parse_xml_jobs
 
 __all__ = [
     "End",
-    "Listed",
+    "ListedJob",
     "cancel",
-    "denied_jobs",
-    "frame_listing",
+    "change_by_ranges",
+    "derive_openpbs_end",
+    "derive_torque_end",
     "hold",
-    "is_answer",
+    "is_valid_answer",
     "observe_jobs",
-    "openpbs_end",
     "own_jobs",
     "parse_cancel",
     "parse_hold",
     "parse_json_jobs",
+    "parse_queue_listing",
+    "parse_undecided_jobs",
+    "parse_unknown_jobs",
     "parse_xml_jobs",
     "queues",
-    "read_queues",
     "release",
-    "request_by_ranges",
-    "torque_end",
-    "undecided_jobs",
-    "unframe_listing",
+    "unwrap_listing",
     "version",
+    "wrap_listing",
 ]

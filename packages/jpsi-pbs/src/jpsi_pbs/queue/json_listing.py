@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from ..job_names import TAG
 from ..native_ids import IDS
-from .listing import Listed
+from .listing import ListedJob
 
 # The first line after the brace; one level of depth is four blanks, or a tab in versions that use cJSON.
 _FIRST = re.compile(r'(\t| {4})"timestamp":')
@@ -30,61 +30,61 @@ _LINE = re.compile(
     re.DOTALL,
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_FRAME, _SECTION, _JOB, _ATTRIBUTE, _PART = range(5)
+_DOCUMENT, _SECTION, _JOB, _ATTRIBUTE, _PART = range(5)
 _VARIABLES = "Variable_List"
 # Variables of jobs are most of the output; only those that may be a tag are kept.
-_OF_INTEREST = (TAG, '"jpsi-')
+_POSSIBLE_TAGS = (TAG, '"jpsi-')
 
 
-def parse_json_jobs(output: str) -> list[Listed] | None:
+def parse_json_jobs(output: str) -> list[ListedJob] | None:
     """Return the jobs in qstat's output, skipping what a site prints before it; None if it is incomplete."""
     lines = [line.rstrip("\r") for line in output.split("\n")]
-    for at, (line, following) in enumerate(pairwise(lines)):
-        first = _FIRST.match(following)
+    for index, (line, next_line) in enumerate(pairwise(lines)):
+        first = _FIRST.match(next_line)
         if line == "{" and first is not None:
             try:
-                return _Frame(first[1]).read(lines[at + 1 :])
+                return _DocumentParser(first[1]).parse(lines[index + 1 :])
             except ValueError:
                 return None
     return None
 
 
-class _Frame:
+class _DocumentParser:
     """A line-by-line parser for the text between the outermost braces."""
 
-    def __init__(self, step: str) -> None:
-        self._margins = [step * depth for depth in range(_PART + 1)]
+    def __init__(self, indent: str) -> None:
+        self._margins = [indent * depth for depth in range(_PART + 1)]
         self._depth = _SECTION
         # True if the last line ends with a comma, so that another must follow; None after an opening line.
         self._is_followed: bool | None = None
         self._is_list = self._has_variables = False
         self._native_id, self._attributes = "", dict[str, str]()
         self._variables: list[str] | None = None
-        self._found: list[Listed] = []
+        self._found: list[ListedJob] = []
 
-    def read(self, lines: Iterable[str]) -> list[Listed]:
+    def parse(self, lines: Iterable[str]) -> list[ListedJob]:
         """Parse the lines and return the jobs.
 
         Raises:
             ValueError: the closing brace is missing, or a line has the wrong depth.
         """
         for line in lines:
-            if self._depth == _PART and self._has_part(line):
+            if self._depth == _PART and self._skip_value_line(line):
                 continue
-            if not self._has_closed(line):
+            if not self._close(line):
                 self._open(line)
-            elif self._depth == _FRAME:
+            elif self._depth == _DOCUMENT:
                 return self._found
         msg = "the end is missing"
         raise ValueError(msg)
 
-    def _has_part(self, line: str) -> bool:
+    def _skip_value_line(self, line: str) -> bool:
         """Return True if a line is part of an attribute's value; collect variables that may be tags."""
         if line.startswith(self._margins[_PART]):
             if self._is_list and line.lstrip().startswith("}]"):
                 self._depth, self._is_followed = _ATTRIBUTE, line.endswith(",")
-            elif self._variables is not None and any(text in line for text in _OF_INTEREST):
-                self._variables.append(self._variable(line))
+            elif self._variables is not None and any(text in line for text in _POSSIBLE_TAGS):
+                self._variables.append(self._parse_variable(line))
             return True
         # the name of a variable may contain a line break
         is_odd = not line.startswith((" ", "\t", "{", "}", "]"))
@@ -92,15 +92,15 @@ class _Frame:
             self._has_variables = False
         return is_odd
 
-    def _variable(self, line: str) -> str:
+    def _parse_variable(self, line: str) -> str:
         match = _LINE.fullmatch(line.strip())
         if match is None or match["value"] is None:
             self._has_variables = False
             return line.strip()
         # the result has one line per variable, whatever its value
-        return f"{match['key']}={_text(match['value'])}".replace("\n", " ")
+        return f"{match['key']}={_decode_text(match['value'])}".replace("\n", " ")
 
-    def _has_closed(self, line: str) -> bool:
+    def _close(self, line: str) -> bool:
         brace, comma, rest = line.removeprefix(self._margins[self._depth - 1]).partition(",")
         if brace != "}" or rest or not line.startswith(self._margins[self._depth - 1]):
             return False
@@ -118,7 +118,7 @@ class _Frame:
             msg = f"{self._native_id} has no state"
             raise ValueError(msg)
         variables = "\n".join(self._variables or ())
-        self._found.append(Listed(self._native_id, self._attributes, variables, self._has_variables))
+        self._found.append(ListedJob(self._native_id, self._attributes, variables, self._has_variables))
 
     def _open(self, line: str) -> None:
         margin = self._margins[self._depth]
@@ -128,7 +128,7 @@ class _Frame:
             raise ValueError(msg)
         key, value = match["key"], match["value"]
         if self._depth == _ATTRIBUTE:
-            self._attribute(key, value, match["open"])
+            self._add_attribute(key, value, match["open"])
         elif self._depth == _JOB:
             self._begin_job(key, value)
         elif (key == "Jobs") == (value is not None):
@@ -143,18 +143,18 @@ class _Frame:
             raise ValueError(msg)
         self._native_id, self._attributes, self._variables, self._has_variables = key, {}, None, False
 
-    def _attribute(self, key: str, value: str | None, opened: str | None) -> None:
+    def _add_attribute(self, key: str, value: str | None, opened: str | None) -> None:
         if not _NAME.fullmatch(key):
             msg = f"{key!r} is no attribute"
             raise ValueError(msg)
         if value is not None:
-            self._attributes[key] = _text(value)
+            self._attributes[key] = _decode_text(value)
         self._is_list = opened not in {None, "{"}
         if key == _VARIABLES:
             self._variables, self._has_variables = [], True
 
 
-def _text(value: str) -> str:
+def _decode_text(value: str) -> str:
     """Return a value as text, even if the printer wrote it as a number or as invalid JSON."""
     if not value.startswith('"'):
         return value.strip()

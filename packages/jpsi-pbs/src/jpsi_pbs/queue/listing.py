@@ -9,11 +9,11 @@ import attrs
 
 from jpsi.plugin.kit import parse_time
 
-from ..job_names import tag_in
+from ..job_names import parse_tag
 
 
 @attrs.frozen(slots=True)
-class Listed:
+class ListedJob:
     """A listed job and its attributes, by their names in OpenPBS."""
 
     native_id: str
@@ -41,7 +41,7 @@ class Listed:
     @property
     def tag(self) -> str | None:
         """The job's tag; "" if it has none, None if that is uncertain."""
-        return tag_in(self.variables, is_whole=self.has_variables)
+        return parse_tag(self.variables, is_complete=self.has_variables)
 
     @property
     def submitted(self) -> datetime | None:
@@ -51,5 +51,5 @@ class Listed:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes that the job runs on, such as those of `node1/0*2+node2/1`."""
-        places = self.text("exec_host").split("+")
-        return tuple(dict.fromkeys(name for place in places if (name := place.partition("/")[0])))
+        slots = self.text("exec_host").split("+")
+        return tuple(dict.fromkeys(name for slot in slots if (name := slot.partition("/")[0])))

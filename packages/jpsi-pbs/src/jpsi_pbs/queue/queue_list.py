@@ -11,7 +11,7 @@ from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
 # The second command prints which queue is the default.
 _SCRIPT = "qstat -Q -f && exec qstat -B -f"
 # These variables make Torque's qstat leave out attributes.
-_MISLEADING = ("PBS_QSTAT_*",)
+_CLIENT_VARIABLES = ("PBS_QSTAT_*",)
 # A long value continues in lines that begin with a tab.
 _FOLD = re.compile(r"\n\t")
 _HEAD = re.compile(r"(Queue|Server): (\S+)\s*\Z")
@@ -28,26 +28,26 @@ def version() -> Command:
 @hookimpl
 def queues() -> Command:
     """Return the command that prints all attributes of the queues and of the server."""
-    return Command(["/bin/sh", "-c", _SCRIPT], unset=_MISLEADING)
+    return Command(["/bin/sh", "-c", _SCRIPT], unset=_CLIENT_VARIABLES)
 
 
-def read_queues(result: CommandResult, system: str) -> Sequence[Queue]:
+def parse_queue_listing(result: CommandResult, system: str) -> Sequence[Queue]:
     """Return the queues in the output; pbs_queue_attributes(7B).
 
     Args:
         result: the output of the command of `queues`.
         system: the prefix of the names of details.
     """
-    things = list(_things(result.checked().stdout))
-    defaults = {it["default_queue"] for kind, _, it in things if kind == "Server" and "default_queue" in it}
+    objects = list(_parse_objects(result.checked().stdout))
+    defaults = {it["default_queue"] for kind, _, it in objects if kind == "Server" and "default_queue" in it}
     return [
-        _queue(name, attributes, system, is_default=name in defaults)
-        for kind, name, attributes in things
+        _parse_queue(name, attributes, system, is_default=name in defaults)
+        for kind, name, attributes in objects
         if kind == "Queue"
     ]
 
 
-def _things(output: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+def _parse_objects(output: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     kind, name, attributes = "", "", dict[str, str]()
     for line in _FOLD.sub("", output).splitlines():
         head, attribute = _HEAD.match(line), _ATTRIBUTE.match(line)
@@ -59,39 +59,39 @@ def _things(output: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     yield kind, name, attributes
 
 
-def _queue(name: str, attributes: Mapping[str, str], system: str, *, is_default: bool) -> Queue:
-    enabled, started = (_yes(attributes.get(word)) for word in ("enabled", "started"))
+def _parse_queue(name: str, attributes: Mapping[str, str], system: str, *, is_default: bool) -> Queue:
+    enabled, started = (_parse_boolean(attributes.get(word)) for word in ("enabled", "started"))
     counts = dict(_COUNT.findall(attributes.get("state_count", "")))
-    kept = [it for it in attributes if it.startswith(("resources_", "max_", "acl_")) or it == "queue_type"]
+    details = [it for it in attributes if it.startswith(("resources_", "max_", "acl_")) or it == "queue_type"]
     return Queue(
         name=name,
-        word=f"{_word('enabled', enabled)}, {_word('started', started)}",
+        word=f"{_describe_flag('enabled', enabled)}, {_describe_flag('started', started)}",
         is_open=enabled,
         is_started=started,
         is_default=is_default,
-        longest=_time(attributes.get("resources_max.walltime")),
-        usual=_time(attributes.get("resources_default.walltime")),
-        most_nodes=_number(attributes.get("resources_max.nodect")),
-        pending=_number(counts.get("Queued")),
-        running=_number(counts.get("Running")),
-        details={f"{system}.{it}": attributes[it] for it in kept if "assigned" not in it},
+        longest=_parse_time(attributes.get("resources_max.walltime")),
+        usual=_parse_time(attributes.get("resources_default.walltime")),
+        most_nodes=_parse_count(attributes.get("resources_max.nodect")),
+        pending=_parse_count(counts.get("Queued")),
+        running=_parse_count(counts.get("Running")),
+        details={f"{system}.{it}": attributes[it] for it in details if "assigned" not in it},
     )
 
 
-def _yes(value: str | None) -> bool | None:
+def _parse_boolean(value: str | None) -> bool | None:
     return {"True": True, "False": False}.get(value or "")
 
 
-def _word(name: str, value: bool | None) -> str:  # noqa: FBT001  what is said of it
+def _describe_flag(name: str, value: bool | None) -> str:  # noqa: FBT001  what is said of it
     return {True: name, False: f"not {name}", None: f"{name} or not"}[value]
 
 
-def _time(text: str | None) -> timedelta | None:
+def _parse_time(text: str | None) -> timedelta | None:
     try:
         return None if text is None else parse_duration(text)
     except ValueError:
         return None
 
 
-def _number(text: str | None) -> int | None:
+def _parse_count(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None

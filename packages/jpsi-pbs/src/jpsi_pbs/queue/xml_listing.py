@@ -8,17 +8,17 @@ import re
 from jpsi.plugin import SubmitException
 
 from ..native_ids import IDS
-from .listing import Listed
+from .listing import ListedJob
 
 # Torque escapes XML's special characters as entities, so that no value can look like an element.
 _VALUE = re.compile(r"<([^<>\s/]+)>([^<]*)</\1>")
 _BEGIN = re.compile(r"<([^<>\s/]+)>")
 _DATA, _JOB, _JOB_ID = "Data", "Job", "Job_Id"
 # Remains of a listing whose beginning or end is missing
-_BROKEN = re.compile(rf"</?(?:{_JOB}|{_DATA})>")
+_REMAINS = re.compile(rf"</?(?:{_JOB}|{_DATA})>")
 _TEXT = re.compile(r"^Job Id: \d", re.MULTILINE)
 # The deepest nesting of groups in a job; the usage of nodes has groups within groups.
-_DEEPEST = 8
+_MAX_DEPTH = 8
 # Torque's attribute names that differ from those of OpenPBS
 _NAMES = {
     "comp_time": "obittime",
@@ -29,7 +29,7 @@ _NAMES = {
 }
 
 
-def parse_xml_jobs(output: str) -> list[Listed] | None:
+def parse_xml_jobs(output: str) -> list[ListedJob] | None:
     """Return the jobs in qstat's output, which has one listing per named job; None if it is incomplete.
 
     Raises:
@@ -38,56 +38,56 @@ def parse_xml_jobs(output: str) -> list[Listed] | None:
     if _TEXT.search(output) and f"<{_DATA}>" not in output:
         msg = "this qstat is not Torque's but that of PBS: use the executor pbs"
         raise SubmitException(msg)
-    found: list[Listed] = []
-    text, mark, rest = output.partition(f"<{_DATA}>")
-    while mark:
+    jobs: list[ListedJob] = []
+    text, tag, rest = output.partition(f"<{_DATA}>")
+    while tag:
         try:
-            listed, end = _listing(rest)
+            parsed, end = _parse_listing(rest)
         except ValueError:
             return None
-        found += listed
-        between, mark, rest = rest[end:].partition(f"<{_DATA}>")
-        text += between
-    return None if _BROKEN.search(text) else found
+        jobs += parsed
+        text_between, tag, rest = rest[end:].partition(f"<{_DATA}>")
+        text += text_between
+    return None if _REMAINS.search(text) else jobs
 
 
-def _listing(text: str) -> tuple[list[Listed], int]:
+def _parse_listing(text: str) -> tuple[list[ListedJob], int]:
     """Return the jobs up to the end of a listing, and the position of that end.
 
     Raises:
         ValueError: the listing is malformed or has no end.
     """
-    found, at, end = [], 0, f"</{_DATA}>"
-    while not text.startswith(end, at):
-        begin = _BEGIN.match(text, at)
+    jobs, position, end = [], 0, f"</{_DATA}>"
+    while not text.startswith(end, position):
+        begin = _BEGIN.match(text, position)
         if begin is None or begin[1] != _JOB:
-            msg = f"no job begins with {text[at : at + 80]!r}"
+            msg = f"no job begins with {text[position : position + 80]!r}"
             raise ValueError(msg)
-        values, at = _values(text, begin.end(), _JOB)
-        found.append(_job(values))
-    return found, at + len(end)
+        values, position = _parse_values(text, begin.end(), _JOB)
+        jobs.append(_parse_job(values))
+    return jobs, position + len(end)
 
 
-def _values(text: str, at: int, name: str, depth: int = 0) -> tuple[dict[str, str], int]:
+def _parse_values(text: str, position: int, name: str, depth: int = 0) -> tuple[dict[str, str], int]:
     """Return the values in an open element, without those in groups, and the position of its end.
 
     Raises:
         ValueError: the element is malformed or has no end.
     """
     values, end = dict[str, str](), f"</{name}>"
-    while not text.startswith(end, at):
-        if value := _VALUE.match(text, at):
+    while not text.startswith(end, position):
+        if value := _VALUE.match(text, position):
             values[value[1]] = value[2]
-            at = value.end()
-        elif (group := _BEGIN.match(text, at)) and depth < _DEEPEST:
-            _, at = _values(text, group.end(), group[1], depth + 1)
+            position = value.end()
+        elif (group := _BEGIN.match(text, position)) and depth < _MAX_DEPTH:
+            _, position = _parse_values(text, group.end(), group[1], depth + 1)
         else:
-            msg = f"no value is {text[at : at + 80]!r}"
+            msg = f"no value is {text[position : position + 80]!r}"
             raise ValueError(msg)
-    return values, at + len(end)
+    return values, position + len(end)
 
 
-def _job(values: dict[str, str]) -> Listed:
+def _parse_job(values: dict[str, str]) -> ListedJob:
     native_id, attributes = values.get(_JOB_ID, ""), dict[str, str]()
     if not IDS.is_id(native_id) or "job_state" not in values:
         msg = f"no job is {values!r}"
@@ -96,4 +96,4 @@ def _job(values: dict[str, str]) -> Listed:
     variables = attributes.get("Variable_List")
     # commas separate the variables, and Torque prints a line break in a value as a comma too
     text = (variables or "").replace("\n", " ")
-    return Listed(native_id, attributes, text, has_variables=variables is not None)
+    return ListedJob(native_id, attributes, text, has_variables=variables is not None)

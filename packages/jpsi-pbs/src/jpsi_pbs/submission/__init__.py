@@ -3,21 +3,21 @@
 The modules also lay out the processes over nodes; the executors render this as PBS chunks or Torque nodes.
 """
 
-from .chunk import CHUNK, added_resources
-from .layout import Laid, Part, laid_out, spread_processes
+from .chunk import CHUNK, chunk_resources
+from .layout import Layout, Part, lay_out, spread_processes
 from .qsub import parse_submit, submit
-from .script import qsub_options, script_form, spelled
+from .script import qsub_options, script_form, split_option
 
 __all__ = [
     "CHUNK",
-    "Laid",
+    "Layout",
     "Part",
-    "added_resources",
-    "laid_out",
+    "chunk_resources",
+    "lay_out",
     "parse_submit",
     "qsub_options",
     "script_form",
-    "spelled",
+    "split_option",
     "spread_processes",
     "submit",
 ]

@@ -22,10 +22,10 @@ _FIELDS = {
 }
 
 
-def added_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever users wrote
+def chunk_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever users wrote
     """Return the resources that these custom attributes add to each chunk.
 
-    >>> added_resources({"chunk": "host_type=fast:ib=true"})
+    >>> chunk_resources({"chunk": "host_type=fast:ib=true"})
     ['host_type=fast', 'ib=true']
 
     Raises:
@@ -34,28 +34,28 @@ def added_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever us
     value = custom.get(CHUNK)
     if value is None or value is False:
         return []
-    replacing = next((it for it in custom if it == _SELECT or _SELECT in CUSTOM.excludes.get(it, ())), None)
-    if replacing is not None:
+    replacement = next((it for it in custom if it == _SELECT or _SELECT in CUSTOM.excludes.get(it, ())), None)
+    if replacement is not None:
         msg = (
-            f"custom attributes pbs.{CHUNK} and pbs.{replacing} cannot be given both: the one adds to the "
-            "chunks that jpsi asks for, and the other replaces them"
+            f"custom attributes pbs.{CHUNK} and pbs.{replacement} cannot be given both: the one adds to the "
+            "chunks that jpsi requests, and the other replaces them"
         )
         raise ValueError(msg)
     resources = str(value).split(":")
     for resource in resources:
-        _check(resource)
+        _check_resource(resource)
     return resources
 
 
-def _check(resource: str) -> None:
-    found = _RESOURCE.fullmatch(resource)
-    if found is None:
+def _check_resource(resource: str) -> None:
+    match = _RESOURCE.fullmatch(resource)
+    if match is None:
         msg = (
             f"custom attribute pbs.{CHUNK} must be resources such as host_type=fast:ib=true, and "
             f"{resource!r} is none that a chunk can have"
         )
         raise ValueError(msg)
-    field = _FIELDS.get(found["name"])
+    field = _FIELDS.get(match["name"])
     if field is not None:
-        msg = f"custom attribute pbs.{CHUNK} cannot set {found['name']}: set resources.{field}"
+        msg = f"custom attribute pbs.{CHUNK} cannot set {match['name']}: set resources.{field}"
         raise ValueError(msg)

@@ -14,23 +14,23 @@ class Part(NamedTuple):
     processes: int
 
 
-class Laid(NamedTuple):
+class Layout(NamedTuple):
     """The layout of one component of a job's resources over nodes."""
 
-    asked: ResourceSpecV1
+    requested: ResourceSpecV1
     #: The nodes in the order of the ranks; None if the batch system chooses their number.
     parts: list[Part] | None
 
 
-def laid_out(spec: JobSpec) -> list[Laid]:
+def lay_out(spec: JobSpec) -> list[Layout]:
     """Return the layout of each component of a job.
 
     If there are several components, each has its own nodes: one node, unless it says how many.
     """
-    kinds = [Laid(it, spread_processes(it)) for it in components(spec.resources)]
-    if len(kinds) == 1:
-        return kinds
-    return [Laid(it, parts or [Part(1, it.computed_process_count)]) for it, parts in kinds]
+    layouts = [Layout(it, spread_processes(it)) for it in components(spec.resources)]
+    if len(layouts) == 1:
+        return layouts
+    return [Layout(it, parts or [Part(1, it.computed_process_count)]) for it, parts in layouts]
 
 
 def spread_processes(resources: ResourceSpecV1) -> list[Part] | None:
@@ -43,8 +43,8 @@ def spread_processes(resources: ResourceSpecV1) -> list[Part] | None:
     """
     total = resources.computed_process_count
     if resources.processes_per_node is not None:
-        full, rest = divmod(total, resources.processes_per_node)
-        parts = [Part(full, resources.processes_per_node), Part(1, rest)]
+        full, remainder = divmod(total, resources.processes_per_node)
+        parts = [Part(full, resources.processes_per_node), Part(1, remainder)]
     elif resources.node_count is not None:
         least, more = divmod(total, resources.node_count)
         parts = [Part(more, least + 1), Part(resources.node_count - more, least)]

@@ -12,7 +12,7 @@ from ..native_ids import IDS
 
 # Variables of a surrounding job, as recorded, and those that change how qsub reads directives. Not all of
 # PBS_*: clients need PBS_SERVER, PBS_DEFAULT, PBS_CONF_FILE and others to reach PBS.
-_NOT_THIS_JOBS = (
+_INHERITED_VARIABLES = (
     "PBS_ARRAY*",
     "PBS_DPREFIX",
     "PBS_ENVIRONMENT",
@@ -38,7 +38,7 @@ _NOT_THIS_JOBS = (
 
 def submit(qsub: Iterable[str], script: Script) -> Command:
     """Return the qsub command for a script, which qsub reads from standard input."""
-    return Command(qsub, stdin=script.text, unset=_NOT_THIS_JOBS)
+    return Command(qsub, stdin=script.text, unset=_INHERITED_VARIABLES)
 
 
 @hookimpl

@@ -35,23 +35,25 @@ def script_form(
         refused={**CUSTOM.refused, **refused},
         indirect=indirect,
     )
-    return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=spelled)
+    return ScriptForm(mark="#PBS", dashes="-", joint=" ", custom=custom, spelled=split_option)
 
 
-def spelled(option: str, value: str | None) -> tuple[str, str | None]:
+def split_option(option: str, value: str | None) -> tuple[str, str | None]:
     """Return an option in qsub's notation: `l.walltime` with value 60 is `l` with value `walltime=60`."""
     letter, _, name = option.partition(".")
     return letter, f"{name}={value or ''}" if name else value
 
 
-def qsub_options(spec: JobSpec, context: SubmitContext, queue: str | None, needs: Options) -> Options:
+def qsub_options(
+    spec: JobSpec, context: SubmitContext, queue: str | None, resource_options: Options
+) -> Options:
     """Return the qsub options for a job; qsub(1B), OPTIONS.
 
     Args:
         spec: the job's spec.
         context: the context of the submission, such as the tag and the site.
         queue: the queue; None is the default queue.
-        needs: the options for the job's resources and for an array.
+        resource_options: the options for the job's resources and for an array.
     """
     config = context.site.config
     return {
@@ -71,18 +73,18 @@ def qsub_options(spec: JobSpec, context: SubmitContext, queue: str | None, needs
         "l.walltime": time_limit(spec, config, _SECOND),
         "W.umask": config.umask,
         "r": _YES_OR_NO[config.rerun],
-        **needs,
-        "W.depend": _depend(context) or None,
+        **resource_options,
+        "W.depend": _dependency_option(context) or None,
     }
 
 
-def _depend(context: SubmitContext) -> str:
+def _dependency_option(context: SubmitContext) -> str:
     """Return the value of `depend`; all dependencies must be satisfied.
 
     Raises:
         ValueError: a dependency is on an array element.
     """
-    found: dict[str, list[str]] = {}
+    dependencies: dict[str, list[str]] = {}
     for dependency in context.after:
         if is_element(dependency.native_id or ""):
             msg = (
@@ -90,6 +92,6 @@ def _depend(context: SubmitContext) -> str:
                 "or whole arrays alone; submit it by itself, or with `array_size` 1 in the configuration"
             )
             raise ValueError(msg)
-        found.setdefault(f"after{dependency.kind.value}", []).append(dependency.native_id or "")
+        dependencies.setdefault(f"after{dependency.kind.value}", []).append(dependency.native_id or "")
     # each kind appears once, as a second list of one kind replaces the first
-    return ",".join(":".join([word, *native_ids]) for word, native_ids in found.items())
+    return ",".join(":".join([word, *native_ids]) for word, native_ids in dependencies.items())

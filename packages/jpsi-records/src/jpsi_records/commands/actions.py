@@ -18,7 +18,7 @@ from .. import formatting
 from ..dispatch import Dispatcher
 from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
 from ..inbox import Report
-from ..model import About, Execution, ExecutionState, Request, RequestState, Reuse, Wish
+from ..model import About, Execution, ExecutionState, Request, RequestSpec, RequestState, Reuse
 from ..records import Records, reindex
 from .in_job import NOT_COMPLETE, TIMED_OUT
 
@@ -27,30 +27,30 @@ NO_EXIT_CODE = 125
 # The same as that of `jpsi run`.
 CANCELLED = 130
 # The interval at which a command that does not dispatch checks the state of requests.
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 # The signals that end a dispatcher in the same way as Ctrl-C.
 _END = (signal.SIGTERM, signal.SIGHUP)
 
 
-def preview(records: Records, wish: Wish, *, is_strict: bool, as_json: bool) -> int:
+def preview(records: Records, spec: RequestSpec, *, is_strict: bool, as_json: bool) -> int:
     """Print how a request would be satisfied."""
-    found = records.preview(wish)
+    found = records.preview(spec)
     if is_strict and found.warnings:
         raise InvalidRequestError.of(found.warnings)
     _show(formatting.plan_json(found) if as_json else formatting.plan(found))
     return 0
 
 
-def find(records: Records, wish: Wish, *, as_json: bool) -> int:
+def find(records: Records, spec: RequestSpec, *, as_json: bool) -> int:
     """Print which recorded execution satisfies a request."""
-    found = records.preview(attrs.evolve(wish, reuse=Reuse.ONLY))
+    found = records.preview(attrs.evolve(spec, reuse=Reuse.ONLY))
     _show(formatting.plan_json(found) if as_json else formatting.plan(found))
     return 0 if found.hit is not None else NOTHING_FOUND
 
 
 def submit(  # noqa: PLR0913  options
     records: Records,
-    wish: Wish,
+    spec: RequestSpec,
     more: About,
     *,
     priority: float,
@@ -59,26 +59,26 @@ def submit(  # noqa: PLR0913  options
     as_json: bool,
 ) -> int:
     """Create a request and commit it."""
-    _check_executor(records, wish)
-    _warn(records, wish, is_strict=is_strict)
-    return _told(records, records.submit(wish, more, priority=priority, plan=plan), as_json=as_json)
+    _check_executor(records, spec)
+    _warn(records, spec, is_strict=is_strict)
+    return _print_request(records, records.submit(spec, more, priority=priority, plan=plan), as_json=as_json)
 
 
-def _check_executor(records: Records, wish: Wish) -> None:
+def _check_executor(records: Records, spec: RequestSpec) -> None:
     """Raise if the executor does not exist; that of another user's dispatcher cannot be checked."""
-    if records.may_dispatch and wish.placement.executor is not None:
+    if records.may_dispatch and spec.placement.executor is not None:
         try:
-            JobExecutor(wish.placement.executor).close()
+            JobExecutor(spec.placement.executor).close()
         except (ConfigError, PluginError) as e:
             msg = f"placement: {e}"
             raise InvalidRequestError(msg, e) from e
 
 
-def _warn(records: Records, wish: Wish, *, is_strict: bool = False) -> None:
+def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> None:
     """Print warnings about a new execution on this machine, or raise if the request is strict."""
-    found = records.warnings(wish)
+    found = records.warnings(spec)
     # A request with predecessors cannot be previewed yet, so a new execution is assumed.
-    if found and not wish.predecessors and not records.preview(wish).runs:
+    if found and not spec.predecessors and not records.preview(spec).runs:
         return
     if is_strict and found:
         raise InvalidRequestError.of(found)
@@ -86,15 +86,15 @@ def _warn(records: Records, wish: Wish, *, is_strict: bool = False) -> None:
         click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
 
 
-def draft(records: Records, wish: Wish, more: About, *, as_json: bool) -> int:
+def draft(records: Records, spec: RequestSpec, more: About, *, as_json: bool) -> int:
     """Create a draft, for which nothing runs until it is committed."""
-    return _told(records, records.draft(wish, more), as_json=as_json)
+    return _print_request(records, records.draft(spec, more), as_json=as_json)
 
 
 def update(  # noqa: PLR0913  options
     records: Records,
     request: str,
-    wish: Wish | None,
+    spec: RequestSpec | None,
     *,
     name: str | None,
     labels: Mapping[str, str],
@@ -110,34 +110,34 @@ def update(  # noqa: PLR0913  options
         expires_at=found.expires_at if expires_at is None else expires_at,
         parent=found.parent,
     )
-    return _told(records, records.update(request, wish, more), as_json=as_json)
+    return _print_request(records, records.update(request, spec, more), as_json=as_json)
 
 
 def satisfy(records: Records, request: str, *, as_json: bool) -> int:
     """Assign a matching execution to a draft, or create one."""
-    _warn(records, records.request(request).wish)
-    return _told(records, records.satisfy(request), as_json=as_json)
+    _warn(records, records.request(request).spec)
+    return _print_request(records, records.satisfy(request), as_json=as_json)
 
 
 def reset(records: Records, request: str, *, as_json: bool) -> int:
     """Detach the execution of a draft."""
-    return _told(records, records.reset(request), as_json=as_json)
+    return _print_request(records, records.reset(request), as_json=as_json)
 
 
 def commit(records: Records, request: str, *, priority: float, as_json: bool) -> int:
     """Commit a draft."""
     found = records.request(request)
-    _check_executor(records, found.wish)
+    _check_executor(records, found.spec)
     if found.execution is None:
-        _warn(records, found.wish)
-    return _told(records, records.commit(request, priority=priority), as_json=as_json)
+        _warn(records, found.spec)
+    return _print_request(records, records.commit(request, priority=priority), as_json=as_json)
 
 
-def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict: bool = False) -> int:
+def run(records: Records, spec: RequestSpec, more: About, *, priority: float, is_strict: bool = False) -> int:
     """Create a request, dispatch or wait until it ends, print the logs, and return the exit code."""
-    _check_executor(records, wish)
-    _warn(records, wish, is_strict=is_strict)
-    request = records.submit(wish, more, priority=priority)
+    _check_executor(records, spec)
+    _warn(records, spec, is_strict=is_strict)
+    request = records.submit(spec, more, priority=priority)
 
     def is_over() -> bool:
         found = records.request(request.id)
@@ -151,7 +151,7 @@ def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict
     if records.may_dispatch:
         _dispatch_until(records, request.id, is_over)
     while not is_over():
-        sleep(_LOOK_SECONDS)
+        sleep(_POLL_SECONDS)
     request = records.request(request.id)
     if request.state is RequestState.COMMITTED or request.outcome == "cancelled":
         execution = None if request.execution is None else records.execution(request.execution)
@@ -159,8 +159,8 @@ def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict
             click.echo(f"jpsi: {formatting.cancelled(request, execution)}", err=True)
             return CANCELLED
     if request.execution is None:
-        told = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
-        why = formatting.printable(next(told, request.outcome or ""))
+        reasons = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
+        why = formatting.printable(next(reasons, request.outcome or ""))
         click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
         return NO_EXIT_CODE
     execution = records.execution(request.execution)
@@ -171,8 +171,8 @@ def run(records: Records, wish: Wish, more: About, *, priority: float, is_strict
     if execution.exit_code is None:
         return NO_EXIT_CODE
     # A reported failure counts as a failure even if the job's exit code is 0.
-    has_only_said_so = execution.exit_code == 0 and request.outcome == "failed"
-    return NOT_COMPLETE if has_only_said_so else execution.exit_code
+    is_reported_failure = execution.exit_code == 0 and request.outcome == "failed"
+    return NOT_COMPLETE if is_reported_failure else execution.exit_code
 
 
 def wait(records: Records, requests: Sequence[str], *, timeout: float | None) -> int:
@@ -182,7 +182,7 @@ def wait(records: Records, requests: Sequence[str], *, timeout: float | None) ->
     while any(records.request(it).state is not RequestState.FINAL for it in wanted):
         if end is not None and monotonic() >= end:
             return TIMED_OUT
-        sleep(_LOOK_SECONDS)
+        sleep(_POLL_SECONDS)
     found = [records.request(it) for it in wanted]
     for it in found:
         click.echo(f"request {it.id}: {it.outcome}")
@@ -190,14 +190,14 @@ def wait(records: Records, requests: Sequence[str], *, timeout: float | None) ->
 
 
 def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
-    is_told = False
+    is_printed = False
 
     def is_over_or_waits() -> bool:
-        nonlocal is_told
+        nonlocal is_printed
         if is_over():
             return True
-        if not is_told:
-            is_told = _tell_who_has_it(records, dispatcher, request_id)
+        if not is_printed:
+            is_printed = _print_holder(records, dispatcher, request_id)
         return False
 
     if not is_over():
@@ -207,13 +207,13 @@ def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], boo
             dispatcher.run(is_over=is_over_or_waits)
 
 
-def _tell_who_has_it(records: Records, dispatcher: Dispatcher, request_id: str) -> bool:
+def _print_holder(records: Records, dispatcher: Dispatcher, request_id: str) -> bool:
     execution = records.request(request_id).execution
     other = None if execution is None else dispatcher.waits_for(execution)
     if other is None:
         return False
     who = formatting.printable(other)
-    click.echo(f"jpsi: execution {execution} is seen to by another dispatcher, {who}: waiting", err=True)
+    click.echo(f"jpsi: another dispatcher, {who}, runs execution {execution}: waiting", err=True)
     return True
 
 
@@ -242,21 +242,21 @@ def _show_log(records: Records, execution: Execution) -> None:
 
 
 def attach(  # noqa: PLR0913  options
-    records: Records, wish: Wish, execution: str, more: About, *, priority: float, as_json: bool
+    records: Records, spec: RequestSpec, execution: str, more: About, *, priority: float, as_json: bool
 ) -> int:
     """Create a request for the named execution and commit it."""
-    request = records.submit(wish, more, priority=priority, execution=execution)
-    return _told(records, request, as_json=as_json)
+    request = records.submit(spec, more, priority=priority, execution=execution)
+    return _print_request(records, request, as_json=as_json)
 
 
 def rerun(records: Records, execution: str, *, priority: float, as_json: bool) -> int:
     """Submit a new run of what an execution has computed."""
-    return _told(records, records.rerun(execution, priority=priority), as_json=as_json)
+    return _print_request(records, records.rerun(execution, priority=priority), as_json=as_json)
 
 
 def set_priority(records: Records, request: str, priority: float, *, as_json: bool) -> int:
     """Change the priority of a request."""
-    return _told(records, records.set_priority(request, priority), as_json=as_json)
+    return _print_request(records, records.set_priority(request, priority), as_json=as_json)
 
 
 def cancel(records: Records, request: str, *, as_json: bool) -> int:
@@ -276,7 +276,7 @@ def cancel(records: Records, request: str, *, as_json: bool) -> int:
 def invalidate(records: Records, execution: str, why: str) -> int:
     """Exclude an execution from reuse by any further request."""
     found = records.invalidate(execution, why)
-    click.echo(f"execution {found.id} satisfies nobody any more")
+    click.echo(f"execution {found.id} satisfies no request any more")
     return 0
 
 
@@ -355,8 +355,8 @@ def restore(records: Records) -> int:
     found = reindex(records)
     for it in found.unreadable:
         click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
-    made = f"{found.executions} executions, {found.requests} requests and {found.names} names"
-    click.echo(f"{made} were made again")
+    rebuilt = f"{found.executions} executions, {found.requests} requests and {found.names} names"
+    click.echo(f"{rebuilt} were rebuilt")
     return 0
 
 
@@ -378,7 +378,7 @@ def serve(records: Records, *, port: int) -> int:
     return 0
 
 
-def _told(records: Records, request: Request, *, as_json: bool) -> int:
+def _print_request(records: Records, request: Request, *, as_json: bool) -> int:
     if as_json:
         _show(formatting.as_json(request))
     else:

@@ -15,7 +15,7 @@ from jpsi import JpsiError, parse_duration
 
 from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..inbox import Inbox, refuse_in_job
-from ..model import About, Wish, read_wish
+from ..model import About, RequestSpec, read_request_spec
 
 if TYPE_CHECKING:
     from ..records import Records
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 USAGE, FAILED = 2, 125
 
 
-def opened(directory: str | None, database: str | None) -> Records:
+def open_records(directory: str | None, database: str | None) -> Records:
     """Open the records that the options name; by default, those in the user's state directory."""
     refuse_in_job()
     from ..records import Records  # noqa: PLC0415  a job does not need it
@@ -47,7 +47,7 @@ def inbox(directory: str | None, database: str | None) -> Inbox:
     return Inbox()
 
 
-def fenced(command: Callable[[], int]) -> int:
+def report_errors(command: Callable[[], int]) -> int:
     """Run a command and return its exit code; print known errors as one sentence."""
     try:
         return command()
@@ -59,7 +59,7 @@ def fenced(command: Callable[[], int]) -> int:
         return FAILED
 
 
-def read_file(file: str) -> Wish:
+def read_file(file: str) -> RequestSpec:
     """Return the request spec in a YAML or JSON file; `-` is standard input.
 
     Raises:
@@ -73,7 +73,7 @@ def read_file(file: str) -> Wish:
     except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
         msg = f"{file} cannot be read: {e}"
         raise InvalidRequestError(msg, e) from e
-    return read_wish(document)
+    return read_request_spec(document)
 
 
 def about(
@@ -94,11 +94,11 @@ def read_labels(labels: Iterable[str]) -> dict[str, str]:
     Raises:
         InvalidRequestError: an option is not of the form NAME=VALUE.
     """
-    told = dict(it.partition("=")[::2] for it in labels)
-    if not all(told):
+    parsed = dict(it.partition("=")[::2] for it in labels)
+    if not all(parsed):
         msg = "a label is NAME=VALUE"
         raise InvalidRequestError(msg)
-    return told
+    return parsed
 
 
 def moment(text: str | None, now: datetime) -> datetime | None:

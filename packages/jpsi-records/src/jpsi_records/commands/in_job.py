@@ -9,7 +9,7 @@ import click
 
 from ..errors import StateError
 from ..inbox import Inbox, Report
-from ..model import About, Wish
+from ..model import About, RequestSpec
 
 NOT_COMPLETE = 1
 # The same as that of `jpsi run`.
@@ -18,7 +18,7 @@ TIMED_OUT = 124
 
 def submit(  # noqa: PLR0913  options
     inbox: Inbox,
-    wish: Wish,
+    spec: RequestSpec,
     more: About,
     *,
     priority: float,
@@ -33,9 +33,9 @@ def submit(  # noqa: PLR0913  options
     if plan is not None:
         msg = "in a job nothing is known of previews: leave out --plan"
         raise StateError(msg)
-    request = inbox.submit(wish, more, priority=priority)
-    told = json.dumps({"id": request, "parent": inbox.execution}) if as_json else f"request {request}"
-    click.echo(told)
+    request = inbox.submit(spec, more, priority=priority)
+    text = json.dumps({"id": request, "parent": inbox.execution}) if as_json else f"request {request}"
+    click.echo(text)
     return 0
 
 

@@ -60,15 +60,15 @@ def _command(  # noqa: PLR0913  the parts of a command
     @functools.wraps(do)
     def callback(directory: str | None, database: str | None, **given: Any) -> int:  # noqa: ANN401  click's
         from ..inbox import is_in_job  # noqa: PLC0415  --help does not need this import
-        from .arguments import fenced, inbox, opened  # noqa: PLC0415  as above
+        from .arguments import inbox, open_records, report_errors  # noqa: PLC0415  as above
 
         def command() -> int:
             if is_for_jobs and is_in_job():
                 return do(inbox(directory, database), **given)
-            with opened(directory, database) as records:
+            with open_records(directory, database) as records:
                 return do(records, **given)
 
-        return fenced(command)
+        return report_errors(command)
 
     return click.Command(
         name,
@@ -94,7 +94,7 @@ def _actions_for(door: Any) -> Any:  # noqa: ANN401  modules
     return actions
 
 
-def _with_wish(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  click's
+def _with_request_spec(name: str, **given: Any) -> Callable[..., int]:  # noqa: ANN401  click's
     """Return a callback that reads a request file and calls the named action."""
 
     def do(door: Any, file: str, **options: Any) -> int:  # noqa: ANN401  as above
@@ -124,14 +124,14 @@ def _update(  # noqa: PLR0913  options
     from . import actions  # noqa: PLC0415  as above
     from .arguments import moment, read_file, read_labels  # noqa: PLC0415
 
-    wish = None if file is None else read_file(file)
+    spec = None if file is None else read_file(file)
     expires_at = moment(expires, datetime.now(UTC))
     return actions.update(
-        door, request, wish, name=name, labels=read_labels(labels), expires_at=expires_at, as_json=as_json
+        door, request, spec, name=name, labels=read_labels(labels), expires_at=expires_at, as_json=as_json
     )
 
 
-def _plainly(name: str) -> Callable[..., int]:
+def _without_file(name: str) -> Callable[..., int]:
     """Return a callback that calls the named action."""
 
     def do(door: Any, **options: Any) -> int:  # noqa: ANN401  click's
@@ -183,7 +183,7 @@ REQUEST = click.Group(
         for it in (
             _command(
                 "preview",
-                _with_wish("preview"),
+                _with_request_spec("preview"),
                 "Tell what would come of a request; nothing is written.",
                 (_FILE, _STRICT, _JSON),
                 done="it was told",
@@ -191,7 +191,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "submit",
-                _with_wish("submit"),
+                _with_request_spec("submit"),
                 "Make a request, and return at once.",
                 (
                     _FILE,
@@ -207,7 +207,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "run",
-                _with_wish("run"),
+                _with_request_spec("run"),
                 "Make a request, wait for its end, and exit with its exit code.",
                 (_FILE, *_ABOUT, _PRIORITY, _STRICT),
                 done="the computation has ended well, now or earlier",
@@ -215,7 +215,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "wait",
-                _plainly("wait"),
+                _without_file("wait"),
                 "Wait for requests to end, which a dispatcher sees to.",
                 (
                     click.Argument(["requests"], metavar="REQUEST...", nargs=-1, required=True),
@@ -227,20 +227,20 @@ REQUEST = click.Group(
             ),
             _command(
                 "find",
-                _with_wish("find"),
+                _with_request_spec("find"),
                 "Tell which execution satisfies a request already; nothing is written.",
                 (_FILE, _JSON),
                 done="there is one (1: there is none)",
             ),
             _command(
                 "attach",
-                _with_wish("attach"),
+                _with_request_spec("attach"),
                 "Make a request that is satisfied by the execution of your choice.",
                 (_FILE, _EXECUTION, *_ABOUT, _PRIORITY, _JSON),
             ),
             _command(
                 "draft",
-                _with_wish("draft"),
+                _with_request_spec("draft"),
                 "Make a request that causes nothing until it is committed.",
                 (_FILE, *_ABOUT, _JSON),
                 done="the draft was made",
@@ -260,28 +260,31 @@ REQUEST = click.Group(
             ),
             _command(
                 "satisfy",
-                _plainly("satisfy"),
+                _without_file("satisfy"),
                 "Find an execution that satisfies a draft, or create one; nothing runs yet.",
                 (_REQUEST, _JSON),
             ),
             _command(
                 "reset",
-                _plainly("reset"),
+                _without_file("reset"),
                 "Let a draft have no execution again.",
                 (_REQUEST, _JSON),
             ),
             _command(
                 "commit",
-                _plainly("commit"),
+                _without_file("commit"),
                 "Commit a draft: from now on it has an execution, which runs.",
                 (_REQUEST, _PRIORITY, _JSON),
             ),
             _command(
-                "rerun", _plainly("rerun"), "Compute exactly the same again.", (_EXECUTION, _PRIORITY, _JSON)
+                "rerun",
+                _without_file("rerun"),
+                "Compute exactly the same again.",
+                (_EXECUTION, _PRIORITY, _JSON),
             ),
             _command(
                 "dispatch",
-                _plainly("dispatch"),
+                _without_file("dispatch"),
                 "Run what is wanted, until you interrupt it.",
                 (click.Option(["--until-idle"], is_flag=True, help="Return once nothing is left to run."),),
                 done="nothing is left to run",
@@ -289,7 +292,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "ls",
-                _plainly("ls"),
+                _without_file("ls"),
                 "List your requests.",
                 (
                     click.Option(["--all", "is_all"], is_flag=True, help="Everybody's."),
@@ -299,31 +302,31 @@ REQUEST = click.Group(
             ),
             _command(
                 "show",
-                _plainly("show"),
+                _without_file("show"),
                 "Tell everything about a request or an execution.",
                 (click.Argument(["subject"], metavar="ID"), _JSON),
             ),
             _command(
                 "explain",
-                _plainly("explain"),
+                _without_file("explain"),
                 "Tell why a request has the execution that it has.",
                 (_REQUEST,),
             ),
             _command(
                 "priority",
-                _plainly("set_priority"),
+                _without_file("set_priority"),
                 "Change the priority of a request.",
                 (_REQUEST, click.Argument(["priority"], type=float), _JSON),
             ),
             _command(
                 "cancel",
-                _plainly("cancel"),
+                _without_file("cancel"),
                 "Set the priority to 0: nothing runs for it any more; others may still want the same.",
                 (_REQUEST, _JSON),
             ),
             _command(
                 "invalidate",
-                _plainly("invalidate"),
+                _without_file("invalidate"),
                 "Let an execution satisfy nobody any more.",
                 (_EXECUTION, click.Option(["--why"], default="", help="What is wrong with it.")),
             ),
@@ -342,7 +345,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "put",
-                _plainly("put"),
+                _without_file("put"),
                 "Keep a file or directory as a collection; its digest is written.",
                 (
                     click.Argument(["path"], metavar="PATH"),
@@ -351,7 +354,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "get",
-                _plainly("get"),
+                _without_file("get"),
                 "Write a collection, such as an output, into a directory.",
                 (
                     click.Argument(["digest"], metavar="DIGEST"),
@@ -360,13 +363,13 @@ REQUEST = click.Group(
             ),
             _command(
                 "reindex",
-                _plainly("restore"),
+                _without_file("restore"),
                 "Make the database again from what is beside the files of jobs.",
                 (),
             ),
             _command(
                 "serve",
-                _plainly("serve"),
+                _without_file("serve"),
                 "Show requests and executions in your browser, until you interrupt it.",
                 (
                     click.Option(
@@ -381,7 +384,7 @@ REQUEST = click.Group(
             ),
             _command(
                 "usage",
-                _plainly("usage"),
+                _without_file("usage"),
                 "List who wanted what, with which priority, from when to when.",
                 (
                     click.Option(["--execution"], metavar="ID", help="Of one execution."),

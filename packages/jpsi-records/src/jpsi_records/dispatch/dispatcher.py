@@ -29,7 +29,7 @@ from ..jobs import (
     TMP_CAPACITY,
     AttemptFiles,
     End,
-    Laying,
+    Materializer,
     end_of,
     excess,
     find_engine,
@@ -38,9 +38,9 @@ from ..jobs import (
     revoke,
 )
 from ..model import Attempt, Execution, ExecutionState, new_id, unmet_constraints
-from ..records import Records, keep_copy
+from ..records import Records, write_copy
 from ..store import events, executions, ledger
-from .intake import take_in, tell_ends
+from .intake import process_inbox, write_results
 from .leases import Leases
 
 log = logging.getLogger(__name__)
@@ -62,9 +62,9 @@ class _Held:
     execution: Execution
     attempt: Attempt
     job: Job
-    is_told_to_end: bool = False
+    is_cancelling: bool = False
     #: The progress and the report that the job's progress file contained last.
-    said: tuple[float | None, Report] = (None, NO_REPORT)
+    last_report: tuple[float | None, Report] = (None, NO_REPORT)
 
 
 class Dispatcher:
@@ -95,10 +95,10 @@ class Dispatcher:
         self._records = records
         self._open = executors
         self._leases = Leases(records, lease)
-        self._laying = Laying(records.blobs, records.repositories)
+        self._materializer = Materializer(records.blobs, records.repositories)
         self._executors: dict[str, JobExecutor] = {}
         self._held: dict[str, _Held] = {}
-        self._news = threading.Event()
+        self._status_changed = threading.Event()
 
     def run(self, *, until_idle: bool = False, is_over: Callable[[], bool] = lambda: False) -> None:
         """Run rounds until stopped.
@@ -108,11 +108,11 @@ class Dispatcher:
             is_over: called after each round; True stops the loop and leaves jobs to the next dispatcher.
         """
         while not is_over():
-            self._news.clear()
+            self._status_changed.clear()
             is_idle = self.step()
             if until_idle and is_idle:
                 return
-            self._news.wait(_ROUND_SECONDS)
+            self._status_changed.wait(_ROUND_SECONDS)
 
     def step(self) -> bool:
         """Do one round; return True if there was nothing to do."""
@@ -128,7 +128,7 @@ class Dispatcher:
             # Each submission takes a while, and there may be many.
             self._renew()
         was_idle = not due and not self._held
-        self._tell_to_end()
+        self._cancel_unwanted()
         for held in list(self._held.values()):
             self._follow(held)
         # An execution that has ended in this round may be one that other requests wait for: not idle yet.
@@ -136,9 +136,9 @@ class Dispatcher:
 
     def _renew(self) -> None:
         for execution_id in self._leases.renew(self._held):
-            self._let_go(execution_id)
+            self._drop(execution_id)
 
-    def _let_go(self, execution_id: str) -> None:
+    def _drop(self, execution_id: str) -> None:
         """Drop an execution that another dispatcher took over after this one had let its lease expire."""
         log.warning("execution %s: another dispatcher has taken it over", execution_id)
         del self._held[execution_id]
@@ -146,19 +146,19 @@ class Dispatcher:
     def _take(self, execution: Execution) -> None:
         """Lease an execution, then resume its attempt or begin one."""
         if self._leases.take(execution):
-            self._see_to(self._records.execution(execution.id), self._records.attempts(execution.id))
+            self._reconcile(self._records.execution(execution.id), self._records.attempts(execution.id))
 
-    def _see_to(self, execution: Execution, attempts: list[Attempt]) -> None:
+    def _reconcile(self, execution: Execution, attempts: list[Attempt]) -> None:
         opened = [it for it in attempts if it.ended_at is None]
         try:
             if not opened or not self._resume(execution, opened[0]):
                 self._begin(execution, len(attempts) + 1)
         except (ConfigError, InvalidJobException, PluginError) as e:
-            self._give_back(execution, End(ExecutionState.CANCELLED, None, "invalid"), str(e))
+            self._requeue(execution, End(ExecutionState.CANCELLED, None, "invalid"), str(e))
         except JpsiError as e:
             is_last = len(attempts) + 1 >= execution.attempts
             state = ExecutionState.CANCELLED if is_last else ExecutionState.QUEUED
-            self._give_back(execution, End(state, None, "submit"), str(e))
+            self._requeue(execution, End(state, None, "submit"), str(e))
 
     def _begin(self, execution: Execution, number: int) -> None:
         """Begin an attempt: record the job's id first, then stage in its files and submit it."""
@@ -176,11 +176,11 @@ class Dispatcher:
         )
         with self._records.database.writing() as connection:
             executions.add_attempt(connection, attempt)
-        keep_copy(self._records, execution.id)
+        write_copy(self._records, execution.id)
         execution = self._without_gpus(execution) if executor.name == "local" else execution
         files = self._files(attempt)
         remove_root(files.directory)
-        self._laying.lay_out(execution, files)
+        self._materializer.lay_out(execution, files)
         job.spec = job_spec(execution, files, find_engine())
         self._submit(executor, execution, attempt, job)
 
@@ -194,12 +194,12 @@ class Dispatcher:
             return execution
         recorded = {name: it for name, it in execution.recorded.items() if name != "gpus"}
         for request in self._records.requests(execution=execution.id):
-            for it in unmet_constraints(request.wish.runtime_constraints, recorded):
+            for it in unmet_constraints(request.spec.runtime_constraints, recorded):
                 msg = f"runtime_constraints: {it}: local gives out no GPUs; name another executor"
                 raise InvalidJobException(msg)
         with self._records.database.writing() as connection:
             now = self._records.now()
-            executions.change(connection, execution.id, now, self._leases.are_mine, recorded=recorded)
+            executions.change(connection, execution.id, now, self._leases.own_leases, recorded=recorded)
             return executions.get(connection, execution.id)
 
     def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
@@ -208,7 +208,7 @@ class Dispatcher:
 
     def _hold(self, execution: Execution, attempt: Attempt, job: Job) -> None:
         self._held[execution.id] = _Held(execution, attempt, job)
-        job.set_job_status_callback(lambda *_: self._news.set())
+        job.set_job_status_callback(lambda *_: self._status_changed.set())
         self._change_attempt(attempt, native_id=job.native_id, state=JobState.QUEUED.value)
 
     def _resume(self, execution: Execution, attempt: Attempt) -> bool:
@@ -235,14 +235,16 @@ class Dispatcher:
             if held.execution.state is not ExecutionState.RUNNING:
                 self._has_started(held, status)
             self._note_progress(held)
-            self._take_in(held)
+            self._process_inbox(held)
             self._watch_capacities(held)
 
     def _has_started(self, held: _Held, status: JobStatus) -> None:
         records, started = self._records, {"started_at": status.time}
         with records.database.writing() as connection:
-            mine = self._leases.are_mine
-            ledger.move(connection, held.execution.id, records.now(), ExecutionState.RUNNING, mine, **started)
+            own_leases = self._leases.own_leases
+            ledger.move(
+                connection, held.execution.id, records.now(), ExecutionState.RUNNING, own_leases, **started
+            )
             executions.change_attempt(connection, held.attempt.id, state=status.state.value)
             held.execution = executions.get(connection, held.execution.id)
 
@@ -252,23 +254,23 @@ class Dispatcher:
                 progress, report = read_progress(file.read(_MOST_PROGRESS_BYTES).decode(errors="replace"))
         except OSError:
             return
-        said, held.said = held.said, (progress, report)
-        if held.said == said:
+        last_report, held.last_report = held.last_report, (progress, report)
+        if held.last_report == last_report:
             return
         # A user may have changed the report since; record only what is new in the file.
-        report = NO_REPORT if report == said[1] else report
+        report = NO_REPORT if report == last_report[1] else report
         records, execution_id = self._records, held.execution.id
         with records.database.writing() as connection:
             before = executions.get(connection, execution_id)
             values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
             status = report.added_to(before.status)
             values |= {} if status == before.status else {"status": status}
-            now, mine = records.now(), self._leases.are_mine
-            if not values or not executions.change(connection, execution_id, now, mine, **values):
+            now, own_leases = records.now(), self._leases.own_leases
+            if not values or not executions.change(connection, execution_id, now, own_leases, **values):
                 return
             if "status" in values:
-                told = {"reported": report.word, "message": report.message}
-                events.add(connection, now, "reported", execution=execution_id, data=told)
+                data = {"reported": report.word, "message": report.message}
+                events.add(connection, now, "reported", execution=execution_id, data=data)
             held.execution = executions.get(connection, execution_id)
 
     def _watch_capacities(self, held: _Held) -> str | None:
@@ -280,20 +282,20 @@ class Dispatcher:
             with self._records.database.writing() as connection:
                 values = {"reason": TMP_CAPACITY, "is_shared": 0}
                 now = self._records.now()
-                executions.change(connection, held.execution.id, now, self._leases.are_mine, **values)
-        if found is not None and not held.is_told_to_end and not held.job.status.final:
-            held.is_told_to_end = True
+                executions.change(connection, held.execution.id, now, self._leases.own_leases, **values)
+        if found is not None and not held.is_cancelling and not held.job.status.final:
+            held.is_cancelling = True
             self._cancel(held)
         return found
 
-    def _take_in(self, held: _Held) -> None:
+    def _process_inbox(self, held: _Held) -> None:
         inbox = self._files(held.attempt).inbox
-        take_in(self._records, held.execution.id, inbox)
-        tell_ends(self._records, held.execution.id, inbox)
+        process_inbox(self._records, held.execution.id, inbox)
+        write_results(self._records, held.execution.id, inbox)
 
     def _end(self, held: _Held, status: JobStatus) -> None:
         """Store the job's outputs, then record its end; if storing fails, the next round retries."""
-        self._take_in(held)
+        self._process_inbox(held)
         self._note_progress(held)
         files = self._files(held.attempt)
         end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
@@ -301,7 +303,7 @@ class Dispatcher:
         if held.execution.reason == TMP_CAPACITY:
             end = End(ExecutionState.CANCELLED, None, TMP_CAPACITY)
         try:
-            left = self._laying.capture(held.execution, files)
+            left = self._materializer.capture(held.execution, files)
         except StoreError as e:
             log.warning("execution %s: %s; it is tried again", held.execution.id, e)
             return
@@ -315,10 +317,10 @@ class Dispatcher:
             kept["status"] = {"error": status.message}
         if not self._write_end(held, end, status, kept):
             # The dispatcher that holds the execution now stores the outputs.
-            self._let_go(held.execution.id)
+            self._drop(held.execution.id)
             return
         del self._held[held.execution.id]
-        keep_copy(self._records, held.execution.id)
+        write_copy(self._records, held.execution.id)
         remove_root(files.root)
 
     def _write_end(self, held: _Held, end: End, status: JobStatus, kept: dict[str, Any]) -> bool:
@@ -359,32 +361,32 @@ class Dispatcher:
                     values["status"] = {**found.status, **kept["status"]}
                 if end.exit_code == 0:
                     values["progress"] = 1.0
-            return ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
+            return ledger.move(connection, execution.id, now, end.state, self._leases.own_leases, **values)
 
-    def _give_back(self, execution: Execution, end: End, why: str) -> None:
+    def _requeue(self, execution: Execution, end: End, reason: str) -> None:
         """Record that an attempt failed before a job was submitted, and release the execution."""
-        log.warning("execution %s: %s", execution.id, why)
+        log.warning("execution %s: %s", execution.id, reason)
         now = self._records.now()
         with self._records.database.writing() as connection:
             for attempt in executions.attempts(connection, execution.id):
                 executions.change_attempt(
-                    connection, attempt.id, state="FAILED", reason=end.reason, message=why, ended_at=now
+                    connection, attempt.id, state="FAILED", reason=end.reason, message=reason, ended_at=now
                 )
             values: dict[str, Any] = {"holder": None, "lease_until": None}
             if end.state.ended:
-                values |= {"reason": end.reason, "finished_at": now, "status": {"error": why}}
-            ledger.move(connection, execution.id, now, end.state, self._leases.are_mine, **values)
+                values |= {"reason": end.reason, "finished_at": now, "status": {"error": reason}}
+            ledger.move(connection, execution.id, now, end.state, self._leases.own_leases, **values)
 
-    def _tell_to_end(self) -> None:
+    def _cancel_unwanted(self) -> None:
         """Cancel the jobs of executions that no request needs any more."""
         with self._records.database.reading() as connection:
             unwanted = [self._held[it.id] for it in ledger.unwanted(connection) if it.id in self._held]
         for held in unwanted:
-            if held.is_told_to_end:
+            if held.is_cancelling:
                 continue
             with self._records.database.writing() as connection:
-                held.is_told_to_end = ledger.give_up(connection, held.execution, self._records.now())
-            if held.is_told_to_end:
+                held.is_cancelling = ledger.give_up(connection, held.execution, self._records.now())
+            if held.is_cancelling:
                 self._cancel(held)
 
     def _cancel(self, held: _Held) -> None:
@@ -392,7 +394,7 @@ class Dispatcher:
             held.job.cancel()
         except JpsiError as e:
             log.warning("execution %s cannot be cancelled yet: %s", held.execution.id, e)
-            held.is_told_to_end = False
+            held.is_cancelling = False
 
     def _change_attempt(self, attempt: Attempt, **values: Any) -> None:  # noqa: ANN401  columns are of any type
         with self._records.database.writing() as connection:
@@ -414,7 +416,7 @@ class Dispatcher:
                 executor.close()
         finally:
             self._held.clear()
-            self._leases.give_back()
+            self._leases.release_all()
 
     def waits_for(self, execution_id: str) -> str | None:
         """Return another dispatcher that holds an execution, as `process 12 on node1`; None if none does."""

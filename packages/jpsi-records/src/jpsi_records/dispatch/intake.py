@@ -15,7 +15,7 @@ from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..files import open_untrusted, write_whole
 from ..inbox import ENDED, Asked, RequestResult, read_request, result_path, write_result
 from ..model import Request, RequestState
-from ..records import Reading
+from ..records import RecordsReader
 from ..store import EVENT, REQUEST, events, executions, requests
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ _NO_FILE = {errno.EINVAL, errno.ELOOP, errno.ENXIO, errno.EACCES}
 _MOST_BYTES = 1 << 24
 
 
-def take_in(records: Reading, execution: str, inbox: Path) -> None:
+def process_inbox(records: RecordsReader, execution: str, inbox: Path) -> None:
     """Commit the requests in a job's inbox, and move invalid files aside.
 
     A file is removed once its request is in the records; a request that is there already was taken in before
@@ -55,7 +55,7 @@ def take_in(records: Reading, execution: str, inbox: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def tell_ends(records: Reading, execution: str, inbox: Path) -> None:
+def write_results(records: RecordsReader, execution: str, inbox: Path) -> None:
     """Write the results of ended child requests into the inbox of their parent's job, each once.
 
     Raises:
@@ -101,7 +101,7 @@ def _left(inbox: Path) -> list[Path]:
 def _content(path: Path) -> bytes:
     with open_untrusted(path) as file:
         if _owner_of(file) != path.parent.stat().st_uid:
-            msg = "it is the file of somebody else"
+            msg = "the file belongs to another user"
             raise StateError(msg)
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
@@ -114,7 +114,7 @@ def _owner_of(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_uid
 
 
-def _commit(records: Reading, execution: str, asked: Asked) -> None:
+def _commit(records: RecordsReader, execution: str, asked: Asked) -> None:
     if asked.more.parent != execution:
         msg = f"it is to be the child of another execution, {asked.more.parent}"
         raise StateError(msg)
@@ -125,7 +125,7 @@ def _commit(records: Reading, execution: str, asked: Asked) -> None:
             msg = "the execution whose job has made it has ended"
             raise StateError(msg)
         owner = _owner(connection, execution)
-        for it in asked.wish.predecessors:
+        for it in asked.spec.predecessors:
             if requests.get(connection, it).owner != owner:
                 msg = f"there is no request {it} of {owner}"
                 raise NotFoundError(msg)
@@ -134,7 +134,7 @@ def _commit(records: Reading, execution: str, asked: Asked) -> None:
             id=asked.id,
             owner=owner,
             state=RequestState.COMMITTED,
-            wish=asked.wish,
+            spec=asked.spec,
             priority=asked.priority,
             created_at=now,
             modified_at=now,
@@ -161,21 +161,23 @@ def _owner(connection: Connection, execution: str) -> str:
     """Return the owner for a job's requests: that of the execution's first request, committed ones first."""
     interested = requests.some(connection, REQUEST.c.execution == execution)
     if not interested:
-        msg = f"nobody has asked for execution {execution}"
+        msg = f"no request has execution {execution}"
         raise StateError(msg)
     return min(interested, key=lambda it: (it.state is not RequestState.COMMITTED, it.id)).owner
 
 
-def _refuse(records: Reading, execution: str, path: Path, why: str) -> None:
+def _refuse(records: RecordsReader, execution: str, path: Path, reason: str) -> None:
     """Record once that a file is refused, write a result for the job, and move the file aside."""
-    told = {"file": path.name, "why": why}
+    data = {"file": path.name, "why": reason}
     with records.database.writing() as connection:
         known = events.some(connection, EVENT.c.execution == execution, EVENT.c.kind == "refused")
-        if not any(it.data == told for it in known):
-            log.warning("execution %s: %r, which its job has left, is refused: %s", execution, str(path), why)
-            events.add(connection, records.now(), "refused", execution=execution, data=told)
+        if not any(it.data == data for it in known):
+            log.warning(
+                "execution %s: %r, which its job has left, is refused: %s", execution, str(path), reason
+            )
+            events.add(connection, records.now(), "refused", execution=execution, data=data)
     if path.suffix == ".json":
-        _leave(path.parent, RequestResult(request=path.stem, outcome="refused", why=why))
+        _leave(path.parent, RequestResult(request=path.stem, outcome="refused", why=reason))
     aside = path.parent / REFUSED
     try:
         aside.mkdir(mode=0o700, exist_ok=True)

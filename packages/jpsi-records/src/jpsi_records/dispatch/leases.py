@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, exists
 
 from ..model import Execution, ExecutionState
-from ..records import Reading
+from ..records import RecordsReader
 from ..store import (
     ATTEMPT,
     EXECUTION,
@@ -36,7 +36,7 @@ class Leases:
         lease: the duration of a lease from each renewal.
     """
 
-    def __init__(self, records: Reading, lease: timedelta) -> None:
+    def __init__(self, records: RecordsReader, lease: timedelta) -> None:
         self._records = records
         self._lease = lease
         self._renewed: datetime | None = None
@@ -44,14 +44,14 @@ class Leases:
         self.holder = name_of_this_process()
 
     @property
-    def are_mine(self) -> ColumnElement[bool]:
+    def own_leases(self) -> ColumnElement[bool]:
         """The SQL condition that this dispatcher still holds an execution."""
         return EXECUTION.c.holder == self.holder
 
     def due(self) -> list[Execution]:
         """Return queued executions, and those whose dispatcher has let its lease expire or has ended."""
         now = self._records.now()
-        left = _HELD & (EXECUTION.c.lease_until > now) & ~self.are_mine & ~_IS_SUBMITTING
+        left = _HELD & (EXECUTION.c.lease_until > now) & ~self.own_leases & ~_IS_SUBMITTING
         with self._records.database.reading() as connection:
             due = executions.due(connection, now)
             held = executions.some(connection, left)
@@ -60,16 +60,18 @@ class Leases:
     def take(self, execution: Execution) -> bool:
         """Take the lease of an execution; return False if another dispatcher has taken it first."""
         now = self._records.now()
-        mine = {"holder": self.holder, "lease_until": now + self._lease}
+        lease_values = {"holder": self.holder, "lease_until": now + self._lease}
         with self._records.database.writing() as connection:
             if execution.state is ExecutionState.QUEUED:
                 is_still = (EXECUTION.c.state == execution.state.value) & (EXECUTION.c.priority > 0)
-                return ledger.move(connection, execution.id, now, ExecutionState.CLAIMED, is_still, **mine)
+                return ledger.move(
+                    connection, execution.id, now, ExecutionState.CLAIMED, is_still, **lease_values
+                )
             is_free = EXECUTION.c.lease_until <= now
             if _is_gone(execution.holder):
                 # A dispatcher that has ended cannot renew; the execution is free unless another has taken it.
                 is_free |= (EXECUTION.c.holder == execution.holder) & ~_IS_SUBMITTING
-            return executions.change(connection, execution.id, now, _HELD & is_free, **mine)
+            return executions.change(connection, execution.id, now, _HELD & is_free, **lease_values)
 
     def renew(self, held: Collection[str]) -> list[str]:
         """Renew all leases after a quarter of their duration; return the executions that were taken over."""
@@ -82,15 +84,15 @@ class Leases:
             return [
                 it
                 for it in held
-                if not executions.change(connection, it, now, self.are_mine, lease_until=until)
+                if not executions.change(connection, it, now, self.own_leases, lease_until=until)
             ]
 
-    def give_back(self) -> None:
+    def release_all(self) -> None:
         """Release all leases, so that the next dispatcher can continue at once."""
         now = self._records.now()
         with self._records.database.writing() as connection:
-            for it in executions.some(connection, _HELD, self.are_mine, ~_IS_SUBMITTING):
-                executions.change(connection, it.id, now, self.are_mine, holder=None, lease_until=now)
+            for it in executions.some(connection, _HELD, self.own_leases, ~_IS_SUBMITTING):
+                executions.change(connection, it.id, now, self.own_leases, holder=None, lease_until=now)
 
     def other(self, execution: Execution) -> str | None:
         """Return a description of another dispatcher that holds an execution; None if there is none."""

@@ -4,7 +4,7 @@ Blobs under the digest of their content, manifests of directories, clones of git
 written files, and the permissions of other users. No module of this package knows executions or the database.
 """
 
-from .atomic_files import make_way, open_untrusted, write_whole
+from .atomic_files import make_parent_directory, open_untrusted, write_whole
 from .blobs import Blobs, Captured
 from .manifests import EMPTY, Manifest, collection_digest, digest_of, subdirectory, write_manifest
 from .permissions import Reader
@@ -19,7 +19,7 @@ __all__ = [
     "Repositories",
     "collection_digest",
     "digest_of",
-    "make_way",
+    "make_parent_directory",
     "open_untrusted",
     "subdirectory",
     "write_manifest",

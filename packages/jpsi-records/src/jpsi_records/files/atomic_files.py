@@ -28,10 +28,10 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    keep_names(path.parent)
+    sync_directory(path.parent)
 
 
-def make_way(directory: Path) -> None:
+def make_parent_directory(directory: Path) -> None:
     """Create a directory that others may enter but not list, so that they need to know a file's name.
 
     Raises:
@@ -44,7 +44,7 @@ def make_way(directory: Path) -> None:
         directory.chmod(0o711)
 
 
-def keep_names(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Flush a directory to disk, so that the names in it survive a crash of the machine."""
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from ..errors import StoreError
-from .atomic_files import make_way
+from .atomic_files import make_parent_directory
 from .manifests import Entry, Manifest, digest_of, read_manifest, write_manifest
 
 _CHUNK = 1 << 20
@@ -179,7 +179,7 @@ class Blobs:
         try:
             # Users who may enter these directories can read a file if they know its digest.
             for folder in (self._root, path.parent):
-                make_way(folder)
+                make_parent_directory(folder)
             yield beside
             beside.chmod(0o444)
             beside.replace(path)

@@ -19,15 +19,15 @@ import attrs
 from ..errors import InvalidRequestError, StateError, StoreError
 from ..files import write_whole
 from ..model import (
-    NOTHING_MORE,
+    DEFAULT_ABOUT,
     About,
-    Wish,
+    RequestSpec,
     check_priority,
-    check_wish,
+    check_request_spec,
     new_id,
-    read_wish,
+    read_request_spec,
     with_absolute_urls,
-    write_wish,
+    write_request_spec,
 )
 from .reports import NO_REPORT, Report, read_progress, write_progress
 from .results import RequestResult, read_result, result_path
@@ -63,7 +63,7 @@ class Asked:
     """A request that a job has written to its inbox."""
 
     id: str
-    wish: Wish
+    spec: RequestSpec
     more: About
     priority: float
 
@@ -89,7 +89,7 @@ class Inbox:
         self._directory = environment.get(INBOX)
         self._progress = environment.get(PROGRESS)
 
-    def submit(self, wish: Wish, more: About = NOTHING_MORE, *, priority: float = 1) -> str:
+    def submit(self, spec: RequestSpec, more: About = DEFAULT_ABOUT, *, priority: float = 1) -> str:
         """Write a request to the inbox and return its id; the dispatcher takes it in later.
 
         Raises:
@@ -97,8 +97,8 @@ class Inbox:
             StateError: `more` names another execution as parent, or the job has no inbox.
             StoreError: the file cannot be written; then there is no request.
         """
-        wish = with_absolute_urls(wish)
-        check_wish(wish)
+        spec = with_absolute_urls(spec)
+        check_request_spec(spec)
         check_priority(priority)
         if more.parent not in {None, self.execution}:
             msg = f"what a job asks for is a child of its own execution, {self.execution}"
@@ -107,7 +107,7 @@ class Inbox:
             msg = f"this job can make no requests: {INBOX} is not set"
             raise StateError(msg)
         more = attrs.evolve(more, parent=self.execution)
-        asked = Asked(id=new_id(datetime.now(UTC)), wish=wish, more=more, priority=priority)
+        asked = Asked(id=new_id(datetime.now(UTC)), spec=spec, more=more, priority=priority)
         path = Path(self._directory, f"{asked.id}.json")
         try:
             write_whole(path, write_request(asked))
@@ -200,7 +200,7 @@ def write_request(asked: Asked) -> str:
     """Return the content of the file for a request."""
     document = {
         "v": _VERSION,
-        "wish": write_wish(asked.wish),
+        "wish": write_request_spec(asked.spec),
         "priority": asked.priority,
         **attrs.asdict(asked.more),
     }
@@ -227,9 +227,9 @@ def read_request(name: str, content: bytes) -> Asked:
     if not isinstance(document, Mapping) or document.get("v") != _VERSION:
         msg = "it holds no request that this version knows"
         raise InvalidRequestError(msg)
-    wish = read_wish(document.get("wish"))
+    spec = read_request_spec(document.get("wish"))
     check_priority(document.get("priority"))
-    return Asked(id=match[1], wish=wish, more=_about(document), priority=document["priority"])
+    return Asked(id=match[1], spec=spec, more=_about(document), priority=document["priority"])
 
 
 def _about(document: Mapping[str, Any]) -> About:

@@ -73,9 +73,9 @@ def job_spec(execution: Execution, files: AttemptFiles, engine: str | None = Non
     stdout = mounts.get(STDOUT)
     return JobSpec(
         **(
-            _here(execution, members, files)
+            _host_command(execution, members, files)
             if members["container_image"] is None
-            else _contained(execution, members, files, engine)
+            else _container_command(execution, members, files, engine)
         ),
         name=f"jpsi-{execution.id[-12:]}",
         stdin_path=files.stdin if STDIN in mounts else None,
@@ -94,7 +94,7 @@ def job_spec(execution: Execution, files: AttemptFiles, engine: str | None = Non
     )
 
 
-def _here(execution: Execution, members: Mapping[str, Any], files: AttemptFiles) -> dict[str, Any]:
+def _host_command(execution: Execution, members: Mapping[str, Any], files: AttemptFiles) -> dict[str, Any]:
     """Return the parts of the spec for a job without a container, whose mounts lie below its own root."""
     program, *arguments = members["command"]
     return {
@@ -112,7 +112,7 @@ def _here(execution: Execution, members: Mapping[str, Any], files: AttemptFiles)
     }
 
 
-def _contained(
+def _container_command(
     execution: Execution, members: Mapping[str, Any], files: AttemptFiles, engine: str | None
 ) -> dict[str, Any]:
     """Return the parts of the spec for a job in a container, whose mounts lie at their own paths."""

@@ -18,7 +18,7 @@ from .attempt_job import REVOKED, AttemptFiles, begin_script
 
 
 @attrs.frozen(slots=True)
-class Left:
+class CapturedOutput:
     """The stored outputs of a job."""
 
     #: The digest of the output collection; None if the request has no output.
@@ -29,7 +29,7 @@ class Left:
     problems: tuple[str, ...]
 
 
-class Laying:
+class Materializer:
     """The staging of inputs and outputs between an attempt's files and the records."""
 
     def __init__(self, blobs: Blobs, repositories: Repositories) -> None:
@@ -49,7 +49,7 @@ class Laying:
             files.inbox.mkdir(mode=0o700, exist_ok=True)
             for target, document in members["mounts"].items():
                 self._mount(target, read_mount(document), files)
-            self._make_places(members, files)
+            self._make_mount_points(members, files)
             files.begin.write_text(begin_script(files))
         except OSError as e:
             msg = f"what the job is to find cannot be laid out: {e}"
@@ -69,7 +69,7 @@ class Laying:
             case _:
                 path.mkdir(parents=True, exist_ok=True)
 
-    def _make_places(self, members: Mapping[str, Any], files: AttemptFiles) -> None:
+    def _make_mount_points(self, members: Mapping[str, Any], files: AttemptFiles) -> None:
         """Create the working directory and the parent directory of standard output, where possible."""
         places = []
         if members["container_image"] is None:
@@ -83,7 +83,7 @@ class Laying:
         for place in places:
             place.mkdir(parents=True, exist_ok=True)
 
-    def capture(self, execution: Execution, files: AttemptFiles) -> Left:
+    def capture(self, execution: Execution, files: AttemptFiles) -> CapturedOutput:
         """Stage out: store the output and the logs of a job.
 
         Raises:
@@ -93,16 +93,16 @@ class Laying:
         try:
             log = self._blobs.add_tree(files.stdout.parent)
             if members["output_path"] is None:
-                return Left(None, log.digest, ())
+                return CapturedOutput(None, log.digest, ())
             output = files.place(members["output_path"])
             if not output.exists():
                 told = f"there is no {members['output_path']}, which is the output"
-                return Left(self._blobs.add_manifest({}), log.digest, (told,))
+                return CapturedOutput(self._blobs.add_manifest({}), log.digest, (told,))
             kept = self._blobs.add_tree(output, members["output_globs"])
         except OSError as e:
             msg = f"what the job has left cannot be kept: {e}"
             raise StoreError(msg, e) from e
-        return Left(kept.digest, log.digest, kept.left_out)
+        return CapturedOutput(kept.digest, log.digest, kept.left_out)
 
 
 def revoke(files: AttemptFiles) -> bool:

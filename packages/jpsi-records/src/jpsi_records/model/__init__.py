@@ -1,6 +1,6 @@
 """Requests and records as values.
 
-A request's spec (`Wish`) with its computation, mounts, constraints, filters and placement; `Request`,
+A request's spec (`RequestSpec`) with its computation, mounts, constraints, filters and placement; `Request`,
 `Execution`, `Attempt`, `Event`; ids, priorities and canonical JSON. No module of this package reads a file or
 knows the database.
 """
@@ -9,7 +9,7 @@ from .canonical_json import canonical
 from .computation import STDIN, STDOUT, Computation, Purity, Topology, can_write
 from .constraints import unmet_constraints
 from .entities import (
-    NOTHING_MORE,
+    DEFAULT_ABOUT,
     About,
     Attempt,
     Event,
@@ -38,10 +38,17 @@ from .mounts import (
 )
 from .placement import Placement
 from .priorities import Interest, check_priority, effective_priority
-from .request_spec import Reuse, Wish, check_wish, read_wish, with_absolute_urls, write_wish
+from .request_spec import (
+    RequestSpec,
+    Reuse,
+    check_request_spec,
+    read_request_spec,
+    with_absolute_urls,
+    write_request_spec,
+)
 
 __all__ = [
-    "NOTHING_MORE",
+    "DEFAULT_ABOUT",
     "STDIN",
     "STDOUT",
     "About",
@@ -62,25 +69,25 @@ __all__ = [
     "Placement",
     "Purity",
     "Request",
+    "RequestSpec",
     "RequestState",
     "Reuse",
     "Text",
     "Tmp",
     "Topology",
-    "Wish",
     "absolute_url",
     "can_write",
     "canonical",
     "check_priority",
-    "check_wish",
+    "check_request_spec",
     "effective_priority",
     "new_id",
     "read_mount",
-    "read_wish",
+    "read_request_spec",
     "revision_words",
     "unmet_constraints",
     "unmet_filters",
     "with_absolute_urls",
     "write_mount",
-    "write_wish",
+    "write_request_spec",
 ]

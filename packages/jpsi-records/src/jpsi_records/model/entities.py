@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from .request_spec import Wish
+from .request_spec import RequestSpec
 
 
 class RequestState(enum.Enum):
@@ -54,7 +54,7 @@ class About:
     parent: str | None = None
 
 
-NOTHING_MORE = About()
+DEFAULT_ABOUT = About()
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Request:
     id: str
     owner: str
     state: RequestState
-    wish: Wish
+    spec: RequestSpec
     #: The priority; None for a draft only. With zero or less, nothing runs for it.
     priority: float | None = None
     #: The time after which its priority counts as zero.

@@ -55,7 +55,7 @@ def _sorted(codes: Any) -> Any:  # noqa: ANN401  as above
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Wish:
+class RequestSpec:
     """A request spec: a computation, and the terms on which an execution of it is reused or started."""
 
     computation: Computation
@@ -128,34 +128,34 @@ class Wish:
         return given
 
 
-def problems(wish: Wish) -> list[str]:
+def problems(spec: RequestSpec) -> list[str]:
     """Return every problem of a request spec that can be found without the records."""
-    found = [*computations.problems(wish.computation), *placements.problems(wish.placement)]
-    wrong = list(_constraints(wish.runtime_constraints))
-    found += [*wrong, *execution_filters.problems(wish.filters)]
-    if not found and wish.reuse is not Reuse.ONLY:
-        found += [f"runtime_constraints: of a new execution {it}" for it in _unmet(wish)]
-    after: Any = wish.after  # not yet checked
+    found = [*computations.problems(spec.computation), *placements.problems(spec.placement)]
+    wrong = list(_constraints(spec.runtime_constraints))
+    found += [*wrong, *execution_filters.problems(spec.filters)]
+    if not found and spec.reuse is not Reuse.ONLY:
+        found += [f"runtime_constraints: of a new execution {it}" for it in _unmet(spec)]
+    after: Any = spec.after  # not yet checked
     if not isinstance(after, tuple) or not all(isinstance(it, str) for it in after):
         found.append(f"after must be a list of requests, not {after!r}")
-    codes: Any = wish.success_exit_codes  # not yet checked
+    codes: Any = spec.success_exit_codes  # not yet checked
     if not isinstance(codes, tuple) or not codes or not all(type(it) is int and it >= 0 for it in codes):
         found.append(f"success_exit_codes must be a list of exit codes, not {codes!r}")
-    if wish.max_age is not None and (
-        isinstance(wish.max_age, bool) or not isinstance(wish.max_age, int | float)
+    if spec.max_age is not None and (
+        isinstance(spec.max_age, bool) or not isinstance(spec.max_age, int | float)
     ):
-        found.append(f"max_age must be a number of seconds, not {wish.max_age!r}")
-    if type(wish.attempts) is not int or wish.attempts < 1:
-        found.append(f"attempts must be a whole number above 0, not {wish.attempts!r}")
+        found.append(f"max_age must be a number of seconds, not {spec.max_age!r}")
+    if type(spec.attempts) is not int or spec.attempts < 1:
+        found.append(f"attempts must be a whole number above 0, not {spec.attempts!r}")
     if not found:
-        found += _unsayable(wish)
+        found += _unsayable(spec)
     return found
 
 
-def _unsayable(wish: Wish) -> Iterator[str]:
+def _unsayable(spec: RequestSpec) -> Iterator[str]:
     """Yield why a request spec cannot be written as a document, such as text that is not Unicode."""
     try:
-        canonical(write_wish(wish))
+        canonical(write_request_spec(spec))
     except ValueError as e:
         yield str(e)
 
@@ -167,21 +167,21 @@ def _constraints(constraints: Any) -> Iterator[str]:  # noqa: ANN401  not yet ch
         yield f"runtime_constraints must be a mapping, not {constraints!r}"
 
 
-def _unmet(wish: Wish) -> Iterator[str]:
-    return runtime.unmet_constraints(wish.runtime_constraints, wish.recorded)
+def _unmet(spec: RequestSpec) -> Iterator[str]:
+    return runtime.unmet_constraints(spec.runtime_constraints, spec.recorded)
 
 
-def with_absolute_urls(wish: Wish) -> Wish:
+def with_absolute_urls(spec: RequestSpec) -> RequestSpec:
     """Return the request spec with absolute paths of repositories, valid in any working directory."""
     mounts = {
         target: attrs.evolve(it, url=absolute_url(it.url))
         if isinstance(it, GitTree) and isinstance(it.url, str) and it.url
         else it
-        for target, it in wish.computation.mounts.items()
+        for target, it in spec.computation.mounts.items()
     }
-    if mounts == wish.computation.mounts:
-        return wish
-    return attrs.evolve(wish, computation=attrs.evolve(wish.computation, mounts=mounts))
+    if mounts == spec.computation.mounts:
+        return spec
+    return attrs.evolve(spec, computation=attrs.evolve(spec.computation, mounts=mounts))
 
 
 _COMPUTATION = {it.name for it in attrs.fields(Computation)}
@@ -193,7 +193,7 @@ _TERMS = {
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 
-def read_wish(document: Any) -> Wish:  # noqa: ANN401  any YAML value
+def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML value
     """Return the request spec that a document describes.
 
     Raises:
@@ -210,13 +210,13 @@ def read_wish(document: Any) -> Wish:  # noqa: ANN401  any YAML value
     found += [f"{key!r} is nothing that a request says" for key in unknown]
     if found:
         raise InvalidRequestError.of(found)
-    wish = Wish(
+    spec = RequestSpec(
         computation=Computation(**{key: it for key, it in given.items() if key in _COMPUTATION}),
         placement=Placement(**placed),
         **{key: it for key, it in given.items() if key in _TERMS},
     )
-    check_wish(wish)
-    return wish
+    check_request_spec(spec)
+    return spec
 
 
 def _missing(given: Mapping[str, Any]) -> Iterator[str]:
@@ -228,9 +228,9 @@ def _missing(given: Mapping[str, Any]) -> Iterator[str]:
         yield "cwd: with a container image it is absolute, or left out, which is that of the image"
 
 
-def check_wish(wish: Wish) -> None:
+def check_request_spec(spec: RequestSpec) -> None:
     """Raise `InvalidRequestError` if a request spec is invalid."""
-    if found := problems(wish):
+    if found := problems(spec):
         raise InvalidRequestError.of(found)
 
 
@@ -258,13 +258,13 @@ def _mounts(value: Mapping[Any, Any], found: list[str]) -> dict[Any, Any]:
     return mounts
 
 
-def write_wish(wish: Wish) -> dict[str, Any]:
+def write_request_spec(spec: RequestSpec) -> dict[str, Any]:
     """Return the document of a request spec, without fields at their defaults."""
-    terms = _written(wish, _TERMS)
-    placed = _written(wish.placement, _PLACEMENT)
-    document = _written(wish.computation, _COMPUTATION)
-    if wish.computation.mounts:
-        document["mounts"] = {target: write_mount(it) for target, it in wish.computation.mounts.items()}
+    terms = _written(spec, _TERMS)
+    placed = _written(spec.placement, _PLACEMENT)
+    document = _written(spec.computation, _COMPUTATION)
+    if spec.computation.mounts:
+        document["mounts"] = {target: write_mount(it) for target, it in spec.computation.mounts.items()}
     return {**document, **terms, **({"placement": placed} if placed else {})}
 
 

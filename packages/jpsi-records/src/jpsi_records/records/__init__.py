@@ -4,13 +4,13 @@ Queries, previews, requests and their changes, and the copies beside the files o
 database is restored.
 """
 
-from .copies import keep_copy, reindex
-from .queries import Reading
+from .copies import reindex, write_copy
+from .queries import RecordsReader
 from .records import Records
 
 __all__ = [
-    "Reading",
     "Records",
-    "keep_copy",
+    "RecordsReader",
     "reindex",
+    "write_copy",
 ]

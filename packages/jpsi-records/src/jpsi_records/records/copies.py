@@ -13,7 +13,7 @@ import attrs
 from sqlalchemy import Connection, Table, insert, select
 
 from ..errors import StoreError
-from ..files import make_way, write_whole
+from ..files import make_parent_directory, write_whole
 from ..model import ExecutionState, Request, RequestState
 from ..store import (
     ATTEMPT,
@@ -31,7 +31,7 @@ from ..store import (
     request_row,
     requests,
 )
-from .queries import Reading
+from .queries import RecordsReader
 
 # Each execution's record is in the execution's directory; requests have a directory of their own.
 # Versions before 0.2 stored requests that were satisfied at once beside their executions.
@@ -54,7 +54,7 @@ class Restored:
     unreadable: tuple[str, ...] = ()
 
 
-def keep_copy(records: Reading, execution_id: str) -> None:
+def write_copy(records: RecordsReader, execution_id: str) -> None:
     """Write the record of an execution beside the files of its jobs.
 
     Raises:
@@ -65,7 +65,7 @@ def keep_copy(records: Reading, execution_id: str) -> None:
     _write(records, records.execution_directory(execution_id) / _NAME, document)
 
 
-def keep_changed(records: Reading, connection: Connection, changed: Changed) -> None:
+def write_changed_copies(records: RecordsReader, connection: Connection, changed: Changed) -> None:
     """Write copies of the requests, new executions and names that a transaction has changed.
 
     This happens before the commit: if the commit fails, there is a copy of a change that no caller has seen.
@@ -78,7 +78,7 @@ def keep_changed(records: Reading, connection: Connection, changed: Changed) -> 
         document = _document(connection, execution_id)
         _write(records, records.execution_directory(execution_id) / _NAME, document)
     for request_id in sorted(changed.requests):
-        keep_request(records, connection, requests.get(connection, request_id))
+        write_request_copy(records, connection, requests.get(connection, request_id))
 
     for name in sorted(changed.collections):
         _keep_name(records, connection, name)
@@ -87,7 +87,7 @@ def keep_changed(records: Reading, connection: Connection, changed: Changed) -> 
 class NameCopies:
     """Copies of the collection names set by users who may not write copies themselves."""
 
-    def __init__(self, records: Reading) -> None:
+    def __init__(self, records: RecordsReader) -> None:
         self._records = records
         self._known: dict[str, datetime] = {}
 
@@ -104,14 +104,14 @@ class NameCopies:
             self._known[name] = time
 
 
-def _keep_name(records: Reading, connection: Connection, name: str) -> None:
+def _keep_name(records: RecordsReader, connection: Connection, name: str) -> None:
     row = connection.execute(select(COLLECTION).where(COLLECTION.c.name == name)).mappings().one()
     digest = hashlib.sha256(name.encode()).hexdigest()
     path = records.directory / _COLLECTIONS / f"{digest}.json"
     _write(records, path, {"v": _VERSION, "collection": dict(row)})
 
 
-def keep_request(records: Reading, connection: Connection, request: Request) -> None:
+def write_request_copy(records: RecordsReader, connection: Connection, request: Request) -> None:
     """Write the record of a request.
 
     Raises:
@@ -121,12 +121,12 @@ def keep_request(records: Reading, connection: Connection, request: Request) -> 
     _write(records, request_copy(records, request.id), document)
 
 
-def request_copy(records: Reading, request_id: str) -> Path:
+def request_copy(records: RecordsReader, request_id: str) -> Path:
     """Return the path of a request's copy."""
     return records.directory / _REQUESTS / f"{request_id}.json"
 
 
-def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
+def _write(records: RecordsReader, path: Path, document: Mapping[str, Any]) -> None:
     records.make_directory()
     try:
         if path.parent.name in {_REQUESTS, _COLLECTIONS}:
@@ -134,7 +134,7 @@ def _write(records: Reading, path: Path, document: Mapping[str, Any]) -> None:
             # mkdir applies the umask; chmod does not.
             path.parent.chmod(0o700)
         else:
-            make_way(records.executions_directory)
+            make_parent_directory(records.executions_directory)
             path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
     except OSError as e:
@@ -163,7 +163,7 @@ def _events(connection: Connection, *asked: str, execution: str | None = None) -
     return [dict(row) for row in rows.mappings()]
 
 
-def reindex(records: Reading) -> Restored:
+def reindex(records: RecordsReader) -> Restored:
     """Insert the records that exist as copies only.
 
     A restored execution that has not ended gets an expired lease, so that the next dispatcher takes it.

@@ -11,38 +11,38 @@ from sqlalchemy import Connection, select
 from ..errors import InvalidRequestError
 from ..files import Reader
 from ..jobs import engine_problem, find_engine, shortages
-from ..model import Execution, Output, Reuse, Wish, check_wish, with_absolute_urls
+from ..model import Execution, Output, RequestSpec, Reuse, check_request_spec, with_absolute_urls
 from ..reuse import Lookup, NearMiss, Plan, Resolution, Resolver, passed_over, plan
 from ..store import COLLECTION, REQUEST, executions, full_id, requests
-from .queries import Reading
+from .queries import RecordsReader
 
 
-class Previewing(Reading):
+class RecordsPreview(RecordsReader):
     """Read access to the records, with previews of requests."""
 
-    def preview(self, wish: Wish) -> Plan:
+    def preview(self, spec: RequestSpec) -> Plan:
         """Return how a request would be satisfied now. No record is written.
 
         Raises:
             InvalidRequestError: the request can never be satisfied.
         """
-        check_wish(wish)
-        wish = self._with_full_ids(wish)
-        resolution = self._resolve(wish)
+        check_request_spec(spec)
+        spec = self._with_full_ids(spec)
+        resolution = self._resolve(spec)
         with self.database.reading() as connection:
-            found = plan(connection, wish, resolution, self.now(), self._evidence(self.user))
+            found = plan(connection, spec, resolution, self.now(), self._evidence(self.user))
         if found.runs:
-            check_containers(wish)
-            found = attrs.evolve(found, warnings=self.warnings(wish))
+            check_containers(spec)
+            found = attrs.evolve(found, warnings=self.warnings(spec))
         return found
 
-    def warnings(self, wish: Wish) -> Sequence[str]:
+    def warnings(self, spec: RequestSpec) -> Sequence[str]:
         """Return warnings about a new execution on this machine: lack of space for temporary directories."""
-        return list(shortages(wish.capacities, self.directory))
+        return list(shortages(spec.capacities, self.directory))
 
-    def find(self, wish: Wish) -> Execution | None:
+    def find(self, spec: RequestSpec) -> Execution | None:
         """Return a recorded execution that satisfies a request, or None. No record is written."""
-        return self.preview(attrs.evolve(wish, reuse=Reuse.ONLY)).hit
+        return self.preview(attrs.evolve(spec, reuse=Reuse.ONLY)).hit
 
     def passed_over(self, request_id: str) -> Sequence[NearMiss]:
         """Return the near misses among the executions that are older than that of a request."""
@@ -50,29 +50,29 @@ class Previewing(Reading):
             request = requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
             return passed_over(connection, request, self.now(), self._evidence(request.owner))
 
-    def _with_full_ids(self, wish: Wish) -> Wish:
+    def _with_full_ids(self, spec: RequestSpec) -> RequestSpec:
         """Return the request spec with full ids of other requests and absolute paths of repositories."""
-        wish = with_absolute_urls(wish)
-        if not wish.predecessors:
-            return wish
+        spec = with_absolute_urls(spec)
+        if not spec.predecessors:
+            return spec
         with self.database.reading() as connection:
-            ids = {it: full_id(connection, REQUEST.c.id, it) for it in wish.predecessors}
+            ids = {it: full_id(connection, REQUEST.c.id, it) for it in spec.predecessors}
         mounts = {
             target: attrs.evolve(it, request=ids[it.request]) if isinstance(it, Output) else it
-            for target, it in wish.computation.mounts.items()
+            for target, it in spec.computation.mounts.items()
         }
-        after = tuple(ids[it] for it in wish.after)
-        return attrs.evolve(wish, after=after, computation=attrs.evolve(wish.computation, mounts=mounts))
+        after = tuple(ids[it] for it in spec.after)
+        return attrs.evolve(spec, after=after, computation=attrs.evolve(spec.computation, mounts=mounts))
 
-    def _resolve(self, wish: Wish) -> Resolution:
+    def _resolve(self, spec: RequestSpec) -> Resolution:
         with self.database.reading() as connection:
             lookup = Lookup.of(
-                wish.computation,
+                spec.computation,
                 collection=functools.partial(self._digest, connection),
                 output=functools.partial(_output, connection),
             )
         # Outside the transaction: git may take minutes, and writers would have to wait.
-        return Resolver(self.blobs, self.repositories).resolve(wish.computation, lookup)
+        return Resolver(self.blobs, self.repositories).resolve(spec.computation, lookup)
 
     def _evidence(self, user: str) -> Callable[[Execution], str | None]:
         """Return a caching function that says why an execution's output is unusable for a user."""
@@ -98,10 +98,10 @@ def _output(connection: Connection, request_id: str) -> str | None:
     return None if request.execution is None else executions.get(connection, request.execution).output
 
 
-def check_containers(wish: Wish) -> None:
+def check_containers(spec: RequestSpec) -> None:
     """Raise `InvalidRequestError` if the request needs a container and this machine cannot start one."""
-    if wish.computation.container_image is None:
+    if spec.computation.container_image is None:
         return
-    wrong = engine_problem(find_engine(), says_cwd=wish.computation.cwd is not None)
+    wrong = engine_problem(find_engine(), says_cwd=spec.computation.cwd is not None)
     if wrong is not None:
         raise InvalidRequestError.of([wrong])

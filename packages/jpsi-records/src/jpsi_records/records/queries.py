@@ -39,7 +39,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Reading:
+class RecordsReader:
     """Read access to requests, executions and their history.
 
     Args:

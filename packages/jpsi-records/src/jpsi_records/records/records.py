@@ -16,27 +16,35 @@ from ..errors import InvalidRequestError, NothingToReuseError, StateError
 from ..files import Captured
 from ..inbox import NO_REPORT, Report, check_progress
 from ..model import (
-    NOTHING_MORE,
+    DEFAULT_ABOUT,
     About,
     Execution,
     ExecutionState,
     Request,
+    RequestSpec,
     RequestState,
-    Wish,
     check_priority,
-    check_wish,
+    check_request_spec,
     new_id,
-    read_wish,
-    write_wish,
+    read_request_spec,
+    write_request_spec,
 )
-from ..reuse import Outlook, Resolution, execution_for, objections, of_choice, outlook, there_already
+from ..reuse import (
+    Outlook,
+    Resolution,
+    execution_for,
+    find_existing,
+    objections,
+    outlook,
+    with_chosen_execution,
+)
 from ..store import COLLECTION, EXECUTION, changed_in, events, executions, full_id, ledger, requests
-from .copies import NameCopies, keep_changed, keep_copy, keep_request, request_copy
-from .preview import Previewing, check_containers
+from .copies import NameCopies, request_copy, write_changed_copies, write_copy, write_request_copy
+from .preview import RecordsPreview, check_containers
 from .queries import utc_now
 
 
-class Records(Previewing):
+class Records(RecordsPreview):
     """Requests and executions, stored in a directory and a database. All methods are thread-safe."""
 
     def __init__(
@@ -49,7 +57,7 @@ class Records(Previewing):
     ) -> None:
         super().__init__(directory, url=url, user=user, now=now)
         if self.may_dispatch:
-            self.database.before_commit = functools.partial(keep_changed, self)
+            self.database.before_commit = functools.partial(write_changed_copies, self)
         self._names = NameCopies(self)
 
     # Collections.
@@ -74,35 +82,35 @@ class Records(Previewing):
 
     # Previews, drafts and commits.
 
-    def draft(self, wish: Wish, more: About = NOTHING_MORE) -> Request:
+    def draft(self, spec: RequestSpec, more: About = DEFAULT_ABOUT) -> Request:
         """Create a draft: a request for which nothing runs until it is committed."""
-        check_wish(wish)
-        wish = self._with_full_ids(wish)
+        check_request_spec(spec)
+        spec = self._with_full_ids(spec)
         with self.database.writing() as connection:
-            return self._draw_up(connection, wish, more)
+            return self._add_draft(connection, spec, more)
 
-    def update(self, request_id: str, wish: Wish | None = None, more: About | None = None) -> Request:
+    def update(self, request_id: str, spec: RequestSpec | None = None, more: About | None = None) -> Request:
         """Change a draft; if the changed draft computes something else, its execution is detached.
 
         Args:
             request_id: the draft.
-            wish: the new request spec; None keeps the old one.
+            spec: the new request spec; None keeps the old one.
             more: the new name, description, labels and so on; None keeps the old ones.
 
         Raises:
             StateError: the request is not a draft.
         """
-        if wish is not None:
-            check_wish(wish)
-            wish = self._with_full_ids(wish)
+        if spec is not None:
+            check_request_spec(spec)
+            spec = self._with_full_ids(spec)
         request_id = self._own(request_id).id
         with self.database.writing() as connection:
             request = self._draft(connection, request_id)
             said = {} if more is None else attrs.asdict(self._with_full_parent(connection, more))
             values = {name: it for name, it in said.items() if it != getattr(request, name)}
-            values |= {} if wish is None else {"wish": write_wish(wish)}
+            values |= {} if spec is None else {"wish": write_request_spec(spec)}
             self._check_parent(connection, values.get("parent"))
-            wants_another = wish is not None and wish != request.wish
+            wants_another = spec is not None and spec != request.spec
             if wants_another and request.execution is not None:
                 self._reset(connection, request)
             requests.change(connection, request_id, self.now(), **values)
@@ -118,7 +126,7 @@ class Records(Previewing):
             msg = f"execution {parent}, which is to be the parent, has ended"
             raise StateError(msg)
 
-    def _draw_up(self, connection: Connection, wish: Wish, more: About) -> Request:
+    def _add_draft(self, connection: Connection, spec: RequestSpec, more: About) -> Request:
         more = self._with_full_parent(connection, more)
         self._check_parent(connection, more.parent)
         now = self.now()
@@ -126,7 +134,7 @@ class Records(Previewing):
             id=new_id(now),
             owner=self.user,
             state=RequestState.DRAFT,
-            wish=wish,
+            spec=spec,
             created_at=now,
             modified_at=now,
             modified_by=self.user,
@@ -146,7 +154,7 @@ class Records(Previewing):
         """
         request = self._own(request_id)
         self._check_may_dispatch("satisfy a draft", _COMMIT)
-        resolution = self._kept(request.wish)
+        resolution = self._resolve_stored(request.spec)
         with self.database.writing() as connection:
             request = self._draft(connection, request.id)
             if request.execution is not None:
@@ -160,7 +168,7 @@ class Records(Previewing):
                 connection, request, resolution, now, None, self._evidence(self.user)
             )
             if why["is_new"]:
-                check_containers(request.wish)
+                check_containers(request.spec)
             requests.change(connection, request.id, now, execution=execution.id)
             events.add(connection, now, "assigned", request=request.id, execution=execution.id, data=why)
             return requests.get(connection, request.id)
@@ -194,7 +202,7 @@ class Records(Previewing):
                 why.
         """
         request = self._own(request_id)
-        resolution = self._resolve(request.wish)
+        resolution = self._resolve(request.spec)
         with self.database.writing() as connection:
             return self._attach(connection, self._draft(connection, request.id), execution_id, resolution)
 
@@ -203,7 +211,7 @@ class Records(Previewing):
     ) -> Request:
         execution_id = full_id(connection, EXECUTION.c.id, execution_id)
         chosen = executions.get(connection, execution_id)
-        wrong = list(objections(chosen, request.wish, self.now(), self._evidence(self.user)))
+        wrong = list(objections(chosen, request.spec, self.now(), self._evidence(self.user)))
         if resolution is None:
             wrong.insert(0, "the request waits for others")
         elif chosen.fingerprint not in resolution.fingerprints:
@@ -213,7 +221,7 @@ class Records(Previewing):
             raise StateError(msg)
         values: dict[str, Any] = {"execution": execution_id}
         if not self.may_dispatch:
-            values = {"wish": write_wish(of_choice(request.wish, execution_id))}
+            values = {"wish": write_request_spec(with_chosen_execution(request.spec, execution_id))}
         requests.change(connection, request.id, self.now(), **values)
         return requests.get(connection, request.id)
 
@@ -234,14 +242,14 @@ class Records(Previewing):
         """
         check_priority(priority)
         request = self._own(request_id)
-        resolution = self._kept(request.wish)
+        resolution = self._resolve_stored(request.spec)
         with self.database.writing() as connection:
             return self._commit(connection, self._draft(connection, request.id), resolution, priority, plan)
 
     def submit(
         self,
-        wish: Wish,
-        more: About = NOTHING_MORE,
+        spec: RequestSpec,
+        more: About = DEFAULT_ABOUT,
         *,
         priority: float = 1,
         plan: str | None = None,
@@ -250,7 +258,7 @@ class Records(Previewing):
         """Create a request and commit it in the same transaction.
 
         Args:
-            wish: the request spec.
+            spec: the request spec.
             more: name, description, labels and other data of the request.
             priority: a higher number runs earlier; with zero or less, nothing runs.
             plan: the id of a preview; the submission fails if its result would differ from that preview.
@@ -258,22 +266,22 @@ class Records(Previewing):
 
         Raises the errors of `commit` and `attach`; then no request is created.
         """
-        check_wish(wish)
+        check_request_spec(spec)
         check_priority(priority)
-        wish = self._with_full_ids(wish)
-        resolution = self._kept(wish)
+        spec = self._with_full_ids(spec)
+        resolution = self._resolve_stored(spec)
         with self.database.writing() as connection:
-            request = self._draw_up(connection, wish, more)
+            request = self._add_draft(connection, spec, more)
             if execution is not None:
                 request = self._attach(connection, request, execution, resolution)
             return self._commit(connection, request, resolution, priority, plan)
 
-    def _kept(self, wish: Wish) -> Resolution | None:
+    def _resolve_stored(self, spec: RequestSpec) -> Resolution | None:
         """Resolve a request spec and store its own contents; None unless all predecessors have succeeded."""
         with self.database.reading() as connection:
-            if outlook(connection, wish) is not Outlook.READY:
+            if outlook(connection, spec) is not Outlook.READY:
                 return None
-        resolution = self._resolve(wish)
+        resolution = self._resolve(spec)
         # A user who may not dispatch stores nothing: the dispatcher does, as it owns the files.
         for content in resolution.contents if self.may_dispatch else ():
             self.blobs.add_bytes(content)
@@ -293,9 +301,9 @@ class Records(Previewing):
         values: dict[str, Any] = {"state": RequestState.COMMITTED.value, "priority": priority}
         if resolution is not None and not self.may_dispatch:
             evidence = self._evidence(self.user)
-            hit = there_already(connection, request, resolution, now, plan, evidence)
+            hit = find_existing(connection, request, resolution, now, plan, evidence)
             if hit is not None and plan is not None:
-                values["wish"] = write_wish(of_choice(request.wish, hit.id))
+                values["wish"] = write_request_spec(with_chosen_execution(request.spec, hit.id))
         requests.change(connection, request.id, now, **values)
         events.add(connection, now, "committed", request=request.id, data={"priority": priority})
         committed = requests.get(connection, request.id)
@@ -303,7 +311,7 @@ class Records(Previewing):
             return committed
         if resolution is not None:
             self._assign(connection, committed, resolution, plan)
-        elif outlook(connection, request.wish) is Outlook.FAILED:
+        elif outlook(connection, request.spec) is Outlook.FAILED:
             ledger.withdraw(connection, committed, now, Outlook.FAILED.value)
         return requests.get(connection, request.id)
 
@@ -315,7 +323,7 @@ class Records(Previewing):
             connection, request, resolution, now, plan, self._evidence(request.owner)
         )
         if why["is_new"]:
-            check_containers(request.wish)
+            check_containers(request.spec)
         ledger.assign(connection, request, execution, now, why)
 
     def advance(self) -> None:
@@ -326,15 +334,15 @@ class Records(Previewing):
             for it in waiting:
                 # Users who may not dispatch write no copy of their requests.
                 if not request_copy(self, it.id).exists():
-                    keep_request(self, connection, it)
-            found = {it.id: outlook(connection, it.wish) for it in waiting}
+                    write_request_copy(self, connection, it)
+            found = {it.id: outlook(connection, it.spec) for it in waiting}
         for request in waiting:
             if found[request.id] is not Outlook.WAITS:
-                self._go_on(request)
+                self._advance_request(request)
 
-    def _go_on(self, request: Request) -> None:
+    def _advance_request(self, request: Request) -> None:
         try:
-            resolution = self._kept(request.wish)
+            resolution = self._resolve_stored(request.spec)
             with self.database.writing() as connection:
                 now = requests.get(connection, request.id)
                 if now.state is not RequestState.COMMITTED or now.execution is not None:
@@ -363,8 +371,8 @@ class Records(Previewing):
             del document["cwd"]
         for target, capacity in execution.capacities.items():
             document["mounts"][target]["capacity"] = capacity
-        wish = read_wish({**document, "placement": dict(execution.placement), "reuse": "never"})
-        return self.submit(wish, priority=priority)
+        spec = read_request_spec({**document, "placement": dict(execution.placement), "reuse": "never"})
+        return self.submit(spec, priority=priority)
 
     # Changes of requests and executions.
 
@@ -419,7 +427,7 @@ class Records(Previewing):
             executions.change(connection, execution_id, now, invalidated_by=self.user, is_shared=0)
             told = {"by": self.user, "why": why}
             events.add(connection, now, "invalidated", execution=execution_id, data=told)
-        keep_copy(self, execution_id)
+        write_copy(self, execution_id)
         return self.execution(execution_id)
 
     def set_progress(

@@ -4,7 +4,7 @@ The canonical key of a computation, the digests of its inputs, the match with re
 of a preview, and the assignment of an execution when a request is committed.
 """
 
-from .assignment import Outlook, execution_for, of_choice, outlook, there_already
+from .assignment import Outlook, execution_for, find_existing, outlook, with_chosen_execution
 from .canonical_key import Difference, fingerprint, preimage, recalled
 from .matching import NearMiss, objections
 from .planning import Plan, passed_over, plan
@@ -19,13 +19,13 @@ __all__ = [
     "Resolution",
     "Resolver",
     "execution_for",
+    "find_existing",
     "fingerprint",
     "objections",
-    "of_choice",
     "outlook",
     "passed_over",
     "plan",
     "preimage",
     "recalled",
-    "there_already",
+    "with_chosen_execution",
 ]

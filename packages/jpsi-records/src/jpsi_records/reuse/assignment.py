@@ -16,12 +16,12 @@ from ..model import (
     ExecutionState,
     Purity,
     Request,
+    RequestSpec,
     RequestState,
     Reuse,
-    Wish,
     new_id,
     unmet_filters,
-    write_wish,
+    write_request_spec,
 )
 from ..store import executions, requests
 from .matching import Evidence, objections
@@ -38,13 +38,13 @@ class Outlook(enum.Enum):
     FAILED = "dependency_failed"
 
 
-def outlook(connection: Connection, wish: Wish) -> Outlook:
+def outlook(connection: Connection, spec: RequestSpec) -> Outlook:
     """Return the state of a request spec's predecessors: all have succeeded, one has failed, or one is open.
 
     Raises:
         NotFoundError: a predecessor does not exist.
     """
-    found = {_outlook(connection, requests.get(connection, it)) for it in wish.predecessors}
+    found = {_outlook(connection, requests.get(connection, it)) for it in spec.predecessors}
     return next((it for it in (Outlook.FAILED, Outlook.WAITS) if it in found), Outlook.READY)
 
 
@@ -54,7 +54,7 @@ def _outlook(connection: Connection, request: Request) -> Outlook:
     if request.execution is None or request.outcome != "complete":
         return Outlook.FAILED
     execution = executions.get(connection, request.execution)
-    is_well = execution.has_succeeded(request.wish.success_exit_codes)
+    is_well = execution.has_succeeded(request.spec.success_exit_codes)
     return Outlook.READY if is_well else Outlook.FAILED
 
 
@@ -75,20 +75,20 @@ def execution_for(  # noqa: PLR0913, PLR0917  the inputs of the decision
     """
     if request.execution is not None:
         chosen = executions.get(connection, request.execution)
-        if wrong := list(objections(chosen, request.wish, now, evidence)):
+        if wrong := list(objections(chosen, request.spec, now, evidence)):
             msg = (
                 f"execution {chosen.id}, which request {request.id} has, does not satisfy it any more: "
                 f"{'; '.join(wrong)}; reset the request"
             )
             raise StateError(msg)
         return chosen, {"is_new": False}
-    hit = there_already(connection, request, resolution, now, planned, evidence)
+    hit = find_existing(connection, request, resolution, now, planned, evidence)
     if hit is not None:
         return hit, {"is_new": False}
     return _new(connection, request, resolution, now, evidence)
 
 
-def there_already(  # noqa: PLR0913, PLR0917  as above
+def find_existing(  # noqa: PLR0913, PLR0917  as above
     connection: Connection,
     request: Request,
     resolution: Resolution,
@@ -100,13 +100,13 @@ def there_already(  # noqa: PLR0913, PLR0917  as above
 
     Raises the errors of `execution_for`.
     """
-    hit = match(connection, request.wish, resolution, now, evidence)
-    found = Plan(wish=request.wish, resolution=resolution, hit=hit)
+    hit = match(connection, request.spec, resolution, now, evidence)
+    found = Plan(spec=request.spec, resolution=resolution, hit=hit)
     if planned not in {None, found.id}:
         what = "a new execution would run" if hit is None else f"execution {hit.id} satisfies it"
         msg = f"since the preview {planned} something has changed: now {what}; that is plan {found.id}"
         raise ChangedError(msg)
-    if hit is None and request.wish.reuse is Reuse.ONLY:
+    if hit is None and request.spec.reuse is Reuse.ONLY:
         msg = f"nothing that is there satisfies request {request.id}, and it may not cause a run"
         raise NothingToReuseError(msg)
     return hit
@@ -115,33 +115,33 @@ def there_already(  # noqa: PLR0913, PLR0917  as above
 def _new(
     connection: Connection, request: Request, resolution: Resolution, now: datetime, evidence: Evidence
 ) -> tuple[Execution, Mapping[str, Any]]:
-    wish = request.wish
-    new = _execution(wish, resolution, now)
-    for it in unmet_filters(wish.filters, new):
+    spec = request.spec
+    new = _execution(spec, resolution, now)
+    for it in unmet_filters(spec.filters, new):
         msg = f"nothing that is there satisfies request {request.id}, and a new execution would not: {it}"
         raise NothingToReuseError(msg)
     same = executions.of_fingerprints(connection, resolution.fingerprints)
-    refused = {it.id: list(objections(it, wish, now, evidence)) for it in same}
+    refused = {it.id: list(objections(it, spec, now, evidence)) for it in same}
     # An execution that does not satisfy this request and has not ended keeps its fingerprint: do not join it.
     is_joined = not any(refused[it.id] for it in same if not it.state.ended)
-    is_shared = wish.reuse is not Reuse.NEVER and wish.computation.purity is not Purity.OFF and is_joined
+    is_shared = spec.reuse is not Reuse.NEVER and spec.computation.purity is not Purity.OFF and is_joined
     return executions.add(connection, new, is_shared=is_shared), {"is_new": True, "refused": refused}
 
 
-def _execution(wish: Wish, resolution: Resolution, now: datetime) -> Execution:
+def _execution(spec: RequestSpec, resolution: Resolution, now: datetime) -> Execution:
     return Execution(
         id=new_id(now),
         fingerprint=resolution.fingerprints[0],
         preimage=resolution.wanted,
         state=ExecutionState.QUEUED,
-        recorded=wish.recorded,
-        placement=write_wish(attrs.evolve(wish, placement=wish.requested)).get("placement", {}),
-        attempts=wish.attempts,
+        recorded=spec.recorded,
+        placement=write_request_spec(attrs.evolve(spec, placement=spec.requested)).get("placement", {}),
+        attempts=spec.attempts,
         created_at=now,
     )
 
 
-def of_choice(wish: Wish, execution_id: str) -> Wish:
+def with_chosen_execution(spec: RequestSpec, execution_id: str) -> RequestSpec:
     """Return the request spec, restricted to one execution."""
     chosen = ("id", "=", execution_id)
-    return attrs.evolve(wish, reuse=Reuse.ONLY, filters=(*wish.filters, chosen))
+    return attrs.evolve(spec, reuse=Reuse.ONLY, filters=(*spec.filters, chosen))

@@ -9,7 +9,7 @@ import attrs
 from sqlalchemy import Connection
 
 from ..files import digest_of
-from ..model import Execution, Request, Reuse, Wish, canonical, write_wish
+from ..model import Execution, Request, RequestSpec, Reuse, canonical, write_request_spec
 from ..store import executions
 from .matching import Evidence, NearMiss, choose, near_misses
 from .resolver import Resolution
@@ -24,7 +24,7 @@ _TOLD = 5
 class Plan:
     """The way in which a request would be satisfied at the time of the preview."""
 
-    wish: Wish
+    spec: RequestSpec
     resolution: Resolution
     #: The execution that satisfies it; None if none does.
     hit: Execution | None
@@ -36,7 +36,7 @@ class Plan:
     @property
     def runs(self) -> bool:
         """True if a new execution would be created."""
-        return self.hit is None and self.wish.reuse is not Reuse.ONLY
+        return self.hit is None and self.spec.reuse is not Reuse.ONLY
 
     @property
     def id(self) -> str:
@@ -46,23 +46,23 @@ class Plan:
         canonical key.
         """
         what = self.resolution.wanted if self.hit is None else self.hit.id
-        told = canonical([write_wish(self.wish), self.hit is None, what])
+        told = canonical([write_request_spec(self.spec), self.hit is None, what])
         return digest_of(told.encode()).removeprefix("sha256:")[:16]
 
 
 def plan(
-    connection: Connection, wish: Wish, resolution: Resolution, now: datetime, evidence: Evidence
+    connection: Connection, spec: RequestSpec, resolution: Resolution, now: datetime, evidence: Evidence
 ) -> Plan:
     """Return the current plan for a request spec; this only reads."""
-    hit = match(connection, wish, resolution, now, evidence)
-    if hit is not None or wish.reuse is Reuse.NEVER:
-        return Plan(wish=wish, resolution=resolution, hit=hit)
+    hit = match(connection, spec, resolution, now, evidence)
+    if hit is not None or spec.reuse is Reuse.NEVER:
+        return Plan(spec=spec, resolution=resolution, hit=hit)
     wanted = resolution.wanted
     close = executions.of_fingerprints(connection, resolution.fingerprints)
     known = {it.id for it in close}
     close += [it for it in executions.of_program(connection, wanted, _COMPARED) if it.id not in known]
-    nearest = near_misses(wanted, close, wish, now, evidence)
-    return Plan(wish=wish, resolution=resolution, hit=None, near_misses=nearest[:_TOLD])
+    nearest = near_misses(wanted, close, spec, now, evidence)
+    return Plan(spec=spec, resolution=resolution, hit=None, near_misses=nearest[:_TOLD])
 
 
 def passed_over(
@@ -74,13 +74,13 @@ def passed_over(
     execution = executions.get(connection, request.execution)
     others = executions.of_program(connection, execution.preimage, _COMPARED)
     earlier = [it for it in others if it.created_at < execution.created_at]
-    return near_misses(execution.preimage, earlier, request.wish, now, evidence)[:_TOLD]
+    return near_misses(execution.preimage, earlier, request.spec, now, evidence)[:_TOLD]
 
 
 def match(
-    connection: Connection, wish: Wish, resolution: Resolution, now: datetime, evidence: Evidence
+    connection: Connection, spec: RequestSpec, resolution: Resolution, now: datetime, evidence: Evidence
 ) -> Execution | None:
     """Return the recorded execution that satisfies a request spec; None if none does or reuse is excluded."""
-    if wish.reuse is Reuse.NEVER:
+    if spec.reuse is Reuse.NEVER:
         return None
-    return choose(executions.of_fingerprints(connection, resolution.fingerprints), wish, now, evidence)
+    return choose(executions.of_fingerprints(connection, resolution.fingerprints), spec, now, evidence)

@@ -53,7 +53,7 @@ class Lookup:
 
 
 # The limit on combinations, if several mounts have several variants each.
-_MOST = 10_000
+_MAX_COMBINATIONS = 10_000
 
 
 @attrs.frozen(slots=True)
@@ -173,6 +173,6 @@ def _digest(mount: Collection | CollectionFile, lookup: Lookup) -> str:
 
 def _preimages(computation: Computation, found: Mapping[str, Sequence[Mount]]) -> Iterator[str]:
     combinations = itertools.product(*found.values())
-    for chosen in itertools.islice(combinations, _MOST):
+    for chosen in itertools.islice(combinations, _MAX_COMBINATIONS):
         mounts = dict(zip(found, chosen, strict=True))
         yield preimage(computation, {target: write_mount(it) for target, it in mounts.items()})

@@ -17,11 +17,11 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import StoreError
-from .file_lock import Turns
+from .file_lock import FileLock
 from .filesystems import is_on_network
 
 # The time that a writer waits for another; each writes for milliseconds.
-_PATIENCE_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 # The key of the advisory lock that a writer holds until the end of its transaction; any constant does.
 _WRITER = 0x6A707369
 
@@ -58,9 +58,9 @@ class Database:
         #: Called before the commit of a transaction that has changed requests or names, or added executions.
         self.before_commit: Callable[[Connection, Changed], None] | None = None
         self._url = _checked(url)
-        self._turns = self._turns_if_shared()
+        self._file_lock = self._lock_if_shared()
         # On a network file system, only a newly opened file shows what other machines have written.
-        more: dict[str, Any] = {} if self._turns is None else {"poolclass": NullPool}
+        more: dict[str, Any] = {} if self._file_lock is None else {"poolclass": NullPool}
         try:
             self.engine = create_engine(self._url, **more)
         except ImportError as e:
@@ -68,7 +68,7 @@ class Database:
             raise StoreError(msg, e) from e
         if self.is_sqlite:
             # A write-ahead log needs memory shared by all users, which several machines do not have.
-            _set_up_sqlite(self.engine, "WAL" if self._turns is None else "DELETE")
+            _set_up_sqlite(self.engine, "WAL" if self._file_lock is None else "DELETE")
 
     @property
     def is_sqlite(self) -> bool:
@@ -91,11 +91,11 @@ class Database:
             asked = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
             return str(connection.execute(text(asked)).scalar())
 
-    def _turns_if_shared(self) -> Turns | None:
+    def _lock_if_shared(self) -> FileLock | None:
         path = self._url.database
         if not self.is_sqlite or not path or not is_on_network(Path(path).absolute().parent):
             return None
-        return Turns(Path(f"{Path(path).absolute()}-turn"), patience=_PATIENCE_SECONDS)
+        return FileLock(Path(f"{Path(path).absolute()}-turn"), timeout=_TIMEOUT_SECONDS)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -125,7 +125,7 @@ class Database:
         options: dict[str, Any] = {"jpsi_writes": writes, "jpsi_user": self.user, "jpsi_changed": changed}
         try:
             with (
-                contextlib.nullcontext() if self._turns is None else self._turns.turn(),
+                contextlib.nullcontext() if self._file_lock is None else self._file_lock.acquire(),
                 self.engine.connect().execution_options(**options) as connection,
                 connection.begin(),
             ):
@@ -178,7 +178,7 @@ def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
         # By default, the driver begins transactions itself, and too late.
         connection.isolation_level = None
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE_SECONDS * 1000}")
+        cursor.execute(f"PRAGMA busy_timeout = {_TIMEOUT_SECONDS * 1000}")
         cursor.execute(f"PRAGMA journal_mode = {journal_mode}")
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")

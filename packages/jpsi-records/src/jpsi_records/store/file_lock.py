@@ -19,12 +19,12 @@ from .process_identity import describe_process, name_of_this_process, process_ha
 _RETRY_SECONDS = 0.02
 
 
-class Turns:
+class FileLock:
     """The lock of one file.
 
     Args:
         path: the lock file.
-        patience: the seconds to wait for another holder.
+        timeout: the seconds to wait for another holder.
         sleep: sleeps for the given seconds.
         clock: returns the time in seconds.
     """
@@ -33,24 +33,24 @@ class Turns:
         self,
         path: Path,
         *,
-        patience: float,
+        timeout: float,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
-        self._patience = patience
+        self._timeout = timeout
         self._sleep = sleep
         self._clock = clock
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
+    def acquire(self) -> Iterator[None]:
         """Hold the lock, after waiting for other holders.
 
         Raises:
             StoreError: another process has held the lock for too long, or the file cannot be created.
         """
         try:
-            self._take()
+            self._acquire()
         except OSError as e:
             msg = f"{self._path}, without which nobody may use the records, cannot be made: {e.strerror}"
             raise StoreError(msg, e) from e
@@ -59,39 +59,39 @@ class Turns:
         finally:
             self._path.unlink()
 
-    def _take(self) -> None:
-        mine = name_of_this_process()
-        end = self._clock() + self._patience
-        while not _make(self._path, mine):
-            self._end_turn_of_the_dead()
+    def _acquire(self) -> None:
+        own_name = name_of_this_process()
+        end = self._clock() + self._timeout
+        while not _make(self._path, own_name):
+            self._break_stale_lock()
             if self._clock() > end:
                 msg = (
-                    f"{describe_process(self._holder() or '')} has been using the records for too long; "
+                    f"{describe_process(self._read_holder() or '')} has been using the records for too long; "
                     f"if it is not there any more, remove {self._path}"
                 )
                 raise StoreError(msg)
             self._sleep(_RETRY_SECONDS)
 
-    def _holder(self) -> str | None:
+    def _read_holder(self) -> str | None:
         try:
             return self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 
-    def _end_turn_of_the_dead(self) -> None:
-        holder = self._holder()
+    def _break_stale_lock(self) -> None:
+        holder = self._read_holder()
         if holder is None or not process_has_ended(holder):
             return
         # Of all processes that see this, one may remove the lock: a second would remove the next holder's.
         name = hashlib.sha256(holder.encode()).hexdigest()[:16]
-        undertaker = self._path.with_name(f"{self._path.name}.{name}")
-        if not _make(undertaker, ""):
+        breaker = self._path.with_name(f"{self._path.name}.{name}")
+        if not _make(breaker, ""):
             return
         try:
-            if self._holder() == holder:
+            if self._read_holder() == holder:
                 self._path.unlink()
         finally:
-            undertaker.unlink()
+            breaker.unlink()
 
 
 def _make(path: Path, text: str) -> bool:

@@ -107,7 +107,7 @@ def _release(connection: Connection, request: Request, execution: Execution, now
 def _outcome(request: Request, execution: Execution) -> str:
     if execution.state is not ExecutionState.COMPLETE:
         return "cancelled"
-    return "complete" if execution.has_succeeded(request.wish.success_exit_codes) else "failed"
+    return "complete" if execution.has_succeeded(request.spec.success_exit_codes) else "failed"
 
 
 def withdraw(connection: Connection, request: Request, now: datetime, outcome: str) -> None:
@@ -124,9 +124,9 @@ def withdraw(connection: Connection, request: Request, now: datetime, outcome: s
 
 def discard(connection: Connection, execution_id: str, now: datetime) -> None:
     """Cancel a queued execution unless an unfinished request has it."""
-    is_had = REQUEST.c.execution == execution_id, REQUEST.c.state != RequestState.FINAL.value
+    is_held_by_request = REQUEST.c.execution == execution_id, REQUEST.c.state != RequestState.FINAL.value
     is_waiting = executions.get(connection, execution_id).state is ExecutionState.QUEUED
-    if is_waiting and not requests.some(connection, *is_had):
+    if is_waiting and not requests.some(connection, *is_held_by_request):
         move(connection, execution_id, now, ExecutionState.CANCELLED, reason=UNWANTED, finished_at=now)
 
 

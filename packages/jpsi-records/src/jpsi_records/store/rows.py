@@ -17,8 +17,8 @@ from ..model import (
     Interval,
     Request,
     RequestState,
-    read_wish,
-    write_wish,
+    read_request_spec,
+    write_request_spec,
 )
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
@@ -26,13 +26,16 @@ T = TypeVar("T", bound=attrs.AttrsInstance)
 
 def request_of(row: RowMapping) -> Request:
     """Return the request in a row."""
-    values = {**row, "state": RequestState(row["state"]), "wish": read_wish(row["wish"])}
+    # the column is named `wish`
+    values = {**row, "state": RequestState(row["state"]), "spec": read_request_spec(row["wish"])}
     return _value(Request, values)
 
 
 def request_row(request: Request) -> dict[str, Any]:
     """Return the row of a request."""
-    return {**_row(request), "wish": write_wish(request.wish)}
+    row = _row(request)
+    del row["spec"]
+    return {**row, "wish": write_request_spec(request.spec)}
 
 
 def execution_of(row: RowMapping) -> Execution:

@@ -14,7 +14,7 @@ from .html import Content, Html, element, joined, lines, table
 from .layout import Site
 from .timeline import duration
 
-_LONGEST = 80
+_MAX_LENGTH = 80
 
 
 def section(title: str, *content: Content) -> Html:
@@ -37,12 +37,12 @@ def code(text: str) -> Html:
 
 def to_request(site: Site, request: Request) -> Html:
     """Return a link to a request, by its name or command."""
-    return element("a", shortened(told_of(request)), href=site.link("request", request.id))
+    return element("a", shortened(describe_request(request)), href=site.link("request", request.id))
 
 
-def told_of(request: Request) -> str:
+def describe_request(request: Request) -> str:
     """Return the name of a request, or else its command or image."""
-    computation = request.wish.computation
+    computation = request.spec.computation
     return request.name or shlex.join(computation.command) or f"what {computation.container_image} says"
 
 
@@ -59,10 +59,10 @@ def command_of(execution: Execution) -> str:
 
 def shortened(text: str) -> str:
     """Return text, cut to fit into a line of a table."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
-_LOOKS: Mapping[ExecutionState, str] = {
+_STATE_CLASSES: Mapping[ExecutionState, str] = {
     ExecutionState.QUEUED: "waits",
     ExecutionState.CLAIMED: "waits",
     ExecutionState.RUNNING: "runs",
@@ -72,7 +72,7 @@ _LOOKS: Mapping[ExecutionState, str] = {
 
 def state(execution: Execution) -> Html:
     """Return the state of an execution, with a progress bar while it runs."""
-    looks = _LOOKS.get(execution.state) or ("bad" if execution.has_failed else "good")
+    looks = _STATE_CLASSES.get(execution.state) or ("bad" if execution.has_failed else "good")
     told = element("span", formatting.state(execution), class_=f"state {looks}")
     if execution.state is not ExecutionState.RUNNING:
         return told
@@ -91,14 +91,14 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def lasted(execution: Execution) -> str:
+def duration_of(execution: Execution) -> str:
     """Return the duration of an execution; empty if it has not ended."""
     if execution.started_at is None or execution.finished_at is None:
         return ""
     return duration((execution.finished_at - execution.started_at).total_seconds())
 
 
-def happened(found: Sequence[Event]) -> Html:
+def event_table(found: Sequence[Event]) -> Html:
     """Return a table of events."""
     rows = [
         (moment(it.time), it.kind, ", ".join(f"{key} {told}" for key, told in it.data.items()))

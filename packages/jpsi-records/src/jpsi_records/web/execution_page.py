@@ -10,9 +10,9 @@ from .components import (
     code,
     command_of,
     document,
-    happened,
+    duration_of,
+    event_table,
     intervals,
-    lasted,
     moment,
     number,
     section,
@@ -23,15 +23,15 @@ from .components import (
 from .html import Content, Html, element, facts, lines, table
 from .layout import Site, page
 from .timeline import timeline
-from .views import ExecutionLook
+from .views import ExecutionView
 
 # The largest number of output files on the page.
 _FILES = 100
 
 
-def execution(site: Site, look: ExecutionLook) -> str:
+def execution(site: Site, view: ExecutionView) -> str:
     """Return the page of an execution."""
-    it = look.execution
+    it = view.execution
     shown = facts(
         [
             ("State", state(it)),
@@ -41,7 +41,7 @@ def execution(site: Site, look: ExecutionLook) -> str:
             ("Made", moment(it.created_at)),
             ("Started", moment(it.started_at)),
             ("Ended", moment(it.finished_at)),
-            ("Ran for", lasted(it)),
+            ("Ran for", duration_of(it)),
             ("Recorded", ", ".join(f"{key} {value}" for key, value in it.recorded.items())),
             ("Fingerprint", code(it.fingerprint)),
             ("Id", code(it.id)),
@@ -52,12 +52,12 @@ def execution(site: Site, look: ExecutionLook) -> str:
         shortened(command_of(it)),
         shown,
         _hint(it),
-        *(section(f"Log: {name}", *_log(site, look, name)) for name in look.logs),
-        section("Output", *_output(look)),
-        section("Who wants it", _interested(site, look.requests)),
-        section("Accounting", timeline(look.usage, look.now), intervals(site, look.usage)),
-        section("Jobs", _attempts(look)),
-        section("What happened", happened(look.events)),
+        *(section(f"Log: {name}", *_log(site, view, name)) for name in view.logs),
+        section("Output", *_output(view)),
+        section("Who wants it", _interested(site, view.requests)),
+        section("Accounting", timeline(view.usage, view.now), intervals(site, view.usage)),
+        section("Jobs", _attempts(view)),
+        section("What happened", event_table(view.events)),
         section("What it computes", document(json.loads(it.preimage))),
         is_live=not it.state.ended,
     )
@@ -71,9 +71,9 @@ def _hint(execution: Execution) -> Html | None:
     return element("p", "It waits for a dispatcher: ", code("jpsi request dispatch"), ".")
 
 
-def _log(site: Site, look: ExecutionLook, name: str) -> Iterator[Content]:
-    piece = look.logs[name]
-    whole = site.link("log", look.execution.id, str(look.attempts[-1].number), name)
+def _log(site: Site, view: ExecutionView, name: str) -> Iterator[Content]:
+    piece = view.logs[name]
+    whole = site.link("log", view.execution.id, str(view.attempts[-1].number), name)
     if not piece.content:
         yield element("p", "Nothing.", class_="quiet")
         return
@@ -82,17 +82,17 @@ def _log(site: Site, look: ExecutionLook, name: str) -> Iterator[Content]:
     yield element("p", element("a", "All of it", href=whole), skipped)
 
 
-def _output(look: ExecutionLook) -> Iterator[Content]:
-    if look.execution.output is None:
+def _output(view: ExecutionView) -> Iterator[Content]:
+    if view.execution.output is None:
         return
     rows = [
         (code(path), f"{it.size} bytes" if it.link is None else f"leads to {it.link}")
-        for path, it in sorted(look.output.items())[:_FILES]
+        for path, it in sorted(view.output.items())[:_FILES]
     ]
     yield table(("File", "Size"), rows)
-    if len(look.output) > _FILES:
-        yield element("p", f"And {len(look.output) - _FILES} more.")
-    yield element("p", code(f"jpsi request get {look.execution.output} DIRECTORY"), " writes it.")
+    if len(view.output) > _FILES:
+        yield element("p", f"And {len(view.output) - _FILES} more.")
+    yield element("p", code(f"jpsi request get {view.execution.output} DIRECTORY"), " writes it.")
 
 
 def _interested(site: Site, found: Sequence[Request]) -> Html:
@@ -102,7 +102,7 @@ def _interested(site: Site, found: Sequence[Request]) -> Html:
     return table(("Request", "Owner", "Priority", "State"), rows)
 
 
-def _attempts(look: ExecutionLook) -> Html:
+def _attempts(view: ExecutionView) -> Html:
     rows = [
         (
             str(it.number),
@@ -112,6 +112,6 @@ def _attempts(look: ExecutionLook) -> Html:
             code(it.job),
             it.message or "",
         )
-        for it in look.attempts
+        for it in view.attempts
     ]
     return table(("Attempt", "State", "Executor", "Native id", "Job", "Message"), rows)

@@ -6,8 +6,8 @@ from ..model import Execution, Request, RequestState
 from .components import (
     code,
     command_of,
+    duration_of,
     intervals,
-    lasted,
     moment,
     number,
     outcome,
@@ -21,33 +21,33 @@ from .timeline import timeline
 from .views import Accounting, Executions, Requests
 
 
-def requests(site: Site, look: Requests) -> str:
+def requests(site: Site, view: Requests) -> str:
     """Return the page that lists requests."""
     rows = [
         (
             to_request(site, it),
-            _state(it, look.executions.get(it.execution or "")),
+            _state(it, view.executions.get(it.execution or "")),
             number(it.priority),
             it.owner,
             moment(it.created_at),
         )
-        for it in look.requests
+        for it in view.requests
     ]
     found = table(("Request", "State", "Priority", "Owner", "Made"), rows)
     others = (
         element("a", "Show only yours", href=site.link(""))
-        if look.owner is None
+        if view.owner is None
         else element("a", "Show everybody's", href=site.link("", all="1"))
     )
-    older = site.link("", all=None if look.owner else "1", before=look.older)
+    older = site.link("", all=None if view.owner else "1", before=view.older)
     return page(
         site,
         "Requests",
         element("p", others),
         found if rows else element("p", "There are none. ", code("jpsi request submit FILE"), " makes one."),
-        _older(look.older, older),
+        _older(view.older, older),
         current="",
-        is_live=any(it.state is RequestState.COMMITTED for it in look.requests),
+        is_live=any(it.state is RequestState.COMMITTED for it in view.requests),
     )
 
 
@@ -55,7 +55,7 @@ def _state(request: Request, execution: Execution | None) -> Html:
     return outcome(request) if execution is None else state(execution)
 
 
-def executions(site: Site, look: Executions) -> str:
+def executions(site: Site, view: Executions) -> str:
     """Return the page that lists executions."""
     rows = [
         (
@@ -63,18 +63,18 @@ def executions(site: Site, look: Executions) -> str:
             state(it),
             number(it.priority),
             moment(it.created_at),
-            lasted(it),
+            duration_of(it),
         )
-        for it in look.executions
+        for it in view.executions
     ]
     found = table(("Execution", "State", "Priority", "Made", "Ran for"), rows)
     return page(
         site,
         "Executions",
         found if rows else element("p", "There are none."),
-        _older(look.older, site.link("executions", before=look.older)),
+        _older(view.older, site.link("executions", before=view.older)),
         current="executions",
-        is_live=any(not it.state.ended for it in look.executions),
+        is_live=any(not it.state.ended for it in view.executions),
     )
 
 
@@ -82,13 +82,13 @@ def _older(before: str | None, href: str) -> Html | None:
     return None if before is None else element("p", element("a", "Older", href=href, rel="next"))
 
 
-def accounting(site: Site, look: Accounting) -> str:
+def accounting(site: Site, view: Accounting) -> str:
     """Return the page with a user's accounting timeline."""
-    shown = joined(timeline(look.usage, look.now), intervals(site, look.usage))
+    shown = joined(timeline(view.usage, view.now), intervals(site, view.usage))
     return page(
         site,
-        f"Accounting of {look.user}",
-        shown if look.usage else element("p", "Nothing was wanted yet."),
+        f"Accounting of {view.user}",
+        shown if view.usage else element("p", "Nothing was wanted yet."),
         current="accounting",
-        is_live=any(it.end is None for it in look.usage),
+        is_live=any(it.end is None for it in view.usage),
     )

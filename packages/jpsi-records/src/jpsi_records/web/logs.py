@@ -11,7 +11,7 @@ from ..errors import NotFoundError
 from ..files import open_untrusted
 from ..jobs import AttemptFiles
 from ..model import Attempt, Execution
-from ..records import Reading
+from ..records import RecordsReader
 
 NAMES = ("stdout", "stderr")
 
@@ -30,7 +30,7 @@ class Piece:
         return self.content.decode(errors="replace")
 
 
-def log(records: Reading, execution: Execution, attempt: Attempt, name: str, most: int) -> Piece:
+def log(records: RecordsReader, execution: Execution, attempt: Attempt, name: str, most: int) -> Piece:
     """Return at most `most` bytes from the end of an attempt's standard output or error.
 
     Raises:

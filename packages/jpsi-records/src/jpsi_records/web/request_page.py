@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model import RequestState, write_wish
+from ..model import RequestState, write_request_spec
 from ..reuse import NearMiss
 from .components import (
     code,
+    describe_request,
     document,
-    happened,
+    event_table,
     intervals,
     moment,
     number,
@@ -18,17 +19,16 @@ from .components import (
     shortened,
     state,
     to_execution,
-    told_of,
 )
 from .html import Content, element, facts, joined, lines, listing, table
 from .layout import Site, page
 from .timeline import timeline
-from .views import RequestLook
+from .views import RequestView
 
 
-def request(site: Site, look: RequestLook) -> str:
+def request(site: Site, view: RequestView) -> str:
     """Return the page of a request."""
-    it, execution = look.request, look.execution
+    it, execution = view.request, view.execution
     shown = facts(
         [
             ("State", outcome(it) if execution is None else state(execution)),
@@ -45,23 +45,23 @@ def request(site: Site, look: RequestLook) -> str:
     )
     return page(
         site,
-        shortened(told_of(it)),
+        shortened(describe_request(it)),
         shown,
-        section("Why this execution", *_why(site, look)),
-        section("Accounting", timeline(look.usage, look.now), intervals(site, look.usage)),
-        section("What happened", happened(look.events)),
-        section("What was asked for", document(write_wish(it.wish))),
+        section("Why this execution", *_why(site, view)),
+        section("Accounting", timeline(view.usage, view.now), intervals(site, view.usage)),
+        section("What happened", event_table(view.events)),
+        section("What was asked for", document(write_request_spec(it.spec))),
         is_live=it.state is RequestState.COMMITTED,
     )
 
 
-def _why(site: Site, look: RequestLook) -> Iterator[Content]:
+def _why(site: Site, view: RequestView) -> Iterator[Content]:
     """Yield why a request has its execution, or has none."""
-    if look.execution is None:
-        yield from _why_none(site, look)
+    if view.execution is None:
+        yield from _why_none(site, view)
         return
-    assigned = next((it for it in reversed(look.events) if it.kind == "assigned"), None)
-    there = to_execution(site, look.execution.id)
+    assigned = next((it for it in reversed(view.events) if it.kind == "assigned"), None)
+    there = to_execution(site, view.execution.id)
     if assigned is None or not assigned.data.get("is_new"):
         yield element(
             "p", "Execution ", there, " was there: it computes the same, and nothing speaks against it."
@@ -73,21 +73,21 @@ def _why(site: Site, look: RequestLook) -> Iterator[Content]:
         joined("Execution ", to_execution(site, it), " computes the same, but ", "; ".join(why), ".")
         for it, why in refused.items()
     )
-    for near in look.near_misses:
+    for near in view.near_misses:
         if near.differences:
             yield from _near(site, near)
 
 
-def _why_none(site: Site, look: RequestLook) -> Iterator[Content]:
-    refused = next((it for it in reversed(look.events) if it.kind == "refused"), None)
+def _why_none(site: Site, view: RequestView) -> Iterator[Content]:
+    refused = next((it for it in reversed(view.events) if it.kind == "refused"), None)
     if refused is not None:
         yield element("p", "It has none: ", lines(str(refused.data.get("why", ""))))
-    elif look.request.state is RequestState.DRAFT:
+    elif view.request.state is RequestState.DRAFT:
         yield element("p", "It has none, as it is a draft.")
     else:
         yield element("p", "It has none before those that it waits for have ended well:")
         yield listing(
-            element("a", code(it), href=site.link("request", it)) for it in look.request.wish.predecessors
+            element("a", code(it), href=site.link("request", it)) for it in view.request.spec.predecessors
         )
 
 

@@ -68,7 +68,7 @@ def answer(records: Records, key: Key, method: str, target: str, headers: Mappin
         target: the path with the query.
         headers: the headers by names in lower case.
     """
-    why = _refused(key, method, asked := _Asked.of(target), headers)
+    why = _refused(key, method, asked := _ParsedTarget.of(target), headers)
     if why is not None:
         return why
     site = Site(key.place)
@@ -81,7 +81,7 @@ def answer(records: Records, key: Key, method: str, target: str, headers: Mappin
 
 
 @attrs.frozen(slots=True)
-class _Asked:
+class _ParsedTarget:
     """The path and the query of a request."""
 
     place: str
@@ -89,7 +89,7 @@ class _Asked:
     query: Mapping[str, str]
 
     @classmethod
-    def of(cls, target: str) -> _Asked:
+    def of(cls, target: str) -> _ParsedTarget:
         split = urlsplit(target)
         place, *parts = [unquote(it) for it in split.path.removeprefix("/").split("/")]
         return cls(place, tuple(parts), {name: it[-1] for name, it in parse_qs(split.query).items()})
@@ -99,7 +99,7 @@ class _Asked:
         return self.query.get(PARAMETER, "")
 
 
-def _refused(key: Key, method: str, asked: _Asked, headers: Mapping[str, str]) -> Answer | None:
+def _refused(key: Key, method: str, asked: _ParsedTarget, headers: Mapping[str, str]) -> Answer | None:
     why = refused(headers)
     if why is not None:
         return refusal(*why)
@@ -117,20 +117,20 @@ def refusal(status: HTTPStatus, why: str) -> Answer:
     return Answer.of(layout.refusal(status, why), status=status)
 
 
-def _page(records: Records, site: Site, asked: _Asked) -> Answer:  # noqa: PLR0911  one for each
+def _page(records: Records, site: Site, asked: _ParsedTarget) -> Answer:  # noqa: PLR0911  one for each
     before = asked.query.get("before")
     match asked.parts:
         case [] | [""]:
             owner = None if "all" in asked.query else records.user
-            return Answer.of(list_pages.requests(site, views.at_requests(records, owner, before)))
+            return Answer.of(list_pages.requests(site, views.requests_view(records, owner, before)))
         case ["executions"]:
-            return Answer.of(list_pages.executions(site, views.at_executions(records, before)))
+            return Answer.of(list_pages.executions(site, views.executions_view(records, before)))
         case ["accounting"]:
-            return Answer.of(list_pages.accounting(site, views.at_accounting(records)))
+            return Answer.of(list_pages.accounting(site, views.accounting_view(records)))
         case ["request", request_id]:
-            return Answer.of(request_page.request(site, views.at_request(records, request_id)))
+            return Answer.of(request_page.request(site, views.request_view(records, request_id)))
         case ["execution", execution_id]:
-            return Answer.of(execution_page.execution(site, views.at_execution(records, execution_id)))
+            return Answer.of(execution_page.execution(site, views.execution_view(records, execution_id)))
         case ["log", execution_id, number, name] if name in NAMES:
             return _log(records, execution_id, number, name)
         case [name] if name in _FILES:

@@ -18,9 +18,9 @@ from .responses import Answer, answer, refusal
 log = logging.getLogger(__name__)
 
 # The timeout in seconds for a client to send its request.
-_PATIENCE_SECONDS = 20
+_TIMEOUT_SECONDS = 20
 # The number of concurrent requests; others wait.
-_AT_ONCE = 16
+_MAX_CONNECTIONS = 16
 
 
 class Server(ThreadingHTTPServer):
@@ -40,7 +40,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, records: Records, port: int = 0, key: Key | None = None) -> None:
         self.records = records
         self.key = Key() if key is None else key
-        self.places = threading.BoundedSemaphore(_AT_ONCE)
+        self.places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as e:
@@ -59,17 +59,17 @@ class Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
-    timeout = _PATIENCE_SECONDS
+    timeout = _TIMEOUT_SECONDS
     server_version, sys_version = "jpsi", ""
 
     def _do(self) -> None:
         with self.server.places:
-            self._send(self._answered())
+            self._send(self._build_answer())
 
     # All methods come here; `answer` refuses those that are not allowed.
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _do  # noqa: N815
 
-    def _answered(self) -> Answer:
+    def _build_answer(self) -> Answer:
         headers = {name.lower(): it for name, it in self.headers.items()}
         try:
             return answer(self.server.records, self.server.key, self.command, self.path, headers)

@@ -10,7 +10,7 @@ from .html import Html, element
 
 _WIDTH, _LEFT, _LANE, _GAP, _FOOT = 900, 190, 22, 8, 24
 _BAR = 14
-_LONGEST = 24
+_MAX_LENGTH = 24
 _CLASSES = {ExecutionState.QUEUED: "waits", ExecutionState.CLAIMED: "over", ExecutionState.RUNNING: "runs"}
 
 
@@ -38,7 +38,7 @@ def _end(interval: Interval, now: datetime) -> datetime:
 
 
 def _label(last: Interval, top: float) -> Html:
-    told = last.user if len(last.user) <= _LONGEST else f"{last.user[: _LONGEST - 1]}…"
+    told = last.user if len(last.user) <= _MAX_LENGTH else f"{last.user[: _MAX_LENGTH - 1]}…"
     return element("text", f"{told}, priority {last.priority:g}", x=0, y=top + _LANE / 2 + 4)
 
 
@@ -49,15 +49,15 @@ def _lane(top: float) -> Html:
 def _bar(interval: Interval, first: datetime, seconds: float, top: float, now: datetime) -> Html:
     scale = (_WIDTH - _LEFT) / seconds
     left = _LEFT + (interval.start - first).total_seconds() * scale
-    lasted = (_end(interval, now) - interval.start).total_seconds()
-    told = f"{interval.state.value}, priority {interval.priority:g}, {duration(lasted)}"
+    duration_of = (_end(interval, now) - interval.start).total_seconds()
+    told = f"{interval.state.value}, priority {interval.priority:g}, {duration(duration_of)}"
     return element(
         "rect",
         element("title", told),
         x=f"{left:.1f}",
         y=top + (_LANE - _BAR) / 2,
         # At least wide enough to be seen.
-        width=f"{max(lasted * scale, 1.5):.1f}",
+        width=f"{max(duration_of * scale, 1.5):.1f}",
         height=_BAR,
         rx=2,
         # Pale where the priority lets nothing run.

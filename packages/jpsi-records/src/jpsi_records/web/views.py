@@ -15,7 +15,7 @@ from ..reuse import NearMiss
 from .logs import NAMES, Piece, log
 
 #: The number of requests or executions on a page.
-ON_A_PAGE = 50
+PAGE_SIZE = 50
 # The largest numbers of accounting intervals and of bytes of a log on a page.
 _INTERVALS = 200
 _BYTES = 64 * 1024
@@ -43,7 +43,7 @@ class Executions:
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class RequestLook:
+class RequestView:
     """A request with its execution, history and near misses."""
 
     request: Request
@@ -55,7 +55,7 @@ class RequestLook:
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class ExecutionLook:
+class ExecutionView:
     """An execution with its requests, history, logs and output."""
 
     execution: Execution
@@ -78,30 +78,30 @@ class Accounting:
     now: datetime
 
 
-def at_requests(records: Records, owner: str | None, before: str | None) -> Requests:
+def requests_view(records: Records, owner: str | None, before: str | None) -> Requests:
     """Return the data of a page of requests."""
-    found = records.newest_requests(ON_A_PAGE + 1, owner=owner, before=before)
-    shown = found[:ON_A_PAGE]
+    found = records.newest_requests(PAGE_SIZE + 1, owner=owner, before=before)
+    shown = found[:PAGE_SIZE]
     return Requests(
         requests=shown,
         executions=records.executions([it.execution for it in shown if it.execution is not None]),
         owner=owner,
-        older=shown[-1].id if len(found) > ON_A_PAGE else None,
+        older=shown[-1].id if len(found) > PAGE_SIZE else None,
     )
 
 
-def at_executions(records: Records, before: str | None) -> Executions:
+def executions_view(records: Records, before: str | None) -> Executions:
     """Return the data of a page of executions."""
-    found = records.newest_executions(ON_A_PAGE + 1, before=before)
-    shown = found[:ON_A_PAGE]
-    return Executions(executions=shown, older=shown[-1].id if len(found) > ON_A_PAGE else None)
+    found = records.newest_executions(PAGE_SIZE + 1, before=before)
+    shown = found[:PAGE_SIZE]
+    return Executions(executions=shown, older=shown[-1].id if len(found) > PAGE_SIZE else None)
 
 
-def at_request(records: Records, request_id: str) -> RequestLook:
+def request_view(records: Records, request_id: str) -> RequestView:
     """Return the data of a request's page."""
     request = records.request(request_id)
     usage = [] if request.execution is None else records.usage(execution=request.execution)
-    return RequestLook(
+    return RequestView(
         request=request,
         execution=None if request.execution is None else records.execution(request.execution),
         events=records.events(request=request_id),
@@ -111,11 +111,11 @@ def at_request(records: Records, request_id: str) -> RequestLook:
     )
 
 
-def at_execution(records: Records, execution_id: str) -> ExecutionLook:
+def execution_view(records: Records, execution_id: str) -> ExecutionView:
     """Return the data of an execution's page."""
     execution = records.execution(execution_id)
     attempts = records.attempts(execution_id)
-    return ExecutionLook(
+    return ExecutionView(
         execution=execution,
         requests=records.requests(execution=execution_id),
         attempts=attempts,
@@ -145,7 +145,7 @@ def _logs(records: Records, execution: Execution, last: Attempt) -> dict[str, Pi
     return found
 
 
-def at_accounting(records: Records) -> Accounting:
+def accounting_view(records: Records) -> Accounting:
     """Return the data of the accounting page of the records' user."""
     usage = records.usage(user=records.user)
     return Accounting(user=records.user, usage=usage[-_INTERVALS:], now=records.now())

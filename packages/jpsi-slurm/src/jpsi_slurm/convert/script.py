@@ -17,11 +17,11 @@ from jpsi.plugin.kit import (
     read_name,
 )
 
-from ..options import CUSTOM, DEPENDENCIES, NAMES, read_time
-from .resources import RESOURCES
+from ..options import ATTRIBUTE_OPTIONS, CUSTOM, DEPENDENCIES, parse_time
+from .resources import RESOURCE_READERS
 
 # sbatch(1), OPTIONS: the short options
-_LETTERS: Mapping[str, str] = {
+_SHORT_OPTIONS: Mapping[str, str] = {
     "A": "account",
     "a": "array",
     "B": "extra-node-info",
@@ -60,7 +60,7 @@ _LETTERS: Mapping[str, str] = {
     "x": "exclude",
 }
 # Options without a value, or with an optional one that follows `=`
-_PLAIN = frozenset(
+_FLAGS = frozenset(
     {"contiguous", "disable-stdout-job-summary", "exclusive", "get-user-env", "help", "hold", "ignore-pbs"}
     | {"immediate", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate"}
     | {"quiet", "reboot", "requeue", "resv-ports", "spread-job", "test-only", "usage", "use-min-nodes"}
@@ -68,63 +68,63 @@ _PLAIN = frozenset(
 )
 # sbatch(1): FILENAME PATTERN
 _PATTERN = re.compile("%")
-_KINDS = {word: kind for kind, word in DEPENDENCIES.items()}
+_DEPENDENCY_KINDS = {word: kind for kind, word in DEPENDENCIES.items()}
 
 
-def _time(draft: Draft, value: str) -> None:
-    draft.attributes.duration = read_time(value)
+def _read_time(draft: Draft, value: str) -> None:
+    draft.attributes.duration = parse_time(value)
 
 
-def _export(draft: Draft, value: str) -> None:
+def _read_export(draft: Draft, value: str) -> None:
     words = [word for word in value.split(",") if word]
     for word in words:
-        name, equals, text = word.partition("=")
-        if equals:
+        name, separator, text = word.partition("=")
+        if separator:
             draft.set_variable(name, text)
     if "ALL" not in words:
-        why = "the job has the whole environment; without it, it would lack the variables of Slurm too"
-        draft.lose("export", value, why)
+        reason = "the job has the whole environment; without it, it would lack the variables of Slurm too"
+        draft.lose("export", value, reason)
 
 
-def _dependency(draft: Draft, value: str) -> None:
-    after = list(_dependencies(value))
-    draft.attributes.after = [*after]
+def _read_dependency(draft: Draft, value: str) -> None:
+    dependencies = list(_parse_dependencies(value))
+    draft.attributes.after = [*dependencies]
 
 
-def _dependencies(value: str) -> Iterator[Dependency]:
+def _parse_dependencies(value: str) -> Iterator[Dependency]:
     for part in value.split(","):
         word, *native_ids = part.split(":")
-        if word not in _KINDS or not native_ids or not all(it.isdecimal() for it in native_ids):
-            msg = f"{part!r} is no dependency that jpsi has a word for"
+        if word not in _DEPENDENCY_KINDS or not native_ids or not all(it.isdecimal() for it in native_ids):
+            msg = f"jpsi cannot express the dependency {part!r}"
             raise ValueError(msg)
-        yield from (Dependency(native_id, _KINDS[word]) for native_id in native_ids)
+        yield from (Dependency(native_id, _DEPENDENCY_KINDS[word]) for native_id in native_ids)
 
 
 #: sbatch(1), OPTIONS; all others become custom attributes or are not supported by jpsi.
 _READERS: Mapping[str, Reader] = {
     "job-name": read_name,
-    **{option: attribute_reader(field) for option, field in NAMES.items()},
-    "time": _time,
+    **{option: attribute_reader(field) for option, field in ATTRIBUTE_OPTIONS.items()},
+    "time": _read_time,
     "chdir": path_reader("directory", _PATTERN),
     "input": path_reader("stdin_path", _PATTERN),
     "output": output_reader(_PATTERN, ["error"]),
     "error": path_reader("stderr_path", _PATTERN),
-    "export": _export,
-    "dependency": _dependency,
-    **RESOURCES,
+    "export": _read_export,
+    "dependency": _read_dependency,
+    **RESOURCE_READERS,
     **dict.fromkeys(("parsable", "quiet", "verbose"), ignore_option),
 }
 
 
-def _options(words: Sequence[str]) -> Iterator[ParsedOption]:
+def _parse_options(words: Sequence[str]) -> Iterator[ParsedOption]:
     if words[:1] in (["hetjob"], ["packjob"]):
         msg = "the parts of a heterogeneous job are several jobs"
         raise ValueError(msg)
-    return gnu_options(words, _LETTERS, _PLAIN, _READERS)
+    return gnu_options(words, _SHORT_OPTIONS, _FLAGS, _READERS)
 
 
 _READER = ScriptReader(
-    mark=r"#SBATCH(?=\s|\Z)", is_read_whole=False, options=_options, custom=CUSTOM, readers=_READERS
+    mark=r"#SBATCH(?=\s|\Z)", is_read_whole=False, options=_parse_options, custom=CUSTOM, readers=_READERS
 )
 
 

@@ -34,14 +34,14 @@ def parse(
     """
     options: dict[str, str] = {}
     others: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if word.startswith("--") and word != "--":
-            name, joint, value = word[2:].partition("=")
-            name = _full(name, known, word)
-            if known[name] and not joint:
-                value = rest.pop(0) if rest else ""
+            name, separator, value = word[2:].partition("=")
+            name = _complete_name(name, known, word)
+            if known[name] and not separator:
+                value = remaining.pop(0) if remaining else ""
             options[name] = value
         elif word.startswith("-") and word != "-":
             if word[1] not in short:
@@ -49,16 +49,16 @@ def parse(
                 raise UnknownOptionError(msg)
             name, value = short[word[1]], word[2:]
             if known[name] and not value:
-                value = rest.pop(0) if rest else ""
+                value = remaining.pop(0) if remaining else ""
             options[name] = value
         else:
             others.append(word)
             if is_script:
-                return Arguments(options, (*others, *rest))
+                return Arguments(options, (*others, *remaining))
     return Arguments(options, tuple(others))
 
 
-def _full(name: str, known: Mapping[str, bool], word: str) -> str:
+def _complete_name(name: str, known: Mapping[str, bool], word: str) -> str:
     """Return the option that a name stands for, which may be an abbreviation."""
     candidates = [name] if name in known else [option for option in known if option.startswith(name)]
     if len(candidates) != 1:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jpsi.plugin.kit import read_indices, write_indices
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, limit
 
-from ..native_ids import named
+from ..native_ids import expand_ids
 
 #: slurm.conf(5): MaxArraySize
 MAX_ARRAY_SIZE = 1001
@@ -17,7 +17,7 @@ MAX_ARRAY_SIZE = 1001
 _LIMITED = "JobArrayTaskLimit"
 _ARRAY, _INDEX, _NUMBER = "array", "index", "number"
 #: The attribute of a heterogeneous job with the numbers of its components.
-NUMBERS = "numbers"
+COMPONENT_NUMBERS = "numbers"
 
 
 class Line(NamedTuple):
@@ -25,22 +25,22 @@ class Line(NamedTuple):
 
     job: FakeJob
     #: Its name in the line.
-    shown: str
+    displayed_id: str
     #: The index of the component, for a heterogeneous job.
     component: int = 0
 
     @property
     def number(self) -> str:
         """The number of the job, element or component."""
-        numbers = self.job.attributes.get(NUMBERS)
-        return str(numbers[self.component]) if numbers else number_of(self.job)
+        numbers = self.job.attributes.get(COMPONENT_NUMBERS)
+        return str(numbers[self.component]) if numbers else job_number(self.job)
 
 
 def array_refusal(options: Mapping[str, str]) -> str | None:
     """Return the reason why sbatch refuses an array; None if it does not."""
     indices = _indices(options)
-    too_large = indices and max(indices) >= MAX_ARRAY_SIZE
-    return "Invalid job array specification" if too_large else None
+    is_too_large = indices and max(indices) >= MAX_ARRAY_SIZE
+    return "Invalid job array specification" if is_too_large else None
 
 
 def native_ids(number: str, options: Mapping[str, str]) -> list[tuple[str, dict[str, int | str]]]:
@@ -51,7 +51,7 @@ def native_ids(number: str, options: Mapping[str, str]) -> list[tuple[str, dict[
     return [(f"{number}_{index}", {_ARRAY: number, _INDEX: index}) for index in indices]
 
 
-def keep_limit(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
+def limit_running(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
     """Limit the running elements of an array, if the options say so."""
     _, _, at_a_time = options.get("array", "").partition("%")
     if at_a_time:
@@ -63,15 +63,15 @@ def _indices(options: Mapping[str, str]) -> list[int]:
     return [index for part in read_indices(text) for index in part] if text else []
 
 
-def apart(scheduler: FakeScheduler, job: FakeJob) -> None:
+def assign_number(scheduler: FakeScheduler, job: FakeJob) -> None:
     """Give an element its own number, as Slurm does when an event affects that element alone."""
     if _ARRAY in job.attributes:
         job.attributes.setdefault(_NUMBER, str(scheduler.next_number()))
 
 
-def variables(job: FakeJob) -> dict[str, str]:
+def array_variables(job: FakeJob) -> dict[str, str]:
     """Return the variables with a job's number, and with the array and index of an element."""
-    number = number_of(job)
+    number = job_number(job)
     own = {"SLURM_JOBID": number, "SLURM_JOB_ID": number}
     if _ARRAY not in job.attributes:
         return own
@@ -81,25 +81,25 @@ def variables(job: FakeJob) -> dict[str, str]:
     }
 
 
-def number_of(job: FakeJob) -> str:
+def job_number(job: FakeJob) -> str:
     """Return the number of a job, which for an element differs from the shown id."""
     attributes = job.attributes
     return str(attributes.get(_NUMBER) or attributes.get(_ARRAY) or job.native_id)
 
 
-def meant(words: Iterable[str], jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
+def find_jobs(words: Iterable[str], jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     """Return the jobs that each word names; a number may be that of an array."""
     found: dict[str, list[FakeJob]] = {}
     by_name: dict[str, list[FakeJob]] = {}
     for job in jobs:
-        for name in {job.native_id, number_of(job), str(job.attributes.get(_ARRAY, job.native_id))}:
+        for name in {job.native_id, job_number(job), str(job.attributes.get(_ARRAY, job.native_id))}:
             by_name.setdefault(name, []).append(job)
     for word in words:
-        found[word] = [job for name in named(word) for job in by_name.get(name, ())]
+        found[word] = [job for name in expand_ids(word) for job in by_name.get(name, ())]
     return found
 
 
-def lines(jobs: Sequence[FakeJob]) -> Iterator[Line]:
+def squeue_lines(jobs: Sequence[FakeJob]) -> Iterator[Line]:
     """Yield the lines of squeue.
 
     Pending elements without a number of their own share a line. Cancelled ones among them have no line; once
@@ -109,8 +109,8 @@ def lines(jobs: Sequence[FakeJob]) -> Iterator[Line]:
     cancelled: dict[str, FakeJob] = {}
     for job in jobs:
         array = job.attributes.get(_ARRAY)
-        if NUMBERS in job.attributes:
-            for component in range(len(job.attributes[NUMBERS])):
+        if COMPONENT_NUMBERS in job.attributes:
+            for component in range(len(job.attributes[COMPONENT_NUMBERS])):
                 yield Line(job, f"{job.native_id}+{component}", component)
         elif array is None or _NUMBER in job.attributes:
             yield Line(job, job.native_id)

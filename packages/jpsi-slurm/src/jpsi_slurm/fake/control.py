@@ -8,9 +8,9 @@ from jpsi.plugin import CommandResult
 from jpsi.plugin.kit import expand_hostlist
 from jpsi_testing.fake import FakeScheduler, Invocation
 
-from ..native_ids import named
+from ..native_ids import expand_ids
 from .arguments import UnknownOptionError, parse
-from .arrays import MAX_ARRAY_SIZE, apart, meant
+from .arrays import MAX_ARRAY_SIZE, assign_number, find_jobs
 from .submit import CLUSTER
 
 _SCANCEL = {"clusters": True, "quiet": False}
@@ -39,19 +39,19 @@ def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     if not ids:
         return CommandResult(returncode=1, stderr="scancel: error: No job identification provided\n")
     for native_id in ids:
-        if not any(named(native_id)):
+        if not any(expand_ids(native_id)):
             return CommandResult(returncode=1, stderr=f"scancel: error: Invalid job id {native_id}\n")
-    complaints: list[str] = []
+    errors: list[str] = []
     ended: list[str] = []
     # scancel also reaches jobs that squeue does not list yet.
-    for native_id, jobs in meant(ids, scheduler.jobs).items():
+    for native_id, jobs in find_jobs(ids, scheduler.jobs).items():
         if not all(job.is_own for job in jobs):
-            complaint = f"Kill job error on job id {native_id}: Access/permission denied"
-            complaints.append(f"scancel: error: {complaint}\n")
+            error = f"Kill job error on job id {native_id}: Access/permission denied"
+            errors.append(f"scancel: error: {error}\n")
             continue
         ended += [job.native_id for job in jobs]
     scheduler.cancel_all(ended)
-    return CommandResult(returncode=_DENIED if complaints else 0, stderr="".join(complaints))
+    return CommandResult(returncode=_DENIED if errors else 0, stderr="".join(errors))
 
 
 def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -71,8 +71,8 @@ def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     verb = words[0] if words else ""
     if verb not in _VERBS:
         return CommandResult(returncode=1, stderr=f"invalid keyword: {verb}\n")
-    complaints = [_changed(scheduler, verb, native_id) for native_id in words[1:]]
-    return CommandResult(returncode=1 if any(complaints) else 0, stderr="".join(complaints))
+    errors = [_change_job(scheduler, verb, native_id) for native_id in words[1:]]
+    return CommandResult(returncode=1 if any(errors) else 0, stderr="".join(errors))
 
 
 _VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {
@@ -82,18 +82,18 @@ _VERBS: dict[str, Callable[[FakeScheduler, str], object]] = {
 }
 
 
-def _changed(scheduler: FakeScheduler, verb: str, native_id: str) -> str:
+def _change_job(scheduler: FakeScheduler, verb: str, native_id: str) -> str:
     """Apply the change to one job; return the error messages."""
-    job = next(iter(meant([native_id], scheduler.listed())[native_id]), None)
+    job = next(iter(find_jobs([native_id], scheduler.listed())[native_id]), None)
     if job is None:
-        wrong = "Invalid job id specified"
+        error = "Invalid job id specified"
     elif job.state.final and verb != "requeue":
-        wrong = "Job has already finished"
+        error = "Job has already finished"
     else:
-        apart(scheduler, job)
+        assign_number(scheduler, job)
         _VERBS[verb](scheduler, job.native_id)
         return ""
-    return f"{wrong} for job {native_id}\nslurm_suspend error: {wrong}\n"
+    return f"{error} for job {native_id}\nslurm_suspend error: {error}\n"
 
 
 def _configuration(scheduler: FakeScheduler) -> str:

@@ -19,35 +19,35 @@ _KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 def dependency_refusal(text: str) -> str | None:
     """Return sbatch's message about a malformed `--dependency`; None if it is valid."""
     parts = [part.split(":") for part in text.split(",")] if text else []
-    sound = all(kind in _KINDS and ids and all(map(_ID.fullmatch, ids)) for kind, *ids in parts)
-    return None if sound else "Job dependency problem"
+    is_valid = all(kind in _KINDS and ids and all(map(_ID.fullmatch, ids)) for kind, *ids in parts)
+    return None if is_valid else "Job dependency problem"
 
 
-def blocked(
+def dependency_check(
     scheduler: FakeScheduler, number: str, options: Mapping[str, str]
 ) -> Callable[[], str | None] | None:
     """Return a function that says why a job may not start yet, or None if the job has no dependencies.
 
     The function cancels a job that can never start, if the job was submitted with that option.
     """
-    wanted = list(_wanted(options.get("dependency", "")))
-    if not wanted:
+    dependencies = list(_parse_dependencies(options.get("dependency", "")))
+    if not dependencies:
         return None
 
-    def why() -> str | None:
+    def blocking_reason() -> str | None:
         known = {job.native_id: job for job in scheduler.listed()}
         # A job that slurmctld does not know satisfies every dependency.
-        met = [known[other].state.meets(_KINDS[kind]) for kind, other in wanted if other in known]
-        if False in met:
+        results = [known[other].state.meets(_KINDS[kind]) for kind, other in dependencies if other in known]
+        if False in results:
             if options.get("kill-on-invalid-dep") == "yes":
                 scheduler.cancel(number)
             return NEVER
-        return WAITS if None in met else None
+        return WAITS if None in results else None
 
-    return why
+    return blocking_reason
 
 
-def _wanted(text: str) -> Iterator[tuple[str, str]]:
+def _parse_dependencies(text: str) -> Iterator[tuple[str, str]]:
     for part in text.split(",") if text else ():
         kind, *ids = part.split(":")
         yield from ((kind, native_id) for native_id in ids)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
 
-from ..native_ids import named, whole
+from ..native_ids import expand_ids, parent_id
 from .arguments import UnknownOptionError, parse
-from .arrays import Line, lines, meant
-from .states import Told, moment, told
-from .table import SHORT, USUAL, table
+from .arrays import Line, find_jobs, squeue_lines
+from .states import JobFields, format_time, job_fields
+from .table import DEFAULT_FORMAT, SHORT_STATES, format_table
 
 _SQUEUE = {
     **dict.fromkeys(("all", "array", "me", "noheader"), False),
@@ -50,12 +50,12 @@ _SACCT_SHORT = {
 _WIDTH = 12
 
 #: A column: returns the text for a line.
-_Column = Callable[[Line, Told, Invocation], str]
+_Column = Callable[[Line, JobFields, Invocation], str]
 
 # A field of --Format: a point aligns the value to the right, and the text after the width ends the field.
 _FIELD = re.compile(r"(?P<name>[^:]*)(?:(?P<colon>:)(?P<right>\.?)(?P<width>\d*)(?P<end>.*))?", re.DOTALL)
-_USUAL_WIDTH = 20
-_BY_ID = ("i", "-i")
+_DEFAULT_WIDTH = 20
+_ID_ORDERS = ("i", "-i")
 _HEADINGS = {
     "endtime": "END_TIME",
     "jobarrayid": "JOBID",
@@ -64,35 +64,35 @@ _HEADINGS = {
     "statecompact": "ST",
     "submittime": "SUBMIT_TIME",
 }
-_IN_SQUEUE: Mapping[str, _Column] = {
-    "comment": lambda line, _told, _call: line.job.tag or "(null)",
-    "endtime": lambda line, _told, call: moment(line.job.ended, call, "N/A"),
-    "exit_code": lambda _line, told, _call: str(told.status),
-    "jobarrayid": lambda line, _told, _call: line.shown,
-    "jobid": lambda line, _told, _call: line.number,
-    "name": lambda line, _told, _call: line.job.name,
-    "nodelist": lambda _line, told, _call: told.nodes,
-    "reason": lambda _line, told, _call: told.reason,
-    "restartcnt": lambda line, _told, _call: str(line.job.restarts),
-    "starttime": lambda line, _told, call: moment(line.job.started, call, "N/A"),
-    "state": lambda _line, told, _call: told.state,
-    "statecompact": lambda _line, told, _call: SHORT[told.state],
-    "submittime": lambda line, _told, call: moment(line.job.submitted, call, "N/A"),
+_SQUEUE_COLUMNS: Mapping[str, _Column] = {
+    "comment": lambda line, _fields, _call: line.job.tag or "(null)",
+    "endtime": lambda line, _fields, call: format_time(line.job.ended, call, "N/A"),
+    "exit_code": lambda _line, fields, _call: str(fields.status),
+    "jobarrayid": lambda line, _fields, _call: line.displayed_id,
+    "jobid": lambda line, _fields, _call: line.number,
+    "name": lambda line, _fields, _call: line.job.name,
+    "nodelist": lambda _line, fields, _call: fields.nodes,
+    "reason": lambda _line, fields, _call: fields.reason,
+    "restartcnt": lambda line, _fields, _call: str(line.job.restarts),
+    "starttime": lambda line, _fields, call: format_time(line.job.started, call, "N/A"),
+    "state": lambda _line, fields, _call: fields.state,
+    "statecompact": lambda _line, fields, _call: SHORT_STATES[fields.state],
+    "submittime": lambda line, _fields, call: format_time(line.job.submitted, call, "N/A"),
 }
-_IN_SACCT: Mapping[str, _Column] = {
+_SACCT_COLUMNS: Mapping[str, _Column] = {
     # slurmdbd gets the comment when the job ends
-    "comment": lambda line, _told, _call: line.job.tag if line.job.state.final else "",
-    "end": lambda line, _told, call: moment(line.job.ended, call, "Unknown"),
-    "exitcode": lambda _line, told, _call: _accounted_code(told.status),
-    "jobid": lambda line, _told, _call: line.shown,
-    "jobidraw": lambda line, _told, _call: line.number,
-    "jobname": lambda line, _told, _call: line.job.name,
-    "nodelist": lambda _line, told, _call: told.nodes or "None assigned",
-    "reason": lambda _line, _told, _call: "None",
-    "start": lambda line, _told, call: moment(line.job.started, call, "Unknown"),
-    "state": lambda _line, told, _call: _accounted_state(told.state),
-    "submit": lambda line, _told, call: moment(line.job.submitted, call, "Unknown"),
-    "submitline": lambda line, _told, _call: line.job.attributes.get("submit_line", "sbatch job.sh"),
+    "comment": lambda line, _fields, _call: line.job.tag if line.job.state.final else "",
+    "end": lambda line, _fields, call: format_time(line.job.ended, call, "Unknown"),
+    "exitcode": lambda _line, fields, _call: _accounted_code(fields.status),
+    "jobid": lambda line, _fields, _call: line.displayed_id,
+    "jobidraw": lambda line, _fields, _call: line.number,
+    "jobname": lambda line, _fields, _call: line.job.name,
+    "nodelist": lambda _line, fields, _call: fields.nodes or "None assigned",
+    "reason": lambda _line, _fields, _call: "None",
+    "start": lambda line, _fields, call: format_time(line.job.started, call, "Unknown"),
+    "state": lambda _line, fields, _call: _accounted_state(fields.state),
+    "submit": lambda line, _fields, call: format_time(line.job.submitted, call, "Unknown"),
+    "submitline": lambda line, _fields, _call: line.job.attributes.get("submit_line", "sbatch job.sh"),
 }
 
 
@@ -105,10 +105,10 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = scheduler.listed()
     ids = _ids(options)
     for native_id in ids:
-        if not any(named(native_id)):
+        if not any(expand_ids(native_id)):
             return CommandResult(returncode=1, stderr=f"squeue: error: Invalid job id: {native_id}\n")
-    asked = {job for found in meant(ids, jobs).values() for job in found}
-    if len(ids) == 1 and not any(meant([whole(ids[0])], jobs).values()):
+    selected = {job for found in find_jobs(ids, jobs).values() for job in found}
+    if len(ids) == 1 and not any(find_jobs([parent_id(ids[0])], jobs).values()):
         return CommandResult(returncode=1, stderr="slurm_load_jobs error: Invalid job id specified\n")
     if options.get("states") != "all":
         jobs = [job for job in jobs if not job.state.final]
@@ -117,41 +117,43 @@ def squeue(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     jobs = [
         job
         for job in jobs
-        if (not ids or job in asked)
+        if (not ids or job in selected)
         and options.get("user", job.owner) == job.owner
         and options.get("name", job.name) == job.name
     ]
     try:
-        return CommandResult(returncode=0, stdout=_text(_queue(jobs, options, invocation, scheduler.clock())))
+        return CommandResult(
+            returncode=0, stdout=_text(_format_queue(jobs, options, invocation, scheduler.clock()))
+        )
     except ValueError as e:
         return CommandResult(returncode=1, stderr=f"squeue: error: {e}\n")
 
 
-def _queue(
+def _format_queue(
     jobs: Sequence[FakeJob], options: Mapping[str, str], invocation: Invocation, now: float
 ) -> list[str]:
     if "Format" not in options:
-        form = options.get("format", USUAL)
-        return table(jobs, form, invocation, now, has_heading="noheader" not in options)
+        form = options.get("format", DEFAULT_FORMAT)
+        return format_table(jobs, form, invocation, now, has_heading="noheader" not in options)
     fields = [match for field in options["Format"].split(",") if (match := _FIELD.fullmatch(field))]
-    if unknown := [field["name"] for field in fields if field["name"].lower() not in _IN_SQUEUE]:
+    if unknown := [field["name"] for field in fields if field["name"].lower() not in _SQUEUE_COLUMNS]:
         msg = f"Invalid job format specification: {', '.join(unknown)}"
         raise ValueError(msg)
-    shown = [Line(job, job.native_id) for job in jobs] if "array" in options else list(lines(jobs))
-    if options.get("sort") in _BY_ID:
-        shown.sort(key=_place, reverse=options["sort"] == "-i")
+    listed = [Line(job, job.native_id) for job in jobs] if "array" in options else list(squeue_lines(jobs))
+    if options.get("sort") in _ID_ORDERS:
+        listed.sort(key=_sort_key, reverse=options["sort"] == "-i")
     rows = [] if "noheader" in options else [[_heading(field["name"]) for field in fields]]
-    rows += [[_said(field["name"], line, invocation) for field in fields] for line in shown]
+    rows += [[_column_text(field["name"], line, invocation) for field in fields] for line in listed]
     return ["".join(map(_cell, fields, row)) for row in rows]
 
 
-def _place(line: Line) -> list[int]:
+def _sort_key(line: Line) -> list[int]:
     """Return the sort key of `--sort=i`: the number, and the first index or the component."""
-    return [int(digits) for digits in re.findall(r"[0-9]+", line.shown)[:2]]
+    return [int(digits) for digits in re.findall(r"[0-9]+", line.displayed_id)[:2]]
 
 
-def _said(name: str, line: Line, invocation: Invocation) -> str:
-    return _IN_SQUEUE[name.lower()](line, told(line.job, line.component), invocation)
+def _column_text(name: str, line: Line, invocation: Invocation) -> str:
+    return _SQUEUE_COLUMNS[name.lower()](line, job_fields(line.job, line.component), invocation)
 
 
 def _heading(name: str) -> str:
@@ -160,10 +162,10 @@ def _heading(name: str) -> str:
 
 def _cell(field: re.Match[str], text: str) -> str:
     if field["colon"] is None:
-        return text[:_USUAL_WIDTH].ljust(_USUAL_WIDTH)
+        return text[:_DEFAULT_WIDTH].ljust(_DEFAULT_WIDTH)
     width = int(field["width"] or 0)
-    sized = text[:width] if width else text
-    return (sized.rjust(width) if field["right"] else sized.ljust(width)) + field["end"]
+    padded = text[:width] if width else text
+    return (padded.rjust(width) if field["right"] else padded.ljust(width)) + field["end"]
 
 
 def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
@@ -176,26 +178,29 @@ def sacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         return CommandResult(returncode=1, stderr=f"sacct: unrecognized option '{e}'\n")
     ids = _ids(options)
     for native_id in ids:
-        if not any(named(native_id)):
+        if not any(expand_ids(native_id)):
             fatal = f"sacct: fatal: Bad job/step specified: {native_id}\n"
             return CommandResult(returncode=1, stderr=fatal)
     names = options.get("format", "JobID,JobName,State,ExitCode").split(",")
-    if unknown := [name for name in names if name.lower() not in _IN_SACCT]:
+    if unknown := [name for name in names if name.lower() not in _SACCT_COLUMNS]:
         return CommandResult(returncode=1, stderr=f'sacct: fatal: Invalid field requested: "{unknown[0]}"\n')
     jobs = scheduler.accounted()
-    asked = {job for found in meant(ids, jobs).values() for job in found}
+    selected = {job for found in find_jobs(ids, jobs).values() for job in found}
     rows = [
-        [_IN_SACCT[name.lower()](line, told(line.job, line.component), invocation) for name in names]
-        for line in lines([job for job in jobs if not ids or job in asked])
+        [
+            _SACCT_COLUMNS[name.lower()](line, job_fields(line.job, line.component), invocation)
+            for name in names
+        ]
+        for line in squeue_lines([job for job in jobs if not ids or job in selected])
     ]
-    is_bare = "noheader" in options
+    is_without_heading = "noheader" in options
     if "parsable2" in options or "parsable" in options:
-        between = options.get("delimiter", "|")
-        end = "" if "parsable2" in options else between
-        told_rows = rows if is_bare else [names, *rows]
-        return CommandResult(returncode=0, stdout=_text(between.join(row) + end for row in told_rows))
-    head = [] if is_bare else [names, ["-" * _WIDTH] * len(names)]
-    printed = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*head, *rows]]
+        delimiter = options.get("delimiter", "|")
+        end = "" if "parsable2" in options else delimiter
+        printed_rows = rows if is_without_heading else [names, *rows]
+        return CommandResult(returncode=0, stdout=_text(delimiter.join(row) + end for row in printed_rows))
+    heading = [] if is_without_heading else [names, ["-" * _WIDTH] * len(names)]
+    printed = ["".join(f"{cell[:_WIDTH]:>{_WIDTH}} " for cell in row) for row in [*heading, *rows]]
     return CommandResult(returncode=0, stdout=_text(printed))
 
 

@@ -13,7 +13,7 @@ def node_names(count: int) -> tuple[str, ...]:
     >>> node_names(2)
     ('node01', 'node02')
     """
-    return tuple(f"node{at:02}" for at in range(1, count + 1))
+    return tuple(f"node{index:02}" for index in range(1, count + 1))
 
 
 def node_list(names: Sequence[str]) -> str:
@@ -25,7 +25,9 @@ def node_list(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     numbers = [name.removeprefix("node") for name in names]
-    is_range = [int(it) for it in numbers] == list(range(int(numbers[0]), int(numbers[0]) + len(numbers)))
+    is_range = [int(number) for number in numbers] == list(
+        range(int(numbers[0]), int(numbers[0]) + len(numbers))
+    )
     return f"node[{numbers[0]}-{numbers[-1]}]" if is_range else f"node[{','.join(numbers)}]"
 
 
@@ -33,10 +35,10 @@ _COUNTS = ("ntasks", "cpus-per-task", "ntasks-per-node")
 _NODES = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
 
 
-def wrong_count(options: Mapping[str, str]) -> str | None:
+def count_error(options: Mapping[str, str]) -> str | None:
     """Return the message of sbatch and srun about an invalid number of tasks, processors or nodes.
 
-    >>> wrong_count({"ntasks": "two"}), wrong_count({"nodes": "1-4"})
+    >>> count_error({"ntasks": "two"}), count_error({"nodes": "1-4"})
     ('Invalid numeric value "two" for --ntasks.', None)
     """
     for name in _COUNTS:
@@ -49,7 +51,7 @@ def wrong_count(options: Mapping[str, str]) -> str | None:
     return None
 
 
-def tasks_of(options: Mapping[str, str], nodes: int) -> int:
+def count_tasks(options: Mapping[str, str], nodes: int) -> int:
     """Return the number of tasks that options request on these nodes; 1 if they leave it open."""
     if "ntasks" in options:
         return int(options["ntasks"])
@@ -62,5 +64,5 @@ def tasks_per_node(counts: Sequence[int]) -> str:
     >>> tasks_per_node([2]), tasks_per_node([2, 2, 1])
     ('2', '2(x2),1')
     """
-    told = [(count, len(list(same))) for count, same in itertools.groupby(counts)]
-    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in told)
+    runs = [(count, len(list(same))) for count, same in itertools.groupby(counts)]
+    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in runs)

@@ -12,12 +12,12 @@ from jpsi.plugin.kit import expand_hostlist
 from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
 
 from .arguments import UnknownOptionError, parse
-from .arrays import number_of
-from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
+from .arrays import job_number
+from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
 
 # srun(1), OPTIONS: those that the fake implements or that have no effect on processes of one machine; below,
 # those that it refuses, as it lacks them
-_PLAIN = (
+_FLAGS = (
     "contiguous exact exclusive kill-on-bad-exit no-kill overcommit overlap oversubscribe quiet spread-job "
     "unbuffered use-min-nodes verbose"
 )
@@ -27,12 +27,12 @@ _VALUED = (
     "mem-bind mem-per-cpu mem-per-gpu mpi nodes ntasks ntasks-per-core ntasks-per-node ntasks-per-socket "
     "partition qos reservation time wait"
 )
-_LACKING_PLAIN = "label multi-prog preserve-env pty"
-_LACKING_VALUED = "bcast chdir epilog error nodelist output prolog task-epilog task-prolog"
-_LACKING = frozenset(f"{_LACKING_PLAIN} {_LACKING_VALUED}".split())
+_UNSUPPORTED_FLAGS = "label multi-prog preserve-env pty"
+_UNSUPPORTED_VALUED = "bcast chdir epilog error nodelist output prolog task-epilog task-prolog"
+_UNSUPPORTED = frozenset(f"{_UNSUPPORTED_FLAGS} {_UNSUPPORTED_VALUED}".split())
 _KNOWN = {
-    **dict.fromkeys(f"{_PLAIN} {_LACKING_PLAIN}".split(), False),
-    **dict.fromkeys(f"{_VALUED} {_LACKING_VALUED}".split(), True),
+    **dict.fromkeys(f"{_FLAGS} {_UNSUPPORTED_FLAGS}".split(), False),
+    **dict.fromkeys(f"{_VALUED} {_UNSUPPORTED_VALUED}".split(), True),
 }
 _SHORT = {
     "A": "account",
@@ -74,7 +74,7 @@ class _Part:
     command: tuple[str, ...]
     #: The nodes; below, the index of each task's node.
     nodes: Sequence[str]
-    places: Sequence[int]
+    node_indices: Sequence[int]
     #: srun's warning about these options.
     warning: str = ""
 
@@ -83,13 +83,13 @@ def srun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Run tasks as a step of the calling job, or outside of jobs as a job that no listing shows."""
     environment = invocation.environment
     number = environment.get("SLURM_JOB_ID", "")
-    job = next((it for it in scheduler.jobs if number and number_of(it) == number), None)
+    job = next((job for job in scheduler.jobs if number and job_number(job) == number), None)
     try:
-        parts = [_part(words, environment) for words in _split(invocation.arguments)]
-        if job is not None and not _has_room(job, parts):
+        parts = [_parse_part(words, environment) for words in _split_components(invocation.arguments)]
+        if job is not None and not _has_enough_cpus(job, parts):
             msg = f"Unable to create step for job {number}: More processors requested than permitted"
             raise RefusedError(msg)  # noqa: TRY301  as for any other
-        stdin = _stdin(parts[0].options.get("input", "0"))
+        stdin = _stdin_task(parts[0].options.get("input", "0"))
     except UnknownOptionError as e:
         hint = 'Try "srun --help" for more information'
         return CommandResult(returncode=255, stderr=f"srun: unrecognized option '{e}'\n{hint}\n")
@@ -116,7 +116,7 @@ def srun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     )
 
 
-def _split(words: Sequence[str]) -> Iterator[list[str]]:
+def _split_components(words: Sequence[str]) -> Iterator[list[str]]:
     """Yield the arguments of each component."""
     part: list[str] = []
     for word in words:
@@ -128,12 +128,12 @@ def _split(words: Sequence[str]) -> Iterator[list[str]]:
     yield part
 
 
-def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
+def _parse_part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
     options, command = parse(words, _KNOWN, _SHORT, is_script=True)
-    if wrong := wrong_count(options):
-        raise RefusedError(wrong)
-    if lacking := _LACKING & options.keys():
-        msg = f"this fake Slurm has no --{min(lacking)}"
+    if error := count_error(options):
+        raise RefusedError(error)
+    if unsupported := _UNSUPPORTED & options.keys():
+        msg = f"this fake Slurm has no --{min(unsupported)}"
         raise RefusedError(msg)
     if options.get("export", "ALL") != "ALL":
         msg = "this fake Slurm has no --export but ALL"
@@ -145,49 +145,53 @@ def _part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
     if options.get("kill-on-bad-exit") == "":
         options = {**options, "kill-on-bad-exit": "1"}
     group = f"_HET_GROUP_{options['het-group']}" if "het-group" in options else ""
-    there = expand_hostlist(environment.get(f"SLURM_JOB_NODELIST{group}", ""))
+    job_nodes = expand_hostlist(environment.get(f"SLURM_JOB_NODELIST{group}", ""))
     if options.get("distribution") == "arbitrary":
-        nodes, places = _as_listed(options, environment)
-        return _Part(options=options, command=command, nodes=nodes, places=places)
-    asked = int(options.get("nodes", "0").partition("-")[0])
-    count = asked or len(there) or 1
-    if there and count > len(there):
+        nodes, node_indices = _read_hostfile(options, environment)
+        return _Part(options=options, command=command, nodes=nodes, node_indices=node_indices)
+    requested = int(options.get("nodes", "0").partition("-")[0])
+    count = requested or len(job_nodes) or 1
+    if job_nodes and count > len(job_nodes):
         msg = "Unable to create step: Requested node configuration is not available"
         raise RefusedError(msg)
-    tasks = _count(options, environment, group, count)
+    tasks = _count_step_tasks(options, environment, group, count)
     warning = ""
     if tasks < count:
-        if asked:
-            what = f"can't run {tasks} processes on {count} nodes, setting nnodes to {tasks}"
-            warning = f"srun: Warning: {what}\n"
+        if requested:
+            message = f"can't run {tasks} processes on {count} nodes, setting nnodes to {tasks}"
+            warning = f"srun: Warning: {message}\n"
         count = tasks
-    names = (there or node_names(count))[:count]
-    each = int(options.get("ntasks-per-node", "0"))
-    places = _places(tasks, count, each, is_cyclic=options.get("distribution", "").startswith("cyclic"))
-    return _Part(options=options, command=command, nodes=names, places=places, warning=warning)
+    names = (job_nodes or node_names(count))[:count]
+    per_node = int(options.get("ntasks-per-node", "0"))
+    node_indices = _distribute_tasks(
+        tasks, count, per_node, is_cyclic=options.get("distribution", "").startswith("cyclic")
+    )
+    return _Part(options=options, command=command, nodes=names, node_indices=node_indices, warning=warning)
 
 
-def _count(options: Mapping[str, str], environment: Mapping[str, str], group: str, nodes: int) -> int:
+def _count_step_tasks(
+    options: Mapping[str, str], environment: Mapping[str, str], group: str, nodes: int
+) -> int:
     """Return the number of tasks: the requested one, else that of the job, else one per node."""
     if "ntasks" in options or "ntasks-per-node" in options:
-        return tasks_of(options, nodes)
-    usual = environment.get(f"SLURM_NTASKS{group}", "")
-    if usual and "nodes" not in options:
-        return int(usual)
+        return count_tasks(options, nodes)
+    job_tasks = environment.get(f"SLURM_NTASKS{group}", "")
+    if job_tasks and "nodes" not in options:
+        return int(job_tasks)
     return nodes * int(environment.get("SLURM_NTASKS_PER_NODE", "1"))
 
 
-def _places(tasks: int, nodes: int, each: int, *, is_cyclic: bool) -> list[int]:
+def _distribute_tasks(tasks: int, nodes: int, per_node: int, *, is_cyclic: bool) -> list[int]:
     """Return the index of each task's node: nodes are filled in turn, or get tasks round-robin if cyclic."""
     if is_cyclic:
         return [task % nodes for task in range(tasks)]
-    if each:
-        return [min(task // each, nodes - 1) for task in range(tasks)]
+    if per_node:
+        return [min(task // per_node, nodes - 1) for task in range(tasks)]
     few, more = divmod(tasks, nodes)
     return [node for node in range(nodes) for _ in range(few + (node < more))]
 
 
-def _as_listed(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[list[str], list[int]]:
+def _read_hostfile(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[list[str], list[int]]:
     """Return the nodes, and the index of each task's node, from the file SLURM_HOSTFILE."""
     try:
         names = Path(environment.get("SLURM_HOSTFILE", "")).read_text(encoding="utf-8").split()
@@ -199,17 +203,17 @@ def _as_listed(options: Mapping[str, str], environment: Mapping[str, str]) -> tu
     return nodes, [nodes.index(name) for name in names]
 
 
-def _has_room(job: FakeJob, parts: Sequence[_Part]) -> bool:
+def _has_enough_cpus(job: FakeJob, parts: Sequence[_Part]) -> bool:
     """Return True if the job has enough processors for the step."""
-    given: Mapping[str, str] = job.attributes.get("options", {})
+    options: Mapping[str, str] = job.attributes.get("options", {})
     if any("overcommit" in part.options for part in parts):
         return True
-    each = int(given.get("cpus-per-task", "1"))
-    taken = sum(len(part.places) * int(part.options.get("cpus-per-task", "1")) for part in parts)
-    return "exclusive" in given or taken <= job.slots * each
+    cpus_per_task = int(options.get("cpus-per-task", "1"))
+    used = sum(len(part.node_indices) * int(part.options.get("cpus-per-task", "1")) for part in parts)
+    return "exclusive" in options or used <= job.slots * cpus_per_task
 
 
-def _stdin(value: str) -> int | None:
+def _stdin_task(value: str) -> int | None:
     """Return the task that reads standard input, None if none does; for `all` it is the first one."""
     if value == "none":
         return None
@@ -226,9 +230,11 @@ def _tasks(
 ) -> Iterator[Task]:
     """Yield the tasks with the variables of Slurm 22.05; srun(1), OUTPUT ENVIRONMENT VARIABLES."""
     nodes = [node for part in parts for node in part.nodes]
-    total, count = sum(len(part.places) for part in parts), len(nodes)
-    on_each = [part.places.count(place) for part in parts for place in range(len(part.nodes))]
-    told = tasks_per_node(on_each)
+    total, count = sum(len(part.node_indices) for part in parts), len(nodes)
+    task_counts = [
+        part.node_indices.count(node_index) for part in parts for node_index in range(len(part.nodes))
+    ]
+    tasks_on_nodes = tasks_per_node(task_counts)
     step = {
         **shared,
         "SLURM_JOB_NODELIST": environment.get("SLURM_JOB_NODELIST", node_list(nodes)),
@@ -240,24 +246,24 @@ def _tasks(
         "SLURM_STEP_NODELIST": node_list(nodes),
         "SLURM_STEP_NUM_NODES": str(count),
         "SLURM_STEP_NUM_TASKS": str(total),
-        "SLURM_STEP_TASKS_PER_NODE": told,
-        "SLURM_TASKS_PER_NODE": told,
+        "SLURM_STEP_TASKS_PER_NODE": tasks_on_nodes,
+        "SLURM_TASKS_PER_NODE": tasks_on_nodes,
     }
-    rank = before = 0
+    rank = first_node = 0
     for part in parts:
-        there: list[list[int]] = [[] for _ in part.nodes]
-        for at, place in enumerate(part.places, rank):
-            there[place].append(at)
+        ranks: list[list[int]] = [[] for _ in part.nodes]
+        for task_rank, node_index in enumerate(part.node_indices, rank):
+            ranks[node_index].append(task_rank)
         cpus = part.options.get("cpus-per-task", environment.get("SLURM_CPUS_PER_TASK"))
-        given = {} if cpus is None else {"SLURM_CPUS_PER_TASK": cpus}
-        for place in part.places:
+        cpus_variable = {} if cpus is None else {"SLURM_CPUS_PER_TASK": cpus}
+        for node_index in part.node_indices:
             own = {
-                "SLURMD_NODENAME": part.nodes[place],
-                "SLURM_GTIDS": ",".join(map(str, there[place])),
-                "SLURM_LOCALID": str(there[place].index(rank)),
-                "SLURM_NODEID": str(before + place),
+                "SLURMD_NODENAME": part.nodes[node_index],
+                "SLURM_GTIDS": ",".join(map(str, ranks[node_index])),
+                "SLURM_LOCALID": str(ranks[node_index].index(rank)),
+                "SLURM_NODEID": str(first_node + node_index),
                 "SLURM_PROCID": str(rank),
             }
-            yield Task(argv=part.command, environment={**step, **given, **own})
+            yield Task(argv=part.command, environment={**step, **cpus_variable, **own})
             rank += 1
-        before += len(part.nodes)
+        first_node += len(part.nodes)

@@ -11,7 +11,7 @@ from jpsi_testing.fake import FakeJob, FakeState, Invocation
 from .dependencies import NEVER
 from .nodes import node_list, node_names
 
-_WORDS = {
+_STATES = {
     FakeState.PENDING: "PENDING",
     FakeState.HELD: "PENDING",
     FakeState.RUNNING: "RUNNING",
@@ -24,7 +24,7 @@ _WORDS = {
 }
 # By the fake scheduler's reason why a job is pending or has failed
 _REASONS = {"resources": "Resources", "held": "JobHeldUser", "begin": "BeginTime", "node": "NodeDown"}
-_ENDED = {
+_END_REASONS = {
     FakeState.TIMEOUT: "TimeLimit",
     FakeState.NODE_FAIL: "NodeDown",
     FakeState.OUT_OF_MEMORY: "OutOfMemory",
@@ -34,10 +34,10 @@ _SETUP_ERROR = 4021
 # src/common/slurm_protocol_defs.h: SIG_OOM
 _OUT_OF_MEMORY = 253
 # Slurm prints local times; the fake uses a zone other than UTC unless the command's environment sets TZ.
-_ELSEWHERE = timezone(timedelta(hours=5))
+_LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
-class Told(NamedTuple):
+class JobFields(NamedTuple):
     """A job in the words of Slurm."""
 
     state: str
@@ -47,17 +47,17 @@ class Told(NamedTuple):
     nodes: str
 
 
-def told(job: FakeJob, component: int = 0) -> Told:
+def job_fields(job: FakeJob, component: int = 0) -> JobFields:
     """Return the current state of a job, or of a component of a heterogeneous one, as Slurm prints it."""
-    word = "COMPLETING" if job.ending is not None else _WORDS[job.state]
-    return Told(word, _reason(job), _status(job), _nodes(job, component))
+    word = "COMPLETING" if job.ending is not None else _STATES[job.state]
+    return JobFields(word, _reason(job), _status(job), _nodes(job, component))
 
 
-def moment(seconds: float | None, invocation: Invocation, unknown: str) -> str:
+def format_time(seconds: float | None, invocation: Invocation, unknown: str) -> str:
     """Return a time as a command of this invocation prints it."""
     if seconds is None:
         return unknown
-    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _ELSEWHERE
+    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
     return datetime.fromtimestamp(int(seconds), zone).replace(tzinfo=None).isoformat()
 
 
@@ -72,7 +72,7 @@ def _reason(job: FakeJob) -> str:
         return "JobHeldUser"
     if job.state is FakeState.FAILED:
         return "NonZeroExitCode" if job.exit_code else "JobLaunchFailure"
-    return _ENDED.get(job.state, NEVER if job.why == NEVER else "None")
+    return _END_REASONS.get(job.state, NEVER if job.why == NEVER else "None")
 
 
 def _status(job: FakeJob) -> int:

@@ -15,19 +15,19 @@ from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
 
 from . import het_jobs
 from .arguments import UnknownOptionError, parse
-from .arrays import apart, array_refusal, keep_limit, native_ids, variables
-from .dependencies import blocked, dependency_refusal
-from .nodes import node_list, node_names, tasks_of, tasks_per_node, wrong_count
+from .arrays import array_refusal, array_variables, assign_number, limit_running, native_ids
+from .dependencies import dependency_check, dependency_refusal
+from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
 
 #: The cluster; below, its partitions, accounts and nodes.
 CLUSTER = "ci"
 _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})
 _CPUS_PER_NODE = 8
-_LONGEST = 1024
+_MAX_LENGTH = 1024
 
 # sbatch(1), OPTIONS: those without a value; below, those with one
-_PLAIN = (
+_FLAGS = (
     "contiguous exclusive help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot "
     "requeue spread-job test-only usage use-min-nodes verbose version wait"
 )
@@ -42,7 +42,7 @@ _VALUED = (
     "sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-per-task "
     "wait-all-nodes wckey wrap"
 )
-_KNOWN = {**dict.fromkeys(_PLAIN.split(), False), **dict.fromkeys(_VALUED.split(), True)}
+_KNOWN = {**dict.fromkeys(_FLAGS.split(), False), **dict.fromkeys(_VALUED.split(), True)}
 _SHORT = {
     "A": "account",
     "D": "chdir",
@@ -75,9 +75,9 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Submit a job whose script is a file or standard input."""
     try:
-        given, words = parse(invocation.arguments, _KNOWN, _SHORT, is_script=True)
-        if "wrap" in given:
-            invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{given['wrap']}\n")
+        arguments, words = parse(invocation.arguments, _KNOWN, _SHORT, is_script=True)
+        if "wrap" in arguments:
+            invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{arguments['wrap']}\n")
         elif words:
             invocation = invocation.reading(words[0])
         first, *others = (parse(it, _KNOWN, _SHORT).options for it in _directives(invocation.stdin))
@@ -91,33 +91,33 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         for variable, option in _INPUT.items()
         if variable in invocation.environment
     }
-    name = "wrap" if "wrap" in given else posixpath.basename(words[0]) if words else "sbatch"
-    options = {"job-name": name, **first, **environment, **given}
-    parts = het_jobs.all_of(options, others)
-    wrong = next(filter(None, map(wrong_count, parts)), None)
-    if refusal := _unreadable(invocation.stdin) or wrong or het_jobs.contradiction(parts):
+    name = "wrap" if "wrap" in arguments else posixpath.basename(words[0]) if words else "sbatch"
+    options = {"job-name": name, **first, **environment, **arguments}
+    parts = het_jobs.inherit_options(options, others)
+    invalid = next(filter(None, map(count_error, parts)), None)
+    if refusal := _unreadable(invocation.stdin) or invalid or het_jobs.conflicting_options(parts):
         return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
     # Slurm uses up an id for a refused submission too.
     number = str(scheduler.next_number())
-    if refusal := next(filter(None, map(_refusal, parts)), het_jobs.refusal(parts)):
+    if refusal := next(filter(None, map(_find_refusal, parts)), het_jobs.refusal(parts)):
         failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
         return CommandResult(returncode=1, stderr=failed)
     environment = _environment(options, invocation)
     jobs = []
-    for native_id, marks in native_ids(number, options):
-        job = _job(native_id, options, invocation)
-        job.blocked = blocked(scheduler, native_id, options)
-        job.attributes.update(marks)
+    for native_id, attributes in native_ids(number, options):
+        job = _make_job(native_id, options, invocation)
+        job.blocked = dependency_check(scheduler, native_id, options)
+        job.attributes.update(attributes)
         job.attributes["submit_line"] = " ".join(["sbatch", *invocation.arguments])
         if others:
-            het_jobs.together(scheduler, job, parts)
+            het_jobs.make_heterogeneous(scheduler, job, parts)
             environment |= het_jobs.variables(job, parts)
         job.starting = functools.partial(_start, scheduler, environment)
         job.arguments = words[1:]
         jobs.append(job)
-    keep_limit(jobs, options)
+    limit_running(jobs, options)
     scheduler.submit_all(jobs)
-    return CommandResult(returncode=0, stdout=_answer(number, options))
+    return CommandResult(returncode=0, stdout=_format_id(number, options))
 
 
 def _directives(script: str) -> list[list[str]]:
@@ -143,8 +143,8 @@ def _unreadable(script: str) -> str | None:
     return "Batch script contains DOS line breaks (\\r\\n)" if "\r\n" in script else None
 
 
-def _refusal(options: Mapping[str, str]) -> str | None:
-    long = [name for name in ("job-name", "comment") if len(options.get(name, "").encode()) > _LONGEST]
+def _find_refusal(options: Mapping[str, str]) -> str | None:
+    long = [name for name in ("job-name", "comment") if len(options.get(name, "").encode()) > _MAX_LENGTH]
     crowded = int(options.get("ntasks-per-node", "1")) > _CPUS_PER_NODE
     refusals = {
         "Invalid partition name specified": options.get("partition", "main") not in _PARTITIONS,
@@ -159,7 +159,7 @@ def _refusal(options: Mapping[str, str]) -> str | None:
     return found or array_refusal(options) or dependency_refusal(options.get("dependency", ""))
 
 
-def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+def _make_job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
     nodes = _nodes(options)
     return FakeJob(
         number,
@@ -171,7 +171,7 @@ def _job(number: str, options: Mapping[str, str], invocation: Invocation) -> Fak
         directory=options.get("chdir", invocation.directory),
         stdout=options.get("output", "slurm-%j.out").replace("%j", number),
         stderr=options.get("error", options.get("output", "slurm-%j.out")).replace("%j", number),
-        slots=max(tasks_of(options, nodes), nodes),
+        slots=max(count_tasks(options, nodes), nodes),
         time_limit=_seconds(options.get("time", "UNLIMITED")),
         attributes={"options": dict(options), "nodes": nodes},
         state=FakeState.HELD if "hold" in options else FakeState.PENDING,
@@ -212,24 +212,24 @@ def _tasks(options: Mapping[str, str], nodes: int) -> dict[str, str]:
     """Return the variables about tasks; with --ntasks-per-node each node counts as full, as in Slurm."""
     if not {"ntasks", "ntasks-per-node"} & options.keys():
         return {"SLURM_TASKS_PER_NODE": tasks_per_node([1] * nodes)}
-    tasks = tasks_of(options, nodes)
+    tasks = count_tasks(options, nodes)
     total = {"SLURM_NPROCS": str(tasks), "SLURM_NTASKS": str(tasks)}
     if "ntasks-per-node" in options:
-        each = options["ntasks-per-node"]
-        told = tasks_per_node([int(each)] * nodes)
-        return {**total, "SLURM_NTASKS_PER_NODE": each, "SLURM_TASKS_PER_NODE": told}
+        per_node = options["ntasks-per-node"]
+        tasks_on_nodes = tasks_per_node([int(per_node)] * nodes)
+        return {**total, "SLURM_NTASKS_PER_NODE": per_node, "SLURM_TASKS_PER_NODE": tasks_on_nodes}
     return {**total, "SLURM_TASKS_PER_NODE": tasks_per_node(_spread(options, nodes))}
 
 
 def _spread(options: Mapping[str, str], nodes: int) -> list[int]:
     """Return the tasks of each node, spread evenly; each node has processors for at least one."""
-    few, more = divmod(tasks_of(options, nodes), nodes)
+    few, more = divmod(count_tasks(options, nodes), nodes)
     return [max(1, few + (node < more)) for node in range(nodes)]
 
 
 def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJob) -> None:
-    apart(scheduler, job)
-    job.environment = {**environment, **variables(job)}
+    assign_number(scheduler, job)
+    job.environment = {**environment, **array_variables(job)}
     if job.restarts:
         job.environment["SLURM_RESTART_COUNT"] = str(job.restarts)
 
@@ -245,7 +245,7 @@ def _seconds(text: str) -> float | None:
     return first * 3600.0 + second * 60 + third if match["third"] is not None else first * 60.0 + second
 
 
-def _answer(number: str, options: Mapping[str, str]) -> str:
+def _format_id(number: str, options: Mapping[str, str]) -> str:
     if "quiet" in options:
         return ""
     cluster = options.get("clusters")

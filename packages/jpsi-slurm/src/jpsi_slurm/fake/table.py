@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from jpsi_testing.fake import FakeJob, FakeState, Invocation
 
-from .states import Told, moment, told
+from .states import JobFields, format_time, job_fields
 
 #: The default format of squeue(1).
-USUAL = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+DEFAULT_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 # A point aligns the value to the right.
 _FIELD = re.compile(r"%(?P<right>\.?)(?P<width>\d*)(?P<letter>[a-zA-Z])")
 #: The short forms of states in squeue(1).
-SHORT = {
+SHORT_STATES = {
     "PENDING": "PD",
     "RUNNING": "R",
     "COMPLETING": "CG",
@@ -27,27 +27,27 @@ SHORT = {
 }
 
 # By the letters of squeue(1): the heading, and the function that returns the text for a job at a time
-_COLUMNS: Mapping[str, tuple[str, Callable[[FakeJob, Told, Invocation, float], str]]] = {
-    "A": ("JOBID", lambda job, _told, _call, _now: job.native_id),
-    "D": ("NODES", lambda job, _told, _call, _now: str(job.attributes.get("nodes", 1))),
-    "M": ("TIME", lambda job, _told, _call, now: _elapsed(job, now)),
-    "N": ("NODELIST", lambda _job, told, _call, _now: told.nodes),
-    "P": ("PARTITION", lambda job, _told, _call, _now: job.queue),
-    "R": ("NODELIST(REASON)", lambda job, told, _call, _now: _place(job, told)),
-    "S": ("START_TIME", lambda job, _told, call, _now: moment(job.started, call, "N/A")),
-    "T": ("STATE", lambda _job, told, _call, _now: told.state),
-    "V": ("SUBMIT_TIME", lambda job, _told, call, _now: moment(job.submitted, call, "N/A")),
-    "a": ("ACCOUNT", lambda job, _told, _call, _now: job.project or "(null)"),
-    "i": ("JOBID", lambda job, _told, _call, _now: job.native_id),
-    "j": ("NAME", lambda job, _told, _call, _now: job.name),
-    "k": ("COMMENT", lambda job, _told, _call, _now: job.tag or "(null)"),
-    "r": ("REASON", lambda _job, told, _call, _now: told.reason),
-    "t": ("ST", lambda _job, told, _call, _now: SHORT[told.state]),
-    "u": ("USER", lambda job, _told, _call, _now: job.owner),
+_COLUMNS: Mapping[str, tuple[str, Callable[[FakeJob, JobFields, Invocation, float], str]]] = {
+    "A": ("JOBID", lambda job, _fields, _call, _now: job.native_id),
+    "D": ("NODES", lambda job, _fields, _call, _now: str(job.attributes.get("nodes", 1))),
+    "M": ("TIME", lambda job, _fields, _call, now: _elapsed(job, now)),
+    "N": ("NODELIST", lambda _job, fields, _call, _now: fields.nodes),
+    "P": ("PARTITION", lambda job, _fields, _call, _now: job.queue),
+    "R": ("NODELIST(REASON)", lambda job, fields, _call, _now: _nodes_or_reason(job, fields)),
+    "S": ("START_TIME", lambda job, _fields, call, _now: format_time(job.started, call, "N/A")),
+    "T": ("STATE", lambda _job, fields, _call, _now: fields.state),
+    "V": ("SUBMIT_TIME", lambda job, _fields, call, _now: format_time(job.submitted, call, "N/A")),
+    "a": ("ACCOUNT", lambda job, _fields, _call, _now: job.project or "(null)"),
+    "i": ("JOBID", lambda job, _fields, _call, _now: job.native_id),
+    "j": ("NAME", lambda job, _fields, _call, _now: job.name),
+    "k": ("COMMENT", lambda job, _fields, _call, _now: job.tag or "(null)"),
+    "r": ("REASON", lambda _job, fields, _call, _now: fields.reason),
+    "t": ("ST", lambda _job, fields, _call, _now: SHORT_STATES[fields.state]),
+    "u": ("USER", lambda job, _fields, _call, _now: job.owner),
 }
 
 
-def table(
+def format_table(
     jobs: Iterable[FakeJob], form: str, invocation: Invocation, now: float, *, has_heading: bool
 ) -> list[str]:
     """Return the lines of a listing.
@@ -55,12 +55,12 @@ def table(
     Raises:
         ValueError: the form has a letter that the fake does not know.
     """
-    if unknown := {it["letter"] for it in _FIELD.finditer(form)} - _COLUMNS.keys():
+    if unknown := {field["letter"] for field in _FIELD.finditer(form)} - _COLUMNS.keys():
         msg = f"Invalid job format specification: {', '.join(sorted(unknown))}"
         raise ValueError(msg)
     heading = _line(form, lambda letter: _COLUMNS[letter][0])
     lines = [
-        _line(form, lambda letter, job=job: _COLUMNS[letter][1](job, told(job), invocation, now))  # type: ignore[misc]  # a default is how a lambda keeps a value
+        _line(form, lambda letter, job=job: _COLUMNS[letter][1](job, job_fields(job), invocation, now))  # type: ignore[misc]  # a default is how a lambda keeps a value
         for job in jobs
     ]
     return [*([heading] if has_heading else []), *lines]
@@ -79,11 +79,11 @@ def _cell(field: re.Match[str], text: str) -> str:
 
 def _elapsed(job: FakeJob, now: float) -> str:
     seconds = 0 if job.started is None else int((now if job.ended is None else job.ended) - job.started)
-    minutes, rest = divmod(seconds, 60)
+    minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def _place(job: FakeJob, told: Told) -> str:
-    waits = job.state in {FakeState.PENDING, FakeState.HELD}
-    return f"({told.reason})" if waits or not told.nodes else told.nodes
+def _nodes_or_reason(job: FakeJob, fields: JobFields) -> str:
+    is_pending = job.state in {FakeState.PENDING, FakeState.HELD}
+    return f"({fields.reason})" if is_pending or not fields.nodes else fields.nodes

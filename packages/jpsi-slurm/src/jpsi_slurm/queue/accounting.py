@@ -26,15 +26,15 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import extract_tag
 
-from ..commands import slurm
+from ..commands import slurm_command
 from ..states import STATES
-from .exit_status import End, end_of_accounting
-from .listing import SEPARATOR, Row, doubled, listed_twice, read_listing
-from .observations import observed
+from .exit_status import End, decode_accounting_code
+from .listing import SEPARATOR, Row, double_columns, list_twice_command, parse_listing
+from .observations import observe_row
 
 # sacct(1): --format
 _COLUMNS = {
-    "shown": "JobID",
+    "displayed_id": "JobID",
     "number": "JobIDRaw",
     "state": "State",
     "exit_code": "ExitCode",
@@ -47,24 +47,24 @@ _COLUMNS = {
 }
 _COLUMNS_WITH_LINE = {**_COLUMNS, "submit_line": "SubmitLine"}
 # The first version with SubmitLine (src/sacct/sacct.c)
-_SUBMIT_LINES = (21, 8)
+_SUBMIT_LINE_VERSION = (21, 8)
 # Without a start time some versions report today's jobs only; slurmdbd is younger than this date.
-_EVER = "--starttime=2001-01-01"
+_START_TIME = "--starttime=2001-01-01"
 # sacct's message at a site without slurmdbd
 _NO_ACCOUNTING = "accounting storage is disabled"
 # The shell's exit code if there is no sacct
 _NOT_FOUND = 127
 # sacct's word for a time that it does not know
-_NO_TIME = "Unknown"
+_UNKNOWN_TIME = "Unknown"
 _CANCELLED_BY = re.compile(r"CANCELLED by (\S+)\Z")
 # The final states of an earlier run of a job that Slurm requeued
-_PUT_BACK = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
+_REQUEUED_STATES = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
 # A tag in the middle of the line, as a site's wrapper may append options to it
 _TAG = re.compile(r"(?<![^ ])jpsi-[A-Za-z0-9-]+-[0-9]+(?![^ ])")
 # The command line of sbatch from versions of jpsi that did not put the tag into it
 _WITHOUT_TAG = re.compile(r"(\S*/)?sbatch( --clusters=\S+)? --parsable\Z")
 # Before this version sacct subtracts 128 from exit codes above 127 (Slurm's CHANGELOG).
-_WHOLE_CODES = (25, 11)
+_FULL_CODES = (25, 11)
 
 
 @hookimpl
@@ -79,18 +79,20 @@ def query_finished(native_ids: Sequence[str], site: Site) -> Command | NotOffere
         has_accounting = site.offers.get("accounting")
     if has_accounting is False:
         return NOT_OFFERED
-    command = slurm(
+    command = slurm_command(
         site,
         "sacct",
         "--allocations",
         "--duplicates",
         "--parsable",
         f"--delimiter={SEPARATOR}",
-        _EVER,
+        _START_TIME,
         f"--jobs={','.join(native_ids)}",
     )
     columns = _columns(site)
-    return listed_twice(command, _format([columns["shown"]]), _format(doubled(columns.values())))
+    return list_twice_command(
+        command, _format([columns["displayed_id"]]), _format(double_columns(columns.values()))
+    )
 
 
 @hookimpl
@@ -102,17 +104,17 @@ def parse_finished(result: CommandResult, site: Site) -> Mapping[str, Observatio
     """
     if _NO_ACCOUNTING in result.stderr or result.returncode == _NOT_FOUND:
         return NOT_OFFERED
-    has_whole_codes = tuple(site.offers.get("version", ())) >= _WHOLE_CODES
+    has_full_codes = tuple(site.offers.get("version", ())) >= _FULL_CODES
     last: dict[str, Row] = {}
-    rows = read_listing(result, _columns(site), is_twice=True)
+    rows = parse_listing(result, _columns(site), is_listed_twice=True)
     for row in sorted(rows, key=lambda row: row.submitted):
-        for name in row.names:
-            last[name] = _following(last.get(name), row)
-    return {name: _observation(row, has_whole_codes=has_whole_codes) for name, row in last.items()}
+        for name in row.all_ids:
+            last[name] = _with_first_submit_time(last.get(name), row)
+    return {name: _observe_account(row, has_full_codes=has_full_codes) for name, row in last.items()}
 
 
 def _columns(site: Site) -> Mapping[str, str]:
-    has_line = tuple(site.offers.get("version", ())) >= _SUBMIT_LINES
+    has_line = tuple(site.offers.get("version", ())) >= _SUBMIT_LINE_VERSION
     return _COLUMNS_WITH_LINE if has_line else _COLUMNS
 
 
@@ -120,38 +122,38 @@ def _format(fields: Sequence[str]) -> str:
     return f"--format={','.join(fields)}"
 
 
-def _following(earlier: Row | None, row: Row) -> Row:
+def _with_first_submit_time(earlier: Row | None, row: Row) -> Row:
     """Return the row, with the earlier run's submit time if that was requeued, which resets the time."""
-    is_same = earlier is not None and earlier.state in _PUT_BACK
-    return attrs.evolve(row, submitted=earlier.submitted) if earlier is not None and is_same else row
+    is_requeued = earlier is not None and earlier.state in _REQUEUED_STATES
+    return attrs.evolve(row, submitted=earlier.submitted) if earlier is not None and is_requeued else row
 
 
-def _is_half_told(row: Row) -> bool:
+def _is_incomplete(row: Row) -> bool:
     """Return True if slurmdbd knows only the start of a job, which slurmctld may report after the job's end.
 
     The row then has the final state, but the exit code 0:0, as slurmdbd has received none yet. jpsi treats
     the job as still running.
     """
     meaning = STATES.get(row.state)
-    return meaning is not None and meaning.state.final and row.ended == _NO_TIME
+    return meaning is not None and meaning.state.final and row.ended == _UNKNOWN_TIME
 
 
-def _observation(row: Row, *, has_whole_codes: bool) -> Observation:
-    """Return the Observation for a row of sacct; `has_whole_codes` is the `whole` of `end_of_accounting`."""
-    if _is_half_told(row):
-        seen = attrs.evolve(observed(attrs.evolve(row, state="RUNNING")), word=row.state)
-    elif by := _CANCELLED_BY.match(row.state):
-        seen = observed(attrs.evolve(row, state="CANCELLED"), cancelled_by=by[1])
+def _observe_account(row: Row, *, has_full_codes: bool) -> Observation:
+    """Return the Observation for a row of sacct; `has_full_codes` is that of `decode_accounting_code`."""
+    if _is_incomplete(row):
+        observation = attrs.evolve(observe_row(attrs.evolve(row, state="RUNNING")), word=row.state)
+    elif canceller := _CANCELLED_BY.match(row.state):
+        observation = observe_row(attrs.evolve(row, state="CANCELLED"), cancelled_by=canceller[1])
     elif row.state == "COMPLETED":
-        seen = observed(row, End(0))
+        observation = observe_row(row, End(0))
     else:
-        seen = observed(row, end_of_accounting(row.exit_code, whole=has_whole_codes))
-    return attrs.evolve(seen, tag=_tag(row))
+        observation = observe_row(row, decode_accounting_code(row.exit_code, has_full_codes=has_full_codes))
+    return attrs.evolve(observation, tag=_read_tag(row))
 
 
-def _tag(row: Row) -> str | None:
+def _read_tag(row: Row) -> str | None:
     """Return the job's tag, "" if it has none; None if slurmdbd has not received it or does not keep it."""
-    in_line = _TAG.findall(row.submit_line.partition("--comment=")[2])
-    found = extract_tag(row.comment) or extract_tag(row.submit_line) or "".join(in_line[-1:])
-    is_told = row.comment or (row.submit_line and _WITHOUT_TAG.match(row.submit_line) is None)
-    return "" if is_told and not found else found or None
+    tags_in_line = _TAG.findall(row.submit_line.partition("--comment=")[2])
+    tag = extract_tag(row.comment) or extract_tag(row.submit_line) or "".join(tags_in_line[-1:])
+    is_recorded = row.comment or (row.submit_line and _WITHOUT_TAG.match(row.submit_line) is None)
+    return "" if is_recorded and not tag else tag or None

@@ -23,44 +23,44 @@ class End(NamedTuple):
     message: str | None = None
 
 
-_UNKNOWN = End()
+_UNKNOWN_END = End()
 _LAUNCH_FAILED = End(None, Reason.LAUNCH, "Slurm could not start the job on its nodes")
 
 
-def end_of_wait_status(status: int) -> End:
+def decode_wait_status(status: int) -> End:
     """Decode squeue's `exit_code` for a job that ran and was not ended by Slurm.
 
     It is a status as of wait(2), or, if Slurm could not start the job, one of Slurm's error numbers (4000 and
     above, slurm_errno.h), which differ from every status.
     """
-    code, number = status >> 8 & 0xFF, status & 0x7F
-    if number == 0:
+    code, signal = status >> 8 & 0xFF, status & 0x7F
+    if signal == 0:
         return End(code)
-    return _LAUNCH_FAILED if code else _signalled(number)
+    return _LAUNCH_FAILED if code else _end_by_signal(signal)
 
 
-def end_of_accounting(text: str, *, whole: bool) -> End:
+def decode_accounting_code(text: str, *, has_full_codes: bool) -> End:
     """Decode sacct's `ExitCode`, such as `7:0`: exit code and signal.
 
     Args:
         text: the field.
-        whole: True if sacct reports codes above 127. Before Slurm 25.11 it subtracts 128 from them, so that
-            only the 0 of a completed job is certain.
+        has_full_codes: True if sacct reports codes above 127. Before Slurm 25.11 it subtracts 128 from them,
+            so that only the 0 of a completed job is certain.
     """
-    code, _, number = text.partition(":")
-    if not code.isdecimal() or not number.isdecimal():
-        return _UNKNOWN
-    if int(number) != 0:
-        return _signalled(int(number))
-    if whole:
+    code, _, signal = text.partition(":")
+    if not code.isdecimal() or not signal.isdecimal():
+        return _UNKNOWN_END
+    if int(signal) != 0:
+        return _end_by_signal(int(signal))
+    if has_full_codes:
         return End(int(code))
-    either = f"exit code {code} or {_SIGNAL_BASE + int(code)}: sacct does not tell which"
-    return End(None, None, either)
+    message = f"exit code {code} or {_SIGNAL_BASE + int(code)}: sacct does not report which"
+    return End(None, None, message)
 
 
-def _signalled(number: int) -> End:
-    if number == _NOT_STARTED:
+def _end_by_signal(signal: int) -> End:
+    if signal == _NOT_STARTED:
         return _LAUNCH_FAILED
-    if number > _LAST_SIGNAL:
-        return _UNKNOWN
-    return End(_SIGNAL_BASE + number, Reason.SIGNAL)
+    if signal > _LAST_SIGNAL:
+        return _UNKNOWN_END
+    return End(_SIGNAL_BASE + signal, Reason.SIGNAL)

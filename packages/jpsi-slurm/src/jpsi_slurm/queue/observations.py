@@ -11,17 +11,17 @@ from jpsi.plugin.kit import expand_hostlist, extract_tag, parse_time
 from ..states import STATES
 from .exit_status import End
 from .listing import Row
-from .reason_codes import NOTHING, waiting_message, waiting_reason
+from .reason_codes import NO_REASONS, pending_message, pending_reason
 
 # The node column of squeue, sacct and scontrol for a job without nodes
 _NO_NODES = frozenset({"", "(null)", "None assigned", "n/a"})
 # Slurm itself caused every other end, and its exit figures then describe how: a job that exceeded its
 # walltime has 0:15 in one command and 0:0 in another.
-_OF_ITS_OWN = frozenset({"COMPLETED", "FAILED"})
+_OWN_END_STATES = frozenset({"COMPLETED", "FAILED"})
 _NO_END = End()
 
 
-def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -> Observation:
+def observe_row(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -> Observation:
     """Return the Observation for a job's columns, with the tag from its comment.
 
     Args:
@@ -31,19 +31,23 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
     """
     word = row.state
     # the reason why the job is pending, was pending when cancelled, or ended
-    why = " ".join(row.reason.split())
+    reason_code = " ".join(row.reason.split())
     ran_on = () if row.nodes in _NO_NODES else expand_hostlist(row.nodes)
-    told = {"state": word, "reason": "" if why in NOTHING else why, "cancelled_by": cancelled_by}
-    details: dict[str, Any] = {f"slurm.{name}": text for name, text in told.items() if text}
+    values = {
+        "state": word,
+        "reason": "" if reason_code in NO_REASONS else reason_code,
+        "cancelled_by": cancelled_by,
+    }
+    details: dict[str, Any] = {f"slurm.{name}": text for name, text in values.items() if text}
     # For a requeued job, squeue reports the time of the requeue as the submit time.
     meaning, tag, submitted = STATES.get(word), extract_tag(row.comment), parse_time(row.submitted)
     restarts = int(row.restarts) if row.restarts.isdecimal() else None
     if meaning is None:
         return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
-    if not ran_on or word not in _OF_ITS_OWN:
+    if not ran_on or word not in _OWN_END_STATES:
         # The exit code of a job that never ran is Slurm's own, such as 1 for a refused request.
         end = _NO_END
-    reason, message = _explained(word, meaning, why, end, restarts, has_run=bool(ran_on))
+    reason, message = _explain(word, meaning, reason_code, end, restarts, has_run=bool(ran_on))
     return Observation(
         state=meaning.state,
         word=word,
@@ -53,7 +57,7 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
         message=message if cancelled_by is None else f"{message} by the user with number {cancelled_by}",
         exit_code=end.exit_code,
         ran=_has_run(meaning.state, reason, restarts, is_placed=bool(ran_on)),
-        time=_entered(meaning.state, row),
+        time=_state_time(meaning.state, row),
         restarts=restarts,
         nodes=ran_on,
         start_estimate=parse_time(row.started) if meaning.state is JobState.QUEUED else None,
@@ -61,22 +65,24 @@ def observed(row: Row, end: End = _NO_END, *, cancelled_by: str | None = None) -
     )
 
 
-def _explained(  # noqa: PLR0913  as above
+def _explain(  # noqa: PLR0913  as above
     word: str,
     meaning: Meaning,
-    why: str,
+    reason_code: str,
     end: End,
     restarts: int | None,
     *,
     has_run: bool,
 ) -> tuple[Reason | None, str | None]:
     if word == "PENDING":
-        return waiting_reason(why) or (Reason.REQUEUED if restarts else None), waiting_message(why)
-    if word == "CANCELLED" and waiting_reason(why) is not None:
+        return pending_reason(reason_code) or (Reason.REQUEUED if restarts else None), pending_message(
+            reason_code
+        )
+    if word == "CANCELLED" and pending_reason(reason_code) is not None:
         # Slurm itself cancels a job that can never run, with --kill-on-invalid-dep
-        return waiting_reason(why), waiting_message(why)
+        return pending_reason(reason_code), pending_message(reason_code)
     if word == "FAILED" and not has_run:
-        return Reason.LAUNCH, waiting_message(why) or "Slurm could not start the job"
+        return Reason.LAUNCH, pending_message(reason_code) or "Slurm could not start the job"
     return end.reason or meaning.reason, end.message or meaning.message
 
 
@@ -89,7 +95,7 @@ def _has_run(state: JobState, reason: Reason | None, restarts: int | None, *, is
     return False if restarts == 0 else None
 
 
-def _entered(state: JobState, row: Row) -> datetime | None:
+def _state_time(state: JobState, row: Row) -> datetime | None:
     if state is JobState.QUEUED:
         return parse_time(row.submitted)
     return parse_time(row.ended if state.final else row.started)

@@ -21,16 +21,16 @@ import attrs
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 from jpsi.plugin.kit import ids_by_tag
 
-from ..commands import slurm
-from ..native_ids import by_array, whole
-from .exit_status import End, end_of_wait_status
-from .listing import SEPARATOR, doubled, listed_once, listed_twice, read_listing
-from .observations import observed
+from ..commands import slurm_command
+from ..native_ids import group_by_array, parent_id
+from .exit_status import End, decode_wait_status
+from .listing import SEPARATOR, double_columns, list_once_command, list_twice_command, parse_listing
+from .observations import observe_row
 
 # squeue(1): --Format. The text after a colon ends the field, whatever its length (Slurm 20.02 and later). The
 # comment may be any text of the user's, and comes last.
 _COLUMNS = {
-    "shown": "JobArrayID",
+    "displayed_id": "JobArrayID",
     "number": "JobID",
     "state": "State",
     "exit_code": "exit_code",
@@ -42,10 +42,10 @@ _COLUMNS = {
     "reason": "Reason",
     "comment": "Comment",
 }
-_TAG_COLUMNS = {name: _COLUMNS[name] for name in ("shown", "comment")}
+_TAG_COLUMNS = {name: _COLUMNS[name] for name in ("displayed_id", "comment")}
 # Include finished jobs and jobs in hidden partitions; pending elements of an array share one line
-_WHATEVER = ("--all", "--states=all")
-_MINE = "--me"
+_ALL_JOBS = ("--all", "--states=all")
+_OWN_JOBS = "--me"
 # squeue's message, with exit code 1, if it was queried for one job only and does not know it
 _UNKNOWN_JOB = "Invalid job id specified"
 
@@ -54,11 +54,13 @@ _UNKNOWN_JOB = "Invalid job id specified"
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
     """Return the squeue command for these jobs, or for all jobs of the user if None."""
     if native_ids is None:
-        return _asked_twice(site, _COLUMNS, _MINE)
-    which = f"--jobs={','.join(native_ids)}"
-    if _is_one(native_ids):
-        return _asked_twice(site, _COLUMNS, which)
-    return listed_once(slurm(site, "squeue", _format(doubled(_COLUMNS.values())), *_WHATEVER, which))
+        return _query_twice(site, _COLUMNS, _OWN_JOBS)
+    selection = f"--jobs={','.join(native_ids)}"
+    if _is_single_job(native_ids):
+        return _query_twice(site, _COLUMNS, selection)
+    return list_once_command(
+        slurm_command(site, "squeue", _format(double_columns(_COLUMNS.values())), *_ALL_JOBS, selection)
+    )
 
 
 @hookimpl
@@ -68,41 +70,45 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     Raises:
         SubmitException: the output is incomplete, or lacks the one job that was queried.
     """
-    if result.returncode == 1 and _UNKNOWN_JOB in result.stderr and _is_one(native_ids):
+    if result.returncode == 1 and _UNKNOWN_JOB in result.stderr and _is_single_job(native_ids):
         return dict.fromkeys(native_ids or (), Observation.denied(_UNKNOWN_JOB))
-    is_twice = native_ids is None or _is_one(native_ids)
-    rows = read_listing(result, _COLUMNS, is_twice=is_twice)
-    if not rows and _is_one(native_ids):
+    is_listed_twice = native_ids is None or _is_single_job(native_ids)
+    rows = parse_listing(result, _COLUMNS, is_listed_twice=is_listed_twice)
+    if not rows and _is_single_job(native_ids):
         # if squeue did not know the job, it would have said so
         raise result.no_answer
-    found: dict[str, Observation] = {}
+    observations: dict[str, Observation] = {}
     components: dict[str, Observation] = {}
     for row in rows:
-        names = row.jobs if native_ids is None else row.names
-        seen = dict.fromkeys(names, observed(row, _end(row.exit_code)))
-        found |= seen
-        if "+" in row.shown:
-            components[row.shown] = seen[row.jobs[0]]
-    never_started = _never_started(found, native_ids or ()) if is_twice else {}
-    return found | _on_all_nodes(found, components) | never_started
+        names = row.native_ids if native_ids is None else row.all_ids
+        observed = dict.fromkeys(names, observe_row(row, _decode_end(row.exit_code)))
+        observations |= observed
+        if "+" in row.displayed_id:
+            components[row.displayed_id] = observed[row.native_ids[0]]
+    unlisted = _observe_unlisted_elements(observations, native_ids or ()) if is_listed_twice else {}
+    return observations | _merge_component_nodes(observations, components) | unlisted
 
 
-def _is_one(native_ids: Sequence[str] | None) -> bool:
+def _is_single_job(native_ids: Sequence[str] | None) -> bool:
     """Return True if the query is for one job or one array; elements are queried by their array."""
-    return native_ids is not None and len({whole(native_id) for native_id in native_ids}) == 1
+    return native_ids is not None and len({parent_id(native_id) for native_id in native_ids}) == 1
 
 
-def _on_all_nodes(
-    seen: Mapping[str, Observation], components: Mapping[str, Observation]
+def _merge_component_nodes(
+    observations: Mapping[str, Observation], components: Mapping[str, Observation]
 ) -> dict[str, Observation]:
     """Return the heterogeneous jobs, each with the nodes of all its components in their order."""
     nodes: dict[str, tuple[str, ...]] = {}
     for name in sorted(components, key=lambda it: int(it.partition("+")[2])):
-        nodes[whole(name)] = (*nodes.get(whole(name), ()), *components[name].nodes)
-    return {job: attrs.evolve(seen[job], nodes=it) for job, it in nodes.items() if job in seen}
+        nodes[parent_id(name)] = (*nodes.get(parent_id(name), ()), *components[name].nodes)
+    return {
+        job: attrs.evolve(observations[job], nodes=it) for job, it in nodes.items() if job in observations
+    }
 
 
-def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -> dict[str, Observation]:
+def _observe_unlisted_elements(
+    observations: Mapping[str, Observation], native_ids: Iterable[str]
+) -> dict[str, Observation]:
     """Return Observations of elements that squeue does not list, derived from their array's own row.
 
     An array gets a row without indices once no element is pending any more, if some elements were cancelled
@@ -111,23 +117,25 @@ def _never_started(seen: Mapping[str, Observation], native_ids: Iterable[str]) -
     None.
     """
     found: dict[str, Observation] = {}
-    ended = {name for name, observation in seen.items() if "_" not in name and observation.final}
-    for array, elements in by_array(native_ids).items() if ended else ():
+    ended = {name for name, observation in observations.items() if "_" not in name and observation.final}
+    for array, elements in group_by_array(native_ids).items() if ended else ():
         if array in ended:
-            unclear = attrs.evolve(seen[array], ran=None)
-            found[array] = unclear
-            found.update((native_id, unclear) for native_id in elements.values() if native_id not in seen)
+            derived = attrs.evolve(observations[array], ran=None)
+            found[array] = derived
+            found.update(
+                (native_id, derived) for native_id in elements.values() if native_id not in observations
+            )
     return found
 
 
-def _end(exit_code: str) -> End:
-    return end_of_wait_status(int(exit_code)) if exit_code.isdecimal() else End()
+def _decode_end(exit_code: str) -> End:
+    return decode_wait_status(int(exit_code)) if exit_code.isdecimal() else End()
 
 
 @hookimpl
 def find(site: Site) -> Command:
     """Return the command that lists the user's jobs with their comments, which end with the tags."""
-    return _asked_twice(site, _TAG_COLUMNS, _MINE)
+    return _query_twice(site, _TAG_COLUMNS, _OWN_JOBS)
 
 
 @hookimpl
@@ -138,16 +146,16 @@ def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
         SubmitException: the output is incomplete, so that a job that it lacks may exist.
     """
     # An element has the tag of its array.
-    rows = read_listing(result, _TAG_COLUMNS, is_twice=True)
-    return ids_by_tag(((row.comment, whole(row.shown)) for row in rows), tags)
+    rows = parse_listing(result, _TAG_COLUMNS, is_listed_twice=True)
+    return ids_by_tag(((row.comment, parent_id(row.displayed_id)) for row in rows), tags)
 
 
-def _asked_twice(site: Site, columns: Mapping[str, str], which: str) -> Command:
+def _query_twice(site: Site, columns: Mapping[str, str], selection: str) -> Command:
     """Return the command that lists the ids of jobs and then, in the opposite order, their rows."""
-    return listed_twice(
-        slurm(site, "squeue", *_WHATEVER, which),
-        _format([columns["shown"]]),
-        _format(doubled(columns.values())),
+    return list_twice_command(
+        slurm_command(site, "squeue", *_ALL_JOBS, selection),
+        _format([columns["displayed_id"]]),
+        _format(double_columns(columns.values())),
         ids_order="--sort=-i",
         rows_order="--sort=i",
     )

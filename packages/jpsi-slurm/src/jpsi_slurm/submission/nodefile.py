@@ -12,7 +12,7 @@ nodes=${SLURM_JOB_NODELIST%(of)s:?Slurm tells no nodes}
 case $nodes in
 *[[,]*) nodes=$(scontrol show hostnames "$nodes") || exit ;;
 esac"""
-_TOLD = "tasks=${SLURM_TASKS_PER_NODE%(of)s:?Slurm tells no tasks}"
+_TASKS = "tasks=${SLURM_TASKS_PER_NODE%(of)s:?Slurm tells no tasks}"
 _LINES = """\
 echo "$nodes" | awk -v tasks="$tasks" '
   BEGIN {
@@ -31,27 +31,27 @@ def nodes(spec: JobSpec) -> list[ShellLine]:
     """Return shell lines that print one node per task, grouped by node, in the order of the ranks."""
     parts = components(spec.resources)
     if len(parts) == 1:
-        return _lines(parts[0], "")
-    return [it for group, part in enumerate(parts) for it in _lines(part, f"_HET_GROUP_{group}")]
+        return _render_lines(parts[0], "")
+    return [line for group, part in enumerate(parts) for line in _render_lines(part, f"_HET_GROUP_{group}")]
 
 
-def _lines(asked: ResourceSpecV1, of: str) -> list[ShellLine]:
-    uneven = _uneven(asked)
-    nodes, told = _NODES % {"of": of}, _TOLD % {"of": of}
-    tasks = told if uneven is None else f"tasks={word(uneven)}"
-    return [ShellLine(it) for it in f"{nodes}\n{tasks}\n{_LINES}".splitlines()]
+def _render_lines(component: ResourceSpecV1, suffix: str) -> list[ShellLine]:
+    uneven = _uneven_tasks(component)
+    node_lines, default_tasks = _NODES % {"of": suffix}, _TASKS % {"of": suffix}
+    tasks = default_tasks if uneven is None else f"tasks={word(uneven)}"
+    return [ShellLine(line) for line in f"{node_lines}\n{tasks}\n{_LINES}".splitlines()]
 
 
-def _uneven(resources: ResourceSpecV1) -> str | None:
+def _uneven_tasks(resources: ResourceSpecV1) -> str | None:
     """Return the tasks per node in Slurm's notation if they differ between nodes; None if they do not.
 
     If they differ, Slurm's variable has the number of the fullest node for every node.
     """
-    total, each = resources.computed_process_count, resources.processes_per_node
-    if each is not None:
-        full, rest = divmod(total, each)
-        told = f"{each}(x{full}),{rest}" if full else f"{rest}"
-        return told if rest else None
+    total, per_node = resources.computed_process_count, resources.processes_per_node
+    if per_node is not None:
+        full, remainder = divmod(total, per_node)
+        tasks = f"{per_node}(x{full}),{remainder}" if full else f"{remainder}"
+        return tasks if remainder else None
     if resources.node_count is not None:
         least, more = divmod(total, resources.node_count)
         return f"{least + 1}(x{more}),{least}(x{resources.node_count - more})" if more else None

@@ -17,14 +17,14 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import require_one_id
 
-from ..commands import slurm
+from ..commands import slurm_command
 from ..options import CUSTOM
 
 # sbatch(1) and srun(1), INPUT ENVIRONMENT VARIABLES: settings of the user for other jobs, which would
 # override directives; OUTPUT ENVIRONMENT VARIABLES: those of a surrounding job. These are all of SLURM_*
 # except SLURM_CONF, SLURM_JWT and SLURM_SACK*, which clients need to reach Slurm, and SLURM_MPI_TYPE, without
 # which ranks may not find each other.
-_NOT_THIS_JOBS = (
+_INHERITED_VARIABLES = (
     "SBATCH_*",
     *(f"SLURM_{letter}*" for letter in "ABDEFGHIKLNOPQRTUVWXYZ"),
     *("SLURM_CL*", "SLURM_COM*", "SLURM_CONS*", "SLURM_CONT*", "SLURM_COR*", "SLURM_CP*", "SLURM_CR*"),
@@ -46,14 +46,14 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     """Return the sbatch command for a script, which sbatch reads from standard input."""
     # srun has one such variable for all components; the launcher passes the cores of each to srun
     cores = None if len(components(spec.resources)) > 1 else resources(spec).cpu_cores_per_process
-    return slurm(
+    return slurm_command(
         context.site,
         "sbatch",
         "--parsable",
         # The script has the same option; the accounting keeps this command line, which ends with the tag.
         f"--comment={CUSTOM.merged({'comment': context.tag}, spec)['comment']}",
         stdin=script.text,
-        unset=_NOT_THIS_JOBS,
+        unset=_INHERITED_VARIABLES,
         # The job inherits sbatch's environment. srun of Slurm 22.05 to 23.02 gives each task one CPU unless
         # this variable is set.
         environment={} if cores is None else {"SRUN_CPUS_PER_TASK": str(cores)},
