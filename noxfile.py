@@ -33,19 +33,19 @@ ROOT = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Package:
-    """One distribution of this repository, by what its pyproject.toml says."""
+    """One distribution of this repository, with the settings of its pyproject.toml."""
 
     name: str
     settings: dict[str, Any]
 
     @property
     def path(self) -> str:
-        """Its folder, relative to the root."""
+        """The folder of the distribution, relative to the root."""
         return f"packages/{self.name}"
 
     @property
     def has_code(self) -> bool:
-        """Whether it has an import package; the distribution `jpsi` has none."""
+        """True if the distribution has an import package; the distribution `jpsi` has none."""
         return "packages" in self.settings["tool"]["hatch"]["build"]["targets"]["wheel"]
 
     @property
@@ -56,26 +56,26 @@ class Package:
 
     @property
     def module(self) -> str:
-        """The name it is imported by."""
+        """The name of the import package."""
         return Path(self.source).name
 
     @property
     def requirements(self) -> list[str]:
-        """What it needs to run."""
+        """The requirements to run it."""
         return list(self.settings["project"].get("dependencies", ()))
 
     def needed_by(self, extra: str) -> list[str]:
-        """Return what it needs besides for an extra."""
+        """Return the further requirements of an extra."""
         return list(self.settings["project"].get("optional-dependencies", {}).get(extra, ()))
 
     def built(self, ending: str) -> Path:
-        """Return the file in dist with this ending that was built of it."""
+        """Return the built file in dist with this ending."""
         (path,) = ROOT.glob(f"dist/{self.stem}*{ending}")
         return path
 
     @property
     def stem(self) -> str:
-        """How the names of its built files begin."""
+        """The beginning of the names of its built files."""
         return f"{self.name.replace('-', '_')}-{self.settings['project']['version']}"
 
 
@@ -90,16 +90,16 @@ PACKAGES = {
 WITH_CODE = {name: package for name, package in PACKAGES.items() if package.has_code}
 TOOLS = _toml(ROOT / "pyproject.toml")
 
-# More at a time than there are processors, as many a test waits most of the time.
-AT_A_TIME = min(8, 2 * (os.cpu_count() or 1))
-WORKERS = (f"--numprocesses={AT_A_TIME}", "--dist=worksteal")
-# On a real batch system, most tests run so, and then those that stop it, or cut its lines.
-SIDE_BY_SIDE = ("-m", "not alone", *WORKERS)
-ALONE = ("-m", "alone")
-# As many pilots as have room there beside each other.
-IN_PAIRS = ("--numprocesses=2", "--dist=worksteal")
+# More workers than processors, as many tests wait most of the time.
+WORKER_COUNT = min(8, 2 * (os.cpu_count() or 1))
+WORKERS = (f"--numprocesses={WORKER_COUNT}", "--dist=worksteal")
+# On a real batch system, most tests run in parallel; then those that stop it or cut connections run alone.
+PARALLEL_OPTIONS = ("-m", "not alone", *WORKERS)
+SERIAL_OPTIONS = ("-m", "alone")
+# As many workers as pilots fit on that batch system at a time.
+TWO_WORKERS = ("--numprocesses=2", "--dist=worksteal")
 
-# A test that has not ended by then hangs, and fails. (For tests without a batch system see pyproject.toml.)
+# The timeouts of tests on batch systems. (For tests without one see pyproject.toml.)
 # The longest kill clients four times, or thirty times with `--long`, and give each that goes on 400 seconds.
 E2E_SECONDS = 30 * 60
 LONG_E2E_SECONDS = 4 * 60 * 60
@@ -109,8 +109,8 @@ LONG_E2E_SECONDS = 4 * 60 * 60
 def demo(session: nox.Session) -> None:
     """Install jpsi and run the first job."""
     _install(session, "jpsi-cli")
-    session.run("jpsi", "run", "-f", "examples/hello/job.yaml", *session.posargs, env=_homes(session))
-    # The job's output is to stand last.
+    session.run("jpsi", "run", "-f", "examples/hello/job.yaml", *session.posargs, env=_private_homes(session))
+    # The job's output is the last text on the terminal.
     logging.getLogger("nox").setLevel(logging.WARNING)
 
 
@@ -123,7 +123,7 @@ def tests(session: nox.Session, name: str) -> None:
     options = [argument for argument in session.posargs if not _paths(argument)]
     chosen = [path for path in paths or _paths(name) if path.startswith(f"{package.path}/")]
     if not chosen:
-        session.skip("none of its tests were asked for")
+        session.skip("none of its tests were selected")
     needed = nox.project.dependency_groups(package.settings, "test")
     _install(session, name, *needed)
     session.run(
@@ -131,14 +131,14 @@ def tests(session: nox.Session, name: str) -> None:
         *chosen,
         *WORKERS,
         *options,
-        env={**_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
-        # Options such as `-k` may choose none at all; pytest then exits 5.
+        env={**_private_homes(session), "COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))},
+        # Options such as `-k` may deselect all tests; pytest then exits 5.
         success_codes=[0, 5] if options else [0],
     )
 
 
 def _paths(argument: str) -> list[str]:
-    """Return the paths that an argument of `tests` stands for, relative to the root; none for an option."""
+    """Return the paths that an argument of `tests` names, relative to the root; none for an option."""
     if argument in WITH_CODE:
         return [PACKAGES[argument].source, f"{PACKAGES[argument].path}/tests"]
     return [argument] if argument.startswith("packages/") else []
@@ -146,14 +146,14 @@ def _paths(argument: str) -> list[str]:
 
 @nox.session(venv_backend="none")
 def e2e_slurm(session: nox.Session) -> None:
-    """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` tries everything."""
-    _e2e(session, "slurm", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
+    """Run jobs on a real Slurm that ci/slurm brings up here (as root); `--long` runs all tests."""
+    _e2e(session, "slurm", "jpsi-slurm", choices=(PARALLEL_OPTIONS, SERIAL_OPTIONS))
 
 
 @nox.session(venv_backend="none")
 def e2e_launchers(session: nox.Session) -> None:
     """Start processes with real MPIs inside a real Slurm, which ci/ brings up here (as root); `--long`."""
-    _root(session, "mpi")
+    _skip_unless_root(session, "mpi")
     session.run("ci/mpi/up", external=True)
     _e2e(session, "slurm", "jpsi-launchers", "jpsi-slurm")
 
@@ -161,28 +161,28 @@ def e2e_launchers(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def e2e_mpi(session: nox.Session) -> None:
     """Start processes with the real Open MPI and MPICH, which ci/mpi installs here (as root)."""
-    _root(session, "mpi")
+    _skip_unless_root(session, "mpi")
     session.run("ci/mpi/up", external=True)
-    place = Path("/opt/jpsi-ci/mpi")
+    directory = Path("/opt/jpsi-ci/mpi")
     folders = ("e2e_mpi", "e2e", "tests")
-    python = _e2e_environment(session, place, "jpsi-launchers", folders=folders)
-    shared = f"PYTHONPATH={place / 'e2e'}:{place / 'tests'}"
-    _as_ordinary_user(session, python, place / "e2e_mpi", [shared])
+    python = _e2e_environment(session, directory, "jpsi-launchers", folders=folders)
+    shared = f"PYTHONPATH={directory / 'e2e'}:{directory / 'tests'}"
+    _as_ordinary_user(session, python, directory / "e2e_mpi", [shared])
 
 
 @nox.session(venv_backend="none")
 def e2e_gridengine(session: nox.Session) -> None:
-    """Run jobs on a real Grid Engine that ci/gridengine brings up here (as root); `--long` tries all."""
+    """Run jobs on a real Grid Engine that ci/gridengine brings up here (as root); `--long` runs all tests."""
     _e2e(session, "gridengine", "jpsi-gridengine")
 
 
 @nox.session(venv_backend="none")
 def e2e_ssh(session: nox.Session) -> None:
-    """Run jobs on a real Slurm by way of a real sshd, which ci/ brings up here (as root); `--long`."""
-    _root(session, "sshd")
+    """Run jobs on a real Slurm through a real sshd, which ci/ brings up here (as root); `--long`."""
+    _skip_unless_root(session, "sshd")
     session.run("ci/sshd/up", external=True)
     try:
-        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm", choices=(SIDE_BY_SIDE, ALONE))
+        _e2e(session, "slurm", "jpsi-ssh", "jpsi-slurm", choices=(PARALLEL_OPTIONS, SERIAL_OPTIONS))
     finally:
         session.run("ci/sshd/down", external=True)
 
@@ -190,18 +190,18 @@ def e2e_ssh(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def e2e_pilot(session: nox.Session) -> None:
     """Run jobs in pilots on a real Slurm, and over a real sshd, which ci/ brings up (as root); `--long`."""
-    _root(session, "sshd")
+    _skip_unless_root(session, "sshd")
     session.run("ci/sshd/up", external=True)
     others = ("jpsi-slurm", "jpsi-launchers", "jpsi-ssh")
     try:
-        _e2e(session, "slurm", "jpsi-pilot", *others, choices=(IN_PAIRS,), folders=("e2e", "tests"))
+        _e2e(session, "slurm", "jpsi-pilot", *others, choices=(TWO_WORKERS,), folders=("e2e", "tests"))
     finally:
         session.run("ci/sshd/down", external=True)
 
 
 @nox.session(venv_backend="none")
 def e2e_jobspec(session: nox.Session) -> None:
-    """Run workflows on a real Slurm, which ci/ brings up here (as root); `--long` tries everything."""
+    """Run workflows on a real Slurm, which ci/ brings up here (as root); `--long` runs all tests."""
     packages = ("jpsi-jobspec", "jpsi-slurm")
     gpus = {"CI_SLURM_GPUS": "2"}
     _e2e(session, "slurm", *packages, choices=(WORKERS,), folders=("e2e", "tests"), settings=gpus)
@@ -209,7 +209,7 @@ def e2e_jobspec(session: nox.Session) -> None:
 
 @nox.session
 def e2e_postgres(session: nox.Session) -> None:
-    """Keep records in a real PostgreSQL that ci/postgres brings up here; `--long` tries a thousand times."""
+    """Store records in a real PostgreSQL that ci/postgres brings up here; `--long` runs tests 1000 times."""
     options = [it for it in session.posargs if it != "--long"]
     is_long = options != list(session.posargs)
     chosen = () if is_long else ("-k", "postgresql")
@@ -218,7 +218,7 @@ def e2e_postgres(session: nox.Session) -> None:
     url = session.run("ci/postgres/up", external=True, silent=True)
     try:
         server = {"JPSI_CI_POSTGRES": str(url).strip(), "JPSI_CI_TRIES": "1000" if is_long else "100"}
-        variables = {**_homes(session), **server}
+        variables = {**_private_homes(session), **server}
         session.run(
             *("pytest", "-q", "packages/jpsi-records/tests", *_time_limit(session), *WORKERS),
             *(*chosen, *options),
@@ -230,49 +230,49 @@ def e2e_postgres(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def e2e_web(session: nox.Session) -> None:
-    """Look at the pages of records with a real Chromium, which ci/chromium installs here (as root)."""
-    _root(session, "chromium")
+    """Test the web pages of records with a real Chromium, which ci/chromium installs here (as root)."""
+    _skip_unless_root(session, "chromium")
     session.run("ci/chromium/up", external=True)
-    place = Path("/opt/jpsi-ci/chromium")
-    python = _e2e_environment(session, place, "jpsi-records", group="browser")
-    _as_ordinary_user(session, python, place / "e2e", [f"PYTHONPATH={place / 'e2e'}"], (WORKERS,))
+    directory = Path("/opt/jpsi-ci/chromium")
+    python = _e2e_environment(session, directory, "jpsi-records", group="browser")
+    _as_ordinary_user(session, python, directory / "e2e", [f"PYTHONPATH={directory / 'e2e'}"], (WORKERS,))
 
 
 @nox.session
 def e2e_pbs(session: nox.Session) -> None:
-    """Run jobs on the PBS or Torque that the commands on PATH belong to, as whoever runs this."""
+    """Run jobs on the PBS or Torque whose commands are on PATH, as the current user."""
     _e2e_of_path(session, "jpsi-pbs", "qstat", "-B")
 
 
 @nox.session
 def e2e_lsf(session: nox.Session) -> None:
-    """Run jobs on the LSF that the commands on PATH belong to, as whoever runs this."""
+    """Run jobs on the LSF whose commands are on PATH, as the current user."""
     _e2e_of_path(session, "jpsi-lsf", "bqueues")
 
 
 @nox.session
 def e2e_flux(session: nox.Session) -> None:
-    """Run jobs in the Flux instance that the environment leads to, as whoever runs this."""
+    """Run jobs in the Flux instance of the environment, as the current user."""
     _e2e_of_path(session, "jpsi-flux", "flux", "jobs")
 
 
 @nox.session
 def e2e_pilot_flux(session: nox.Session) -> None:
-    """Run jobs in pilots that are instances of the Flux on PATH, as whoever runs this."""
+    """Run jobs in pilots that are instances of the Flux on PATH, as the current user."""
     needed = ("jpsi-engine", "jpsi-flux", "jpsi-launchers")
     _e2e_of_path(session, "jpsi-pilot", "flux", "--version", tests="e2e/test_flux.py", others=needed)
 
 
 def _e2e_of_path(
-    session: nox.Session, name: str, *question: str, tests: str = "e2e", others: Sequence[str] = ()
+    session: nox.Session, name: str, *query: str, tests: str = "e2e", others: Sequence[str] = ()
 ) -> None:
-    """Run e2e tests of a package where the batch system of this machine answers a question."""
-    if why := _why_no_answer(question):
+    """Run the e2e tests of a package if the batch system of this machine answers a query."""
+    if why := _why_unavailable(query):
         session.skip(why)
     _install(session, name, *others, *nox.project.dependency_groups(PACKAGES[name].settings, "test"))
     session.run(
         *("pytest", "-q", "-rs", f"{PACKAGES[name].path}/{tests}", *_time_limit(session), *session.posargs),
-        env=_homes(session),
+        env=_private_homes(session),
     )
 
 
@@ -282,16 +282,16 @@ def _time_limit(session: nox.Session) -> tuple[str, str]:
     return f"--timeout={seconds}", "--timeout-method=signal"
 
 
-def _why_no_answer(question: Sequence[str]) -> str:
-    """Why a command tells nothing; empty if it does."""
-    if shutil.which(question[0]) is None:
-        return f"there is no {question[0]} on PATH"
+def _why_unavailable(query: Sequence[str]) -> str:
+    """Return why a query command fails; empty if it succeeds."""
+    if shutil.which(query[0]) is None:
+        return f"there is no {query[0]} on PATH"
     try:
-        subprocess.run(question, capture_output=True, text=True, errors="replace", check=True, timeout=60)  # noqa: S603  one of ours
+        subprocess.run(query, capture_output=True, text=True, errors="replace", check=True, timeout=60)  # noqa: S603  one of ours
     except subprocess.TimeoutExpired:
-        return f"`{shlex.join(question)}` does not answer"
+        return f"`{shlex.join(query)}` does not answer"
     except subprocess.CalledProcessError as e:
-        return f"`{shlex.join(question)}` says: {(e.stderr or e.stdout).strip() or e.returncode}"
+        return f"`{shlex.join(query)}` says: {(e.stderr or e.stdout).strip() or e.returncode}"
     return ""
 
 
@@ -306,23 +306,30 @@ def _e2e(  # noqa: PLR0913  what a session has
 ) -> None:
     """Run the e2e tests of a package, as the user that ci/ makes, while the batch system is up.
 
-    They need it, with these settings, these other packages, and what is in these folders of their own.
+    Args:
+        session: the session.
+        system: the batch system; ci/ brings it up with `settings`.
+        name: the package.
+        others: further packages that the tests need.
+        choices: the options of pytest for each run.
+        folders: the folders of the package that the tests need.
+        settings: variables for the `up` script.
     """
-    _root(session, system)
-    place = Path("/opt/jpsi-ci") / system
+    _skip_unless_root(session, system)
+    directory = Path("/opt/jpsi-ci") / system
     session.run(f"ci/{system}/up", external=True, env=settings)
     try:
-        python = _e2e_environment(session, place, name, *others, folders=folders)
-        shared = "PYTHONPATH=" + ":".join(str(place / folder) for folder in folders)
-        with _control(session, system) as control:
-            _as_ordinary_user(session, python, place / "e2e", [shared, *control], choices)
+        python = _e2e_environment(session, directory, name, *others, folders=folders)
+        shared = "PYTHONPATH=" + ":".join(str(directory / folder) for folder in folders)
+        with _control_server(session, system) as control:
+            _as_ordinary_user(session, python, directory / "e2e", [shared, *control], choices)
     finally:
         session.run(f"ci/{system}/down", external=True)
 
 
-def _root(session: nox.Session, system: str) -> None:
+def _skip_unless_root(session: nox.Session, system: str) -> None:
     if os.geteuid() != 0:
-        session.skip(f"ci/{system}/up installs what it needs, which takes root")
+        session.skip(f"ci/{system}/up installs packages, which needs root")
 
 
 def _as_ordinary_user(
@@ -338,11 +345,11 @@ def _as_ordinary_user(
             *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
             *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
             *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
-            # what the short form must leave out is seen here
+            # shows which tests are too slow for the short form
             *("--durations=10", "--durations-min=10"),
             *(str(tests), *_time_limit(session), *choice, *session.posargs),
             external=True,
-            success_codes=[0, 5] if choice is ALONE or session.posargs else [0],
+            success_codes=[0, 5] if choice is SERIAL_OPTIONS or session.posargs else [0],
         )
 
 
@@ -351,7 +358,7 @@ CI_USER = "jpsi-ci"
 
 def _e2e_environment(
     session: nox.Session,
-    place: Path,
+    directory: Path,
     name: str,
     *others: str,
     folders: Iterable[str] = ("e2e",),
@@ -359,32 +366,32 @@ def _e2e_environment(
 ) -> str:
     """Make an environment with packages, and folders of tests of the first, that an ordinary user can read.
 
-    A group of dependencies says what those tests need. Returns its Python.
+    The dependency group `group` has the requirements of those tests. Return the Python of the environment.
     """
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    session.run("/usr/bin/python3", "-m", "venv", str(place / "venv"), external=True)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    session.run("/usr/bin/python3", "-m", "venv", str(directory / "venv"), external=True)
     groups = nox.project.dependency_groups(PACKAGES[name].settings, group)
-    from_elsewhere = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
+    external = [requirement for requirement in groups if _name(requirement) not in PACKAGES]
     packages = _wheels(session, [name, *others, "jpsi-cli", *groups], "standard")
-    python = str(place / "venv" / "bin" / "python")
-    session.run(python, "-m", "pip", "install", "--quiet", *packages, *from_elsewhere, external=True)
+    python = str(directory / "venv" / "bin" / "python")
+    session.run(python, "-m", "pip", "install", "--quiet", *packages, *external, external=True)
     for folder in folders:
-        shutil.copytree(ROOT / PACKAGES[name].path / folder, place / folder)
-    # the first steps, and who follows them
+        shutil.copytree(ROOT / PACKAGES[name].path / folder, directory / folder)
+    # the page with the first steps, and the module that runs its commands
     for file in ("docs/start.md", "packages/jpsi-core/tests/pages.py"):
-        shutil.copy(ROOT / file, place / "e2e")
-    for path in (place.parent, place, *place.rglob("*")):
+        shutil.copy(ROOT / file, directory / "e2e")
+    for path in (directory.parent, directory, *directory.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
     return python
 
 
 @contextlib.contextmanager
-def _control(session: nox.Session, system: str) -> Iterator[list[str]]:
-    """Let the tests stop and start parts of a batch system, where ci/ has a way to do so.
+def _control_server(session: nox.Session, system: str) -> Iterator[list[str]]:
+    """Run the control server of a batch system, through which tests stop and start its parts.
 
-    Yields the variables that tell them the socket where they ask for it.
+    Yield the variables that name its socket; none if ci/ has no control server for the batch system.
     """
     if not (ROOT / "ci" / system / "control").exists():
         yield []
@@ -404,7 +411,7 @@ def _control(session: nox.Session, system: str) -> Iterator[list[str]]:
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """Measure jpsi beside its competitors; the first may be many, local, slurm, pilots and others."""
+    """Compare jpsi with its competitors; the first argument names the benchmark: many, local, slurm, ..."""
     is_named = session.posargs and not session.posargs[0].startswith("-")
     name, *options = session.posargs if is_named else ["many", *session.posargs]
     _install(
@@ -424,36 +431,36 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def chaos(session: nox.Session) -> None:
-    """Try what can go wrong, at random; `--long`, `--seed 7`, `--rounds 100`, `--only slurm:controller`."""
+    """Inject random faults; `--long`, `--seed 7`, `--rounds 100`, `--only slurm:controller`."""
     words = zip(session.posargs, session.posargs[1:], strict=False)
     systems = {after.partition(":")[0] for word, after in words if word == "--only"}
     is_clean = True
     if systems != {"real"}:
         _install(session, *_BACKENDS)
-        is_clean = _is_clean(session, "python", "-m", "chaos", *session.posargs, env=_homes(session))
+        is_clean = _succeeds(session, "python", "-m", "chaos", *session.posargs, env=_private_homes(session))
     if not systems or systems & {"", "real"}:
         if os.geteuid() == 0:
             is_clean = _chaos_on_slurm(session) and is_clean
         else:
-            session.warn("not on a real Slurm: ci/slurm/up installs what it needs, which takes root")
+            session.warn("the real Slurm is skipped: ci/slurm/up installs packages, which needs root")
     if not is_clean:
-        session.error("jobs were lost, doubled, strange or stuck")
+        session.error("jobs were lost, run twice, reported wrongly or stuck")
 
 
 def _chaos_on_slurm(session: nox.Session) -> bool:
-    """Try it on a real Slurm that ci/slurm brings up here, as the user that ci/ makes."""
-    place = Path("/opt/jpsi-ci/chaos")
+    """Run chaos on a real Slurm that ci/slurm brings up here, as the user that ci/ makes."""
+    directory = Path("/opt/jpsi-ci/chaos")
     session.run("ci/slurm/up", external=True)
     try:
-        python = _e2e_environment(session, place, "jpsi-slurm")
-        shutil.copytree(ROOT / "chaos", place / "chaos", ignore=shutil.ignore_patterns("__pycache__"))
-        for path in (place / "chaos", *place.glob("chaos/*")):
+        python = _e2e_environment(session, directory, "jpsi-slurm")
+        shutil.copytree(ROOT / "chaos", directory / "chaos", ignore=shutil.ignore_patterns("__pycache__"))
+        for path in (directory / "chaos", *directory.glob("chaos/*")):
             path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
-        with _control(session, "slurm") as control:
-            return _is_clean(
+        with _control_server(session, "slurm") as control:
+            return _succeeds(
                 session,
                 *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
-                *("PATH=/usr/local/bin:/usr/bin:/bin", f"PYTHONPATH={place}", *control),
+                *("PATH=/usr/local/bin:/usr/bin:/bin", f"PYTHONPATH={directory}", *control),
                 *(python, "-m", "chaos", "--real", *session.posargs),
                 external=True,
             )
@@ -461,10 +468,10 @@ def _chaos_on_slurm(session: nox.Session) -> bool:
         session.run("ci/slurm/down", external=True)
 
 
-def _is_clean(
+def _succeeds(
     session: nox.Session, *command: str, env: Mapping[str, str] | None = None, external: bool = False
 ) -> bool:
-    """Run a command that may fail; returns whether it did not."""
+    """Run a command that may fail; return True if it succeeds."""
     try:
         session.run(*command, env=env, external=external)
     except nox.command.CommandFailed:
@@ -477,7 +484,7 @@ _BACKENDS = ("jpsi-testing", "jpsi-slurm", "jpsi-pbs", "jpsi-lsf", "jpsi-flux", 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, formatting and the import floors; `--fix` mends what can be mended."""
+    """Check style, formatting and import layers; `--fix` fixes what ruff can fix."""
     _install(session, *_tools("lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
@@ -525,7 +532,7 @@ def build(session: nox.Session) -> None:
 
 
 def _archive_problems(package: Package) -> Iterator[str]:
-    """Yield what the wheel and the sdist of a package lack, or should not hold."""
+    """Yield what the wheel and the sdist of a package lack, or must not contain."""
     with zipfile.ZipFile(package.built(".whl")) as wheel:
         in_wheel = set(wheel.namelist())
     with tarfile.open(package.built(".tar.gz")) as sdist:
@@ -540,7 +547,7 @@ def _archive_problems(package: Package) -> Iterator[str]:
         package.module if package.has_code else "",
         metadata,
     }:
-        yield f"the wheel holds {name}, which does not belong there"
+        yield f"the wheel contains {name}, which does not belong there"
     if "hatchling" not in map(_name, package.settings["build-system"]["requires"]):
         yield "its pyproject.toml does not say that hatchling builds it"
 
@@ -552,7 +559,7 @@ def _try_wheel(session: nox.Session, package: Package) -> None:
     module = package.module if package.has_code else "jpsi"
     session.run(python, "-c", TRY_DISTRIBUTION, package.name, module, "", external=True, log=False)
     if "jpsi.fakes" in package.settings["project"].get("entry-points", {}):
-        # A fake is for tests, and needs what is needed for these.
+        # A fake is for tests, and has their requirements.
         _install_wheels(session, python, package.name, "jpsi-testing")
         session.run(
             python, "-c", TRY_DISTRIBUTION, package.name, module, "jpsi.fakes", external=True, log=False
@@ -560,14 +567,14 @@ def _try_wheel(session: nox.Session, package: Package) -> None:
 
 
 def _try_core_alone(session: nox.Session) -> None:
-    """See that jpsi-core is of use where nothing else of jpsi is installed."""
+    """Check that jpsi-core works without the other packages of jpsi."""
     python = _empty_environment(session, "core-alone")
     _install_wheels(session, python, "jpsi-core")
     session.run(python, f"{PACKAGES['jpsi-core'].path}/e2e/alone.py", external=True, log=False)
 
 
 def _try_readme(session: nox.Session) -> None:
-    """Install by the line that the README has for a clone, and run a job."""
+    """Install with the command of the README for a clone, and run a job."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     match = re.search(r"^python -m pip install (?P<paths>\./packages/.+)$", readme, re.MULTILINE)
     if match is None:
@@ -576,28 +583,28 @@ def _try_readme(session: nox.Session) -> None:
     session.run(python, "-m", "pip", "install", "--quiet", *match["paths"].split(), external=True)
     session.run(python, "-m", "pip", "check", external=True)
     command = str(Path(python).with_name("jpsi"))
-    said = session.run(
+    output = session.run(
         *(command, "run", "--", "sh", "-c", "echo the job has run"),
-        env=_homes(session),
+        env=_private_homes(session),
         external=True,
         silent=True,
     )
-    if "the job has run\n" not in str(said):
-        session.error(f"the job printed {said!r}")
+    if "the job has run\n" not in str(output):
+        session.error(f"the job printed {output!r}")
     session.log("README.md: installed, and a job has run")
 
 
 def _empty_environment(session: nox.Session, name: str) -> str:
-    """Make an environment that holds nothing; returns its Python."""
+    """Make an empty environment; return its Python."""
     environment = Path(session.create_tmp(), name).absolute()
     session.run("virtualenv", "--quiet", "--clear", str(environment))
     return str(environment / "bin" / "python")
 
 
 def _install_wheels(session: nox.Session, python: str, *names: str) -> None:
-    """Install packages that were built into dist, with what they need, and see that all fits."""
-    # Packages of this repository are named by file, so that none can come from an index.
-    wheels = [str(PACKAGES[name].built(".whl")) for name in _from_here(names)]
+    """Install packages that were built into dist, with their requirements, and check that all fit."""
+    # Packages of this repository are installed from files, so that none comes from an index.
+    wheels = [str(PACKAGES[name].built(".whl")) for name in _local_packages(names)]
     session.run(python, "-m", "pip", "install", "--quiet", *wheels, external=True)
     session.run(python, "-m", "pip", "check", external=True)
 
@@ -605,11 +612,11 @@ def _install_wheels(session: nox.Session, python: str, *names: str) -> None:
 TRY_DISTRIBUTION = """\
 import importlib, importlib.metadata, subprocess, sys, sysconfig
 
-name, module, group = sys.argv[1:]  # an empty group is all that need nothing else
+name, module, group = sys.argv[1:]  # an empty group means all groups without further requirements
 importlib.import_module(module)
 print(f"{name}: import {module}")
 for entry_point in importlib.metadata.distribution(name).entry_points:
-    # pytest alone loads its plugins, and is not installed here; fakes are tried apart
+    # pytest loads its plugins, and is not installed here; fakes are tried separately
     if entry_point.group not in {group} if group else entry_point.group in {"pytest11", "jpsi.fakes"}:
         continue
     entry_point.load()
@@ -624,48 +631,48 @@ def _tools(group: str) -> list[str]:
     return list(nox.project.dependency_groups(TOOLS, group))
 
 
-def _homes(session: nox.Session) -> dict[str, str]:
-    """Variables that keep jobs away from what the user has of jpsi, configuration as well as files."""
+def _private_homes(session: nox.Session) -> dict[str, str]:
+    """Return variables that separate jobs from the user's own configuration and files of jpsi."""
     private = Path(session.virtualenv.location, "homes")
     private.mkdir(mode=0o700, exist_ok=True)
     return {f"XDG_{kind}_HOME": str(private / kind.lower()) for kind in ("CACHE", "CONFIG", "STATE")}
 
 
 def _install(session: nox.Session, *requirements: str) -> None:
-    """Make the session's environment hold these requirements and no more.
+    """Install exactly these requirements into the session's environment.
 
-    Packages of this repository are installed as editable from here. What the environment holds is written
-    into it: nothing is done where nothing has changed, and an environment that holds something else, or
-    was made in another place, is made anew.
+    Packages of this repository are installed as editable. A stamp file in the environment records its
+    requirements: if they have not changed, nothing is done; otherwise, or if the environment was moved, it is
+    created again.
     """
     location = Path(session.virtualenv.location)
     stamp = location / "installed.txt"
     others = [requirement for requirement in requirements if _name(requirement) not in PACKAGES]
-    settings = [str(PACKAGES[name].settings) for name in _from_here(requirements)]
-    wanted = "\n".join([str(location), sys.base_prefix, sys.version, *requirements, *settings])
+    settings = [str(PACKAGES[name].settings) for name in _local_packages(requirements)]
+    expected = "\n".join([str(location), sys.base_prefix, sys.version, *requirements, *settings])
     if stamp.exists():
-        if stamp.read_text(encoding="utf-8") == wanted:
+        if stamp.read_text(encoding="utf-8") == expected:
             return
         shutil.rmtree(location)
         session.virtualenv.create()
     stamp.write_text("unfinished", encoding="utf-8")
-    # Python compiles what it imports, which is a fraction.
+    # Python compiles modules on import, and imports only a fraction of them.
     session.install("--no-compile", *_wheels(session, requirements, "editable"), *others)
-    for name in _from_here(requirements):
-        _tell_editable(location, PACKAGES[name])
-    stamp.write_text(wanted, encoding="utf-8")
+    for name in _local_packages(requirements):
+        _mark_editable(location, PACKAGES[name])
+    stamp.write_text(expected, encoding="utf-8")
 
 
 def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> list[str]:
-    """Build wheels of the packages of this repository that requirements lead to.
+    """Build wheels of the packages of this repository that are in the requirements or required by them.
 
-    The version is hatchling's word: `standard`, or `editable` for one that leads here. To leave that to pip
-    would take ten times as long, as it makes an environment to build each in.
+    The version is hatchling's: `standard`, or `editable` for one that refers to this clone. pip would take
+    ten times as long, as it makes a build environment for each.
     """
-    # sessions may run beside each other
+    # sessions may run in parallel
     folder = ROOT / ".nox" / "wheels" / re.sub(r"\W+", "-", session.name).strip("-") / version
     built = []
-    for name, extras in _from_here(requirements).items():
+    for name, extras in _local_packages(requirements).items():
         build = ("-m", "hatchling", "build", "--target", f"wheel:{version}", "--directory", str(folder))
         with session.chdir(PACKAGES[name].path):
             session.run(sys.executable, *build, external=True, silent=True, log=False)
@@ -673,20 +680,20 @@ def _wheels(session: nox.Session, requirements: Iterable[str], version: str) -> 
     return built
 
 
-def _tell_editable(environment: Path, package: Package) -> None:
-    """Say of an installed package what pip says of one that it has built as editable itself.
+def _mark_editable(environment: Path, package: Package) -> None:
+    """Mark an installed package as editable, as pip marks one that it has built itself.
 
-    pytest asks for it before it shows how the assertions of a plugin failed.
+    pytest reads the mark before it shows how the assertions of a plugin failed.
     """
     (metadata,) = environment.glob(f"lib/python*/site-packages/{package.stem}.dist-info")
     origin = {"url": (ROOT / package.path).as_uri(), "dir_info": {"editable": True}}
     (metadata / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
 
 
-def _from_here(requirements: Iterable[str]) -> dict[str, str]:
-    """Return the packages of this repository that requirements lead to, each with the extras asked for.
+def _local_packages(requirements: Iterable[str]) -> dict[str, str]:
+    """Return the packages of this repository in the requirements, and those that they require, with extras.
 
-    Those with extras come first: pip would look for one in an index that another requires before.
+    Packages with extras come first: otherwise pip would look in an index for a package that another requires.
     """
     extras: dict[str, set[str]] = {}
     pending = list(requirements)
@@ -701,7 +708,7 @@ def _from_here(requirements: Iterable[str]) -> dict[str, str]:
                 extras[name].add(extra)
                 pending += PACKAGES[name].needed_by(extra)
     first = sorted(extras.items(), key=lambda it: not it[1])
-    return {name: f"[{','.join(sorted(wanted))}]" if wanted else "" for name, wanted in first}
+    return {name: f"[{','.join(sorted(names))}]" if names else "" for name, names in first}
 
 
 def _name(requirement: str) -> str:

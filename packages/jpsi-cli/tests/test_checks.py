@@ -11,23 +11,25 @@ import pytest
 import jpsi
 from jpsi.plugin import TransportError
 from jpsi_cli.doctor.checks import findings
-from jpsi_cli.doctor.facts import NAMED, PLAIN, SIZED, Facts, Trial, Verdict, configuration, is_healthy
+from jpsi_cli.doctor.facts import NAMED, PLAIN, SIZED, Facts, ProbeResult, Verdict, configuration, is_healthy
 
 OK, WARNING, WRONG, SKIPPED = Verdict
 
 
-def _ran(evidence: jpsi.Evidence = jpsi.Evidence.MARKER) -> Trial:
+def _ran(evidence: jpsi.Evidence = jpsi.Evidence.MARKER) -> ProbeResult:
     status = jpsi.JobStatus(jpsi.JobState.COMPLETED, exit_code=0, evidence=evidence)
-    return Trial(status=status, seconds=1.25, node="node01", folder="/work/jobs/1")
+    return ProbeResult(status=status, seconds=1.25, node="node01", folder="/work/jobs/1")
 
 
-def _failed(evidence: jpsi.Evidence = jpsi.Evidence.QUEUE) -> Trial:
+def _failed(evidence: jpsi.Evidence = jpsi.Evidence.QUEUE) -> ProbeResult:
     status = jpsi.JobStatus(jpsi.JobState.FAILED, message="it\nfailed", evidence=evidence)
-    return Trial(status=status, folder="/work/jobs/1")
+    return ProbeResult(status=status, folder="/work/jobs/1")
 
 
-_WAITS = Trial(status=jpsi.JobStatus(jpsi.JobState.QUEUED, message="Resources"), seconds=60, folder="/w")
-_REFUSED = Trial(refusal="no account")
+_WAITS = ProbeResult(
+    status=jpsi.JobStatus(jpsi.JobState.QUEUED, message="Resources"), seconds=60, folder="/w"
+)
+_REFUSED = ProbeResult(refusal="no account")
 _SILENT = jpsi.SubmitException("no answer")
 _HOUR = timedelta(hours=1)
 _MAIN = jpsi.Queue(name="main", word="UP", is_open=True, is_started=True, is_default=True, longest=_HOUR)
@@ -37,9 +39,9 @@ SOUND = Facts(
     programs={"sbatch": "/usr/bin/sbatch"},
     version="slurm 22.05",
     queues=(_MAIN, _DEBUG),
-    usual=timedelta(minutes=10),
+    default_duration=timedelta(minutes=10),
     array_size=1000,
-    trials={PLAIN: _ran(), NAMED: _ran(), SIZED: _ran()},
+    probes={PLAIN: _ran(), NAMED: _ran(), SIZED: _ran()},
     is_accounted=True,
 )
 
@@ -49,7 +51,7 @@ def _judged(name: str, **facts: Any) -> tuple[Verdict, str]:
     return found.verdict, found.message
 
 
-def test_where_all_is_well_all_is_ok_and_nothing_is_to_be_configured() -> None:
+def test_sound_facts_give_only_ok_and_no_advice() -> None:
     found = list(findings(SOUND))
 
     assert {it.verdict for it in found} == {OK}
@@ -57,9 +59,9 @@ def test_where_all_is_well_all_is_ok_and_nothing_is_to_be_configured() -> None:
     assert configuration(SOUND, found) == {}
 
 
-def test_of_what_has_no_commands_the_job_alone_is_judged() -> None:
-    trials = {PLAIN: _ran(jpsi.Evidence.PROCESS), NAMED: _ran(), SIZED: _ran()}
-    found = list(findings(Facts(executor="local", trials=trials)))
+def test_without_commands_only_the_job_is_checked() -> None:
+    probes = {PLAIN: _ran(jpsi.Evidence.PROCESS), NAMED: _ran(), SIZED: _ran()}
+    found = list(findings(Facts(executor="local", probes=probes)))
 
     assert [(it.name, it.verdict) for it in found] == [
         ("batch system", SKIPPED),
@@ -70,7 +72,7 @@ def test_of_what_has_no_commands_the_job_alone_is_judged() -> None:
     ]
 
 
-def test_without_a_connection_nothing_else_is_judged() -> None:
+def test_without_a_connection_all_other_checks_are_skipped() -> None:
     lost = TransportError("far cannot be reached: ssh: connect to host far port 22: Connection refused")
     found = list(findings(Facts(executor="far", connection=lost)))
 
@@ -79,56 +81,61 @@ def test_without_a_connection_nothing_else_is_judged() -> None:
     assert not is_healthy(found)
 
 
-def test_the_machine_is_named_on_which_commands_run() -> None:
+def test_connection_names_the_host_of_the_commands() -> None:
     assert _judged("connection", connection="login1") == (OK, "commands run on login1")
     assert "connection" not in [it.name for it in findings(SOUND)]
 
 
-def test_silence_is_wrong_also_where_no_command_is_looked_for() -> None:
-    assert _judged("answer", programs={}, silence=_SILENT)[0] is WRONG
+def test_no_answer_is_wrong_even_without_programs() -> None:
+    assert _judged("answer", programs={}, answer_error=_SILENT)[0] is WRONG
 
 
 _TABLE: list[tuple[str, dict[str, Any], Verdict, str]] = [
     ("commands", {"programs": {"a": None, "b": "/b", "c": None}}, WRONG, "a, c are not on PATH"),
     ("commands", {"programs": {"a": None}}, WRONG, "a is not on PATH"),
-    ("commands", {"programs": _SILENT}, WRONG, "cannot be looked for: no answer"),
+    ("commands", {"programs": _SILENT}, WRONG, "cannot be searched for: no answer"),
     ("version", {"version": _SILENT}, WARNING, "no answer"),
-    ("version", {"version": None}, OK, "not told"),
-    ("answer", {"silence": _SILENT}, WRONG, "no answer"),
+    ("version", {"version": None}, OK, "does not print it"),
+    ("answer", {"answer_error": _SILENT}, WRONG, "no answer"),
     ("queues", {"queues": _SILENT}, WARNING, "no answer"),
-    ("queues", {"queues": ()}, WARNING, "none takes jobs"),
-    ("queues", {"queues": (_DEBUG,)}, OK, "is not told"),
-    ("queues", {"queues": (jpsi.Queue(name="", word="on", is_default=True),)}, OK, "one without a name"),
+    ("queues", {"queues": ()}, WARNING, "no queue takes jobs"),
+    ("queues", {"queues": (_DEBUG,)}, OK, "does not say which one is the default"),
+    ("queues", {"queues": (jpsi.Queue(name="", word="on", is_default=True),)}, OK, "a queue without a name"),
     ("time limit", {"queues": (_DEBUG,)}, SKIPPED, ""),
     ("time limit", {"queues": _SILENT}, SKIPPED, ""),
-    ("time limit", {"usual": timedelta(hours=2)}, WARNING, "gets 2:00:00, and main allows 1:00:00"),
-    ("time limit", {"usual": timedelta(0)}, WARNING, "gets no limit, and main allows 1:00:00"),
-    ("job", {"trials": {}}, SKIPPED, "none was tried"),
-    ("job", {"trials": {PLAIN: _REFUSED}}, WRONG, "refused: no account"),
-    ("job", {"trials": {PLAIN: _WAITS}}, WARNING, "not ended after 60 s, and was cancelled: Resources"),
-    ("job", {"trials": {PLAIN: _failed()}}, WRONG, "FAILED: it failed"),
-    ("work directory", {"trials": {PLAIN: _failed()}}, WRONG, "no word in its folder, /work/jobs/1"),
-    ("work directory", {"trials": {PLAIN: _ran(jpsi.Evidence.ACCOUNTING)}}, WRONG, "no word"),
-    ("work directory", {"trials": {PLAIN: _failed(jpsi.Evidence.MARKER)}}, OK, "has left its word"),
-    ("work directory", {"trials": {PLAIN: _WAITS}}, SKIPPED, ""),
-    ("work directory", {"trials": {PLAIN: _REFUSED}}, SKIPPED, ""),
+    ("time limit", {"default_duration": timedelta(hours=2)}, WARNING, "is 2:00:00, and main allows 1:00:00"),
+    ("time limit", {"default_duration": timedelta(0)}, WARNING, "is no limit, and main allows 1:00:00"),
+    ("job", {"probes": {}}, SKIPPED, "no probe job was submitted"),
+    ("job", {"probes": {PLAIN: _REFUSED}}, WRONG, "refuses the simplest job: no account"),
+    ("job", {"probes": {PLAIN: _WAITS}}, WARNING, "not ended after 60 s, and jpsi cancelled it: Resources"),
+    ("job", {"probes": {PLAIN: _failed()}}, WRONG, "FAILED: it failed"),
+    ("work directory", {"probes": {PLAIN: _failed()}}, WRONG, "no exit marker in its folder, /work/jobs/1"),
+    ("work directory", {"probes": {PLAIN: _ran(jpsi.Evidence.ACCOUNTING)}}, WRONG, "no exit marker"),
+    ("work directory", {"probes": {PLAIN: _failed(jpsi.Evidence.MARKER)}}, OK, "left its exit marker"),
+    ("work directory", {"probes": {PLAIN: _WAITS}}, SKIPPED, ""),
+    ("work directory", {"probes": {PLAIN: _REFUSED}}, SKIPPED, ""),
     ("accounting", {"is_accounted": None}, WARNING, "there is none"),
     ("accounting", {"is_accounted": False}, OK, "does not know the job yet"),
     ("accounting", {"is_accounted": _SILENT}, WARNING, "no answer"),
-    ("accounting", {"trials": {}}, SKIPPED, ""),
-    ("accounting", {"trials": {PLAIN: _REFUSED}}, SKIPPED, ""),
-    ("names", {"trials": {PLAIN: _ran(), NAMED: _REFUSED}}, WARNING, "long name of any letters is refused"),
-    ("memory", {"trials": {PLAIN: _ran(), SIZED: _REFUSED}}, WARNING, "memory is refused: no account"),
-    ("memory", {"trials": {PLAIN: _ran(), SIZED: _WAITS}}, WARNING, "as one without: Resources"),
-    ("memory", {"trials": {PLAIN: _WAITS, SIZED: _WAITS}}, SKIPPED, ""),
-    ("memory", {"trials": {PLAIN: _REFUSED, SIZED: _REFUSED}}, SKIPPED, ""),
+    ("accounting", {"probes": {}}, SKIPPED, ""),
+    ("accounting", {"probes": {PLAIN: _REFUSED}}, SKIPPED, ""),
+    ("names", {"probes": {PLAIN: _ran(), NAMED: _REFUSED}}, WARNING, "refuses a long name of any letters"),
+    (
+        "memory",
+        {"probes": {PLAIN: _ran(), SIZED: _REFUSED}},
+        WARNING,
+        "refuses a job that asks for memory: no account",
+    ),
+    ("memory", {"probes": {PLAIN: _ran(), SIZED: _WAITS}}, WARNING, "unlike one without: Resources"),
+    ("memory", {"probes": {PLAIN: _WAITS, SIZED: _WAITS}}, SKIPPED, ""),
+    ("memory", {"probes": {PLAIN: _REFUSED, SIZED: _REFUSED}}, SKIPPED, ""),
     ("arrays", {"array_size": None}, OK, "one by one"),
-    ("arrays", {"silence": _SILENT}, SKIPPED, ""),
+    ("arrays", {"answer_error": _SILENT}, SKIPPED, ""),
 ]
 
 
 @pytest.mark.parametrize(("name", "facts", "verdict", "message"), _TABLE)
-def test_judgements(name: str, facts: dict[str, Any], verdict: Verdict, message: str) -> None:
+def test_each_check_has_its_verdict(name: str, facts: dict[str, Any], verdict: Verdict, message: str) -> None:
     found = _judged(name, **facts)
 
     assert found[0] is verdict
@@ -141,7 +148,7 @@ def _advice(**facts: Any) -> dict[str, Any]:
 
 
 def test_advice_is_a_piece_of_configuration() -> None:
-    assert _advice(usual=timedelta(0), trials={PLAIN: _failed()}) == {
+    assert _advice(default_duration=timedelta(0), probes={PLAIN: _failed()}) == {
         "executors": {
             "slurm": {
                 "config": {"default_duration": 3600, "work_directory": "/a/directory/that/all/nodes/see"}
@@ -150,7 +157,7 @@ def test_advice_is_a_piece_of_configuration() -> None:
     }
 
 
-def test_of_a_target_it_is_that_of_the_target() -> None:
+def test_advice_for_a_target_is_below_targets() -> None:
     closed = attrs.evolve(SOUND, executor="cluster", is_target=True)
 
     found = _advice(
@@ -163,17 +170,17 @@ def test_of_a_target_it_is_that_of_the_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "is_good"), [({PLAIN: _WAITS}, True), ({PLAIN: _failed()}, False), ({PLAIN: _REFUSED}, False)]
+    ("probes", "is_good"), [({PLAIN: _WAITS}, True), ({PLAIN: _failed()}, False), ({PLAIN: _REFUSED}, False)]
 )
-def test_a_warning_is_no_illness(trials: dict[str, Trial], *, is_good: bool) -> None:
-    assert is_healthy(list(findings(attrs.evolve(SOUND, trials=trials)))) is is_good
+def test_warnings_are_healthy(probes: dict[str, ProbeResult], *, is_good: bool) -> None:
+    assert is_healthy(list(findings(attrs.evolve(SOUND, probes=probes)))) is is_good
 
 
-def test_damaged_files_are_told_each_and_keep_no_job_from_running() -> None:
+def test_each_damaged_file_is_a_warning() -> None:
     found = list(findings(attrs.evolve(SOUND, damaged=["job a: x", "job b: y"])))
 
-    told = [(it.verdict, it.message) for it in found if it.name == "damaged files"]
-    assert told == [(Verdict.WARNING, "job a: x"), (Verdict.WARNING, "job b: y")]
+    damaged = [(it.verdict, it.message) for it in found if it.name == "damaged files"]
+    assert damaged == [(Verdict.WARNING, "job a: x"), (Verdict.WARNING, "job b: y")]
     assert is_healthy(found)
     assert _judged("damaged files", damaged=_SILENT)[0] is Verdict.WARNING
     assert "damaged files" not in [it.name for it in findings(SOUND)]

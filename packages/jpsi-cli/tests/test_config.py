@@ -28,7 +28,7 @@ def config(environment: dict[str, str]) -> Path:
     return path
 
 
-def test_what_is_configured_is_shown(run: Run, config: Path) -> None:
+def test_the_configuration_is_shown(run: Run, config: Path) -> None:
     text, content = run("config", "show").stdout.decode(), json.loads(run("config", "show", "--json").stdout)
 
     assert text == (
@@ -38,20 +38,20 @@ def test_what_is_configured_is_shown(run: Run, config: Path) -> None:
     assert content["targets"] == {"here": {"executor": "local", "config": {"kill_delay": 1}}}
 
 
-def test_without_a_file_nothing_is_configured(run: Run) -> None:
+def test_without_a_file_the_configuration_is_empty(run: Run) -> None:
     shown, checked = run("config", "show"), run("config", "check")
 
     assert (shown.returncode, shown.stdout) == (0, b"# no file\n")
     assert (checked.returncode, checked.stdout) == (0, b"")
 
 
-def test_what_is_configured_can_be_used(run: Run, config: Path) -> None:
+def test_a_usable_configuration_passes_the_check(run: Run, config: Path) -> None:
     result = run("config", "check")
 
     assert (result.returncode, result.stdout) == (0, b"here: can be used\nlocal: can be used\n")
 
 
-def test_what_cannot_be_used_is_named(run: Run, config: Path) -> None:
+def test_the_check_names_unusable_executors(run: Run, config: Path) -> None:
     config.write_text("targets:\n  far: {executor: nosuch}\n  odd: {executor: local, config: {kill: 1}}\n")
 
     result, content = run("config", "check"), json.loads(run("config", "check", "--json").stdout)
@@ -62,7 +62,7 @@ def test_what_cannot_be_used_is_named(run: Run, config: Path) -> None:
     assert [it["name"] for it in content if it["problem"]] == ["far", "odd"]
 
 
-def test_whose_value_is_wrong_is_named(run: Run, config: Path) -> None:
+def test_the_check_names_executors_with_wrong_values(run: Run, config: Path) -> None:
     config.write_text("executors:\n  local:\n    config: {max_active: 0}\n")
 
     result = run("config", "check")
@@ -92,34 +92,34 @@ def test_documents_are_validated(run: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("version: 1\nnonsense: 2\n")
 
     both = run("validate", "-f", "good.yaml", "-f", "bad.yaml")
-    here = run("validate", "-x", "local", "-f", "good.yaml")
+    local = run("validate", "-x", "local", "-f", "good.yaml")
     content = json.loads(run("validate", "--json", "-f", "good.yaml", "-f", "bad.yaml").stdout)
 
     assert (both.returncode, both.stdout) == (2, b"good.yaml: valid\n")
     assert b"jpsi: bad.yaml" in both.stderr
-    assert here.returncode == 2
-    assert here.stderr.startswith(b"jpsi: good.yaml: local is one machine, but the job needs 2 nodes\n")
+    assert local.returncode == 2
+    assert local.stderr.startswith(b"jpsi: good.yaml: local is one machine, but the job needs 2 nodes\n")
     assert [(it["file"], it["valid"]) for it in content] == [("good.yaml", True), ("bad.yaml", False)]
     assert run("validate").returncode == 2
 
 
 def test_each_line_of_a_file_is_validated(run: Run, tmp_path: Path) -> None:
     good = json.dumps(json.loads(jpsi.write_document(jpsi.JobSpec("true"), as_json=True)))
-    gone = jpsi.JobSpec("true", directory=tmp_path / "gone")
-    nowhere = json.dumps(json.loads(jpsi.write_document(gone, as_json=True)))
+    missing = jpsi.JobSpec("true", directory=tmp_path / "gone")
+    nowhere = json.dumps(json.loads(jpsi.write_document(missing, as_json=True)))
     (tmp_path / "good.jsonl").write_text(f"{good}\n{nowhere}\n")
     (tmp_path / "bad.jsonl").write_text(f"{good}\n\n{{}}\n{good[:10]}\n")
 
     bad = run("validate", "--many", "bad.jsonl").stderr.decode().splitlines()
     alone = run("validate", "--many", "good.jsonl")
-    here = run("validate", "-x", "local", "--many", "good.jsonl")
+    local = run("validate", "-x", "local", "--many", "good.jsonl")
     as_one = run("validate", "-f", "good.jsonl")
 
     assert "jpsi: bad.jsonl, line 3: version: is missing" in bad
     assert bad[-1].startswith("jpsi: bad.jsonl, line 4: is not a document in JSON: ")
     assert (alone.returncode, alone.stdout) == (0, b"good.jsonl: valid\n")
-    assert here.returncode == 2
-    assert here.stderr.startswith(b"jpsi: good.jsonl, line 2: ")
+    assert local.returncode == 2
+    assert local.stderr.startswith(b"jpsi: good.jsonl, line 2: ")
     assert as_one.returncode == 2
     assert as_one.stderr.decode() == (
         "jpsi: good.jsonl has a document on each line: "
@@ -131,15 +131,15 @@ def test_each_line_of_a_file_is_validated(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_there", "is_open", "is_told"),
+    ("exists", "is_open", "is_reported"),
     [(True, True, True), (True, False, False), (False, True, False)],
     ids=["unsafe", "safe", "not there yet"],
 )
 def test_an_empty_work_directory_that_others_can_change_is_named(
-    run: Run, config: Path, tmp_path: Path, is_there: bool, is_open: bool, is_told: bool
+    run: Run, config: Path, tmp_path: Path, exists: bool, is_open: bool, is_reported: bool
 ) -> None:
     work = tmp_path / "open/work"
-    (work if is_there else work.parent).mkdir(parents=True, mode=0o755)
+    (work if exists else work.parent).mkdir(parents=True, mode=0o755)
     work.parent.chmod(0o777 if is_open else 0o755)
     config.write_text(f"executors:\n  local:\n    config: {{work_directory: {work}}}\n")
 
@@ -150,7 +150,7 @@ def test_an_empty_work_directory_that_others_can_change_is_named(
         f"(yours, mode 0777); change that: chmod go-w {work.parent}; or choose another"
     )
     assert listed.returncode == 0
-    assert listed.stderr.decode() == (f"jpsi: warning: {sentence}\n" if is_told else "")
+    assert listed.stderr.decode() == (f"jpsi: warning: {sentence}\n" if is_reported else "")
 
 
 def test_work_directory_that_others_can_replace_is_named(run: Run, config: Path, tmp_path: Path) -> None:
@@ -164,10 +164,10 @@ def test_work_directory_that_others_can_replace_is_named(run: Run, config: Path,
     checked, examined = run("config", "check"), run("doctor", "-x", "local")
     ran, listed = run("run", "--", "true"), run("ls", "--all")
 
-    told = f"{tmp_path}/open can be written by others (yours, mode 0777); change that: chmod go-w"
+    problem = f"{tmp_path}/open can be written by others (yours, mode 0777); change that: chmod go-w"
     assert (checked.returncode, examined.returncode, ran.returncode) == (1, 125, 125)
     for done in (checked, examined, ran):
-        assert f"the work directory {work}/local is not safe to use: {told}" in done.stderr.decode()
+        assert f"the work directory {work}/local is not safe to use: {problem}" in done.stderr.decode()
         assert b"Traceback" not in done.stderr
-    assert f"are left out: {told}" in listed.stderr.decode()
+    assert f"are left out: {problem}" in listed.stderr.decode()
     assert b"true" not in listed.stdout

@@ -44,7 +44,7 @@ def test_a_script_for_any_batch_system_becomes_the_same_job(run: Run, tmp_path: 
     assert spec.launcher == "single"
 
 
-def test_what_is_lost_is_told_beside_the_document(run: Run, tmp_path: Path) -> None:
+def test_losses_are_reported_on_standard_error(run: Run, tmp_path: Path) -> None:
     _script(tmp_path, "#SBATCH --array=1-9")
 
     done = run("convert", "job.sh")
@@ -70,13 +70,13 @@ def test_json_has_the_document_and_what_is_lost(run: Run, tmp_path: Path) -> Non
     assert content["document"]["tasks"][0]["command"] == ["/bin/bash", str(path)]
 
 
-def test_the_one_that_can_carry_over_most_is_taken_and_told(run: Run, tmp_path: Path) -> None:
+def test_the_executor_that_converts_most_is_chosen_and_named(run: Run, tmp_path: Path) -> None:
     _script(tmp_path, "#PBS -l select=2,walltime=60")
 
     done = run("convert", "job.sh")
 
     assert done.stderr == (
-        b"jpsi: warning: it is taken for a script for openpbs; -x torque reads it otherwise\n"
+        b"jpsi: warning: jpsi reads it as a script for openpbs; -x torque reads it differently\n"
     )
     assert b"it is for PBS, and not for Torque" in run("convert", "-x", "torque", "job.sh").stderr
 

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 import jpsi
-from jpsi_cli.doctor.damage_advice import damage_advice
+from jpsi_cli.doctor.damage_advice import advise_on_damage
 from jpsi_engine.job_store import DamagedJob, ShownJob
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -108,13 +108,13 @@ SILENT = jpsi.SubmitException("squeue did not answer")
     ("state", "native_id", "executable", "shown", "words"),
     [
         ("COMPLETED", "17", None, None, "it has completed with exit code 0"),
-        ("ACTIVE", "17", None, None, "slurm (native id 17, tag jpsi-a1-1) does not show it; it will not be"),
+        ("ACTIVE", "17", None, None, "slurm (native id 17, tag jpsi-a1-1) does not show it; jpsi will not"),
         (
             "ACTIVE",
             None,
             None,
             None,
-            "slurm (tag jpsi-a1-1) does not show it; it will not be submitted again",
+            "slurm (tag jpsi-a1-1) does not show it; jpsi will not submit it again",
         ),
         ("ACTIVE", None, None, None, "submit it again only if it has not"),
         ("ACTIVE", None, None, SHOWN, "slurm (native id 17, tag jpsi-a1-1) shows it as RUNNING. jpsi cannot"),
@@ -124,9 +124,9 @@ SILENT = jpsi.SubmitException("squeue did not answer")
             "17",
             None,
             attrs.evolve(SHOWN, cancel_command=None),
-            "or end 17 by a command of the batch system's own",
+            "or end 17 with the batch system's own command",
         ),
-        ("ACTIVE", "17", None, SILENT, "was not found to show it or not: squeue did not answer; it will not"),
+        ("ACTIVE", "17", None, SILENT, "shows it: squeue did not answer; jpsi will not"),
         (
             "ACTIVE",
             "17",
@@ -157,14 +157,14 @@ def test_what_to_do_follows_from_what_is_known(
     Job.native_id = native_id  # type: ignore[attr-defined]
     found = DamagedJob("job a1", Path("/spool/a1"), "intent.1.json is empty", Job())  # type: ignore[arg-type]
 
-    sentence = damage_advice(found, shown)
+    sentence = advise_on_damage(found, shown)
 
     assert sentence.startswith("job a1 in /spool/a1: intent.1.json is empty; ")
     assert words in sentence
 
 
 def test_what_to_do_about_an_array(tmp_path: Path) -> None:
-    sentence = damage_advice(DamagedJob("array x", tmp_path, "intent.json is empty"))
+    sentence = advise_on_damage(DamagedJob("array x", tmp_path, "intent.json is empty"))
 
     assert f"array x in {tmp_path}: intent.json is empty; " in sentence
     assert os.fspath(tmp_path) in sentence

@@ -40,17 +40,17 @@ def job() -> jpsi.Job:
 
 
 @pytest.mark.parametrize("status", [QUEUED, ACTIVE, COMPLETED, EXITED], ids=lambda status: status.state.value)
-def test_a_script_hears_nothing_that_the_exit_code_says(job: jpsi.Job, status: jpsi.JobStatus) -> None:
+def test_the_quiet_display_repeats_no_exit_code(job: jpsi.Job, status: jpsi.JobStatus) -> None:
     assert Quiet().status(job, status) == ""
 
 
-def test_a_script_hears_why_where_the_exit_code_cannot_say(job: jpsi.Job) -> None:
+def test_the_quiet_display_explains_other_failures(job: jpsi.Job) -> None:
     assert Quiet().status(job, LOST) == "jpsi: job failed: gone\\x1b[2J\n"
     assert Quiet().status(job, NOT_FOUND) == "jpsi: job failed: not found\n"
     assert Quiet().status(job, CANCELED) == "jpsi: job cancelled: the job was cancelled\n"
 
 
-def test_who_cancelled_is_not_told_so(job: jpsi.Job) -> None:
+def test_the_quiet_display_does_not_confirm_its_own_cancellation(job: jpsi.Job) -> None:
     display = Quiet()
 
     assert display.cancelling() == ""
@@ -76,7 +76,7 @@ def test_json_holds_everything_on_one_line(job: jpsi.Job) -> None:
     }
 
 
-def test_a_person_sees_a_line_for_each_state(job: jpsi.Job) -> None:
+def test_a_terminal_shows_a_line_for_each_state(job: jpsi.Job) -> None:
     display = Terminal()
 
     assert display.status(job, QUEUED) == f"jpsi: QUEUED     job {job.id}\n"
@@ -110,7 +110,7 @@ class Submitted(jpsi.Job):
     ],
     ids=["both", "the native id is shorter", "the native id is longer"],
 )
-def test_a_person_sees_by_which_id_the_job_waits(
+def test_a_terminal_shows_the_id_of_a_queued_job(
     monkeypatch: pytest.MonkeyPatch, width: int, native_id: str, expected: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -121,7 +121,7 @@ def test_a_person_sees_by_which_id_the_job_waits(
     assert display.status(job, ACTIVE) == ("jpsi: ACTIVE" + f"     native id {native_id}" * is_new + "\n")
 
 
-def test_a_person_sees_each_reason_to_wait_once() -> None:
+def test_a_terminal_shows_each_wait_reason_once() -> None:
     display = Terminal()
     first, second = (attrs.evolve(QUEUED, message=text) for text in ("the nodes are in use", "held\x1b[2J"))
 
@@ -136,7 +136,7 @@ def test_a_person_sees_each_reason_to_wait_once() -> None:
     ]
 
 
-def test_a_post_launch_that_failed_is_told_though_the_exit_code_does_not(job: jpsi.Job) -> None:
+def test_a_failed_post_launch_is_reported(job: jpsi.Job) -> None:
     failed = [attrs.evolve(it, metadata={"post_launch": "failed"}) for it in (COMPLETED, EXITED)]
 
     assert [Quiet().status(job, status) for status in failed] == ["jpsi: warning: post_launch failed\n"] * 2
@@ -148,19 +148,19 @@ def test_a_post_launch_that_failed_is_told_though_the_exit_code_does_not(job: jp
     ]
 
 
-def test_what_of_staging_failed_is_told_once(job: jpsi.Job) -> None:
-    told = attrs.evolve(
+def test_a_failed_staging_step_is_reported_once(job: jpsi.Job) -> None:
+    stage_out_failed = attrs.evolve(
         EXITED, metadata={"stage_out": "failed"}, message=f"{EXITED.message}; stage_out failed: a\x1b"
     )
-    kept = attrs.evolve(COMPLETED, metadata={"cleanup": "failed"}, message="cleanup failed: b")
+    cleanup_failed = attrs.evolve(COMPLETED, metadata={"cleanup": "failed"}, message="cleanup failed: b")
 
-    assert [Quiet().status(job, status) for status in (told, kept)] == [
+    assert [Quiet().status(job, status) for status in (stage_out_failed, cleanup_failed)] == [
         "jpsi: warning: stage_out failed: a\\x1b\n",
         "jpsi: warning: cleanup failed: b\n",
     ]
     display = Terminal()
     display.status(job, ACTIVE)
-    assert [display.status(job, status) for status in (told, kept)] == [
+    assert [display.status(job, status) for status in (stage_out_failed, cleanup_failed)] == [
         "jpsi: FAILED     the executable returned exit code 3; stage_out failed: a\\x1b (after 1.2 s)\n",
         "jpsi: COMPLETED  after 0:01:15; cleanup failed: b\n",
     ]
@@ -171,5 +171,5 @@ def test_a_job_that_never_ran_has_no_time(job: jpsi.Job) -> None:
 
 
 def test_an_end_without_a_message_has_its_exit_code(job: jpsi.Job) -> None:
-    assert outcome.why(job, jpsi.JobStatus(jpsi.JobState.FAILED, exit_code=4)) == "exit code 4"
-    assert outcome.why(job, jpsi.JobStatus(jpsi.JobState.FAILED)) == "no reason is known"
+    assert outcome.explain_end(job, jpsi.JobStatus(jpsi.JobState.FAILED, exit_code=4)) == "exit code 4"
+    assert outcome.explain_end(job, jpsi.JobStatus(jpsi.JobState.FAILED)) == "no reason is known"

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("page", ["start.md", "guide/cli.md"])
-def test_who_follows_a_page_sees_what_it_shows(tmp_path: Path, page: str) -> None:
+def test_commands_of_the_page_print_what_it_shows(tmp_path: Path, page: str) -> None:
     root = tmp_path / "reader"
     root.mkdir()
     Reader(root).follow((DOCS / page).read_text())

@@ -55,7 +55,7 @@ def test_help_names_commands_of_other_packages_even_if_one_is_broken(run: Run) -
 
 
 @pytest.mark.parametrize(("name", "why"), [("broken", b"AttributeError"), ("three", b"is no command")])
-def test_a_command_that_cannot_be_loaded_says_of_which_package_it_is_and_why(
+def test_a_command_that_cannot_be_loaded_names_its_package_and_the_reason(
     run: Run, name: str, why: bytes
 ) -> None:
     done = run(name, "--any", "thing")
@@ -65,9 +65,9 @@ def test_a_command_that_cannot_be_loaded_says_of_which_package_it_is_and_why(
     assert why in done.stderr
 
 
-def test_no_package_takes_the_place_of_a_command_of_jpsi(run: Run) -> None:
+def test_own_commands_take_precedence_over_those_of_packages(run: Run) -> None:
     assert run("run", "--", "echo", "mine").stdout == b"mine\n"
 
 
-def test_a_command_that_nobody_has_is_a_mistake(run: Run) -> None:
+def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert run("gret").returncode == 2

@@ -58,7 +58,7 @@ def _message(content: dict[str, Any], name: str) -> str:
     return next(str(it["message"]) for it in content["checks"] if it["name"] == name)
 
 
-def test_this_machine_is_well(run: Run) -> None:
+def test_doctor_finds_this_machine_sound(run: Run) -> None:
     done = run("doctor", "-x", "local")
 
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_this_machine_is_well(run: Run) -> None:
 
 
 @pytest.mark.parametrize("system", ["slurm", "pbs", "torque", "lsf", "gridengine", "flux"])
-def test_every_fake_is_well(run: Run, system: str) -> None:
+def test_doctor_finds_every_fake_sound(run: Run, system: str) -> None:
     done = run("fake", system, "--", "jpsi", "doctor", "-x", system, "--json")
 
     content = json.loads(done.stdout)
@@ -78,7 +78,7 @@ def test_every_fake_is_well(run: Run, system: str) -> None:
     assert verdicts["work directory"] == "ok"
 
 
-_FAR = """
+_REMOTE_TRANSPORT = """
 import subprocess
 from jpsi.plugin import CommandResult, TransportError, hookimpl
 
@@ -110,7 +110,7 @@ def far(tmp_path: Path, environment: dict[str, str]) -> None:
     """Transports to this machine by another name, and to none."""
     environment |= {"JPSI_PLUGIN_PATH": str(tmp_path / "plugins"), "JPSI_CONFIG": str(tmp_path / "jpsi.yaml")}
     PluginDirectory(tmp_path / "plugins").add(
-        "far", entry_points={"jpsi.transports": {"far": "far_x"}}, files={"far_x.py": _FAR}
+        "far", entry_points={"jpsi.transports": {"far": "far_x"}}, files={"far_x.py": _REMOTE_TRANSPORT}
     )
     (tmp_path / "jpsi.yaml").write_text(
         "targets: {lost: {executor: local, url: 'far://lost'}, big: {executor: local, url: 'far://big'}}\n"
@@ -118,7 +118,7 @@ def far(tmp_path: Path, environment: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("far")
-def test_a_machine_that_is_not_reached_is_told_in_a_sentence_and_no_job_is_tried(run: Run) -> None:
+def test_an_unreachable_host_is_one_sentence_and_submits_no_probe(run: Run) -> None:
     done = run("doctor", "-x", "lost", "--json")
 
     content = json.loads(done.stdout)
@@ -128,7 +128,7 @@ def test_a_machine_that_is_not_reached_is_told_in_a_sentence_and_no_job_is_tried
 
 
 @pytest.mark.usefixtures("far")
-def test_a_machine_that_is_reached_is_well(run: Run) -> None:
+def test_doctor_finds_a_reachable_host_sound(run: Run) -> None:
     done = run("doctor", "-x", "big", "--json")
 
     content = json.loads(done.stdout)
@@ -190,10 +190,10 @@ def test_a_job_that_waits_too_long_is_cancelled(doctor: Doctor) -> None:
         assert scheduler.wait_for(lambda: all(job.state is FakeState.CANCELLED for job in others))
 
     assert code == 0
-    told = re.search(r"not ended after (\d+) s, and was cancelled", _message(content, "job"))
+    match = re.search(r"not ended after (\d+) s, and jpsi cancelled it", _message(content, "job"))
     # on a busy machine a second is a while
-    assert told is not None
-    assert 1 <= int(told[1]) < 60
+    assert match is not None
+    assert 1 <= int(match[1]) < 60
 
 
 def test_no_job_is_submitted_if_none_is_wanted(doctor: Doctor) -> None:
@@ -221,9 +221,9 @@ def test_advice_is_shown_as_a_file_would_have_it(
 ) -> None:
     config = tmp_path / "jpsi.yaml"
     config.write_text(json.dumps({"executors": {"lsf": {"config": {"default_duration": "2d"}}}}))
-    wanted = {**environment, "JPSI_CONFIG": str(config)}
+    variables = {**environment, "JPSI_CONFIG": str(config)}
 
-    done = run("fake", "lsf", "--", "jpsi", "doctor", "-x", "lsf", "--no-job", env=wanted)
+    done = run("fake", "lsf", "--", "jpsi", "doctor", "-x", "lsf", "--no-job", env=variables)
 
     assert done.returncode == 0
     assert done.stdout.decode().endswith(

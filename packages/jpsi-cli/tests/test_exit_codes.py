@@ -23,4 +23,4 @@ CASES = {
 
 @pytest.mark.parametrize(("status", "code"), CASES.values(), ids=CASES)
 def test_each_end_has_its_exit_code(status: JobStatus, code: int) -> None:
-    assert exit_codes.of(status) == code
+    assert exit_codes.for_status(status) == code

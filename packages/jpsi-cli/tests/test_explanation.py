@@ -29,7 +29,7 @@ ENDS = {
     "kill": (
         failed(Reason.SIGNAL, 137, signal=9),
         [],
-        "mostly that is a lack of memory: give it more, --memory than 4G",
+        "the usual cause is too little memory: give it more, --memory than 4G",
     ),
     "crash": (failed(Reason.SIGNAL, 139, signal=11), [], "the program used memory that is not its own"),
     "no program": (failed(Reason.EXECUTABLE, 127), [], "name the program by its path"),
@@ -38,7 +38,7 @@ ENDS = {
         ["run: 3: gmx: not found"],
         "gmx is not found on the node",
     ),
-    "not executable": (failed(Reason.EXIT_CODE, 126), [], "a program in it may not be executed"),
+    "not executable": (failed(Reason.EXIT_CODE, 126), [], "a program in it cannot be executed"),
     "library": (
         failed(Reason.EXIT_CODE, 127),
         ["./a.out: error while loading shared libraries: libmpi.so.40: cannot open shared object file"],
@@ -52,12 +52,12 @@ ENDS = {
     "file": (
         failed(Reason.EXIT_CODE, 1),
         ["cat: input.txt: No such file or directory"],
-        "input.txt is not there",
+        "input.txt does not exist",
     ),
     "Python's file": (
         failed(Reason.EXIT_CODE, 1),
         ["FileNotFoundError: [Errno 2] No such file or directory: 'data.h5'"],
-        "data.h5 is not there",
+        "data.h5 does not exist",
     ),
     "permission": (
         failed(Reason.EXIT_CODE, 1),
@@ -66,26 +66,30 @@ ENDS = {
     ),
     "disk": (failed(Reason.EXIT_CODE, 1), ["write error: No space left on device"], "the disk is full"),
     "memory by its words": (failed(Reason.SIGNAL, 134, signal=6), ["std::bad_alloc"], "it ran out of memory"),
-    "nothing else": (failed(Reason.EXIT_CODE, 3), ["oh"], "the program itself says: look at its last lines"),
+    "nothing else": (
+        failed(Reason.EXIT_CODE, 3),
+        ["oh"],
+        "the program itself returned this: look at its last lines",
+    ),
     "nothing at all": (failed(Reason.EXIT_CODE, 3), [], "look at its output: jpsi logs JOB"),
     "node": (failed(Reason.NODE_FAIL), [], "submit it again"),
     "lost": (failed(Reason.LOST), [], "its node may have crashed"),
     "dependency": (
         JobStatus(JobState.CANCELED, reason=Reason.DEPENDENCY),
         [],
-        "see to the job that it waited for",
+        "check the job that it waited for",
     ),
 }
 
 
 @pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
 def test_an_end_comes_with_what_to_change(status: JobStatus, errors: list[str], advice: str) -> None:
-    told = explain(Facts(status=status, spec=SPEC, errors=errors))
+    explanation = explain(Facts(status=status, spec=SPEC, errors=errors))
 
-    assert advice in told.advice[0]
+    assert advice in explanation.advice[0]
 
 
-def test_the_last_words_count() -> None:
+def test_the_last_matching_line_of_stderr_counts() -> None:
     errors = ["a: No such file or directory", "MemoryError", "bye"]
 
     assert (
@@ -105,7 +109,7 @@ WAITS = {
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
     "the account is invalid (InvalidAccount)": "name a project",
     "a licence is not free (Licenses)": "when a licence is free",
-    "a node that the job needs is not available (ReqNodeNotAvail)": "another queue may do",
+    "a node that the job needs is not available (ReqNodeNotAvail)": "try another queue",
 }
 
 
@@ -113,22 +117,22 @@ WAITS = {
 def test_waiting_comes_with_what_to_change(message: str, advice: str) -> None:
     status = JobStatus(JobState.QUEUED, message=message)
 
-    told = explain(Facts(status=status, spec=SPEC, lasted=timedelta(seconds=65)))
+    explanation = explain(Facts(status=status, spec=SPEC, elapsed=timedelta(seconds=65)))
 
-    assert told.sentence == f"it waits, for 1m5s now: {message}"
-    assert advice in told.advice[0]
+    assert explanation.sentence == f"it waits, for 1m5s now: {message}"
+    assert advice in explanation.advice[0]
 
 
-def test_what_the_batch_system_says_besides_is_told() -> None:
+def test_position_and_start_estimate_are_reported() -> None:
     status = JobStatus(JobState.QUEUED)
 
-    told = explain(Facts(status=status, spec=SPEC, position=3, start_estimate="2026-01-01 12:00"))
+    explanation = explain(Facts(status=status, spec=SPEC, position=3, start_estimate="2026-01-01 12:00"))
 
-    assert told.sentence == (
+    assert explanation.sentence == (
         "it waits: the batch system does not say why; 3 jobs are before it; "
         "it is expected to start at 2026-01-01 12:00"
     )
-    assert told.advice == []
+    assert explanation.advice == []
 
 
 @pytest.mark.parametrize(
@@ -150,30 +154,28 @@ def test_what_the_batch_system_says_besides_is_told() -> None:
     ],
     ids=lambda it: it if isinstance(it, JobState) else "",
 )
-def test_of_a_job_that_is_missing_it_is_said_what_is_missing_and_what_to_do(
-    state: JobState, remark: str | None, sentence: str
-) -> None:
-    told = explain(
+def test_a_missing_job_comes_with_advice(state: JobState, remark: str | None, sentence: str) -> None:
+    explanation = explain(
         Facts(
             status=JobStatus(state),
             spec=SPEC,
             job="a1",
             remark=remark,
             missing_in="slurm",
-            lasted=timedelta(seconds=65),
+            elapsed=timedelta(seconds=65),
         )
     )
 
-    assert told.sentence == sentence
-    assert told.advice == ["find out how it ended, which takes a minute or two: jpsi wait a1"]
+    assert explanation.sentence == sentence
+    assert explanation.advice == ["find out how it ended, which takes a minute or two: jpsi wait a1"]
 
 
 def test_success_needs_no_advice() -> None:
-    told = explain(
+    explanation = explain(
         Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, errors=["warning: not found"])
     )
 
-    assert (told.sentence, told.advice) == ("it completed, with exit code 0", [])
+    assert (explanation.sentence, explanation.advice) == ("it completed, with exit code 0", [])
 
 
 STATUSES = st.builds(
@@ -187,19 +189,17 @@ STATUSES = st.builds(
 
 
 @given(STATUSES, st.none() | st.text(min_size=1), st.lists(st.text()))
-def test_there_is_a_sentence_for_whatever_is_known(
-    status: JobStatus, remark: str | None, errors: list[str]
-) -> None:
-    told = explain(Facts(status=status, spec=JobSpec("x"), remark=remark, errors=errors))
+def test_every_set_of_facts_has_a_sentence(status: JobStatus, remark: str | None, errors: list[str]) -> None:
+    explanation = explain(Facts(status=status, spec=JobSpec("x"), remark=remark, errors=errors))
 
-    assert told.sentence
-    assert all(told.advice)
-    assert not any("{" in advice and "}" in advice for advice in told.advice if not errors)
+    assert explanation.sentence
+    assert all(explanation.advice)
+    assert not any("{" in advice and "}" in advice for advice in explanation.advice if not errors)
 
 
-def test_commands_that_are_advised_name_the_job_and_nothing_else_is_taken_for_it() -> None:
+def test_advised_commands_name_the_job_and_only_it() -> None:
     lost = Facts(status=failed(Reason.LOST), spec=SPEC, job="6e0c2f51")
-    said = Facts(
+    facts = Facts(
         status=failed(Reason.EXIT_CODE, 1),
         spec=SPEC,
         job="6e0c2f51",
@@ -207,7 +207,7 @@ def test_commands_that_are_advised_name_the_job_and_nothing_else_is_taken_for_it
     )
 
     assert any(advice.endswith("jpsi logs 6e0c2f51") for advice in explain(lost).advice)
-    assert explain(said).advice[0].startswith("JOB.txt is not there")
+    assert explain(facts).advice[0].startswith("JOB.txt does not exist")
 
 
 @pytest.mark.parametrize(
@@ -219,22 +219,22 @@ def test_commands_that_are_advised_name_the_job_and_nothing_else_is_taken_for_it
         ("the queue was removed", "it was cancelled, after 1m26s: the queue was removed"),
     ],
 )
-def test_that_a_job_was_cancelled_is_said_once(message: str | None, sentence: str) -> None:
+def test_cancellation_is_mentioned_once(message: str | None, sentence: str) -> None:
     status = JobStatus(JobState.CANCELED, reason=Reason.CANCELLED, message=message)
 
-    assert explain(Facts(status=status, spec=JobSpec(), lasted=timedelta(seconds=86))).sentence == sentence
+    assert explain(Facts(status=status, spec=JobSpec(), elapsed=timedelta(seconds=86))).sentence == sentence
 
 
 @pytest.mark.parametrize(("times", "words"), [(1, "again once since"), (3, "again 3 times since")])
-def test_that_the_batch_system_has_started_it_again_is_told(times: int, words: str) -> None:
-    told = explain(Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, reruns=times))
+def test_reruns_by_the_batch_system_are_reported(times: int, words: str) -> None:
+    explanation = explain(Facts(status=JobStatus(JobState.COMPLETED, exit_code=0), spec=SPEC, reruns=times))
 
-    assert words in told.advice[-1]
+    assert words in explanation.advice[-1]
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.ACTIVE, JobState.QUEUED])
-def test_of_a_damaged_job_nobody_says_to_submit_it_again(state: JobState) -> None:
-    told = explain(Facts(status=JobStatus(state), spec=SPEC, remark="damaged: x", damage="damaged: x"))
+def test_a_damaged_job_comes_without_advice_to_resubmit(state: JobState) -> None:
+    explanation = explain(Facts(status=JobStatus(state), spec=SPEC, remark="damaged: x", damage="damaged: x"))
 
-    assert "damaged: x" in (told.sentence, *told.advice)
-    assert not any("submit" in it for it in told.advice)
+    assert "damaged: x" in (explanation.sentence, *explanation.advice)
+    assert not any("submit" in it for it in explanation.advice)

@@ -33,7 +33,7 @@ def temporary(tmp_path: Path, environment: dict[str, str]) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left(temporary: Path) -> Iterator[None]:
+def _are_processes_gone(temporary: Path) -> Iterator[None]:
     """Whatever happens, nothing is left a moment later."""
     yield
     assert eventually(lambda: not list(temporary.iterdir())), list(temporary.iterdir())
@@ -49,7 +49,7 @@ def test_the_program_has_the_commands_on_its_path(run: Run) -> None:
     assert result.stderr == b""
 
 
-def test_without_the_test_kit_the_extra_is_named(
+def test_without_jpsi_testing_the_extra_is_named(
     run: Run, environment: dict[str, str], tmp_path: Path
 ) -> None:
     hiding = tmp_path / "hiding"
@@ -66,7 +66,7 @@ def test_without_the_test_kit_the_extra_is_named(
     assert result.stderr == b"jpsi: jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'\n"
 
 
-def test_a_job_that_has_failed_is_listed_as_such_though_nobody_follows_it(run: Run) -> None:
+def test_a_failed_job_is_listed_as_failed_without_a_follower(run: Run) -> None:
     """What Slurm puts back to run again was asked once, when the job had been submitted."""
     jpsi = f"{shlex.quote(sys.executable)} -m jpsi_cli"
     script = (
@@ -96,7 +96,7 @@ def test_the_program_has_the_streams(run: Run) -> None:
     assert (result.stdout, result.stderr) == (b"in\n", b"error\n")
 
 
-def test_the_terminal_is_the_programs(start_on_terminal: Start) -> None:
+def test_the_program_owns_the_terminal(start_on_terminal: Start) -> None:
     """Ctrl-C arrives there, and nobody else acts on it."""
     program = "import os, signal, sys\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(7))\n"
     program += "print('ready', os.isatty(0))\nwhile True: signal.pause()"
@@ -108,7 +108,7 @@ def test_the_terminal_is_the_programs(start_on_terminal: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_is_the_programs(start: Start, number: signal.Signals) -> None:
+def test_the_program_gets_signals(start: Start, number: signal.Signals) -> None:
     program = (
         f"import signal, sys\nsignal.signal({number:d}, lambda *_: sys.exit(9))\nprint(1)\nsignal.pause()"
     )
@@ -120,7 +120,7 @@ def test_a_signal_is_the_programs(start: Start, number: signal.Signals) -> None:
     assert started.end()[0] == 9
 
 
-def test_the_program_is_told_that_nobody_reads(run: Run) -> None:
+def test_the_program_gets_sigpipe_on_a_closed_pipe(run: Run) -> None:
     """Python ignores SIGPIPE; the program has it as any has."""
     result = run("fake", "toy", "--", "sh", "-c", "yes | head -n 1; exit 3")
 
@@ -146,13 +146,13 @@ def test_jobs_end_with_the_program_however_that_ends(run: Run, presence: Presenc
     assert eventually(presence.is_over)
 
 
-def test_jpsi_keeps_what_it_knows_of_jobs_apart(run: Run, temporary: Path) -> None:
+def test_jobs_of_the_fake_are_stored_apart(run: Run, temporary: Path) -> None:
     result = run("fake", "toy", "--", "sh", "-c", 'echo "$XDG_STATE_HOME"')
 
     assert Path(os.fsdecode(result.stdout)).is_relative_to(temporary)
 
 
-def test_slots_are_how_much_runs_at_a_time(run: Run) -> None:
+def test_slots_limit_running_processes(run: Run) -> None:
     script = "echo sleep 1000 | tsubmit; echo sleep 1000 | tsubmit; tstat 1 2"
 
     result = run("fake", "--slots", "1", "toy", "--", "sh", "-c", script)
@@ -164,20 +164,20 @@ def test_slots_are_how_much_runs_at_a_time(run: Run) -> None:
     ]
 
 
-def test_listings_tell_what_they_are_to_tell(run: Run) -> None:
+def test_lag_keep_and_accounting_shape_listings(run: Run) -> None:
     """A job shows late, and is forgotten at once when it has ended."""
     late = run("fake", "--lag", "1h", "toy", "--", "sh", "-c", "echo sleep 1000 | tsubmit; tstat 1")
-    gone = run(
+    program = run(
         *("fake", "--keep", "0", "toy", "--"),
         *("sh", "-c", "echo exit 0 | tsubmit; while tstat 1 | grep -q 'RUN\\|WAIT'; do :; done; tstat 1"),
     )
 
-    assert late.stdout == gone.stdout
+    assert late.stdout == program.stdout
     assert late.stdout.splitlines()[::2] == [b"accepted as job 1", b"0 lines"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         ((), 2, "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"),
         (("toy",), 2, "no command to run with toy; type it after --"),
@@ -191,15 +191,15 @@ def test_listings_tell_what_they_are_to_tell(run: Run) -> None:
     ],
     ids=str,
 )
-def test_a_mistake_is_told_in_a_sentence(run: Run, arguments: tuple[str, ...], code: int, told: str) -> None:
+def test_a_usage_error_is_a_sentence(run: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
     result = run("fake", *arguments)
 
     assert result.returncode == code
-    assert result.stderr.decode().startswith(f"jpsi: {told}")
+    assert result.stderr.decode().startswith(f"jpsi: {message}")
     assert result.stdout == b""
 
 
-def test_a_fake_that_cannot_be_started_is_told(environment: dict[str, str]) -> None:
+def test_a_fake_that_cannot_start_is_an_error(environment: dict[str, str]) -> None:
     """Its commands cannot be written."""
     command = [sys.executable, "-m", "jpsi_cli", "fake", "toy", "true"]
     limited = "import os, resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"

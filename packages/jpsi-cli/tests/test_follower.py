@@ -99,7 +99,7 @@ def test_a_truncated_file_is_copied_from_its_beginning(path: Path, pipe: Pipe) -
     assert pipe.read_all() == b"second\n"
 
 
-def test_what_cannot_be_read_is_told_at_the_end(path: Path, pipe: Pipe) -> None:
+def test_a_read_error_is_reported_at_the_end(path: Path, pipe: Pipe) -> None:
     path.mkdir()
     follower = Follower(_output(path), pipe.writer, pipe.failures.append)
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_told_at_the_end(path: Path, pipe: Pipe) -> None:
     assert "Is a directory" in str(follower.unreadable)
 
 
-def test_a_reader_that_leaves_is_told(path: Path, pipe: Pipe) -> None:
+def test_a_closed_reader_is_reported(path: Path, pipe: Pipe) -> None:
     path.write_bytes(b"for nobody\n")
     os.close(pipe.reader)
     pipe.reader = -1
@@ -135,21 +135,21 @@ def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) 
     assert pipe.failures == []
 
 
-class Far:
+class RemoteFiles:
     """The files of another machine, of which each look says what is next in a list."""
 
     are_here = False
 
-    def __init__(self, *answers: jpsi.OutputPart | jpsi.JpsiError | None) -> None:
-        self.answers = list(answers)
+    def __init__(self, *results: jpsi.OutputPart | jpsi.JpsiError | None) -> None:
+        self.results = list(results)
         self.offsets: list[int] = []
 
     def read(self, path: str, offset: int, most: int) -> jpsi.OutputPart | None:
         self.offsets.append(offset)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, jpsi.JpsiError):
-            raise answer
-        return answer
+        result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
+        if isinstance(result, jpsi.JpsiError):
+            raise result
+        return result
 
     def put(self, source: str, target: str, progress: object = None) -> None: ...
     def get(self, source: str, target: str, progress: object = None) -> None: ...
@@ -164,22 +164,22 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_quick")
-def test_output_that_is_far_away_is_asked_for_from_where_it_ended(pipe: Pipe) -> None:
-    far = Far(None, jpsi.OutputPart(b"one", 0, 3), CUT, jpsi.OutputPart(b"two", 3, 6), None)
-    follower = Follower(jpsi.Output(far, Path("/far/stdout")), pipe.writer, pipe.failures.append)
+def test_remote_output_is_read_from_its_last_offset(pipe: Pipe) -> None:
+    remote = RemoteFiles(None, jpsi.OutputPart(b"one", 0, 3), CUT, jpsi.OutputPart(b"two", 3, 6), None)
+    follower = Follower(jpsi.Output(remote, Path("/far/stdout")), pipe.writer, pipe.failures.append)
 
     follower.start()
 
     assert pipe.read(6) == b"onetwo"
     follower.finish()
-    assert far.offsets[:5] == [0, 0, 3, 3, 6]
+    assert remote.offsets[:5] == [0, 0, 3, 3, 6]
     assert follower.unreadable is None
 
 
 @pytest.mark.usefixtures("_quick")
-def test_the_end_of_output_that_is_far_away_is_waited_for_over_a_break(pipe: Pipe) -> None:
-    far = Far(CUT, CUT, CUT, CUT, jpsi.OutputPart(b"late", 0, 4), jpsi.OutputPart(b"", 4, 4))
-    follower = Follower(jpsi.Output(far, Path("/far/stdout")), pipe.writer, pipe.failures.append)
+def test_the_end_of_remote_output_survives_an_outage(pipe: Pipe) -> None:
+    remote = RemoteFiles(CUT, CUT, CUT, CUT, jpsi.OutputPart(b"late", 0, 4), jpsi.OutputPart(b"", 4, 4))
+    follower = Follower(jpsi.Output(remote, Path("/far/stdout")), pipe.writer, pipe.failures.append)
 
     follower.start()
     follower.finish()
@@ -190,12 +190,14 @@ def test_the_end_of_output_that_is_far_away_is_waited_for_over_a_break(pipe: Pip
 
 @pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize("transient", [True, False])
-def test_output_that_stays_out_of_reach_is_told(
+def test_unreachable_remote_output_is_reported(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch, transient: bool
 ) -> None:
-    monkeypatch.setattr("jpsi_cli.output.follower._PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("jpsi_cli.output.follower._RETRY_SECONDS", 0.01)
     error = jpsi.TransferError("/far/stdout cannot be read", transient=transient)
-    follower = Follower(jpsi.Output(Far(error), Path("/far/stdout")), pipe.writer, pipe.failures.append)
+    follower = Follower(
+        jpsi.Output(RemoteFiles(error), Path("/far/stdout")), pipe.writer, pipe.failures.append
+    )
 
     follower.start()
     follower.finish()

@@ -34,7 +34,7 @@ class PlayedJob:
     def set_job_status_callback(self, callback: Callable[[Any, jpsi.JobStatus], None]) -> None:
         self._callback = callback
 
-    def say(self, status: jpsi.JobStatus) -> None:
+    def publish(self, status: jpsi.JobStatus) -> None:
         self.status = status
         self._callback(self, status)
 
@@ -82,18 +82,16 @@ def test_a_job_is_cancelled_once_whatever_the_reasons(job: PlayedJob) -> None:
     tested = foreground(job, Quiet())
 
     def submit(job: PlayedJob) -> None:
-        job.say(QUEUED)
+        job.publish(QUEUED)
         for fd in (1, 2):
             tested._events.put(_Refusal(fd, OSError(errno.EPIPE, "Broken pipe")))
-        job.say(CANCELED)
+        job.publish(CANCELED)
 
     assert tested.run(executor(submit)) == 141
     assert job.cancelled == 1
 
 
-def test_ctrl_c_is_answered_at_once_while_the_job_is_being_submitted(
-    job: PlayedJob, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_is_confirmed_during_submission(job: PlayedJob, capfd: pytest.CaptureFixture[str]) -> None:
     """That may take as long as a machine that does not answer is waited for; it is answered once."""
 
     class Answering(Quiet):
@@ -101,21 +99,21 @@ def test_ctrl_c_is_answered_at_once_while_the_job_is_being_submitted(
             super().cancelling()
             return "cancelling\n"
 
-    said: list[str] = []
+    outputs: list[str] = []
 
     def submit(job: PlayedJob) -> None:
         signal.raise_signal(signal.SIGINT)
-        said.append(capfd.readouterr().err)
-        job.say(QUEUED)
-        job.cancel = lambda: job.say(CANCELED)  # type: ignore[method-assign]
+        outputs.append(capfd.readouterr().err)
+        job.publish(QUEUED)
+        job.cancel = lambda: job.publish(CANCELED)  # type: ignore[method-assign]
 
     assert foreground(job, Answering()).run(executor(submit)) == 130
-    said.append(capfd.readouterr().err)
+    outputs.append(capfd.readouterr().err)
 
-    assert said == ["cancelling\n", ""]
+    assert outputs == ["cancelling\n", ""]
 
 
-def test_a_job_that_waits_is_looked_at_now_and_then(job: PlayedJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queued_job_is_polled_for_new_messages(job: PlayedJob, monkeypatch: pytest.MonkeyPatch) -> None:
     display = Noting()
     tested = foreground(job, display)
     events: list[jpsi.JobStatus | None] = [QUEUED, None, None, CANCELED]

@@ -32,7 +32,7 @@ def test_the_first_signal_cancels_and_waits_for_the_end(
     assert errors == b""
 
 
-def test_a_job_that_waits_for_room_is_not_submitted_after_ctrl_c(
+def test_a_job_that_waits_for_its_quota_is_not_submitted_after_ctrl_c(
     start: Start, start_on_terminal: Start, environment: dict[str, str]
 ) -> None:
     folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
@@ -65,7 +65,7 @@ def test_what_the_job_writes_while_it_is_cancelled_is_shown(start: Start) -> Non
     assert b"really\n" in errors
 
 
-def test_the_second_ctrl_c_leaves_at_once(start_on_terminal: Start) -> None:
+def test_the_second_ctrl_c_exits_immediately(start_on_terminal: Start) -> None:
     started = start_on_terminal("run", "--", "sh", "-c", "trap '' TERM; echo ready $$; exec sleep 60")
     started.wait_for(b"ready ")
     started.wait_for(b"\n")
@@ -96,7 +96,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(start: Start, tmp_path: Path) ->
     assert started.end() == (0, b"ready\non\n", b"")
 
 
-def test_a_reader_that_leaves_cancels_the_job_without_a_word(start: Start, presence: Presence) -> None:
+def test_a_closed_reader_cancels_the_job_silently(start: Start, presence: Presence) -> None:
     started = start("run", "--", "sh", "-c", f"{presence.script}; yes")
     started.wait_for(b"y\ny\n")
 
@@ -111,7 +111,7 @@ def test_a_reader_that_leaves_cancels_the_job_without_a_word(start: Start, prese
     assert errors == b""
 
 
-def test_a_job_that_somebody_else_cancelled_is_told(start: Start, environment: dict[str, str]) -> None:
+def test_a_cancellation_by_another_process_is_reported(start: Start, environment: dict[str, str]) -> None:
     started = start("run", "--", "sh", "-c", "echo $PPID; exec sleep 60")
     started.wait_for(b"\n")
     cancel = (

@@ -79,7 +79,7 @@ def test_show_is_for_people_too(run: Run, submit: Callable[..., str]) -> None:
     assert "(4 bytes)" in text
 
 
-def test_a_job_that_runs_is_told_by_every_command(
+def test_every_command_reports_a_running_job(
     run: Run, submit: Callable[..., str], start: Callable[..., Started], fifo: Path
 ) -> None:
     job_id = submit("--", *WAITING, str(fifo))
@@ -107,22 +107,22 @@ def test_a_job_is_cancelled_from_anywhere(run: Run, submit: Callable[..., str], 
     result = run("cancel", "mine", "--json")
 
     assert (result.returncode, result.stderr) == (0, b"")
-    told = json.loads(result.stdout)
-    assert (told["state"], told["remark"]) == ("CANCELED", None)
+    output = json.loads(result.stdout)
+    assert (output["state"], output["remark"]) == ("CANCELED", None)
     assert states(run) == {"mine": "CANCELED"}
     assert run("cancel", job_id).returncode == 0
     assert run("wait", job_id).returncode == 130
 
 
-def test_what_is_wrong_with_any_of_several_documents_is_told(run: Run, tmp_path: Path) -> None:
+def test_problems_of_all_documents_are_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("version: 1\n")
 
     result = run("submit", "-f", "one.yaml", "-f", "missing.yaml", "-f", "-", input=b"{a")
 
-    told = result.stderr.decode()
+    output = result.stderr.decode()
     assert (result.returncode, result.stdout) == (2, b"")
-    for mistake in ("one.yaml:1: tasks: is missing", "missing.yaml cannot be read", "standard input:1: "):
-        assert mistake in told
+    for problem in ("one.yaml:1: tasks: is missing", "missing.yaml cannot be read", "standard input:1: "):
+        assert problem in output
     assert states(run) == {}
 
 
@@ -166,28 +166,28 @@ def test_a_line_that_is_wrong_keeps_all_from_being_submitted(run: Run, tmp_path:
 
 
 def test_one_job_that_cannot_run_keeps_all_from_being_submitted(run: Run, tmp_path: Path) -> None:
-    gone = document("two", "true", directory=tmp_path / "gone")
-    lines = [document("one", "true"), "", gone, gone]
+    missing = document("two", "true", directory=tmp_path / "gone")
+    lines = [document("one", "true"), "", missing, missing]
 
     result = run("submit", "--many", "-", input="\n".join(lines).encode())
 
     assert (result.returncode, result.stdout) == (2, b"")
-    said = result.stderr.decode().splitlines()
-    assert said[0] == "jpsi: 2 of 3 jobs can never run as they are; none was submitted:"
-    assert said[1].startswith("  - standard input, line 3; standard input, line 4: ")
-    assert said[1].endswith("make it, or give --create-dir")
-    assert len(said) == 2
+    lines = result.stderr.decode().splitlines()
+    assert lines[0] == "jpsi: 2 of 3 jobs can never run as they are; none was submitted:"
+    assert lines[1].startswith("  - standard input, line 3; standard input, line 4: ")
+    assert lines[1].endswith("make it, or use --create-dir")
+    assert len(lines) == 2
     assert states(run) == {}
 
 
-def test_the_words_of_a_mistake_are_those_of_the_command_line(run: Run) -> None:
+def test_problems_name_the_options_of_the_command_line(run: Run) -> None:
     result = run("submit", "--dir", "gone", "--", "true")
 
     assert (result.returncode, result.stdout) == (2, b"")
-    assert result.stderr.endswith(b"gone' does not exist; make it, or give --create-dir\n")
+    assert result.stderr.endswith(b"gone' does not exist; make it, or use --create-dir\n")
 
 
-def test_what_would_be_submitted_is_shown_and_is_not(run: Run) -> None:
+def test_script_shows_the_submission_and_submits_nothing(run: Run) -> None:
     text, content = run("script", "--", "echo", "it's"), run("script", "--json", "--", "echo", "it's")
 
     shown = json.loads(content.stdout)
@@ -216,7 +216,7 @@ def test_output_that_cannot_be_written_is_a_sentence(
     assert start("logs", job_id, prefix=prefix).end() == (125, b"", message)
 
 
-def test_jobs_are_listed_by_what_is_asked_for(run: Run, submit: Callable[..., str]) -> None:
+def test_ls_filters_jobs(run: Run, submit: Callable[..., str]) -> None:
     good, bad = submit("--name", "good", "--", "true"), submit("--name", "bad-1", "--", "false")
     run("wait", good, bad)
 
@@ -229,7 +229,7 @@ def test_jobs_are_listed_by_what_is_asked_for(run: Run, submit: Callable[..., st
     assert run("ls", "--ids", "--all").stdout.decode().split() == [good, bad]
 
 
-def test_two_terminals_say_the_same(
+def test_two_terminals_show_the_same_jobs(
     run: Run, submit: Callable[..., str], start: Callable[..., Started], fifo: Path
 ) -> None:
     running, ended = submit("--", *WAITING, str(fifo)), submit("--", "true")
@@ -244,7 +244,7 @@ def test_two_terminals_say_the_same(
 
 
 @pytest.mark.parametrize("command", [["ls", "--refresh"], ["explain"]], ids=" ".join)
-def test_a_job_whose_process_was_killed_ends_when_somebody_looks(
+def test_a_job_whose_process_was_killed_ends_on_refresh(
     run: Run, submit: Callable[..., str], fifo: Path, command: list[str]
 ) -> None:
     job_id = submit("--", *WAITING, str(fifo))
@@ -299,7 +299,7 @@ def test_a_bar_shows_how_many_have_ended(
     assert started.end()[0] == 3
 
 
-def test_waiting_ends_with_ctrl_c_and_the_job_does_not(
+def test_ctrl_c_stops_waiting_but_not_the_job(
     run: Run, start_on_terminal: Callable[..., Started], submit: Callable[..., str], fifo: Path
 ) -> None:
     job_id = submit("--", *WAITING, str(fifo))
@@ -325,17 +325,17 @@ def test_a_process_is_attached_to(run: Run, submit: Callable[..., str]) -> None:
     assert [json.loads(line)["state"] for line in result.stderr.splitlines()][-1] == "FAILED"
 
 
-def test_an_executor_that_has_no_jobs_is_told(run: Run, submit: Callable[..., str]) -> None:
+def test_an_executor_without_jobs_is_reported(run: Run, submit: Callable[..., str]) -> None:
     submit("--", "true")
 
-    there, nowhere = run("ls", "-x", "LOCAL", "--name", "nosuch"), run("ls", "-x", "nosuch")
+    empty, unknown = run("ls", "-x", "LOCAL", "--name", "nosuch"), run("ls", "-x", "nosuch")
 
-    assert (there.returncode, there.stdout, there.stderr) == (0, b"", b"")
-    assert (nowhere.returncode, nowhere.stdout) == (0, b"")
-    assert nowhere.stderr == b"jpsi: there are no jobs of 'nosuch', however long ago\n"
+    assert (empty.returncode, empty.stdout, empty.stderr) == (0, b"", b"")
+    assert (unknown.returncode, unknown.stdout) == (0, b"")
+    assert unknown.stderr == b"jpsi: there are no jobs of 'nosuch', however long ago\n"
 
 
-MISTAKES = {
+USAGE_ERRORS = {
     "nothing to submit": (["submit"], 2, "no command to submit"),
     "two kinds of jobs": (
         ["submit", "-f", "a", "--", "true"],
@@ -357,7 +357,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(("arguments", "code", "message"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
 def test_a_mistake_is_a_sentence(run: Run, arguments: list[str], code: int, message: str) -> None:
     result = run(*arguments)
 
@@ -370,11 +370,11 @@ def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
     job_id = submit("--name", "mine", "--", "sh", "-c", "nosuchthing; exit 127")
     run("wait", job_id)
 
-    told, text = json.loads(run("explain", "mine", "--json").stdout), run("explain", job_id).stdout.decode()
+    output, text = json.loads(run("explain", "mine", "--json").stdout), run("explain", job_id).stdout.decode()
 
-    assert (told["id"], told["state"]) == (job_id, "FAILED")
-    assert told["sentence"].endswith(": the executable returned exit code 127")
-    assert told["advice"][0].startswith("nosuchthing is not found on the node")
+    assert (output["id"], output["state"]) == (job_id, "FAILED")
+    assert output["sentence"].endswith(": the executable returned exit code 127")
+    assert output["advice"][0].startswith("nosuchthing is not found on the node")
     assert text.startswith("FAILED: it failed, after ")
     assert "\n  | " in text
 

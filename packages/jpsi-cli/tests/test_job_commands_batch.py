@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conftest import Started
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 CONFIG = """
 default_executor: toy
 executors:
@@ -60,7 +60,7 @@ def ids(run: Run) -> list[str]:
     return result.stdout.decode().split()
 
 
-def make_room(fake: FakeScheduler) -> None:
+def free_slots(fake: FakeScheduler) -> None:
     with fake.lock:
         fake.slots = 8
         fake.settle()
@@ -77,7 +77,7 @@ def test_elements_of_an_array_are_jobs_like_others(run: Run, fake: FakeScheduler
     }
     ambiguous = run("show", "mine")
     cancelled = run("cancel", waiting[ids[1]]["native_id"])
-    make_room(fake)
+    free_slots(fake)
     waited = run("wait", ids[0], ids[2])
 
     assert ambiguous.returncode == 2
@@ -89,20 +89,18 @@ def test_elements_of_an_array_are_jobs_like_others(run: Run, fake: FakeScheduler
     assert run("logs", ids[1]).returncode == 125
 
 
-def test_listing_asks_nobody(run: Run, environment: dict[str, str], ids: list[str]) -> None:
+def test_listing_queries_no_batch_system(run: Run, environment: dict[str, str], ids: list[str]) -> None:
     quiet = run("ls", "--json", env={**environment, "PATH": "/nonexistent"})
 
     assert (quiet.returncode, quiet.stderr) == (0, b"")
     assert sorted(job["id"] for job in json.loads(quiet.stdout)) == sorted(ids)
 
 
-def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
-    run: Run, fake: FakeScheduler, ids: list[str]
-) -> None:
+def test_refresh_queries_reasons_and_ends(run: Run, fake: FakeScheduler, ids: list[str]) -> None:
     (other,) = run("submit", "--", "sh", "-c", "exit 7").stdout.decode().split()
     held = run("hold", other)
-    make_room(fake)
-    assert fake.wait_for(lambda: sum(job.state.final for job in fake.jobs) == 3, PATIENCE)
+    free_slots(fake)
+    assert fake.wait_for(lambda: sum(job.state.final for job in fake.jobs) == 3, TIMEOUT_SECONDS)
 
     assert held.returncode == 0
     assert listed(run, "--refresh")[other]["state"] == "QUEUED"
@@ -111,19 +109,19 @@ def test_refreshing_asks_why_jobs_wait_and_how_they_ended(
     assert run("wait", other).returncode == 7
 
 
-def test_refreshing_a_target_finds_what_another_machine_has_submitted_there(
+def test_refreshing_a_target_finds_jobs_of_other_hosts(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
     config = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
     url = f"elsewhere://{tmp_path}/far home"
     config.write_text(f"{CONFIG}targets:\n  cluster: {{executor: toy, url: '{url}'}}\n")
-    make_room(fake)
+    free_slots(fake)
     sign = tmp_path / "sign"
     os.mkfifo(sign)
     submitted = run("submit", "-x", "cluster", "--", "sh", "-c", f"echo >'{sign}'; sleep 1000")
     assert (submitted.returncode, submitted.stderr) == (0, b"")
-    with sign.open() as heard:  # it has begun, so that nobody may be sending it still
-        heard.read()
+    with sign.open() as stream:  # it has begun, so that nobody may be sending it still
+        stream.read()
     job_id = submitted.stdout.decode().strip()
     other = {**environment, "XDG_STATE_HOME": str(tmp_path / "state of another machine")}
 
@@ -144,23 +142,23 @@ def test_what_the_batch_system_would_read_is_shown(run: Run, fake: FakeScheduler
     assert fake.jobs == []
 
 
-def test_why_a_job_waits_is_asked(run: Run, ids: list[str]) -> None:
+def test_explain_queries_why_a_job_waits(run: Run, ids: list[str]) -> None:
     result = run("explain", ids[0])
 
     assert (result.returncode, result.stderr) == (0, b"")
     assert result.stdout.startswith(b"QUEUED: it waits, for ")
 
 
-def test_a_job_of_somebody_else_is_attached_to(
+def test_attach_follows_a_job_of_another_program(
     run: Run, environment: dict[str, str], fake: FakeScheduler, tmp_path: Path
 ) -> None:
-    make_room(fake)
+    free_slots(fake)
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\nexit 5\n")
     with script.open("rb") as file:
         printed = subprocess.run(["tsubmit"], stdin=file, env=environment, capture_output=True, check=True)
     native_id = printed.stdout.decode().split()[-1]
-    assert fake.wait_for(lambda: fake.job(native_id).state is FakeState.FAILED, PATIENCE)
+    assert fake.wait_for(lambda: fake.job(native_id).state is FakeState.FAILED, TIMEOUT_SECONDS)
 
     result = run("attach", native_id, "--json")
 
@@ -168,29 +166,29 @@ def test_a_job_of_somebody_else_is_attached_to(
     assert run("attach", "no id").returncode == 125
 
 
-def test_attaching_to_what_is_not_there_is_told_at_once(run: Run) -> None:
+def test_attaching_to_an_unknown_job_warns_immediately(run: Run) -> None:
     result = run("attach", "99")
 
-    said = result.stderr.decode().splitlines()
+    messages = result.stderr.decode().splitlines()
     assert result.returncode == 125
-    assert said[0] == "jpsi: warning: toy does not mention the job 99; it is asked again"
-    assert said[1].startswith("jpsi: job failed: the batch system does not know the native id")
+    assert messages[0] == "jpsi: warning: toy does not mention the job 99; jpsi queries it again"
+    assert messages[1].startswith("jpsi: job failed: the batch system does not know the native id")
 
 
-def test_attaching_where_nobody_answers_is_told_at_once(
+def test_attaching_during_an_outage_warns_immediately(
     start: Callable[..., Started], fake: FakeScheduler
 ) -> None:
     fake.faults.fail("tstat", None, stderr="cannot contact the controller\n")
     started = start("attach", "99")
     assert started.process.stderr is not None
 
-    said = started.process.stderr.readline().decode()
+    messages = started.process.stderr.readline().decode()
 
-    assert said.startswith("jpsi: warning: toy: ")
-    assert "cannot contact the controller" in said
+    assert messages.startswith("jpsi: warning: toy: ")
+    assert "cannot contact the controller" in messages
 
 
-def test_what_the_batch_system_itself_refuses_is_told_job_by_job(run: Run, fake: FakeScheduler) -> None:
+def test_refusals_of_the_batch_system_are_reported_per_job(run: Run, fake: FakeScheduler) -> None:
     documents = [jpsi.write_document(jpsi.JobSpec("true", name=name), as_json=True) for name in "ab"]
     fake.faults.fail("tsubmit", stderr="no more than one\n")
 
@@ -198,11 +196,11 @@ def test_what_the_batch_system_itself_refuses_is_told_job_by_job(run: Run, fake:
         "submit", "--many", "-", input="\n".join(json.dumps(json.loads(it)) for it in documents).encode()
     )
 
-    said = result.stderr.decode().splitlines()
+    messages = result.stderr.decode().splitlines()
     assert (result.returncode, len(result.stdout.split())) == (125, 1)
-    assert said[0] == "jpsi: 1 of 2 jobs could not be submitted:"
-    assert said[1].startswith("  - standard input, line ")
-    assert "no more than one" in "".join(said)
+    assert messages[0] == "jpsi: 1 of 2 jobs could not be submitted:"
+    assert messages[1].startswith("  - standard input, line ")
+    assert "no more than one" in "".join(messages)
 
 
 def test_many_jobs_are_watched(
@@ -210,21 +208,21 @@ def test_many_jobs_are_watched(
 ) -> None:
     started = start_on_terminal("ls", "--watch", "--refresh")
     started.wait_for(b"3 QUEUED")
-    make_room(fake)
+    free_slots(fake)
     started.wait_for(b"1 COMPLETED, 2 FAILED")
     started.type(b"\x03")
 
     assert started.end()[0] == 0
 
 
-def test_a_plugin_that_is_gone_leaves_its_jobs_listed(
+def test_jobs_of_an_uninstalled_plugin_stay_listed(
     run: Run, environment: dict[str, str], ids: list[str]
 ) -> None:
-    gone = {**environment, "JPSI_PLUGIN_PATH": ""}
+    without_plugin = {**environment, "JPSI_PLUGIN_PATH": ""}
     Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml").unlink()
 
-    found = json.loads(run("ls", "--json", env=gone).stdout)
-    refused = run("cancel", ids[0], env=gone)
+    found = json.loads(run("ls", "--json", env=without_plugin).stdout)
+    refused = run("cancel", ids[0], env=without_plugin)
 
     assert {job["executor"] for job in found} == {"toy"}
     assert len(found) == 3
@@ -247,12 +245,10 @@ def unclear(run: Run, fake: FakeScheduler) -> str:
     return job_id
 
 
-def test_a_submission_that_was_taken_back_is_told_as_such(
-    run: Run, fake: FakeScheduler, unclear: str
-) -> None:
+def test_a_withdrawn_submission_is_reported(run: Run, fake: FakeScheduler, unclear: str) -> None:
     sentence = "it was not submitted, and cannot run: toy gave no clear answer: accepted"
 
-    def told() -> None:
+    def assert_reported() -> None:
         job = listed(run)[unclear]
         assert (job["state"], job["exit_code"], job["remark"]) == ("NEW", None, sentence)
         shown = run("show", unclear).stdout.decode()
@@ -265,14 +261,14 @@ def test_a_submission_that_was_taken_back_is_told_as_such(
         assert waited.returncode == 125
         assert waited.stderr.decode() == f"jpsi: job {unclear}: {sentence}\n"
 
-    told()
+    assert_reported()
     fake.faults.clear()
-    make_room(fake)
-    assert fake.wait_for(lambda: all(job.state.final for job in fake.jobs), PATIENCE)
-    told()
+    free_slots(fake)
+    assert fake.wait_for(lambda: all(job.state.final for job in fake.jobs), TIMEOUT_SECONDS)
+    assert_reported()
 
 
-def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_found(
+def test_an_ambiguous_submission_is_reported_until_it_is_found(
     run: Run, fake: FakeScheduler, unclear: str, environment: dict[str, str]
 ) -> None:
     """As if its program had been killed before it could take it back."""
@@ -288,12 +284,12 @@ def test_a_submission_of_which_nothing_is_known_is_told_as_such_until_it_is_foun
     assert "cannot contact the toy server" in waited.stderr.decode()
     explained = json.loads(run("explain", "--json", unclear).stdout)
     assert (explained["state"], sentence in explained["sentence"]) == ("NEW", True)
-    assert explained["advice"] == [f"have it looked for: jpsi wait {unclear}"]
+    assert explained["advice"] == [f"have jpsi look for it: jpsi wait {unclear}"]
 
     fake.faults.clear()
     assert json.loads(run("explain", "--json", unclear).stdout)["state"] == "QUEUED"
     assert (listed(run)[unclear]["state"], listed(run)[unclear]["native_id"]) == ("QUEUED", "1")
-    make_room(fake)
+    free_slots(fake)
     assert run("wait", unclear).returncode == 3
     assert listed(run)[unclear]["state"] == "FAILED"
 
@@ -303,15 +299,15 @@ def started(run: Run, tmp_path: Path) -> str:
     sign = tmp_path / "sign"
     os.mkfifo(sign)
     submitted = run("submit", "--", "sh", "-c", f"echo >'{sign}'; exec sleep 1000")
-    with sign.open() as heard:
-        heard.read()
+    with sign.open() as stream:
+        stream.read()
     return submitted.stdout.decode().strip()
 
 
-def test_a_job_that_the_batch_system_has_lost_ends_by_looks_of_processes_that_ask_once(
+def test_repeated_refreshes_end_a_job_that_the_batch_system_lost(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    make_room(fake)
+    free_slots(fake)
     job_id = started(run, tmp_path)
     with fake.lock:
         (job,) = fake.jobs
@@ -328,10 +324,10 @@ def test_a_job_that_the_batch_system_has_lost_ends_by_looks_of_processes_that_as
     assert listed(run)[job_id]["reason"] == "lost"
 
 
-def test_of_a_damaged_job_it_is_said_whether_it_runs_and_how_to_end_it(
+def test_doctor_reports_state_and_cancel_command_of_a_damaged_job(
     run: Run, fake: FakeScheduler, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    make_room(fake)
+    free_slots(fake)
     job_id = started(run, tmp_path)
     (job,) = fake.jobs
     (intent,) = Path(environment["XDG_STATE_HOME"]).glob(f"**/{job_id}/intent.1.json")
@@ -341,11 +337,11 @@ def test_of_a_damaged_job_it_is_said_whether_it_runs_and_how_to_end_it(
     refused = run("cancel", job_id)
     with on_path("toy", fake):
         subprocess.run(["tdel", job.native_id], check=True)
-    assert fake.wait_for(lambda: fake.jobs[0].state.final, PATIENCE)
-    gone = run("doctor", "--no-job").stdout.decode()
+    assert fake.wait_for(lambda: fake.jobs[0].state.final, TIMEOUT_SECONDS)
+    without_plugin = run("doctor", "--no-job").stdout.decode()
 
     known = f"toy (native id {job.native_id}, tag jpsi-{job_id}-1)"
     assert f"{known} shows it as" in running
     assert f"or end it: tdel {job.native_id}, save its output" in running
     assert refused.returncode == 125
-    assert f"{known} does not show it" in gone
+    assert f"{known} does not show it" in without_plugin

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import jpsi
 from jpsi_cli.main import cli
 from jpsi_cli.options.arguments import RUN_PARAMETERS
-from jpsi_cli.submission.job_spec import _FIELDS, Given, spec_of
+from jpsi_cli.submission.job_spec import _FIELDS, Options, make_spec
 
-EVERYTHING: Given = {
+EVERYTHING: Options = {
     "name": "n",
     "dir": "/d",
     "create_dir": True,
@@ -45,13 +45,13 @@ EVERYTHING: Given = {
 
 
 def of(
-    command: list[str], *, is_expanding: bool = False, **given_: str | bool | tuple[str, ...]
+    command: list[str], *, is_expanding: bool = False, **options: str | bool | tuple[str, ...]
 ) -> jpsi.JobSpec:
-    return spec_of(None, command, given_, is_expanding=is_expanding)
+    return make_spec(None, command, options, is_expanding=is_expanding)
 
 
 def test_every_option_has_a_field() -> None:
-    spec = spec_of(None, ["run", "it"], EVERYTHING, is_expanding=False)
+    spec = make_spec(None, ["run", "it"], EVERYTHING, is_expanding=False)
 
     assert spec == jpsi.JobSpec(
         "run",
@@ -113,23 +113,23 @@ def test_what_is_staged_out_has_a_name() -> None:
 def test_what_is_staged_is_added_to_what_a_document_says() -> None:
     document = jpsi.JobSpec("a", stage_in=[jpsi.StageIn("a", Path("a"))], cleanup=[Path("b")])
 
-    spec = spec_of(document, [], {"stage_in": ("c",), "cleanup": ("d",)}, is_expanding=False)
+    spec = make_spec(document, [], {"stage_in": ("c",), "cleanup": ("d",)}, is_expanding=False)
 
     assert [item.source for item in spec.stage_in or ()] == ["a", "c"]
     assert spec.cleanup == [Path("b"), Path("d")]
 
 
-def test_what_can_be_typed_is_what_can_be_read() -> None:
+def test_every_option_is_parsed() -> None:
     typed = {parameter.name for parameter in RUN_PARAMETERS if isinstance(parameter, click.Option)}
 
     assert typed - {"executor", "file", "expand", "as_json"} == set(_FIELDS) == set(EVERYTHING)
 
 
-def test_what_is_not_given_leaves_a_document_alone() -> None:
+def test_missing_options_leave_a_document_unchanged() -> None:
     document = jpsi.JobSpec("a", ["b"], name="n", create_directory=True, inherit_environment=False)
-    nothing: Given = {name: () if isinstance(value, tuple) else None for name, value in EVERYTHING.items()}
+    nothing: Options = {name: () if isinstance(value, tuple) else None for name, value in EVERYTHING.items()}
 
-    spec = spec_of(document, [], {**nothing, "create_dir": False, "exclusive": False}, is_expanding=False)
+    spec = make_spec(document, [], {**nothing, "create_dir": False, "exclusive": False}, is_expanding=False)
 
     assert spec == jpsi.JobSpec("a", ["b"], name="n", create_directory=True, inherit_environment=False)
 
@@ -145,8 +145,8 @@ def test_options_override_what_they_name_in_a_document() -> None:
         ),
     )
 
-    given_: Given = {"env": ("B=2",), "cores": "5", "queue": "r", "attribute": ("x.z=3",)}
-    spec = spec_of(document, [], given_, is_expanding=False)
+    options: Options = {"env": ("B=2",), "cores": "5", "queue": "r", "attribute": ("x.z=3",)}
+    spec = make_spec(document, [], options, is_expanding=False)
 
     assert spec == jpsi.JobSpec(
         "a",
@@ -160,9 +160,9 @@ def test_options_override_what_they_name_in_a_document() -> None:
 
 
 def test_custom_attributes_have_a_value_or_none() -> None:
-    given_ = ("slurm.requeue", "slurm.qos=a=b", "pbs.l.mem=", "script.path=/a b")
+    options = ("slurm.requeue", "slurm.qos=a=b", "pbs.l.mem=", "script.path=/a b")
 
-    spec = of(["x"], attribute=given_)
+    spec = of(["x"], attribute=options)
 
     assert spec.attributes is not None
     assert spec.attributes.custom_attributes == {
@@ -181,14 +181,16 @@ def test_a_custom_attribute_of_no_system_is_refused(text: str) -> None:
         of(["x"], attribute=(text,))
 
 
-def test_a_directory_is_named_as_seen_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_directory_is_below_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
 
     assert of(["x"], dir="a/b").directory == tmp_path / "a/b"
     assert of(["x"], dir="~/a").directory == Path("~/a")
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     with pytest.raises(jpsi.InvalidJobException) as raised:
         of(["x"], memory="many", time="long", name="", env=("A", "=1", "B=2"), stdin="-", nodes="0")
 
@@ -209,7 +211,7 @@ def test_arguments_are_escaped_unless_they_are_to_be_expanded(arguments: list[st
     assert of(["x", *arguments], is_expanding=True).arguments == arguments
 
 
-def test_wherever_an_executor_is_named_shells_complete_it() -> None:
+def test_shells_complete_every_executor_option() -> None:
     naming = {
         name: [it for it in command.params if it.name == "executor"] for name, command in cli.commands.items()
     }
@@ -237,6 +239,6 @@ def test_an_executor_without_a_name_is_a_mistake(arguments: list[str]) -> None:
 def test_slots_of_several_kinds_are_changed_in_their_document(name: str, value: str | bool) -> None:
     kinds = jpsi.HeterogeneousResources([jpsi.ResourceSpecV1(), jpsi.ResourceSpecV1()])
 
-    told = f"--{name}: the document asks for slots of several kinds"
-    with pytest.raises(jpsi.InvalidJobException, match=told):
-        spec_of(jpsi.JobSpec("a", resources=kinds), [], {name: value}, is_expanding=False)
+    message = f"--{name}: the document asks for slots of several kinds"
+    with pytest.raises(jpsi.InvalidJobException, match=message):
+        make_spec(jpsi.JobSpec("a", resources=kinds), [], {name: value}, is_expanding=False)

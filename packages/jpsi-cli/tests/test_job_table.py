@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from jpsi import JobState, Reason
-from jpsi_cli.jobs.job_table import Row, lines
+from jpsi_cli.jobs.job_table import Row, render_lines
 from jpsi_engine.job_store import Origin
 from made_jobs import THEN, began, ended, made
 
@@ -41,7 +41,7 @@ ROWS = [
 
 
 def test_without_a_width_nothing_is_cut() -> None:
-    assert list(lines(ROWS[:3], None, NOW)) == [
+    assert list(render_lines(ROWS[:3], None, NOW)) == [
         "ID        NATIVE ID  NAME  EXECUTOR  STATE      CODE  AGE   RAN",
         "11111111  17         wait  slurm     QUEUED           2h0m",
         "22222222  18_3       -     slurm     ACTIVE           2h0m  1h58m",
@@ -49,15 +49,17 @@ def test_without_a_width_nothing_is_cut() -> None:
     ]
 
 
-def test_what_there_is_to_say_besides_is_a_note() -> None:
-    notes = [line.partition("2h0m")[2].split("  ")[-1].strip() for line in lines(ROWS[3:], None, NOW)][1:]
+def test_remarks_and_messages_are_notes() -> None:
+    notes = [line.partition("2h0m")[2].split("  ")[-1].strip() for line in render_lines(ROWS[3:], None, NOW)][
+        1:
+    ]
 
     assert notes == ["the job used more memory than it may", "it was not submitted, and cannot run"]
 
 
 @pytest.mark.parametrize("width", range(20, 161, 7))
-def test_the_table_fits_and_tells_ids_and_states(width: int) -> None:
-    table = list(lines(ROWS, width, NOW))
+def test_the_table_fits_and_keeps_ids_and_states(width: int) -> None:
+    table = list(render_lines(ROWS, width, NOW))
 
     assert max(map(len, table)) <= width
     for line, one in zip(table[1:], ROWS, strict=True):
@@ -65,8 +67,8 @@ def test_the_table_fits_and_tells_ids_and_states(width: int) -> None:
         assert one.status.state.value in line
 
 
-def test_what_matters_least_goes_first() -> None:
-    headings = [next(lines(ROWS, width, NOW)).split("  ") for width in (200, 100, 60, 30)]
+def test_the_least_important_columns_are_dropped_first() -> None:
+    headings = [next(render_lines(ROWS, width, NOW)).split("  ") for width in (200, 100, 60, 30)]
 
     shown = [[heading.strip() for heading in found if heading] for found in headings]
     assert [len(it) for it in shown] == sorted((len(it) for it in shown), reverse=True)
@@ -75,33 +77,37 @@ def test_what_matters_least_goes_first() -> None:
 
 
 def test_a_state_has_its_colour() -> None:
-    painted = list(lines(ROWS, None, NOW, lambda text, colour: f"<{colour}>{text}" if colour else text))
+    painted = list(
+        render_lines(ROWS, None, NOW, lambda text, colour: f"<{colour}>{text}" if colour else text)
+    )
 
     assert "<yellow>QUEUED" in painted[1]
     assert "<red>FAILED" in painted[4]
 
 
-def test_what_a_job_is_called_does_nothing_to_a_terminal() -> None:
-    text = "\n".join(lines([row("11111111-a", "a\x1b[31m\nb")], None, NOW))
+def test_control_characters_in_names_are_escaped() -> None:
+    text = "\n".join(render_lines([row("11111111-a", "a\x1b[31m\nb")], None, NOW))
 
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2
 
 
-def test_a_status_that_is_known_better_is_shown() -> None:
+def test_a_better_known_status_is_shown() -> None:
     better = attrs.evolve(ROWS[0].status, message="others are before it")
 
-    assert list(lines([attrs.evolve(ROWS[0], status=better)], None, NOW))[1].endswith("others are before it")
+    assert list(render_lines([attrs.evolve(ROWS[0], status=better)], None, NOW))[1].endswith(
+        "others are before it"
+    )
 
 
 def test_the_ids_of_processes_go_before_anything_is_cut() -> None:
-    here = Origin("local", "", Path("/work/local/vm"), "vm")
+    local_rows = Origin("local", "", Path("/work/local/vm"), "vm")
     end = ended(JobState.FAILED, 6, 127, Reason.EXECUTABLE, "the executable was not found: simulate")
-    rows = [row("11111111-a", "n", "23674.6230430.8d1cf98f", origin=here, final=end)]
+    rows = [row("11111111-a", "n", "23674.6230430.8d1cf98f", origin=local_rows, final=end)]
 
-    heading, told = lines(rows, 95, NOW)
+    heading, row_ = render_lines(rows, 95, NOW)
 
     assert "NATIVE ID" not in heading
     assert "AGE" in heading
-    assert told.endswith("the executable was not found: simulate")
-    assert "23674.6230430.8d1cf98f" in "".join(lines(rows, None, NOW))
+    assert row_.endswith("the executable was not found: simulate")
+    assert "23674.6230430.8d1cf98f" in "".join(render_lines(rows, None, NOW))

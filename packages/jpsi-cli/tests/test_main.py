@@ -49,14 +49,14 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(run: Run) -> None
     assert result.stderr.startswith(b"Usage: jpsi config ")
 
 
-def test_a_mistake_names_the_help_of_its_command(run: Run) -> None:
+def test_a_usage_error_names_the_help_of_its_command(run: Run) -> None:
     result = run("doctor", "-x")
 
     assert result.returncode == 2
     assert result.stderr == b"jpsi: option '-x' requires an argument.\nTry: jpsi doctor --help\n"
 
 
-MISTAKES = {
+USAGE_ERRORS = {
     "no command": (["run"], "jpsi: no command to run"),
     "unknown command": (["walk"], "jpsi: no such command 'walk'"),
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
@@ -67,7 +67,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
 def test_a_mistake_in_the_command_line_is_a_sentence(run: Run, arguments: list[str], message: str) -> None:
     result = run(*arguments)
 
@@ -78,7 +78,7 @@ def test_a_mistake_in_the_command_line_is_a_sentence(run: Run, arguments: list[s
     assert len(lines) == 2
 
 
-def test_help_for_nobody_is_quiet(run: Run) -> None:
+def test_help_into_a_closed_pipe_is_quiet(run: Run) -> None:
     reader, writer = os.pipe()
     os.close(reader)
 

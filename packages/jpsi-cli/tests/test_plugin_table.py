@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from jpsi import Plugin
-from jpsi_cli.installation.plugin_table import lines
+from jpsi_cli.installation.plugin_table import render_lines
 
 TOY = Plugin(
     kind="executor",
@@ -33,16 +33,16 @@ def toy(**changes: Any) -> Plugin:
 
 
 def test_without_a_width_each_is_one_line() -> None:
-    assert list(lines([TOY, OLD], None)) == [
+    assert list(render_lines([TOY, OLD], None)) == [
         "KIND      NAME  VERSION  CHOSEN  DISTRIBUTION  ORIGIN          WHY",
         "executor  toy   0.3      yes     jpsi-toy      /opt/site/jpsi",
         "executor  toy   0.2      no      jpsi-toy      /opt/site/jpsi  0.3 is higher",
     ]
-    assert list(lines([BROKEN], None))[1].endswith(f"broken  jpsi-toy      /opt/site/jpsi  {ERROR}")
+    assert list(render_lines([BROKEN], None))[1].endswith(f"broken  jpsi-toy      /opt/site/jpsi  {ERROR}")
 
 
 def test_what_does_not_fit_stands_below() -> None:
-    assert list(lines([BROKEN, OLD, toy(origin="environment")], 50)) == [
+    assert list(render_lines([BROKEN, OLD, toy(origin="environment")], 50)) == [
         "KIND      NAME  VERSION  CHOSEN  DISTRIBUTION",
         "executor  toy   0.3      broken  jpsi-toy",
         "    origin: /opt/site/jpsi",
@@ -60,14 +60,14 @@ def test_what_does_not_fit_stands_below() -> None:
 
 @pytest.mark.parametrize("width", range(1, 250, 7))
 def test_no_width_cuts_anything(width: int) -> None:
-    words = " ".join(lines([BROKEN, OLD], width)).split()
+    words = " ".join(render_lines([BROKEN, OLD], width)).split()
 
     assert [word for word in [*ERROR.split(), "0.2", "jpsi-toy", "/opt/site/jpsi"] if word not in words] == []
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_lines_fit_the_width(width: int) -> None:
-    assert max(map(len, lines([BROKEN, OLD], width))) <= width
+    assert max(map(len, render_lines([BROKEN, OLD], width))) <= width
 
 
 def test_aliases_share_a_line_with_their_name() -> None:
@@ -77,18 +77,18 @@ def test_aliases_share_a_line_with_their_name() -> None:
         for name in names
     ]
 
-    _, *rows = lines(found, None)
+    _, *rows = render_lines(found, None)
 
     assert [row.split("  ")[1] for row in rows] == ["openpbs (pbs, pbspro)"]
 
 
-def test_an_alias_with_another_fate_has_its_own_line() -> None:
+def test_an_alias_with_another_result_has_its_own_line() -> None:
     found = [
         toy(name="gridengine", aliases=("sge",)),
         toy(name="sge", aliases=("gridengine",), chosen=False, why_not="9 is higher"),
     ]
 
-    _, *rows = lines(found, None)
+    _, *rows = render_lines(found, None)
 
     assert [row.split()[1:5] for row in rows] == [
         ["gridengine", "(sge)", "0.3", "yes"],
@@ -96,10 +96,10 @@ def test_an_alias_with_another_fate_has_its_own_line() -> None:
     ]
 
 
-def test_nothing_reaches_the_terminal_that_acts_on_it() -> None:
+def test_control_characters_in_cells_are_escaped() -> None:
     found = toy(name="\x1b[31mtoy", version="1\n2", load_error="first\n  - second\x07", origin="/a b\n")
 
-    _, row = lines([found], None)
+    _, row = render_lines([found], None)
 
     assert re.split("  +", row) == [
         "executor",
@@ -116,7 +116,7 @@ def test_only_words_are_painted() -> None:
     def paint(text: str, colour: str) -> str:
         return f"<{colour}>{text}</>" if colour else text
 
-    heading, good, bad = lines([toy(name="yes"), BROKEN], None, paint)
+    heading, good, bad = render_lines([toy(name="yes"), BROKEN], None, paint)
 
     assert heading.startswith("<bold>KIND</>      <bold>NAME</>  ")
     assert good.split()[1:4] == ["yes", "0.3", "<green>yes</>"]

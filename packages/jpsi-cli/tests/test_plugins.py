@@ -15,7 +15,7 @@ import pytest
 from jpsi import Plugin
 from jpsi.registry.candidate import GROUPS
 from jpsi.registry.candidate import kind as kind_of
-from jpsi_cli.installation.plugins import unusable
+from jpsi_cli.installation.plugins import unusable_names
 from jpsi_cli.options.arguments import PLUGIN_PARAMETERS
 from jpsi_testing import PluginDirectory
 
@@ -47,7 +47,7 @@ def rows(output: bytes) -> dict[str, list[str]]:
     return {cells[1]: cells for cells in found}
 
 
-def test_what_comes_with_jpsi_is_shown_and_works(run: Run) -> None:
+def test_bundled_plugins_are_shown_and_work(run: Run) -> None:
     result = run("plugins")
 
     shown = rows(result.stdout)
@@ -67,7 +67,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("source", "why"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_plugin_disturbs_nobody_and_is_explained(
+def test_a_broken_plugin_is_explained_and_affects_no_other(
     run: Run, directory: PluginDirectory, source: str, why: str
 ) -> None:
     add(directory, "bad", source)
@@ -81,7 +81,7 @@ def test_a_broken_plugin_disturbs_nobody_and_is_explained(
     assert shown["local"][3] == "yes"
 
 
-def test_one_who_asks_for_another_hears_nothing_of_it(run: Run, directory: PluginDirectory) -> None:
+def test_a_broken_plugin_is_not_mentioned_for_another_name(run: Run, directory: PluginDirectory) -> None:
     add(directory, "bad", "1 // 0\n")
 
     result = run("plugins", "LOCAL")
@@ -192,7 +192,7 @@ NOTHING = {
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), NOTHING.values(), ids=NOTHING)
-def test_nothing_to_show_is_a_sentence(run: Run, arguments: list[str], code: int, message: bytes) -> None:
+def test_no_matching_plugin_is_a_message(run: Run, arguments: list[str], code: int, message: bytes) -> None:
     result = run("plugins", *arguments)
 
     assert (result.returncode, result.stdout) == (code, b"")
@@ -200,7 +200,7 @@ def test_nothing_to_show_is_a_sentence(run: Run, arguments: list[str], code: int
     assert json.loads(run("plugins", "--json", *arguments).stdout) == []
 
 
-def test_every_kind_can_be_asked_for() -> None:
+def test_every_kind_can_be_selected() -> None:
     (choice,) = [it.type for it in PLUGIN_PARAMETERS if isinstance(it.type, click.Choice)]
 
     assert sorted(choice.choices) == sorted(map(kind_of, GROUPS))
@@ -266,7 +266,7 @@ def test_output_that_cannot_be_written_is_a_failure(
     assert started.end() == (125, b"", message)
 
 
-def test_output_for_nobody_is_quiet(run: Run) -> None:
+def test_output_into_a_closed_pipe_is_quiet(run: Run) -> None:
     reader, writer = os.pipe()
     os.close(reader)
 
@@ -311,7 +311,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("plugins", "names"), UNUSABLE.values(), ids=UNUSABLE)
-def test_a_name_is_unusable_if_it_stands_for_nothing_that_works(
+def test_a_name_without_a_working_plugin_is_unusable(
     plugins: list[Plugin], names: set[tuple[str, ...]]
 ) -> None:
-    assert unusable(plugins) == names
+    assert unusable_names(plugins) == names

@@ -44,7 +44,7 @@ def test_a_terminal_sees_how_many_jobs_are_in_which_state(monkeypatch: pytest.Mo
     assert "2 completed, 1 failed" in text
 
 
-def test_what_is_no_terminal_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_writes_only_to_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written(io.StringIO(), monkeypatch, progress=True) == ""
 
 

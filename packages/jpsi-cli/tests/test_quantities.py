@@ -46,55 +46,55 @@ TIMES = {
 
 @pytest.mark.parametrize(("text", "size"), SIZES.items())
 def test_size(text: str, size: int) -> None:
-    assert quantities.size(text) == size
+    assert quantities.parse_size(text) == size
 
 
 @pytest.mark.parametrize(("text", "seconds"), TIMES.items())
 def test_duration(text: str, seconds: float) -> None:
-    assert quantities.duration(text) == timedelta(seconds=seconds)
+    assert quantities.parse_duration(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "G", "4 G", "4X", "4Gi b", "1e9", "1,5G", "\u0663", "1" * 5000])
-def test_what_is_no_size_is_named(text: str) -> None:
+def test_an_invalid_size_is_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size such as 4G"):
-        quantities.size(text)
+        quantities.parse_size(text)
 
 
 def test_no_memory_is_refused() -> None:
-    with pytest.raises(ValueError, match="no memory at all"):
-        quantities.size("0G")
+    with pytest.raises(ValueError, match="is zero"):
+        quantities.parse_size("0G")
 
 
 @pytest.mark.parametrize(
     "text", ["", "-1", "1:60", "1:75:00", "1-1:30", "m", "10x", "30m2h", "1:2:3:4", "1:", "inf", "9" * 5000]
 )
-def test_what_is_no_time_is_named(text: str) -> None:
+def test_an_invalid_duration_is_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time such as 90"):
-        quantities.duration(text)
+        quantities.parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["999999999999999", "999999999999d"])
 def test_too_long_a_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="too long a time"):
-        quantities.duration(text)
+        quantities.parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "\u0663", "9" * 5000])
-@pytest.mark.parametrize("read", [quantities.count, quantities.count_or_none])
-def test_what_is_no_count_is_named(read: Callable[[str], int], text: str) -> None:
+@pytest.mark.parametrize("read", [quantities.parse_count, quantities.parse_count_or_zero])
+def test_an_invalid_count_is_quoted(read: Callable[[str], int], text: str) -> None:
     with pytest.raises(ValueError, match="is not a whole number of at least"):
         read(text)
 
 
-def test_only_gpus_may_be_none() -> None:
-    assert quantities.count_or_none("0") == 0
+def test_only_the_number_of_gpus_may_be_zero() -> None:
+    assert quantities.parse_count_or_zero("0") == 0
     with pytest.raises(ValueError, match="at least 1"):
-        quantities.count("0")
+        quantities.parse_count("0")
 
 
 @given(st.text() | st.text(alphabet="0123456789.:-dhmskmgtpib"))
 def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
-    for read in (quantities.count, quantities.size, quantities.duration):
+    for read in (quantities.parse_count, quantities.parse_size, quantities.parse_duration):
         with contextlib.suppress(ValueError):
             read(text)
             continue
@@ -103,8 +103,8 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
 
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
-def test_clock_and_words_say_the_same(hours: int, minutes: int, seconds: int) -> None:
+def test_clock_notation_and_units_agree(hours: int, minutes: int, seconds: int) -> None:
     expected = timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
-    assert quantities.duration(f"{hours}:{minutes:02}:{seconds:02}") == expected
-    assert quantities.duration(f"{hours}h{minutes}m{seconds}s") == expected
+    assert quantities.parse_duration(f"{hours}:{minutes:02}:{seconds:02}") == expected
+    assert quantities.parse_duration(f"{hours}h{minutes}m{seconds}s") == expected

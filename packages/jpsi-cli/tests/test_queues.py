@@ -10,19 +10,19 @@ from datetime import timedelta
 import pytest
 
 import jpsi
-from jpsi_cli.cluster.queues import table
+from jpsi_cli.cluster.queues import render_table
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 _FAKES = ("slurm", "pbs", "torque", "lsf", "gridengine", "flux")
 
 
-def _asked(run: Run, system: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _show_queues(run: Run, system: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return run("fake", system, "--", "jpsi", "queues", "-x", system, *arguments)
 
 
 @pytest.mark.parametrize("system", _FAKES)
 def test_every_batch_system_shows_its_queues(run: Run, system: str) -> None:
-    done = _asked(run, system, "--json")
+    done = _show_queues(run, system, "--json")
 
     assert done.returncode == 0, done.stderr
     queues = json.loads(done.stdout)
@@ -31,7 +31,7 @@ def test_every_batch_system_shows_its_queues(run: Run, system: str) -> None:
 
 
 def test_for_people_it_is_a_table(run: Run) -> None:
-    done = _asked(run, "slurm")
+    done = _show_queues(run, "slurm")
 
     assert done.stdout.decode().splitlines() == [
         "QUEUE   TAKES JOBS  STARTS JOBS  LONGEST   USUAL    NODES  STATE",
@@ -40,14 +40,14 @@ def test_for_people_it_is_a_table(run: Run) -> None:
     ]
 
 
-def test_what_has_no_queues_says_so(run: Run) -> None:
+def test_an_executor_without_queues_is_an_error(run: Run) -> None:
     done = run("queues", "-x", "local")
 
     assert (done.returncode, done.stdout) == (125, b"")
     assert done.stderr == b"jpsi: the executor local has no queues\n"
 
 
-def test_a_batch_system_that_is_not_there_says_so(run: Run) -> None:
+def test_a_missing_batch_system_is_an_error(run: Run) -> None:
     done = run("queues", "-x", "slurm", env={"PATH": "/nonexistent"})
 
     assert done.returncode == 125
@@ -55,13 +55,13 @@ def test_a_batch_system_that_is_not_there_says_so(run: Run) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+def test_columns_without_known_values_are_left_out() -> None:
     queues = [
         jpsi.Queue(name="a", word="on", most_nodes=2, nodes=9, is_default=True),
         jpsi.Queue(name="", word="of\x1b[1m\nf", longest=timedelta(days=2), is_open=False, pending=3),
     ]
 
-    assert table(queues).splitlines() == [
+    assert render_table(queues).splitlines() == [
         "QUEUE  TAKES JOBS  LONGEST          NODES   WAIT  STATE",
         "a *    -           -                2 of 9  -     on",
         "-      no          2 days, 0:00:00  -       3     of\\x1b[1m f",

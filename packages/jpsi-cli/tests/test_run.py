@@ -58,7 +58,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize(("option", "text", "code", "errors"), SCRIPTS.values(), ids=SCRIPTS)
-def test_scripts_around_the_command_that_fail_are_told(
+def test_failed_pre_and_post_launch_are_reported(
     run: Run, tmp_path: Path, option: str, text: str, code: int, errors: bytes
 ) -> None:
     (tmp_path / "script").write_text(text)
@@ -68,7 +68,7 @@ def test_scripts_around_the_command_that_fail_are_told(
     assert (result.returncode, result.stderr) == (code, errors)
 
 
-def test_files_are_brought_in_and_away(run: Run, tmp_path: Path) -> None:
+def test_run_stages_files_in_and_out(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
     where = ("--dir", "there", "--create-dir", "--stage-in", "a:in/b", "--cleanup", "in")
 
@@ -90,9 +90,7 @@ def test_files_are_brought_in_and_away(run: Run, tmp_path: Path) -> None:
         (3, 3, b""),
     ],
 )
-def test_files_that_could_not_be_brought_away_are_no_success(
-    run: Run, code: int, expected: int, errors: bytes
-) -> None:
+def test_a_failed_stage_out_is_no_success(run: Run, code: int, expected: int, errors: bytes) -> None:
     result = run("run", "--stage-out", "a:b", "--", "sh", "-c", f"exit {code}")
 
     assert result.returncode == expected
@@ -100,7 +98,7 @@ def test_files_that_could_not_be_brought_away_are_no_success(
     assert bool(result.stderr) is bool(errors)
 
 
-def test_a_file_that_is_not_there_is_a_mistake_of_the_command_line(run: Run, tmp_path: Path) -> None:
+def test_a_missing_stage_in_file_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     result = run("run", "--stage-in", "a", "--", "true")
 
     assert result.returncode == 2
@@ -147,7 +145,7 @@ BYTES = st.binary(max_size=8).map(lambda data: data.replace(b"\0", b""))
 @example(
     [b"", b"--", b"-x", b"--help", b"${HOME}", b"$${HOME}", b"$HOME", b"$(id)", b"`id`", b"\xff", b"\n", b""]
 )
-def test_what_is_typed_after_the_dashes_arrives_unchanged(run: Run, arguments: list[bytes]) -> None:
+def test_arguments_after_the_dashes_arrive_unchanged(run: Run, arguments: list[bytes]) -> None:
     result = run("run", "--", *PRINT_ARGUMENTS, *arguments)
 
     assert result.returncode == 0, result.stderr
@@ -208,7 +206,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("options", "code", "sentences"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_says_why(run: Run, options: list[str], code: int, sentences: list[str]) -> None:
+def test_refusals_say_why(run: Run, options: list[str], code: int, sentences: list[str]) -> None:
     command = [] if "-f" in options else ["--", "touch", "it-ran"]
 
     result = run("run", *options, *command)
@@ -308,7 +306,7 @@ def test_a_document_runs_and_options_override_it(run: Run, tmp_path: Path) -> No
     assert (overridden.returncode, overridden.stdout) == (4, b"one zwei\n")
 
 
-def test_what_a_document_says_in_vain_is_a_warning(run: Run) -> None:
+def test_ignored_fields_of_a_document_are_warnings(run: Run) -> None:
     result = run("run", "-f", "-", input=f"{DOCUMENT}    wibble: 3\n".encode())
 
     assert (result.returncode, result.stdout) == (4, b"one two\n")
@@ -340,7 +338,7 @@ def test_a_bad_document_is_refused_with_all_its_mistakes(
     assert "Traceback" not in text
 
 
-def test_json_tells_each_state_on_a_line_of_its_own(run: Run) -> None:
+def test_json_writes_each_state_on_a_line(run: Run) -> None:
     result = run("run", "--json", "--", "sh", "-c", "echo out; printf 'no line end' >&2; exit 3")
 
     *first, last = [json.loads(line) for line in result.stderr.splitlines() if line.startswith(b"{")]

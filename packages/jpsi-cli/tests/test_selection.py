@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi_cli.error_boundary import SelectionError
-from jpsi_cli.jobs.selection import picked, short_ids
+from jpsi_cli.jobs.selection import select_jobs, short_ids
 from made_jobs import made
 
 JOBS = [
@@ -25,15 +25,15 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("word", "job_id"), WORDS.values(), ids=WORDS)
-def test_a_word_means_one_job(word: str, job_id: str) -> None:
-    assert [job.id for job in picked([word], JOBS)] == [job_id]
+def test_a_word_selects_one_job(word: str, job_id: str) -> None:
+    assert [job.id for job in select_jobs([word], JOBS)] == [job_id]
 
 
-def test_a_job_is_picked_once() -> None:
-    assert [job.id for job in picked(["19", "17bb", "one"], JOBS)] == ["17bb3333", "aaaa1111"]
+def test_a_job_is_selected_once() -> None:
+    assert [job.id for job in select_jobs(["19", "17bb", "one"], JOBS)] == ["17bb3333", "aaaa1111"]
 
 
-MISTAKES = {
+USAGE_ERRORS = {
     "nothing": ("zzz", "no job has the id, native id or name 'zzz'; jpsi ls --all shows all"),
     "empty": ("", "no job has the id, native id or name ''; jpsi ls --all shows all"),
     "a name twice": (
@@ -53,16 +53,16 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("word", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_a_word_that_means_none_or_several_is_a_mistake(word: str, message: str) -> None:
+@pytest.mark.parametrize(("word", "message"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
+def test_a_word_that_matches_none_or_several_is_refused(word: str, message: str) -> None:
     with pytest.raises(SelectionError) as caught:
-        picked(["one", word], JOBS)
+        select_jobs(["one", word], JOBS)
     assert str(caught.value) == message
 
 
 def test_of_many_candidates_the_newest_are_named() -> None:
     with pytest.raises(SelectionError, match="and 90 older ones") as caught:
-        picked(["x"], [made(f"x{number:03}", "x") for number in range(100)])
+        select_jobs(["x"], [made(f"x{number:03}", "x") for number in range(100)])
     assert "x099" in str(caught.value)
     assert "x089" not in str(caught.value)
 

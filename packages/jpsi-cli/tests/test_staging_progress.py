@@ -25,7 +25,7 @@ class Carrying:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_person_sees_how_far_a_file_is(
+def test_a_terminal_shows_staging_progress(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "isatty", lambda fd: is_terminal and fd == messages.STDERR)
@@ -37,17 +37,17 @@ def test_a_person_sees_how_far_a_file_is(
     if executor.callback is not None:
         executor.callback(None, PROGRESS)
         messages.write("\n")
-        said = "jpsi: staging in mesh.dat: 3.0 MiB of 1.0 GiB"
-        assert capfd.readouterr().err == f"{said}\r{' ' * len(said)}\r\n"
+        output = "jpsi: staging in mesh.dat: 3.0 MiB of 1.0 GiB"
+        assert capfd.readouterr().err == f"{output}\r{' ' * len(output)}\r\n"
 
 
-def test_what_is_written_next_takes_the_place_of_the_line(
+def test_the_next_message_replaces_a_transient_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
 
-    messages.passing("far")
-    messages.passing("f" * 50)
+    messages.transient("far")
+    messages.transient("f" * 50)
     messages.write("")
     messages.error("it failed")
     messages.error("that is all")

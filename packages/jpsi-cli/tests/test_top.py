@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Static
 
 import jpsi
 from jpsi import JobState, Reason
-from jpsi_cli.jobs.top import Top, matching, tail
+from jpsi_cli.jobs.top import Top, filter_jobs, tail
 from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 from jpsi_engine.transfer.local_files import LocalFiles
@@ -44,8 +44,8 @@ FILTERS = {
 
 
 @pytest.mark.parametrize(("text", "is_all", "ids"), FILTERS.values(), ids=FILTERS)
-def test_words_choose_jobs(text: str, is_all: bool, ids: list[str]) -> None:
-    assert [job.id for job in matching(JOBS, text, is_all=is_all, now=NOW)] == ids
+def test_filter_words_select_jobs(text: str, is_all: bool, ids: list[str]) -> None:
+    assert [job.id for job in filter_jobs(JOBS, text, is_all=is_all, now=NOW)] == ids
 
 
 def test_the_end_of_a_file_is_shown(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def _read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jpsi_cli.jobs.top._INTERVAL_SECONDS", 3600)
 
 
-def played(
+def run_top(
     read: Callable[[], Sequence[StoredJob]], scenario: Callable[[Top, Pilot[None]], Awaitable[None]]
 ) -> None:
     """Have somebody use the screen."""
@@ -102,7 +102,7 @@ def test_jobs_are_listed_and_filtered() -> None:
         assert listed(app) == ["cccc3333", "bbbb2222", "aaaa1111", "aaaa0001"]
 
     # all of them were submitted long ago
-    played(lambda: JOBS, scenario)
+    run_top(lambda: JOBS, scenario)
 
 
 def test_the_cursor_stays_on_its_job() -> None:
@@ -117,7 +117,7 @@ def test_the_cursor_stays_on_its_job() -> None:
         assert listed(app) == ["cccc3333", "aaaa1111", "aaaa0001"]
         assert "output of old" in shown(app, "about")
 
-    played(lambda: jobs, scenario)
+    run_top(lambda: jobs, scenario)
 
 
 def test_what_a_job_writes_is_shown(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_what_a_job_writes_is_shown(tmp_path: Path) -> None:
         await pilot.press("o")
         assert "out" in shown(app, "pane")
 
-    played(lambda: [job], scenario)
+    run_top(lambda: [job], scenario)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> jpsi.Job:
     return job
 
 
-def test_a_job_is_cancelled_if_that_is_meant(running: jpsi.Job) -> None:
+def test_a_job_is_cancelled_after_confirmation(running: jpsi.Job) -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("c", "n")
         await settled(app, pilot)
@@ -154,14 +154,14 @@ def test_a_job_is_cancelled_if_that_is_meant(running: jpsi.Job) -> None:
         await pilot.press("c", "y")
         await settled(app, pilot)
 
-    played(job_store.jobs, scenario)
+    run_top(job_store.jobs, scenario)
 
     status = running.wait(60)
     assert status is not None
     assert status.state is JobState.CANCELED
 
 
-def test_a_failure_is_told_as_it_is() -> None:
+def test_a_failed_cancellation_shows_its_error() -> None:
     def read() -> Sequence[StoredJob]:
         msg = "it cannot be read [/jobs]"
         raise jpsi.SubmitException(msg)
@@ -171,7 +171,7 @@ def test_a_failure_is_told_as_it_is() -> None:
         (note,) = app._notifications
         assert (note.message, note.markup) == ("it cannot be read [/jobs]", False)
 
-    played(read, scenario)
+    run_top(read, scenario)
 
 
 def test_ctrl_c_leaves(start_on_terminal: Callable[..., Started]) -> None:
@@ -182,25 +182,25 @@ def test_ctrl_c_leaves(start_on_terminal: Callable[..., Started]) -> None:
     assert started.end()[0] == 0
 
 
-def test_why_a_job_is_where_it_is(running: jpsi.Job) -> None:
+def test_view_why_explains_the_state(running: jpsi.Job) -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("w")
         await settled(app, pilot)
         assert "ACTIVE: it runs, for" in shown(app, "pane")
 
-    played(job_store.jobs, scenario)
+    run_top(job_store.jobs, scenario)
     running.cancel()
     running.wait(60)
 
 
-def test_what_cannot_be_done_is_told() -> None:
+def test_actions_that_are_not_possible_show_a_notice() -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("c")
         assert [note.message for note in app._notifications] == [
-            "there is no job here that could be cancelled"
+            "there is no selected job that could be cancelled"
         ]
 
-    played(list, scenario)
+    run_top(list, scenario)
 
 
 def test_it_runs_on_a_terminal(start_on_terminal: Callable[..., Started]) -> None:
@@ -211,7 +211,9 @@ def test_it_runs_on_a_terminal(start_on_terminal: Callable[..., Started]) -> Non
     assert started.end()[0] == 0
 
 
-def test_without_a_terminal_it_is_a_mistake(run: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+def test_without_a_terminal_top_is_a_usage_error(
+    run: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
     result = run("top")
 
     assert result.returncode == 2

@@ -26,5 +26,5 @@ class TestGridEngine(ExecutorConformance):
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         pytest.skip("Grid Engine does not tell jobs that qdel ended from those that something else killed")
 
-    def test_a_job_that_is_cancelled_brings_what_is_wanted_then(self) -> None:  # type: ignore[override]
+    def test_a_cancelled_job_stages_out_files_flagged_for_it(self) -> None:  # type: ignore[override]
         pytest.skip("the queues of ci/gridengine kill what qdel ends before it can bring anything away")

@@ -24,7 +24,7 @@ from jpsi import (
     ResourceSpecV1,
 )
 
-PATIENCE = 120
+TIMEOUT_SECONDS = 120
 # What srun must be told of an MPI; "MPI Guide" of Slurm.
 PMI = {"openmpi": "pmix", "mpich": "pmi2"}
 # The others go the same ways under another name.
@@ -79,7 +79,7 @@ class Site:
     def run(self, spec: JobSpec) -> tuple[JobStatus, Job]:
         job = Job(spec)
         self.executor.submit(job)
-        status = job.wait(PATIENCE)
+        status = job.wait(TIMEOUT_SECONDS)
         assert status is not None
         return status, job
 
@@ -169,13 +169,13 @@ def test_a_cancelled_job_leaves_no_process(site: Site) -> None:
 
     job.cancel()
 
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
     assert status is not None
     assert status.state is JobState.CANCELED
     _until(lambda: processes_of(site.program) == [], 15)
 
 
-def _until(is_true: Any, seconds: float = PATIENCE) -> None:
+def _until(is_true: Any, seconds: float = TIMEOUT_SECONDS) -> None:
     end = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < end
@@ -219,7 +219,7 @@ def test_processes_of_one_node_have_the_default_signal_dispositions(
     job = Job(JobSpec("/bin/cat", ["/proc/self/status"], launcher=launcher, resources=resources))
     executor.submit(job)
 
-    assert job.wait(PATIENCE) is not None
+    assert job.wait(TIMEOUT_SECONDS) is not None
     assert _unheeded(job) == ["0"] * count
 
 
@@ -255,7 +255,7 @@ def test_a_failing_pre_launch_fails_the_job(executor: JobExecutor, tmp_path: Pat
     job = Job(JobSpec("/bin/echo", ["never"], pre_launch=script, launcher="srun", resources=TWO_BY_TWO))
     executor.submit(job)
 
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
 
     assert status is not None
     assert (status.state, status.exit_code) == (JobState.FAILED, 3)
@@ -297,7 +297,7 @@ def test_a_process_that_fails_in_the_last_component_fails_the_job(
     job = Job(JobSpec("/bin/sh", ["-c", text], launcher="srun", resources=KINDS, directory=tmp_path))
     executor.submit(job)
 
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
 
     assert status is not None
     assert (status.state, status.exit_code) == (JobState.FAILED, 7)

@@ -12,7 +12,7 @@ from mpi_program import compiled, on_path, processes_of, told
 from jpsi import ExecutorConfig, Job, JobExecutor, JobSpec, JobState, JobStatus, ResourceSpecV1
 from launchers_support import lines_of, script_of, spec_of
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 COUNT = 4
 WAYS = [(mpi, launcher) for mpi in ("openmpi", "mpich") for launcher in ("mpirun", "mpiexec")]
 
@@ -43,7 +43,7 @@ def executor(tmp_path: Path) -> Iterator[JobExecutor]:
 def ended(executor: JobExecutor, spec: JobSpec) -> tuple[JobStatus, str]:
     job = Job(spec)
     executor.submit(job)
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
     assert status is not None
     assert job.streams is not None
     return status, job.streams.stdout.read_text()
@@ -81,7 +81,7 @@ def test_a_cancelled_job_leaves_no_process(executor: JobExecutor, spec: JobSpec,
 
     job.cancel()
 
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
     assert status is not None
     assert status.state is JobState.CANCELED
     assert processes_of(Path(str(spec.executable))) == []
@@ -104,7 +104,7 @@ def test_one_rank_that_is_ended_is_no_success(tmp_path: Path, mpi: str) -> None:
         assert process.stdout.readline() == "up\n"
         process.terminate()
 
-        assert process.wait(PATIENCE) != 0
+        assert process.wait(TIMEOUT_SECONDS) != 0
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
@@ -129,7 +129,7 @@ def test_the_environment_reaches_other_nodes(tmp_path: Path, mpi: str) -> None:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_SECONDS,
         env={
             "PATH": f"{on_path(tmp_path / 'bin', mpi)}:/usr/bin:/bin",
             "JPSI_NODEFILE": str(tmp_path / "nodes"),

@@ -287,7 +287,7 @@ wait $!; wait"""
 
 
 @pytest.mark.parametrize(
-    ("version", "dies_of"),
+    ("version", "ends_by_signal"),
     [
         (OPEN_MPI[0], {"QUIT"}),
         (OPEN_MPI[1], {"QUIT"}),
@@ -299,7 +299,7 @@ wait $!; wait"""
 )
 @pytest.mark.parametrize("sent", ["HUP", "INT", "QUIT", "TERM", "ALRM", "USR1", "USR2", "XCPU"])
 def test_a_signal_that_its_program_would_die_of_becomes_term(
-    tmp_path: Path, version: str, dies_of: set[str], sent: str
+    tmp_path: Path, version: str, ends_by_signal: set[str], sent: str
 ) -> None:
     recording = RECORDINGS / f"{version}.txt"
     text = _HEARING.format(version=recording if recording.exists() else "/dev/null")
@@ -308,7 +308,7 @@ def test_a_signal_that_its_program_would_die_of_becomes_term(
     script = script_of(lines_of(spec_of("mpirun")), tmp_path / "launch")
     told = {"SIGNAL": sent, "_jpsi_folder": str(tmp_path), "_jpsi_stdin": "/dev/null"}
 
-    assert run(script, "true", path=tmp_path / "bin", **told) == ["TERM" if sent in dies_of else sent]
+    assert run(script, "true", path=tmp_path / "bin", **told) == ["TERM" if sent in ends_by_signal else sent]
 
 
 def test_a_colon_reaches_the_program(tmp_path: Path, name: str) -> None:

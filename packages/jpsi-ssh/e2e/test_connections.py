@@ -71,7 +71,7 @@ def test_two_hundred_commands_at_once_share_one_connection_of_three_sessions(far
     lines.close()
 
 
-def test_what_takes_too_long_is_ended_over_there_and_its_session_is_free_again(
+def test_a_timed_out_command_is_killed_remotely_and_frees_its_session(
     transport: SshTransport, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof"
@@ -87,7 +87,7 @@ def test_what_takes_too_long_is_ended_over_there_and_its_session_is_free_again(
     assert not proof.exists()
 
 
-def test_a_connection_that_is_cut_is_made_again(far: SshTransport, tmp_path: Path) -> None:
+def test_a_lost_connection_is_reconnected(far: SshTransport, tmp_path: Path) -> None:
     before = servers()
     begun = tmp_path / "begun"
 
@@ -107,9 +107,7 @@ def test_a_connection_that_is_cut_is_made_again(far: SshTransport, tmp_path: Pat
     assert far.run(Command(["echo", "x"])).stdout == "x\n"
 
 
-def test_a_connection_that_falls_silent_makes_nobody_wait_longer_than_asked(
-    far: SshTransport, frozen: list[int]
-) -> None:
+def test_a_silent_connection_respects_the_timeout(far: SshTransport, frozen: list[int]) -> None:
     begun = time.monotonic()
 
     result = far.run(Command(["true"], timeout=timedelta(seconds=1)))
@@ -119,15 +117,13 @@ def test_a_connection_that_falls_silent_makes_nobody_wait_longer_than_asked(
 
 
 @pytest.mark.long
-def test_a_connection_that_stays_silent_is_given_up_and_made_again(
-    far: SshTransport, frozen: list[int]
-) -> None:
+def test_a_silent_connection_is_dropped_and_reconnected(far: SshTransport, frozen: list[int]) -> None:
     assert far.run(Command(["true"], timeout=timedelta(seconds=1))).timed_out
 
-    assert eventually(lambda: _answers(far))
+    assert eventually(lambda: _responses(far))
 
 
-def _answers(transport: SshTransport) -> bool:
+def _responses(transport: SshTransport) -> bool:
     try:
         return transport.run(Command(["true"], timeout=timedelta(seconds=1))).returncode == 0
     except TransportError as e:
@@ -140,20 +136,20 @@ def _answers(transport: SshTransport) -> bool:
     ("host", "meaning"),
     [
         ("far-unknown", "the host key of far-unknown is not known yet"),
-        ("far-changed", "far-changed has another host key than the one that is known"),
-        ("far-locked", "far-locked does not let you in"),
+        ("far-changed", "far-changed has another host key than the known one"),
+        ("far-locked", "far-locked refuses your login"),
         ("far-silent", "far-silent cannot be reached"),
         ("nowhere.invalid", "there is no host nowhere.invalid"),
     ],
 )
-def test_what_keeps_one_out_is_said_in_a_sentence(runtime: Path, host: str, meaning: str) -> None:
+def test_login_failures_are_explained_in_a_sentence(runtime: Path, host: str, meaning: str) -> None:
     with pytest.raises(TransportError, match=meaning) as raised:
         SshTransport(Address(host)).run(Command(["true"]))
 
     assert not raised.value.may_have_run
 
 
-def test_programs_after_this_one_find_the_connection(far: SshTransport) -> None:
+def test_later_programs_reuse_the_connection(far: SshTransport) -> None:
     before = servers()
     far.run(Command(["true"]))
     connected = servers()
@@ -165,7 +161,7 @@ def test_programs_after_this_one_find_the_connection(far: SshTransport) -> None:
     assert servers() == connected
 
 
-_ASKING = """
+_PROMPT_SCRIPT = """
 from jpsi.plugin import Command, TransportError
 from jpsi_ssh.address import Address
 from jpsi_ssh.transport import SshTransport
@@ -176,10 +172,10 @@ except TransportError as e:
 """
 
 
-def test_who_has_a_terminal_is_asked_there(runtime: Path) -> None:
+def test_passwords_are_prompted_on_the_terminal(runtime: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-c", _ASKING])
+        os.execv(sys.executable, [sys.executable, "-c", _PROMPT_SCRIPT])
 
     said = _read(terminal, "(yes/no/[fingerprint])? ")
     os.write(terminal, b"no\n")

@@ -58,7 +58,7 @@ def _contents(root: Path) -> dict[str, object]:
     }
 
 
-def test_a_tree_comes_back_as_it_was_whatever_the_login_shell_is(
+def test_a_file_tree_survives_a_round_trip_with_any_login_shell(
     transport: SshTransport, place: str, tmp_path: Path
 ) -> None:
     tree = tmp_path / "tree"
@@ -78,7 +78,7 @@ def test_a_tree_comes_back_as_it_was_whatever_the_login_shell_is(
 
 
 @pytest.mark.parametrize("direction", ["put", "get"])
-def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each(
+def test_a_lost_connection_during_a_transfer_repeats_at_most_one_chunk(
     far: SshTransport, far_place: str, tmp_path: Path, direction: str
 ) -> None:
     source, before = tmp_path / "source", servers()
@@ -120,9 +120,7 @@ def test_lines_that_are_cut_while_a_file_is_moved_cost_no_more_than_a_piece_each
         assert (tmp_path / "back").read_bytes() == source.read_bytes()
 
 
-def test_two_hundred_commands_go_on_while_files_are_moved(
-    far: SshTransport, far_place: str, tmp_path: Path
-) -> None:
+def test_two_hundred_commands_run_during_transfers(far: SshTransport, far_place: str, tmp_path: Path) -> None:
     before = servers()
     digests = [random_file(tmp_path / f"{n}", 20_000_000) for n in range(2)]
     lines = iter(far.open(_sh("echo 1; sleep 1000; :")))
@@ -143,9 +141,7 @@ def test_two_hundred_commands_go_on_while_files_are_moved(
 
 
 @pytest.mark.skipif(not SMALL.is_mount(), reason="ci/sshd/up could not make a small file system")
-def test_a_full_disk_is_named_and_once_there_is_room_the_file_is_gone_on_with(
-    far: SshTransport, tmp_path: Path
-) -> None:
+def test_a_transfer_stopped_by_a_full_disk_is_resumed(far: SshTransport, tmp_path: Path) -> None:
     files, target = open_job_files(far), f"{SMALL}/{secrets.token_hex(4)}"
     digest = random_file(tmp_path / "source", 3_000_000)
     far.run(_sh(f"head -c 2500000 /dev/zero >{target}.other"))
@@ -162,7 +158,7 @@ def test_a_full_disk_is_named_and_once_there_is_room_the_file_is_gone_on_with(
     far.run(Command(["rm", target]))
 
 
-def test_what_is_written_over_there_is_read_while_it_is_written(far: SshTransport, far_place: str) -> None:
+def test_a_remote_file_is_read_while_it_is_written(far: SshTransport, far_place: str) -> None:
     files, path = open_job_files(far), f"{far_place}/out"
     assert files.read(path, 0, 100) is None
     far.run(_sh(f"mkdir {far_place}; for n in 1 2 3; do echo $n; sleep 0.3; done >{path} 2>&1 </dev/null &"))
@@ -179,7 +175,7 @@ def test_what_is_written_over_there_is_read_while_it_is_written(far: SshTranspor
 
 
 @pytest.mark.long
-def test_a_gigabyte_goes_there_and_comes_back(far: SshTransport, far_place: str, tmp_path: Path) -> None:
+def test_a_gigabyte_survives_a_round_trip(far: SshTransport, far_place: str, tmp_path: Path) -> None:
     files, target = open_job_files(far), f"{far_place}/file"
     digest = random_file(tmp_path / "source", _GIGABYTE)
 

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.alone,
 ]
 
-PATIENCE = 120.0
+TIMEOUT_SECONDS = 120.0
 _URL = "ssh://far"
 
 
@@ -84,14 +84,14 @@ def cut() -> Iterator[None]:
 
 
 def _end(job: Job) -> int | None:
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
     assert status is not None, f"{job!r} has not ended"
     return status.exit_code
 
 
 def _submit(executor: JobExecutor, job: Job) -> None:
     """Submit a job, however often that takes; one that runs although nobody could know stays NEW."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
             executor.submit(job)
@@ -112,7 +112,7 @@ def _known(executor: JobExecutor, jobs: Sequence[Job]) -> list[Job]:
     return [found.get(job.id, job) for job in jobs]
 
 
-def test_a_line_that_is_cut_while_a_job_runs_and_ends_costs_nothing(
+def test_a_connection_lost_while_a_job_runs_loses_nothing(
     executor: JobExecutor, tmp_path: Path, cut_seconds: float
 ) -> None:
     gates = [Gate(tmp_path / f"gate{number}") for number in range(2)]
@@ -124,7 +124,7 @@ def test_a_line_that_is_cut_while_a_job_runs_and_ends_costs_nothing(
     for job in jobs:
         executor.submit(job)
     for job in jobs:
-        assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+        assert job.wait(TIMEOUT_SECONDS, target_states=JobState.ACTIVE)
 
     with cut():
         gates[0].open()
@@ -137,7 +137,7 @@ def test_a_line_that_is_cut_while_a_job_runs_and_ends_costs_nothing(
     assert [proof.runs for proof in proofs] == [1, 1]
 
 
-def test_a_line_that_is_cut_while_jobs_are_submitted_runs_each_once(
+def test_a_connection_lost_during_submission_runs_each_job_once(
     executor: JobExecutor, tmp_path: Path, cut_seconds: float
 ) -> None:
     jobs = [Job(Proof(tmp_path / f"proof{number}").job(number)) for number in range(12)]
@@ -153,7 +153,7 @@ def test_a_line_that_is_cut_while_jobs_are_submitted_runs_each_once(
     assert [Proof(tmp_path / f"proof{number}").runs for number in range(12)] == [1] * 12
 
 
-def test_a_killed_client_is_succeeded_on_another_machine(
+def test_jobs_of_a_killed_client_are_recovered_on_another_host(
     config: SlurmConfig, tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(3)]
@@ -178,7 +178,7 @@ def test_a_killed_client_is_succeeded_on_another_machine(
 
 
 @pytest.mark.skipif(not SMALL.is_mount(), reason="ci/sshd/up could not make a small file system")
-def test_a_disk_that_is_full_over_there_is_named_and_costs_no_job(
+def test_a_full_remote_disk_is_reported_and_loses_no_job(
     config: SlurmConfig, runtime: Path, tmp_path: Path
 ) -> None:
     place = Path(tempfile.mkdtemp(dir=SMALL))
@@ -206,7 +206,7 @@ def test_a_disk_that_is_full_over_there_is_named_and_costs_no_job(
         shutil.rmtree(place, ignore_errors=True)
 
 
-def test_two_hundred_jobs_are_submitted_at_once_over_one_connection(
+def test_two_hundred_jobs_are_submitted_together_over_one_connection(
     executor: JobExecutor, tmp_path: Path
 ) -> None:
     before = servers()
@@ -249,7 +249,7 @@ def test_files_are_staged_in_and_out_with_their_checksums(
     executor.submit(job)
 
     # a gigabyte goes at the pace of the machine
-    status = job.wait(10 * PATIENCE)
+    status = job.wait(10 * TIMEOUT_SECONDS)
 
     assert status is not None
     assert status.state is JobState.COMPLETED, status
@@ -259,7 +259,7 @@ def test_files_are_staged_in_and_out_with_their_checksums(
     assert not list((tmp_path / "work").glob("*/staged/*"))
 
 
-def test_a_line_that_is_cut_while_files_are_staged_costs_none_of_them(
+def test_a_connection_lost_during_staging_loses_no_file(
     executor: JobExecutor, tmp_path: Path, cut_seconds: float
 ) -> None:
     digest, gate = random_file(tmp_path / "source", 20_000_000), Gate(tmp_path / "gate")
@@ -281,7 +281,7 @@ def test_a_line_that_is_cut_while_files_are_staged_costs_none_of_them(
             time.sleep(cut_seconds)
         submitting.result()
     (job,) = _known(executor, [job])
-    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    assert job.wait(TIMEOUT_SECONDS, target_states=JobState.ACTIVE)
 
     gate.open()
     assert eventually(lambda: job.status.final or any(begun("*/staged/*/out.*/*")))

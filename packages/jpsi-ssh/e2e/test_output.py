@@ -20,7 +20,7 @@ def environment(runtime: Path, tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "JPSI_CONFIG": str(configuration), "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
-def test_run_shows_output_as_it_comes(environment: dict[str, str], tmp_path: Path) -> None:
+def test_run_streams_the_output(environment: dict[str, str], tmp_path: Path) -> None:
     go = tmp_path / "go"
     text = f"echo one; until [ -e {go} ]; do sleep 0.1; done; echo two; echo three >&2; exit 3"
     command = [*_JPSI, "run", "-x", "far", "--", "sh", "-c", text]

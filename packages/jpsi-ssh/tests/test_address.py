@@ -17,8 +17,8 @@ from jpsi_ssh.address import Address
         ("ssh://me@[2001:db8::1]:22", Address("2001:db8::1", "me", 22)),
     ],
 )
-def test_a_url_is_read(url: str, address: Address) -> None:
-    assert Address.of(url) == address
+def test_a_url_is_parsed(url: str, address: Address) -> None:
+    assert Address.from_url(url) == address
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def test_a_url_is_read(url: str, address: Address) -> None:
         "ssh://[::1",
     ],
 )
-def test_what_is_more_or_less_than_an_address_is_refused(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigError):
-        Address.of(url)
+        Address.from_url(url)
 
 
 def test_a_password_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError) as raised:
-        Address.of("ssh://me:secret@big")
+        Address.from_url("ssh://me:secret@big")
 
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("url", ["big", "me@big", "big:22", "me@big:22", "me@[::1]:22"])
 def test_an_address_reads_as_in_its_url(url: str) -> None:
-    assert str(Address.of(f"ssh://{url}")) == url
+    assert str(Address.from_url(f"ssh://{url}")) == url

@@ -27,7 +27,7 @@ def test_user_and_port_are_options_of_their_own_and_the_host_is_none(command: li
 
 
 @pytest.mark.parametrize("command", _ALL)
-def test_what_is_not_in_the_url_is_left_to_the_configuration_of_the_user(command: list[str]) -> None:
+def test_missing_parts_of_the_url_come_from_the_ssh_configuration(command: list[str]) -> None:
     plain = client.shell_command(Address("big"), "/run/x")
 
     assert "-l" not in plain
@@ -35,14 +35,14 @@ def test_what_is_not_in_the_url_is_left_to_the_configuration_of_the_user(command
     assert "StrictHostKeyChecking" not in _options(command)
 
 
-def test_only_where_somebody_can_answer_is_anybody_asked() -> None:
-    asking, silent, *_ = _ALL
+def test_ssh_prompts_only_on_a_terminal() -> None:
+    prompting, silent, *_ = _ALL
 
-    assert "BatchMode" not in _options(asking)
+    assert "BatchMode" not in _options(prompting)
     assert _options(silent)["BatchMode"] == "yes"
 
 
-def test_the_login_shell_is_told_one_thing() -> None:
+def test_the_login_shell_gets_one_command() -> None:
     *_, host, first, second = client.shell_command(_ADDRESS, "/run/x")
 
     assert (host, first, second) == ("big", "exec", "/bin/sh")

@@ -29,7 +29,7 @@ def path_in(runtime: Path) -> str:
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o777], ids="{:03o}".format)
-def test_directory_is_the_users_alone_whatever_the_umask(runtime: Path, umask: int) -> None:
+def test_the_directory_is_private_whatever_the_umask(runtime: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         path = path_in(runtime)
@@ -40,7 +40,7 @@ def test_directory_is_the_users_alone_whatever_the_umask(runtime: Path, umask: i
     assert stat.S_IMODE((runtime / "jpsi-ssh").stat().st_mode) == 0o700
 
 
-def test_way_that_others_can_change_is_refused(runtime: Path) -> None:
+def test_a_parent_directory_that_others_can_write_is_refused(runtime: Path) -> None:
     runtime.chmod(0o777)
 
     with pytest.raises(TransportError, match=rf"{runtime} can be written by others \(yours, mode 0777\)"):
@@ -49,7 +49,7 @@ def test_way_that_others_can_change_is_refused(runtime: Path) -> None:
     assert list(runtime.iterdir()) == []
 
 
-def test_way_may_be_sticky(runtime: Path) -> None:
+def test_a_sticky_parent_directory_is_accepted(runtime: Path) -> None:
     runtime.chmod(0o1777)
 
     assert path_in(runtime).startswith(f"{runtime}/jpsi-ssh/")

@@ -36,7 +36,7 @@ def reader(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> It
         yield reader
 
 
-def test_who_follows_the_page_sees_what_it_shows(reader: Reader) -> None:
+def test_commands_of_the_page_print_what_it_shows(reader: Reader) -> None:
     reader.follow(PAGE.read_text())
 
 

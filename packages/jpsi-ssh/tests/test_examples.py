@@ -36,7 +36,7 @@ def example() -> SimpleNamespace:
 
 @pytest.mark.clause("layer-remote")
 @pytest.mark.parametrize("name", ["local", "slurm"])
-def test_its_result_comes_back(
+def test_results_are_staged_back(
     name: str, there: Path, example: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with on_path("slurm"):
@@ -47,7 +47,7 @@ def test_its_result_comes_back(
     assert sorted(path.name for path in there.glob("jpsi-example/*")) == ["result.txt", "words.txt"]
 
 
-def test_it_goes_on_with_a_job_of_another_machine(
+def test_a_job_of_another_host_is_followed(
     there: Path, example: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     spec = jpsi.JobSpec("/bin/sh", ["-c", "until [ -e go ]; do sleep 0.1; done"], name=example.NAME)

@@ -33,7 +33,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def test_files_over_there_are_reached(transport: SshTransport) -> None:
+def test_remote_files_are_accessible(transport: SshTransport) -> None:
     assert isinstance(transport, BytesTransport)
     assert not open_job_files(transport).are_here
 
@@ -46,7 +46,7 @@ def test_any_bytes_are_read_and_printed(transport: SshTransport) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (3, data, "err\n")
 
 
-def test_a_file_goes_there_and_comes_back(files: JobFiles, source: Path, tmp_path: Path) -> None:
+def test_a_file_survives_a_round_trip(files: JobFiles, source: Path, tmp_path: Path) -> None:
     files.put(str(source), str(tmp_path / "there"))
     files.get(str(tmp_path / "there"), str(tmp_path / "back"))
 
@@ -78,7 +78,7 @@ exec {program} "$@"
 
 
 @pytest.mark.parametrize(("direction", "name"), [("put", "cat"), ("get", "dd")])
-def test_a_line_that_is_cut_in_the_middle_of_a_piece_is_gone_on_from(
+def test_a_transfer_resumes_after_a_lost_connection(
     ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path, direction: str, name: str
 ) -> None:
     cutting, target = ssh.folder / "bin" / name, tmp_path / "target"
@@ -87,27 +87,27 @@ def test_a_line_that_is_cut_in_the_middle_of_a_piece_is_gone_on_from(
     cutting.chmod(0o755)
     ssh.login(f"PATH={cutting.parent}:$PATH; export PATH")
     move = files.put if direction == "put" else files.get
-    told: list[int] = []
+    received: list[int] = []
 
     def cut(done: int, _: int) -> None:
-        if done > 3_000_000 and not told:
-            told.append(done)
+        if done > 3_000_000 and not received:
+            received.append(done)
             cutting.with_suffix(".cut").touch()
 
     with pytest.raises(TransportError, match="the connection to far broke") as raised:
         move(str(source), str(target), cut)
-    was_there = target.exists()
+    existed = target.exists()
     again: list[int] = []
     move(str(source), str(target), lambda done, _: again.append(done))
 
     assert raised.value.transient
-    assert not was_there
-    assert told[0] <= again[1] < 20_000_000
+    assert not existed
+    assert received[0] <= again[1] < 20_000_000
     assert target.read_bytes() == source.read_bytes()
     assert not list(tmp_path.glob(".jpsi-*"))
 
 
-def test_commands_go_on_while_files_are_moved(
+def test_commands_run_during_transfers(
     ssh: StandIn, files: JobFiles, source: Path, runtime: Path, transport: SshTransport, tmp_path: Path
 ) -> None:
     ssh.allow(3)
@@ -122,19 +122,19 @@ def test_commands_go_on_while_files_are_moved(
     assert all((tmp_path / f"there{n}").stat().st_size == 20_000_000 for n in range(4))
 
 
-def test_what_cannot_be_taken_in_over_there_is_an_error_that_may_pass(
+def test_a_full_remote_disk_is_a_transient_error(
     ssh: StandIn, files: JobFiles, source: Path, tmp_path: Path
 ) -> None:
     ssh.login("TMPDIR=/proc/none; export TMPDIR")
 
-    with pytest.raises(TransportError, match=r"has no room for what .* is to read") as raised:
+    with pytest.raises(TransportError, match=r"has no disk space for the input of ") as raised:
         files.put(str(source), str(tmp_path / "there"))
 
     assert raised.value.transient
     assert not (tmp_path / "there").exists()
 
 
-def test_what_grows_over_there_is_read_as_it_grows(files: JobFiles, tmp_path: Path) -> None:
+def test_a_growing_remote_file_is_followed(files: JobFiles, tmp_path: Path) -> None:
     path = tmp_path / "out"
     nothing = files.read(str(path), 0, 100)
     path.write_bytes(b"one\n\xff")
@@ -150,7 +150,7 @@ def test_what_grows_over_there_is_read_as_it_grows(files: JobFiles, tmp_path: Pa
     assert (second.data, second.offset, second.size) == (b"two\n", 5, 9)
 
 
-def test_what_a_job_writes_is_read_by_the_connection(
+def test_output_of_a_job_is_read_over_the_connection(
     ssh: StandIn, runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

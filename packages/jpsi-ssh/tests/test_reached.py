@@ -20,7 +20,7 @@ def _reached() -> str:
         return executor.system.reached()
 
 
-def test_the_machine_says_its_name(ssh: StandIn) -> None:
+def test_doctor_names_the_host(ssh: StandIn) -> None:
     assert _reached() == os.uname().nodename
 
 
@@ -29,13 +29,13 @@ def test_the_machine_says_its_name(ssh: StandIn) -> None:
     [
         ("Host key verification failed.", "the host key of far is not known yet; connect once by `ssh far`"),
         ("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!", "far has another host key than the one"),
-        ("me@far: Permission denied (publickey).", "far does not let you in; see whether `ssh far` does"),
+        ("me@far: Permission denied (publickey).", "far refuses your login; check whether `ssh far` works"),
         ("ssh: connect to host far port 22: Connection refused", "far cannot be reached"),
         ("ssh: connect to host far port 22: No route to host", "far cannot be reached"),
         ("ssh: Could not resolve hostname far: Name or service not known", "there is no host far"),
     ],
 )
-def test_a_connection_that_is_not_made_is_explained(ssh: StandIn, words: str, sentence: str) -> None:
+def test_a_failed_connection_is_explained(ssh: StandIn, words: str, sentence: str) -> None:
     ssh.says(words)
 
     with pytest.raises(TransportError, match=sentence):
@@ -43,14 +43,14 @@ def test_a_connection_that_is_not_made_is_explained(ssh: StandIn, words: str, se
 
 
 @pytest.mark.parametrize("login", [f"echo '{_LOCKED}'; exit 1", "exit 1"], ids=["nologin", "false"])
-def test_an_account_without_a_shell_is_told(ssh: StandIn, login: str) -> None:
+def test_an_account_without_a_shell_is_reported(ssh: StandIn, login: str) -> None:
     ssh.login(login)
 
-    with pytest.raises(TransportError, match="far lets you in, but runs no /bin/sh for you"):
+    with pytest.raises(TransportError, match="far accepts your login, but runs no /bin/sh for you"):
         _reached()
 
 
-def test_a_disk_that_is_full_is_told(ssh: StandIn) -> None:
+def test_a_full_disk_is_reported(ssh: StandIn) -> None:
     """No file of the size that nothing has can be written."""
     ssh.login("export HOME=/dev/full")
 
@@ -58,8 +58,8 @@ def test_a_disk_that_is_full_is_told(ssh: StandIn) -> None:
         _reached()
 
 
-def test_where_nothing_temporary_can_be_written_that_is_told(ssh: StandIn) -> None:
+def test_an_unwritable_temporary_directory_is_reported(ssh: StandIn) -> None:
     ssh.login("export TMPDIR=/nowhere")
 
-    with pytest.raises(TransportError, match="far has no room for what /bin/sh is to read"):
+    with pytest.raises(TransportError, match="far has no disk space for the input of /bin/sh"):
         _reached()

@@ -54,17 +54,17 @@ class Shell:
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
-    def ask(self, asked: Request) -> Response:
-        self.send(asked.sent)
-        answer = Response.to(asked.nonce)
+    def send_request(self, requests: Request) -> Response:
+        self.send(requests.sent)
+        response = Response.for_nonce(requests.nonce)
         # tests print little but to the first
-        while not answer.is_whole:
-            for stream, framed in ((self.process.stdout, answer.out), (self.process.stderr, answer.err)):
+        while not response.is_complete:
+            for stream, framed in ((self.process.stdout, response.out), (self.process.stderr, response.err)):
                 while framed.verdict is None:
                     line = stream.readline()
-                    assert line, (answer.out, answer.err)
+                    assert line, (response.out, response.err)
                     framed.feed(line)
-        return answer
+        return response
 
     def rest(self) -> bytes:
         """What comes until the shell has ended."""
@@ -101,48 +101,48 @@ def shell(start: Start) -> Shell:
 
 
 def _run(shell: Shell, *argv: str, **fields: Any) -> Response:
-    return shell.ask(request(Command(argv, **fields), os.urandom(8).hex()))
+    return shell.send_request(request(Command(argv, **fields), os.urandom(8).hex()))
 
 
 def test_words_and_input_arrive_unchanged(shell: Shell) -> None:
     script = 'printf "%s|" "$@"; cat'
 
-    answer = _run(shell, "sh", "-c", script, "sh", "a b", "$HOME", "", "é'\n*", stdin="#!\n\n")
+    response = _run(shell, "sh", "-c", script, "sh", "a b", "$HOME", "", "é'\n*", stdin="#!\n\n")
 
-    assert answer.out.text.decode() == "a b|$HOME||é'\n*|#!\n\n"
+    assert response.out.text.decode() == "a b|$HOME||é'\n*|#!\n\n"
 
 
 def test_every_byte_arrives_and_comes_back(shell: Shell) -> None:
     data = bytes(range(256)) * 300
-    asked = Request("n1", "cat", data)
+    requests = Request("n1", "cat", data)
 
-    assert shell.ask(asked).out.text == data
+    assert shell.send_request(requests).out.text == data
 
 
 def test_one_request_after_the_other_is_carried_out(shell: Shell) -> None:
     assert [_run(shell, "sh", "-c", f"exit {code}").out.verdict for code in (0, 7, 0)] == [b"0", b"7", b"0"]
 
 
-def test_the_streams_come_apart(shell: Shell) -> None:
-    answer = _run(shell, "sh", "-c", "echo out; echo err >&2")
+def test_stdout_and_stderr_are_separate(shell: Shell) -> None:
+    response = _run(shell, "sh", "-c", "echo out; echo err >&2")
 
-    assert (answer.out.text, answer.err.text) == (b"out\n", b"err\n")
+    assert (response.out.text, response.err.text) == (b"out\n", b"err\n")
 
 
 def test_without_input_there_is_none_to_read(shell: Shell) -> None:
     assert _run(shell, "cat").out.text == b""
 
 
-def test_a_command_that_is_not_there_is_told_from_one_that_fails(shell: Shell) -> None:
+def test_a_missing_command_differs_from_a_failed_one(shell: Shell) -> None:
     assert _run(shell, "no-such-command").out.text.endswith(b" not found")
     assert _run(shell, "sh", "-c", "exit 127").out.text == b""
 
 
-def test_variables_are_set_and_unset_over_there(start: Start) -> None:
+def test_the_remote_shell_sets_and_unsets_variables(start: Start) -> None:
     shell = start(OLD="1", SBATCH_X="1", SBATCH_Y="a\nb", KEPT="1", text="mine")
 
     command = Command(["env"], unset=["OLD", "SBATCH_*"], environment={"NEW": "a 'b'"})
-    lines = shell.ask(request(command, "n1")).out.text.decode().splitlines()
+    lines = shell.send_request(request(command, "n1")).out.text.decode().splitlines()
 
     assert {"NEW=a 'b'", "KEPT=1", "text=mine"} <= set(lines)
     assert not [line for line in lines if line.startswith(("OLD=", "SBATCH_", "jpsi_"))]
@@ -157,16 +157,16 @@ def test_signals_are_as_they_were_and_no_file_is_open_but_the_streams(shell: She
 
 
 @pytest.mark.parametrize("missing", [1, 2, 5, 8, 12, 20])
-def test_what_is_cut_short_is_not_run(shell: Shell, tmp_path: Path, missing: int) -> None:
-    asked = request(Command(["sh", "-c", f"cat >{tmp_path}/ran"], stdin="script"), _NONCE)
+def test_a_truncated_request_is_not_run(shell: Shell, tmp_path: Path, missing: int) -> None:
+    requests = request(Command(["sh", "-c", f"cat >{tmp_path}/ran"], stdin="script"), _NONCE)
 
-    shell.send(asked.sent[:-missing])
+    shell.send(requests.sent[:-missing])
     shell.rest()
 
     assert not (tmp_path / "ran").exists()
 
 
-def test_any_line_ends_what_runs_with_all_that_it_has_started(shell: Shell) -> None:
+def test_any_line_kills_the_running_process_group(shell: Shell) -> None:
     text = "sleep 1000 & echo begun >&2; sleep 1000; :"
     shell.send(Request("n1", text).sent)
     while shell.process.stderr.readline() != b"begun\n":
@@ -178,7 +178,7 @@ def test_any_line_ends_what_runs_with_all_that_it_has_started(shell: Shell) -> N
     assert eventually(lambda: not lives(shell.process.pid))
 
 
-def test_what_runs_is_left_to_itself_when_nobody_is_there_any_more(shell: Shell, tmp_path: Path) -> None:
+def test_a_plain_command_outlives_the_connection(shell: Shell, tmp_path: Path) -> None:
     shell.send(
         Request(
             "n1", f"echo begun; while ! [ -e {tmp_path}/go ]; do sleep 0.01; done; true >{tmp_path}/ran"
@@ -194,7 +194,7 @@ def test_what_runs_is_left_to_itself_when_nobody_is_there_any_more(shell: Shell,
     assert eventually((tmp_path / "ran").exists)
 
 
-def test_what_is_followed_ends_when_nobody_is_there_any_more(shell: Shell) -> None:
+def test_a_streamed_command_ends_with_the_connection(shell: Shell) -> None:
     shell.send(Request("n1", "echo begun; sleep 1000; :", mode=Mode.FOLLOW).sent)
     while shell.process.stdout.readline() != b"begun\n":
         pass
@@ -205,7 +205,7 @@ def test_what_is_followed_ends_when_nobody_is_there_any_more(shell: Shell) -> No
     assert eventually(lambda: not lives(shell.process.pid))
 
 
-def test_nothing_is_left_when_the_shell_ends(shell: Shell, tmp_path: Path) -> None:
+def test_the_shell_leaves_no_temporary_files(shell: Shell, tmp_path: Path) -> None:
     _run(shell, "cat", stdin="secret")
     (folder,) = tmp_path.iterdir()
 
@@ -216,13 +216,13 @@ def test_nothing_is_left_when_the_shell_ends(shell: Shell, tmp_path: Path) -> No
     assert eventually(lambda: not list(tmp_path.iterdir()))
 
 
-def test_input_that_finds_no_place_is_told_and_nothing_is_run(start: Start, tmp_path: Path) -> None:
+def test_input_that_does_not_fit_is_refused_and_nothing_runs(start: Start, tmp_path: Path) -> None:
     shell = start(tmp_path / "missing")
 
-    answer = _run(shell, "touch", str(tmp_path / "ran"), stdin="script")
+    response = _run(shell, "touch", str(tmp_path / "ran"), stdin="script")
 
-    assert answer.is_refused
-    assert b"missing" in answer.err.text
+    assert response.is_refused
+    assert b"missing" in response.err.text
     assert not (tmp_path / "ran").exists()
 
 

@@ -13,8 +13,8 @@ _NONCE = "0123abcd"
 
 
 def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    return [data[start:end] for start, end in itertools.pairwise(places)]
+    offsets = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(offsets)]
 
 
 def _stream(noise: bytes, text: bytes, end: bytes, rest: bytes) -> bytes:
@@ -25,48 +25,48 @@ def _stream(noise: bytes, text: bytes, end: bytes, rest: bytes) -> bytes:
 @given(
     st.binary(), st.binary(), st.binary(), st.integers(0, 128), st.lists(st.integers(min_value=0), max_size=9)
 )
-def test_what_was_printed_comes_out_as_it_is_however_it_arrives(
+def test_output_is_the_same_however_it_is_chunked(
     noise: bytes, text: bytes, rest: bytes, code: int, cuts: list[int]
 ) -> None:
-    answer = Response.to(_NONCE)
+    response = Response.for_nonce(_NONCE)
     for piece in _pieces(_stream(noise, text, f" {code}".encode(), rest), cuts):
-        answer.out.feed(piece)
-    answer.err.feed(_stream(rest, noise, b"", text))
+        response.out.feed(piece)
+    response.err.feed(_stream(rest, noise, b"", text))
 
-    assert answer.is_whole
-    assert answer.out.text == text
-    assert answer.err.text == noise
-    assert answer.result().returncode == code
+    assert response.is_complete
+    assert response.out.text == text
+    assert response.err.text == noise
+    assert response.result().returncode == code
 
 
 @given(st.binary(), st.integers(min_value=0))
-def test_before_its_last_byte_has_come_an_answer_is_not_whole(text: bytes, cut: int) -> None:
+def test_a_response_without_its_last_byte_is_incomplete(text: bytes, cut: int) -> None:
     whole = _stream(b"", text, b" 0", b"")
-    answer = Response.to(_NONCE)
-    answer.err.feed(_stream(b"", b"", b"", b""))
-    answer.out.feed(whole[: cut % len(whole)])
+    response = Response.for_nonce(_NONCE)
+    response.err.feed(_stream(b"", b"", b"", b""))
+    response.out.feed(whole[: cut % len(whole)])
 
-    assert not answer.is_whole
-
-
-def test_a_code_by_which_a_shell_tells_of_a_signal_is_one() -> None:
-    answer = Response.to(_NONCE)
-    answer.out.feed(_stream(b"", b"", b" 137", b""))
-    answer.err.feed(_stream(b"", b"", b"", b""))
-
-    assert answer.result().returncode == -9
+    assert not response.is_complete
 
 
-def test_words_beside_the_answer_are_those_of_ssh() -> None:
-    answer = Response.to(_NONCE)
-    answer.err.feed(b"Welcome to Big\n" + _stream(b"", b"job", b"", b"Connection to big closed.\n"))
+def test_an_exit_code_above_128_is_a_signal() -> None:
+    response = Response.for_nonce(_NONCE)
+    response.out.feed(_stream(b"", b"", b" 137", b""))
+    response.err.feed(_stream(b"", b"", b"", b""))
 
-    assert re.search("Welcome to Big.*Connection to big closed.", answer.words, re.DOTALL)
-    assert "job" not in answer.words
+    assert response.result().returncode == -9
+
+
+def test_text_outside_the_frame_is_from_ssh() -> None:
+    response = Response.for_nonce(_NONCE)
+    response.err.feed(b"Welcome to Big\n" + _stream(b"", b"job", b"", b"Connection to big closed.\n"))
+
+    assert re.search("Welcome to Big.*Connection to big closed.", response.words, re.DOTALL)
+    assert "job" not in response.words
 
 
 @given(st.text("ab\n"), st.lists(st.integers(min_value=0), max_size=9))
-def test_lines_are_those_that_were_printed_however_they_arrive(text: str, cuts: list[int]) -> None:
+def test_lines_are_the_same_however_they_are_chunked(text: str, cuts: list[int]) -> None:
     data = _stream(b"noise\n", text.encode(), b" 0", b"\n")
     expected = text.split("\n")
     if not expected[-1]:

@@ -33,7 +33,7 @@ def _sh(text: str, **fields: Any) -> Command:
     return Command(["sh", "-c", text], **fields)
 
 
-def test_a_url_leads_to_a_transport_that_is_elsewhere() -> None:
+def test_an_ssh_url_opens_a_remote_transport() -> None:
     transport = open_transport("ssh://me@big:22")
 
     assert transport.address == Address("big", "me", 22)
@@ -42,7 +42,7 @@ def test_a_url_leads_to_a_transport_that_is_elsewhere() -> None:
     assert not transport.is_local
 
 
-def test_directories_are_those_of_a_login_there_and_asked_for_once(
+def test_remote_directories_are_queried_once(
     transport: SshTransport, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/far me")
@@ -66,7 +66,7 @@ def test_words_and_input_arrive_unchanged(transport: SshTransport) -> None:
     assert transport.run(command).stdout == "a b|$HOME||é\n"
 
 
-def test_variables_are_set_and_unset_on_the_other_side(
+def test_variables_are_set_and_unset_on_the_remote_host(
     transport: SshTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLD_1", "1")
@@ -87,7 +87,7 @@ def test_a_command_that_a_signal_has_ended_says_which(transport: SshTransport) -
     assert transport.run(_sh("kill -TERM $$")).returncode == -signal.SIGTERM
 
 
-def test_a_command_that_is_not_there_is_an_error(transport: SshTransport) -> None:
+def test_a_missing_command_is_an_error(transport: SshTransport) -> None:
     with pytest.raises(TransportError, match=r"no-such was not found on PATH at far") as raised:
         transport.run(Command(["no-such"]))
 
@@ -95,9 +95,7 @@ def test_a_command_that_is_not_there_is_an_error(transport: SshTransport) -> Non
     assert not raised.value.may_have_run
 
 
-def test_one_connection_carries_all_that_is_asked_one_after_the_other(
-    ssh: StandIn, runtime: Path, transport: SshTransport
-) -> None:
+def test_one_connection_serves_all_requests(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
     for _ in range(3):
         transport.run(Command(["true"]))
 
@@ -116,7 +114,7 @@ def test_executors_of_a_process_share_a_connection(
     assert len(sessions(runtime)) == 1
 
 
-def test_processes_share_a_connection_that_is_there(ssh: StandIn, transport: SshTransport) -> None:
+def test_processes_share_an_open_connection(ssh: StandIn, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
 
     Connection(transport.address).run(Command(["true"]))
@@ -124,9 +122,7 @@ def test_processes_share_a_connection_that_is_there(ssh: StandIn, transport: Ssh
     assert ssh.connections == 1
 
 
-def test_a_connection_without_anybody_at_its_end_is_made_anew(
-    ssh: StandIn, runtime: Path, transport: SshTransport
-) -> None:
+def test_a_stale_control_socket_is_replaced(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
     transport.close()
     (socket,) = runtime.glob("jpsi-ssh/*.0")
@@ -145,9 +141,7 @@ def test_many_threads_share_two_channels(runtime: Path, transport: SshTransport)
     assert len(sessions(runtime)) == 2
 
 
-def test_two_channels_and_one_that_is_listened_to_are_all_that_it_takes(
-    ssh: StandIn, runtime: Path, transport: SshTransport
-) -> None:
+def test_at_most_three_sessions_are_used(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
     ssh.allow(3)
     lines = iter(transport.open(_sh("echo 1; sleep 1000; :")))
 
@@ -160,7 +154,7 @@ def test_two_channels_and_one_that_is_listened_to_are_all_that_it_takes(
 
 
 @pytest.mark.parametrize("allowed", [1, 2])
-def test_fewer_sessions_than_wanted_are_made_do_with(
+def test_a_low_session_limit_is_respected(
     ssh: StandIn, runtime: Path, transport: SshTransport, allowed: int
 ) -> None:
     ssh.allow(allowed)
@@ -171,7 +165,7 @@ def test_fewer_sessions_than_wanted_are_made_do_with(
     assert len(sessions(runtime)) == allowed
 
 
-def test_where_others_use_up_a_connection_another_is_made(ssh: StandIn, transport: SshTransport) -> None:
+def test_a_connection_without_free_sessions_is_supplemented(ssh: StandIn, transport: SshTransport) -> None:
     ssh.allow(1)
     other = Connection(transport.address)
     other.run(Command(["true"]))
@@ -180,7 +174,7 @@ def test_where_others_use_up_a_connection_another_is_made(ssh: StandIn, transpor
     assert ssh.connections == 2
 
 
-def test_where_others_have_used_up_all_connections_the_first_is_tried_again(ssh: StandIn) -> None:
+def test_without_any_free_session_the_first_connection_is_retried(ssh: StandIn) -> None:
     now = [0.0]
     connection = Connection(Address("far"), lambda: now[0])
     ssh.allow(0)
@@ -195,7 +189,7 @@ def test_where_others_have_used_up_all_connections_the_first_is_tried_again(ssh:
     assert ".0 " in ssh.calls[-1]
 
 
-def test_what_takes_too_long_is_killed_on_the_other_side(
+def test_a_timed_out_command_is_killed_remotely(
     runtime: Path, transport: SshTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = tmp_path / "begun"
@@ -212,7 +206,9 @@ def test_what_takes_too_long_is_killed_on_the_other_side(
     assert transport.run(Command(["echo", "x"])).stdout == "x\n"
 
 
-def test_many_that_hang_use_up_nothing(ssh: StandIn, runtime: Path, transport: SshTransport) -> None:
+def test_hanging_commands_release_their_channels(
+    ssh: StandIn, runtime: Path, transport: SshTransport
+) -> None:
     ssh.allow(2)
     command = _sh("sleep 1000; :", timeout=timedelta(seconds=0.1))
 
@@ -232,7 +228,7 @@ def test_many_that_hang_use_up_nothing(ssh: StandIn, runtime: Path, transport: S
         "(sleep 0.1; echo late; echo late >&2) &",
     ],
 )
-def test_what_a_login_says_disturbs_nothing(ssh: StandIn, transport: SshTransport, noise: str) -> None:
+def test_login_banners_are_ignored(ssh: StandIn, transport: SshTransport, noise: str) -> None:
     ssh.login(noise)
 
     result = transport.run(_sh("echo out; echo err >&2; exit 3"))
@@ -247,13 +243,11 @@ def test_a_login_shell_need_not_be_one_of_posix(ssh: StandIn, transport: SshTran
     assert transport.run(_sh("x='$1 a'; echo \"$x\"")).stdout == "$1 a\n"
 
 
-def test_a_login_that_gives_nobody_a_shell_is_an_error_with_its_words(
-    ssh: StandIn, transport: SshTransport
-) -> None:
+def test_a_login_without_a_shell_is_an_error_with_its_message(ssh: StandIn, transport: SshTransport) -> None:
     ssh.login("echo This account is currently not available.; exit 1")
 
     with pytest.raises(
-        TransportError, match=r"far lets you in, but runs no /bin/sh for you: .*not available"
+        TransportError, match=r"far accepts your login, but runs no /bin/sh for you: .*not available"
     ) as raised:
         transport.run(Command(["true"]))
 
@@ -266,7 +260,7 @@ def test_a_login_that_never_answers_is_an_error(
     monkeypatch.setattr("jpsi_ssh.connection._GREET_SECONDS", 0.2)
     ssh.login("sleep 1000")
 
-    with pytest.raises(TransportError, match="no answer in 0 seconds") as raised:
+    with pytest.raises(TransportError, match="no response in 0 seconds") as raised:
         transport.run(Command(["true"]))
 
     assert raised.value.transient
@@ -300,13 +294,15 @@ def test_without_descriptors_there_is_an_error(
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr("jpsi_ssh.connection.Channel", fails)
-    with pytest.raises(TransportError, match=r"cannot be opened from here: .*Too many open files") as raised:
+    with pytest.raises(
+        TransportError, match=r"cannot open a connection to .*: .*Too many open files"
+    ) as raised:
         transport.run(Command(["true"]))
 
     assert raised.value.transient
 
 
-def test_a_place_that_cannot_be_reached_is_not_knocked_at_all_the_time(ssh: StandIn) -> None:
+def test_an_unreachable_host_is_retried_with_backoff(ssh: StandIn) -> None:
     now = [0.0]
     connection = Connection(Address("far"), lambda: now[0])
     ssh.says("ssh: connect to host far port 22: Connection refused")
@@ -322,7 +318,7 @@ def test_a_place_that_cannot_be_reached_is_not_knocked_at_all_the_time(ssh: Stan
     assert connection.run(Command(["echo", "x"])).stdout == "x\n"
 
 
-def test_a_connection_that_breaks_while_a_command_runs_leaves_open_what_became_of_it(
+def test_a_connection_lost_during_a_command_makes_its_outcome_ambiguous(
     runtime: Path, transport: SshTransport, tmp_path: Path
 ) -> None:
     def cut() -> None:
@@ -341,9 +337,7 @@ def test_a_connection_that_breaks_while_a_command_runs_leaves_open_what_became_o
     assert transport.run(Command(["echo", "x"])).stdout == "x\n"
 
 
-def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
-    runtime: Path, transport: SshTransport
-) -> None:
+def test_a_connection_lost_while_idle_is_replaced(runtime: Path, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
     assert transport._connection is not None
     clients = [it._process for it in transport._connection._channels._all]
@@ -354,14 +348,14 @@ def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
     assert transport.run(Command(["echo", "x"])).stdout == "x\n"
 
 
-def test_what_must_be_done_before_is_done_before_and_once(transport: SshTransport) -> None:
+def test_ready_runs_once_and_before_the_command(transport: SshTransport) -> None:
     done: list[int] = []
 
     assert transport.run(_sh("cat", stdin="x"), ready=lambda: done.append(1)).stdout == "x"
     assert done == [1]
 
 
-def test_where_what_must_be_done_before_fails_nothing_is_run(transport: SshTransport, tmp_path: Path) -> None:
+def test_a_failed_ready_prevents_the_command(transport: SshTransport, tmp_path: Path) -> None:
     def fail() -> None:
         raise OSError(5, "disk")
 
@@ -372,13 +366,13 @@ def test_where_what_must_be_done_before_fails_nothing_is_run(transport: SshTrans
     assert not (tmp_path / "ran").exists()
 
 
-def test_input_that_finds_no_place_is_an_error_and_nothing_is_run(
+def test_input_that_does_not_fit_on_the_disk_is_an_error_and_runs_nothing(
     transport: SshTransport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
 
     with pytest.raises(
-        TransportError, match=r"far has no room for what touch is to read: .*missing"
+        TransportError, match=r"far has no disk space for the input of touch: .*missing"
     ) as raised:
         transport.run(Command(["touch", str(tmp_path / "ran")], stdin="script"))
 
@@ -387,7 +381,7 @@ def test_input_that_finds_no_place_is_an_error_and_nothing_is_run(
     assert not (tmp_path / "ran").exists()
 
 
-def test_lines_come_while_a_command_runs(transport: SshTransport, tmp_path: Path) -> None:
+def test_lines_are_streamed_while_a_command_runs(transport: SshTransport, tmp_path: Path) -> None:
     lines = iter(transport.open(_sh(f"echo 1; while ! [ -e {tmp_path}/go ]; do sleep 0.01; done; echo 2")))
 
     assert next(lines) == "1"
@@ -395,13 +389,13 @@ def test_lines_come_while_a_command_runs(transport: SshTransport, tmp_path: Path
     assert list(lines) == ["2"]
 
 
-def test_a_command_that_is_listened_to_may_be_given_much_to_read(transport: SshTransport) -> None:
+def test_a_streamed_command_may_get_large_input(transport: SshTransport) -> None:
     much = "x" * 5_000_000
 
     assert [int(it) for it in transport.open(Command(["wc", "-c"], stdin=much))] == [len(much)]
 
 
-def test_a_command_that_is_listened_to_ends_when_it_is_closed(runtime: Path, transport: SshTransport) -> None:
+def test_a_streamed_command_ends_on_close(runtime: Path, transport: SshTransport) -> None:
     lines = transport.open(_sh("echo 1; sleep 1000; :"))
     assert next(iter(lines)) == "1"
 
@@ -410,17 +404,17 @@ def test_a_command_that_is_listened_to_ends_when_it_is_closed(runtime: Path, tra
     assert eventually(lambda: not sessions(runtime))
 
 
-def test_one_command_is_listened_to_at_a_time(transport: SshTransport) -> None:
+def test_one_command_is_streamed_at_a_time(transport: SshTransport) -> None:
     lines = transport.open(_sh("sleep 1000; :"))
 
-    with pytest.raises(TransportError, match="is listened to already"):
+    with pytest.raises(TransportError, match="is streamed already"):
         transport.open(Command(["true"]))
 
     lines.close()
     assert list(transport.open(Command(["echo", "x"]))) == ["x"]
 
 
-def test_nothing_is_left_of_a_transport_that_nobody_holds(
+def test_a_garbage_collected_transport_leaves_no_process(
     runtime: Path, ssh: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage is collected in a thread that is at something else, and must not be held up."""
@@ -439,7 +433,7 @@ def test_nothing_is_left_of_a_transport_that_nobody_holds(
     assert channel._ending == []
 
 
-def test_channels_that_come_and_go_as_a_program_ends_are_in_nobodys_way() -> None:
+def test_channels_opened_during_shutdown_do_not_block_it() -> None:
     channels, dropped = _Channels(), list[Channel]()
 
     class Going(Channel):
@@ -470,7 +464,7 @@ def test_a_forked_child_uses_channels_of_its_own(
     assert sessions(runtime) == [before]
 
 
-def test_a_child_that_is_forked_while_another_thread_finds_a_link_finds_one_as_well(
+def test_a_child_forked_during_a_lookup_can_look_up_too(
     ssh: StandIn, in_child: Callable[[Callable[[], int]], int]
 ) -> None:
     def work() -> int:

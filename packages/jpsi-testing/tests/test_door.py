@@ -99,7 +99,7 @@ def test_fakes_need_neither_pytest_nor_an_engine() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_fake_scheduler_goes_by_the_fake_clock(
+def test_the_fake_scheduler_follows_the_fake_clock(
     fake_scheduler: FakeScheduler, fake_clock: FakeClock
 ) -> None:
     job = fake_scheduler.submit(fake.FakeJob("1"))

@@ -37,11 +37,13 @@ def test_a_script_says_what_is_asked_for() -> None:
 
 
 @pytest.mark.clause("attributes-duration")
-@pytest.mark.parametrize(("duration", "said"), [(None, ["#TOY seconds=600"]), (timedelta(0), [])])
-def test_no_duration_is_the_default_and_zero_is_none(duration: timedelta | None, said: list[str]) -> None:
+@pytest.mark.parametrize(("duration", "directives"), [(None, ["#TOY seconds=600"]), (timedelta(0), [])])
+def test_no_duration_is_the_default_and_zero_is_none(
+    duration: timedelta | None, directives: list[str]
+) -> None:
     spec = JobSpec("/bin/true", attributes=JobAttributes(duration=duration))
 
-    assert [it.text for it in toy.render_script(spec, CONTEXT).directives][1:] == said
+    assert [it.text for it in toy.render_script(spec, CONTEXT).directives][1:] == directives
 
 
 def test_several_nodes_are_refused() -> None:
@@ -81,7 +83,7 @@ def test_rows_are_read_between_the_first_line_and_the_last() -> None:
 
 
 @pytest.mark.parametrize("result", [CommandResult(returncode=3), CommandResult(returncode=0, timed_out=True)])
-def test_no_answer_is_no_news(result: CommandResult) -> None:
+def test_incomplete_output_is_an_error(result: CommandResult) -> None:
     with pytest.raises(SubmitException):
         toy.parse_status(result)
 
@@ -89,7 +91,7 @@ def test_no_answer_is_no_news(result: CommandResult) -> None:
 @pytest.mark.parametrize(
     ("code", "kind"), [(2, FailureKind.INVALID_JOB), (3, FailureKind.TRANSIENT), (1, None)]
 )
-def test_failures_are_told_apart(code: int, kind: FailureKind | None) -> None:
+def test_failures_are_classified(code: int, kind: FailureKind | None) -> None:
     failure = toy.classify_failure(CommandResult(returncode=code, stderr="why\n"))
 
     assert (failure and failure.kind) is kind
@@ -103,9 +105,7 @@ def test_failures_are_told_apart(code: int, kind: FailureKind | None) -> None:
         (f"name={'x' * 201}", "too long"),
     ],
 )
-def test_the_dialect_refuses_what_it_does_not_know(
-    fake_scheduler: FakeScheduler, directive: str, why: str
-) -> None:
+def test_the_fake_refuses_unknown_options(fake_scheduler: FakeScheduler, directive: str, why: str) -> None:
     call = Invocation(argv=["tsubmit"], stdin=f"#!/bin/sh\n#TOY {directive}\n")
 
     result = answer(fake_scheduler, toy_fake, call)
@@ -116,7 +116,7 @@ def test_the_dialect_refuses_what_it_does_not_know(
 
 
 @pytest.mark.parametrize(("command", "word"), [("thold", "HELD"), ("tdel", "DELETED")])
-def test_the_dialect_says_what_was_done(fake_scheduler: FakeScheduler, command: str, word: str) -> None:
+def test_the_fake_reports_outcomes(fake_scheduler: FakeScheduler, command: str, word: str) -> None:
     fake_scheduler.slots = 0
     for argv, stdin in ((["tsubmit"], "#TOY tag=t"), ([command, "1", "9"], "")):
         assert answer(fake_scheduler, toy_fake, Invocation(argv=argv, stdin=stdin)).returncode == 0

@@ -17,7 +17,7 @@ from jpsi.plugin import BatchConfig, Command, TransportError
 from jpsi_testing import FakeTransport, PluginDirectory, ReplayTransport, read_recordings, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
 
-PATIENCE = 30
+TIMEOUT_SECONDS = 30
 _SECOND = timedelta(seconds=1)
 
 
@@ -45,36 +45,36 @@ def executor(
         yield executor
 
 
-def test_a_played_job_goes_as_the_clock_goes(
+def test_a_simulated_job_follows_the_clock(
     executor: JobExecutor, fake_scheduler: FakeScheduler, fake_clock: FakeClock
 ) -> None:
     fake_scheduler.outcomes["seven"] = Outcome(seconds=60, exit_code=7)
     job = Job(JobSpec("/bin/true", name="seven"))
 
     executor.submit(job)
-    assert job.wait(PATIENCE, target_states=JobState.ACTIVE)
+    assert job.wait(TIMEOUT_SECONDS, target_states=JobState.ACTIVE)
     fake_clock.advance(60)
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
 
     assert status is not None
     assert (status.state, status.exit_code, status.evidence) == (JobState.FAILED, 7, jpsi.Evidence.QUEUE)
 
 
-def test_a_played_job_runs_out_of_time(
+def test_a_simulated_job_exceeds_its_time_limit(
     executor: JobExecutor, fake_scheduler: FakeScheduler, fake_clock: FakeClock
 ) -> None:
     job = Job(JobSpec("/bin/true", attributes=jpsi.JobAttributes(duration=10 * _SECOND)))
 
     executor.submit(job)
     fake_clock.advance(60)
-    status = job.wait(PATIENCE)
+    status = job.wait(TIMEOUT_SECONDS)
 
     assert status is not None
     assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
     assert fake_scheduler.jobs[0].time_limit == 10
 
 
-def test_a_hanging_command_has_timed_out_at_once(
+def test_a_hanging_command_times_out_immediately(
     transport: FakeTransport, fake_scheduler: FakeScheduler
 ) -> None:
     fake_scheduler.faults.hang("tstat")
@@ -94,7 +94,7 @@ def test_a_shell_finds_the_commands(transport: FakeTransport, fake_scheduler: Fa
     assert [call.command for call in fake_scheduler.log] == ["tstat"]
 
 
-def test_a_hanging_command_of_a_shell_has_timed_out_at_once(
+def test_a_hanging_command_of_a_shell_times_out_immediately(
     transport: FakeTransport, fake_scheduler: FakeScheduler
 ) -> None:
     fake_scheduler.faults.hang("tstat")
@@ -114,12 +114,12 @@ def test_a_command_gets_its_environment(
     assert "TOY_LEAK" not in call.invocation.environment
 
 
-def test_a_command_that_is_not_there_is_an_error(transport: FakeTransport) -> None:
+def test_a_missing_command_is_an_error(transport: FakeTransport) -> None:
     with pytest.raises(TransportError, match="the command sbatch was not found on PATH"):
         transport.run(Command(["sbatch"]))
 
 
-def test_a_transport_that_is_not_there_is_named(transport: FakeTransport) -> None:
+def test_a_missing_transport_is_named(transport: FakeTransport) -> None:
     with pytest.raises(jpsi.PluginError, match=r"no FakeTransport of this process has the url fake://none"):
         JobExecutor.get_instance("local", url="fake://none")
 
@@ -149,7 +149,7 @@ def recorded(tmp_path: Path) -> Path:
     return folder
 
 
-def test_recordings_are_read_with_all_that_was_written_down(recorded: Path) -> None:
+def test_recordings_are_read_with_all_fields(recorded: Path) -> None:
     first, second, killed = read_recordings(recorded)
 
     assert str(first) == "Slurm 22.05.8, a: squeue -j 1"
@@ -160,7 +160,7 @@ def test_recordings_are_read_with_all_that_was_written_down(recorded: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"lrm": 1, "version": 1, "scenario": 1, "steps": [1]}'])
-def test_what_is_no_recording_is_named(tmp_path: Path, text: str) -> None:
+def test_an_invalid_recording_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
 
@@ -168,7 +168,7 @@ def test_what_is_no_recording_is_named(tmp_path: Path, text: str) -> None:
         read_recordings(file)
 
 
-def test_recorded_answers_come_in_their_order_and_the_last_one_stays(recorded: Path) -> None:
+def test_recorded_results_are_replayed_in_order_and_the_last_repeats(recorded: Path) -> None:
     transport = ReplayTransport(read_recordings(recorded))
     command = Command(["squeue", "-j", "1"])
 
@@ -177,6 +177,6 @@ def test_recorded_answers_come_in_their_order_and_the_last_one_stays(recorded: P
     assert transport.is_local
 
 
-def test_what_was_not_recorded_is_named(recorded: Path) -> None:
+def test_a_command_without_a_recording_is_named(recorded: Path) -> None:
     with pytest.raises(TransportError, match=r"there is no recording of \['squeue', '-j', '2'\]"):
         ReplayTransport(read_recordings(recorded)).run(Command(["squeue", "-j", "2"]))

@@ -13,7 +13,7 @@ class SelectionError(Exception):
     """A JOB argument that matches no job, or several."""
 
 
-def fenced(command: Callable[[], int]) -> int:
+def run_reporting_errors(command: Callable[[], int]) -> int:
     """Run a command; report each failure that jpsi knows in a sentence, and return its exit code."""
     messages.show_library_warnings()
     try:
@@ -22,17 +22,17 @@ def fenced(command: Callable[[], int]) -> int:
         messages.error(str(e))
         return exit_codes.USAGE
     except jpsi.InvalidJobException as e:
-        messages.error(in_options(e.problems[0] if len(e.problems) == 1 else str(e)))
+        messages.error(translate_to_options(e.problems[0] if len(e.problems) == 1 else str(e)))
         return exit_codes.USAGE
     except jpsi.JpsiError as e:
-        messages.error(in_options(str(e)))
+        messages.error(translate_to_options(str(e)))
         return exit_codes.JPSI
 
 
-def in_options(message: str) -> str:
+def translate_to_options(message: str) -> str:
     """Return a message of the library in the words of the command line.
 
-    >>> in_options("make it, or set create_directory")
-    'make it, or give --create-dir'
+    >>> translate_to_options("make it, or set create_directory")
+    'make it, or use --create-dir'
     """
-    return message.replace("set create_directory", "give --create-dir")
+    return message.replace("set create_directory", "use --create-dir")

@@ -24,16 +24,16 @@ BROKEN_PIPE = 141
 #: The codes that `jpsi run` itself chooses, for people.
 MEANINGS = {
     USAGE: "a mistake in the command line or the job document; nothing was submitted",
-    TIMEOUT: "the job used up its time",
+    TIMEOUT: "the job exceeded its time limit",
     JPSI: "jpsi failed: no such executor, job not started, or lost without an exit code",
-    CANCELLED: "the job was cancelled: by Ctrl-C, SIGTERM or SIGHUP, or by somebody else",
-    BROKEN_PIPE: "nobody read the output any more, as in `| head`; the job was cancelled",
+    CANCELLED: "the job was cancelled: by Ctrl-C, SIGTERM or SIGHUP, or by another program",
+    BROKEN_PIPE: "the reader of the output has gone, as after `| head`; jpsi cancelled the job",
 }
 
 _LARGEST = 255
 
 
-def of(status: jpsi.JobStatus) -> int:
+def for_status(status: jpsi.JobStatus) -> int:
     """Return the exit code for a final status."""
     import jpsi  # noqa: PLC0415  `jpsi --help` shows the table above without waiting for the library
 

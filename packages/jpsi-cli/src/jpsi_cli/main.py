@@ -26,13 +26,13 @@ _COMPLETION = "_JPSI_COMPLETE"
 
 def main() -> NoReturn:
     """Run the command line and exit; the entry point of `jpsi`."""
-    _hold_standard_streams()
+    _reserve_standard_streams()
     if _COMPLETION in os.environ:
         cli.main(prog_name=_NAME)
-    sys.exit(_code(sys.argv[1:]))
+    sys.exit(_run_command_line(sys.argv[1:]))
 
 
-def _code(arguments: list[str]) -> int:
+def _run_command_line(arguments: list[str]) -> int:
     # Not through `cli.main`, which has exit codes of its own.
     try:
         with cli.make_context(_NAME, arguments) as ctx:
@@ -41,16 +41,16 @@ def _code(arguments: list[str]) -> int:
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.UsageError as e:
-        return _misused(e, arguments)
+        return _report_usage_error(e, arguments)
     except KeyboardInterrupt:
         return exit_codes.CANCELLED
     except (messages.UnwritableError, OSError) as e:
-        return _unwritable(e)
+        return _report_unwritable(e)
     except Exception:  # noqa: BLE001  the outermost fence: a bug, which is to be seen
-        return _failed()
+        return _report_bug()
 
 
-def _unwritable(error: messages.UnwritableError | OSError) -> int:
+def _report_unwritable(error: messages.UnwritableError | OSError) -> int:
     if isinstance(error, messages.UnwritableError):
         messages.error(str(error))
         return exit_codes.JPSI
@@ -61,22 +61,22 @@ def _unwritable(error: messages.UnwritableError | OSError) -> int:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         messages.error(str(error.strerror))
         return exit_codes.JPSI
-    return _failed()
+    return _report_bug()
 
 
-def _failed() -> int:
+def _report_bug() -> int:
     messages.write(traceback.format_exc())
     messages.error("this is a bug in jpsi, or in a plugin; please report it with the lines above")
     return exit_codes.JPSI
 
 
-def _misused(error: click.UsageError, arguments: list[str]) -> int:
+def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     text = error.format_message()
-    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_place(error, arguments)} --help")
+    messages.error(f"{text[:1].lower()}{text[1:]}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE
 
 
-def _place(error: click.UsageError, arguments: list[str]) -> str:
+def _command_path(error: click.UsageError, arguments: list[str]) -> str:
     """Return the command whose help shows the right usage."""
     if error.ctx is not None:
         return error.ctx.command_path
@@ -84,7 +84,7 @@ def _place(error: click.UsageError, arguments: list[str]) -> str:
     return " ".join([_NAME, *(name for name in arguments[:1] if name in cli.commands)])
 
 
-def _hold_standard_streams() -> None:
+def _reserve_standard_streams() -> None:
     """Keep the descriptor of a closed standard stream from being reused for the next file."""
     for fd in range(messages.STDERR + 1):
         try:
@@ -94,8 +94,8 @@ def _hold_standard_streams() -> None:
             os.open(os.devnull, os.O_WRONLY if fd == 0 else os.O_RDONLY)
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001  click's
-    if is_asked:
+def _show_version(ctx: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001  click's
+    if is_requested:
         from importlib.metadata import version  # noqa: PLC0415  slow to import and rarely asked for
 
         python = ".".join(map(str, sys.version_info[:3]))

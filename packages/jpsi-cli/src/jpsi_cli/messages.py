@@ -12,7 +12,7 @@ STDOUT, STDERR = 1, 2
 
 
 # The length of the line on standard error that the next one replaces.
-_passing = 0
+_transient_length = 0
 
 
 class UnwritableError(Exception):
@@ -33,20 +33,20 @@ def warning(text: str) -> None:
         write(f"jpsi: warning: {printable(line)}\n")
 
 
-def passing(text: str) -> None:
+def transient(text: str) -> None:
     """Show a temporary state on a terminal: the next message replaces this line."""
-    global _passing  # noqa: PLW0603  there is one standard error
+    global _transient_length  # noqa: PLW0603  there is one standard error
     line = f"jpsi: {printable(text)}"[: shutil.get_terminal_size().columns - 1]
     write(f"{line}\r")
-    _passing = len(line)
+    _transient_length = len(line)
 
 
 def write(text: str) -> None:
     """Write to standard error; do nothing if it is closed or no process reads it."""
-    global _passing  # noqa: PLW0603  there is one standard error
-    if text and _passing:
-        text = f"{' ' * _passing}\r{text}"
-        _passing = 0
+    global _transient_length  # noqa: PLW0603  there is one standard error
+    if text and _transient_length:
+        text = f"{' ' * _transient_length}\r{text}"
+        _transient_length = 0
     encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
     # Not through sys.stderr, which raises if a signal handler interrupts another write to it.
     with contextlib.suppress(OSError):
@@ -61,11 +61,11 @@ def show(text: str) -> None:
         UnwritableError: it cannot be written to.
     """
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
-    left = memoryview(text.encode(encoding, "backslashreplace"))
+    remaining = memoryview(text.encode(encoding, "backslashreplace"))
     # Not through sys.stdout, which would retry failed writes at the end of the process.
     try:
-        while left:
-            left = left[os.write(STDOUT, left) :]
+        while remaining:
+            remaining = remaining[os.write(STDOUT, remaining) :]
     except BrokenPipeError:
         raise
     except OSError as e:
@@ -96,7 +96,7 @@ def show_library_warnings() -> None:
     if os.isatty(STDERR):
         submit_queue = logging.getLogger("jpsi_engine.host.submit_queue")
         submit_queue.setLevel(logging.INFO)
-        submit_queue.addHandler(_Notes())
+        submit_queue.addHandler(_InfoMessages())
 
 
 class _Warnings(logging.Handler):
@@ -104,7 +104,7 @@ class _Warnings(logging.Handler):
         warning(record.getMessage())
 
 
-class _Notes(logging.Handler):
+class _InfoMessages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.WARNING:
             error(record.getMessage())

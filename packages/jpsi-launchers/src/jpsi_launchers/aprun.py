@@ -21,7 +21,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
         *require_program("aprun"),
         *HIDE_COLONS,
-        ShellLine(f'{line("exec", "aprun", *_options(ProcessLayout.of(spec)))} "$@"'),
+        ShellLine(f'{line("exec", "aprun", *_options(ProcessLayout.from_spec(spec)))} "$@"'),
     ]
 
 

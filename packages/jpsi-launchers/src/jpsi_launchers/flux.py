@@ -19,7 +19,7 @@ def rank_variables() -> Sequence[str]:
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
         *require_program("flux"),
-        ShellLine(f'{line("exec", "flux", "run", *_options(ProcessLayout.of(spec)))} "$@"'),
+        ShellLine(f'{line("exec", "flux", "run", *_options(ProcessLayout.from_spec(spec)))} "$@"'),
     ]
 
 

@@ -22,4 +22,4 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return mpi.lines("mpiexec", ProcessLayout.of_each(spec))
+    return mpi.lines("mpiexec", ProcessLayout.from_components(spec))

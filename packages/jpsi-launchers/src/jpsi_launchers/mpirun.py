@@ -22,4 +22,4 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return mpi.lines("mpirun", ProcessLayout.of_each(spec))
+    return mpi.lines("mpirun", ProcessLayout.from_components(spec))

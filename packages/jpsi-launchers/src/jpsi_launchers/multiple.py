@@ -13,7 +13,7 @@ from .shell_lines import KEEP_INPUT, shell
 
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
-    nodes = max(it.nodes or 1 for it in ProcessLayout.of_each(spec))
+    nodes = max(it.nodes or 1 for it in ProcessLayout.from_components(spec))
     if nodes > 1:
         return [f"the launcher multiple runs all processes on one node, but {nodes} nodes are asked for"]
     return []
@@ -32,7 +32,7 @@ def rank_variables() -> Sequence[str]:
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
     return [
-        ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in ProcessLayout.of_each(spec))))}"),
+        ShellLine(f"JPSI_SIZE={word(str(sum(it.processes for it in ProcessLayout.from_components(spec))))}"),
         *unignore_signals(),
         *forward_signals("launch"),
         *trap_signals("launch"),

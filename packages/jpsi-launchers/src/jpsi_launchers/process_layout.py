@@ -20,37 +20,37 @@ class ProcessLayout:
     #: The largest number of processes on a node, if the user gave that or the number of nodes.
     per_node: int | None
     #: The processes per node, only if the user gave them; the batch system then has them too.
-    told_per_node: int | None
+    requested_per_node: int | None
     cores: int | None
     gpus: int
 
     @property
     def is_uneven(self) -> bool:
         """True if the last node has fewer processes than the first."""
-        each = self.told_per_node or self.per_node or self.processes
+        each = self.requested_per_node or self.per_node or self.processes
         return self.processes != (self.nodes or 1) * each
 
     @classmethod
-    def of(cls, spec: JobSpec) -> ProcessLayout:
+    def from_spec(cls, spec: JobSpec) -> ProcessLayout:
         """Return the layout of a valid spec with one component."""
-        return cls._of(resources(spec))
+        return cls._from_resources(resources(spec))
 
     @classmethod
-    def of_each(cls, spec: JobSpec) -> list[ProcessLayout]:
+    def from_components(cls, spec: JobSpec) -> list[ProcessLayout]:
         """Return the layouts of all components of a valid spec, in their order."""
-        return [cls._of(it) for it in components(spec.resources)]
+        return [cls._from_resources(it) for it in components(spec.resources)]
 
     @classmethod
-    def _of(cls, given: ResourceSpecV1) -> ProcessLayout:
+    def _from_resources(cls, spec_resources: ResourceSpecV1) -> ProcessLayout:
         # Without more than a number of processes, the number of nodes is open.
-        nodes = node_count(given)
+        nodes = node_count(spec_resources)
         return cls(
-            processes=given.computed_process_count,
+            processes=spec_resources.computed_process_count,
             nodes=nodes,
             per_node=None
             if nodes is None
-            else min(given.computed_processes_per_node, given.computed_process_count),
-            told_per_node=given.processes_per_node,
-            cores=given.cpu_cores_per_process,
-            gpus=given.gpu_cores_per_process or 0,
+            else min(spec_resources.computed_processes_per_node, spec_resources.computed_process_count),
+            requested_per_node=spec_resources.processes_per_node,
+            cores=spec_resources.cpu_cores_per_process,
+            gpus=spec_resources.gpu_cores_per_process or 0,
         )

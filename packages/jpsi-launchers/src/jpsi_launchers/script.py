@@ -25,8 +25,8 @@ def check_spec(spec: JobSpec) -> list[str]:
     options = custom_options(spec, _SYSTEM)
     path, count = options.get(_PATH), options.get(_COUNT, False)
     if not isinstance(path, str | Path) or not Path(path).is_absolute():
-        wanted = f"the custom attribute {_SYSTEM}.{_PATH}, the absolute path of such a script"
-        return [f"the launcher script runs a launcher script of PSI/J and needs {wanted}, not {path!r}"]
+        requirement = f"the custom attribute {_SYSTEM}.{_PATH}, the absolute path of such a script"
+        return [f"the launcher script runs a launcher script of PSI/J and needs {requirement}, not {path!r}"]
     problems = list(ScriptLauncher(path).check_spec(spec))
     if not isinstance(count, bool):
         problems.append(f"the custom attribute {_SYSTEM}.{_COUNT} is True or False, not {count!r}")

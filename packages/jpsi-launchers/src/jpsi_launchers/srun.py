@@ -45,7 +45,7 @@ esac"""
 @hookimpl
 def check_spec(spec: JobSpec) -> list[str]:
     found = list(CUSTOM.problems(spec))
-    layouts = ProcessLayout.of_each(spec)
+    layouts = ProcessLayout.from_components(spec)
     if len(layouts) > 1 and any(it.is_uneven for it in layouts):
         found.append("the launcher srun needs as many processes on each node of a component")
     return found
@@ -66,18 +66,18 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    layouts = ProcessLayout.of_each(spec)
+    layouts = ProcessLayout.from_components(spec)
     # If the user set an option about how steps share the job, that option decides.
     inside = () if CUSTOM.of(spec).keys() & _SHARING else _INSIDE_A_STEP
     before = [*require_program("srun"), *HIDE_COLONS, *inside]
     if len(layouts) > 1:
-        return [*before, *_several(layouts, spec)]
+        return [*before, *_heterogeneous_step(layouts, spec)]
     options = CUSTOM.merged(_options(layouts[0]), spec)
-    placed = _PLACED if options.get("distribution") == _AS_LISTED else ()
-    return [*before, *placed, ShellLine(f'{line("exec", "srun", *_words(options))} "$@"')]
+    hostfile_lines = _HOSTFILE_LINES if options.get("distribution") == _AS_LISTED else ()
+    return [*before, *hostfile_lines, ShellLine(f'{line("exec", "srun", *_words(options))} "$@"')]
 
 
-def _several(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list[ShellLine]:
+def _heterogeneous_step(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list[ShellLine]:
     """Return a step over all components, each with its own options; srun(1), HETEROGENEOUS JOBS."""
     parts = []
     for group, layout in enumerate(layouts):
@@ -93,7 +93,7 @@ def _words(options: Options) -> list[str]:
 # srun(1), --distribution: srun reads the node of each task from a file. Otherwise it would spread tasks
 # evenly over uneven nodes, and warn that it ignores the number with which the job was submitted.
 _AS_LISTED = "arbitrary"
-_PLACED = (
+_HOSTFILE_LINES = (
     ShellLine("unset SLURM_NTASKS_PER_NODE"),
     ShellLine('export SLURM_HOSTFILE="$JPSI_NODEFILE"'),
 )
@@ -104,7 +104,7 @@ def _options(layout: ProcessLayout) -> Options:
     return {
         "nodes": layout.nodes,
         "ntasks": layout.processes,
-        "ntasks-per-node": None if layout.is_uneven else layout.told_per_node,
+        "ntasks-per-node": None if layout.is_uneven else layout.requested_per_node,
         "distribution": _AS_LISTED if layout.is_uneven else None,
         # Since Slurm 22.05 a step does not inherit this option from its job.
         "cpus-per-task": layout.cores,

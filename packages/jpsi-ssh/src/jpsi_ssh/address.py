@@ -26,10 +26,10 @@ class Address:
     port: int | None = None
 
     @classmethod
-    def of(cls, url: str) -> Self:
+    def from_url(cls, url: str) -> Self:
         """Parse the address in a URL.
 
-        >>> Address.of("ssh://me@login.example:2222")
+        >>> Address.from_url("ssh://me@login.example:2222")
         Address(host='login.example', user='me', port=2222)
 
         Raises:
@@ -45,17 +45,17 @@ class Address:
             msg = f"{url} is no address: {e}; {_FORM}"
             raise ConfigError(msg) from e
         if parts.password is not None:
-            msg = f"the URL for {host} has a password in it, which does not belong there: ssh asks for it"
+            msg = f"the URL for {host} contains a password; remove it: ssh prompts for it"
             raise ConfigError(msg)
         if parts.path.strip("/") or parts.query or parts.fragment:
-            msg = f"{url} has more than an address; {_FORM}, and options belong into ~/.ssh/config"
+            msg = f"{url} contains more than an address; {_FORM}, and options belong into ~/.ssh/config"
             raise ConfigError(msg)
         user = None if user is None else unquote(user)
         if not _HOST.match(host):
-            msg = f"{url} names no host that ssh can be given; {_FORM}"
+            msg = f"{url} names no host that ssh accepts; {_FORM}"
             raise ConfigError(msg)
         if user is not None and not _USER.match(user):
-            msg = f"{url} names no user that ssh can be given; {_FORM}"
+            msg = f"{url} names no user that ssh accepts; {_FORM}"
             raise ConfigError(msg)
         if port == 0:
             msg = f"{url} names port 0; {_FORM}"

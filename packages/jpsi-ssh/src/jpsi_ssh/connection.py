@@ -41,10 +41,10 @@ class Connection:
     def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
         self._address = address
         self._clock = clock
-        self._renew()
+        self._reset()
         _connections.add(self)
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         """Start without channels and with new locks; after a fork, the old ones belong to the parent."""
         self._channels = _Channels()
         weakref.finalize(self, self._channels.drop)
@@ -63,7 +63,7 @@ class Connection:
         if lines is not None:
             lines.abandon()
         self._channels.close()
-        self._renew()
+        self._reset()
 
     def run(self, command: Command, ready: Callable[[], None] | None = None) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`."""
@@ -80,7 +80,7 @@ class Connection:
     ) -> BytesResult:
         """Run a command that reads `data`, or else its own `stdin`; see `jpsi.plugin.BytesTransport`."""
         for tries_left in reversed(range(_TRIES)):
-            channel = self._take()
+            channel = self._acquire_channel()
             try:
                 if ready is not None:
                     ready()
@@ -91,7 +91,7 @@ class Connection:
                     msg = f"the connection to {self._address} broke: {e.words or 'ssh has ended'}"
                     raise TransportError(msg, e, transient=True, may_have_run=e.was_sent) from e
             finally:
-                self._give_back(channel)
+                self._release_channel(channel)
         raise AssertionError  # the last try has returned or raised
 
     def open(self, command: Command) -> RemoteLines:
@@ -99,34 +99,34 @@ class Connection:
         with self._connecting:
             lines = self._lines()
             if lines is not None and lines.is_open:
-                msg = f"a command at {self._address} is listened to already, and no other can be"
+                msg = f"a command at {self._address} is streamed already; only one command at a time can be"
                 raise TransportError(msg, transient=True)
             try:
-                channel = self._opened()
+                channel = self._open_channel()
             except _FullError as e:
-                msg = f"{self._address} lets nobody have so many sessions on one connection (MaxSessions)"
+                msg = f"{self._address} allows no further session on one connection (MaxSessions)"
                 raise TransportError(msg, e, transient=True) from e
             lines = RemoteLines(channel, request(command, _nonce(), Mode.FOLLOW))
             self._lines = weakref.ref(lines)
             return lines
 
     def _run(self, channel: Channel, command: Command, data: bytes | None) -> BytesResult:
-        asked = request(command, _nonce(), data=data)
+        request_to_run = request(command, _nonce(), data=data)
         deadline = None if command.timeout is None else time.monotonic() + command.timeout.total_seconds()
-        response = channel.ask(asked, deadline)
+        response = channel.ask(request_to_run, deadline)
         if response.is_refused:
-            said = response.err.text.decode(errors="replace").strip()
-            msg = f"{self._address} has no room for what {command.argv[0]} is to read: {said}"
+            reason = response.err.text.decode(errors="replace").strip()
+            msg = f"{self._address} has no disk space for the input of {command.argv[0]}: {reason}"
             raise TransportError(msg, transient=True)
-        result = response.result(timed_out=not response.is_whole)
-        if _is_not_found(result, asked):
+        result = response.result(timed_out=not response.is_complete)
+        if _is_not_found(result, request_to_run):
             msg = f"the command {command.argv[0]} was not found on PATH at {self._address}"
             raise TransportError(msg)
         return result
 
     # --------------------------------------------------------------------------------------- channels
 
-    def _take(self) -> Channel:
+    def _acquire_channel(self) -> Channel:
         """Return a channel for exclusive use by the calling thread; wait for one if all are in use.
 
         Raises:
@@ -144,64 +144,64 @@ class Connection:
                     channel = None
                     self._count += 1
             if channel is None:
-                channel = self._another()
+                channel = self._open_another()
             if channel is not None and channel.is_usable:
                 return channel
             if channel is not None:
-                self._give_back(channel)
+                self._release_channel(channel)
 
-    def _another(self) -> Channel | None:
+    def _open_another(self) -> Channel | None:
         """Open one more channel; return None if the connection allows no more."""
         try:
             with self._connecting:
-                channel = self._opened()
+                channel = self._open_channel()
         except _FullError:
             with self._changed:
                 self._count -= 1
                 self._limit = max(1, self._count)
             return None
         except BaseException:
-            self._forget_one()
+            self._decrement_count()
             raise
         self._channels.add(channel)
         return channel
 
-    def _give_back(self, channel: Channel) -> None:
+    def _release_channel(self, channel: Channel) -> None:
         if channel.is_usable:
             with self._changed:
                 self._idle.append(channel)
                 self._changed.notify()
             return
         self._channels.remove(channel)
-        self._forget_one()
+        self._decrement_count()
 
-    def _forget_one(self) -> None:
+    def _decrement_count(self) -> None:
         with self._changed:
             self._count -= 1
             if not self._count:
                 self._limit = _CHANNELS
             self._changed.notify()
 
-    def _opened(self) -> Channel:
+    def _open_channel(self) -> Channel:
         """Open a channel, connecting first if needed; the caller holds `_connecting`."""
-        left = self._backoff.seconds_left(self._clock())
-        if left > 0:
-            msg = f"{self._backoff.why} (tried again in {left:.0f} s)"
+        seconds_left = self._backoff.seconds_left(self._clock())
+        if seconds_left > 0:
+            msg = f"{self._backoff.why} (jpsi tries again in {seconds_left:.0f} s)"
             raise TransportError(msg, transient=True)
         try:
-            channel = self._reached()
+            channel = self._connect_channel()
         except TransportError as e:
             self._backoff.failed(self._clock(), str(e))
             raise
         except OSError as e:
             # for example no file descriptors left, or no disk space for ssh's messages
-            msg = f"a connection to {self._address} cannot be opened from here: {e}"
+            msg = f"this machine cannot open a connection to {self._address}: {e}"
             raise TransportError(msg, e, transient=True) from e
         self._backoff.succeeded()
         self._has_connected = True
         return channel
 
-    def _reached(self) -> Channel:
+    def _connect_channel(self) -> Channel:
         while True:
             path = control_path(self._address, self._slot)
             # Only the first connection may prompt the user at the terminal.
@@ -256,9 +256,9 @@ def _nonce() -> str:
     return secrets.token_hex(_NONCE_BYTES)
 
 
-def _is_not_found(result: BytesResult, asked: Request) -> bool:
-    said = f"{asked.nonce} {NOT_FOUND}".encode("ascii")
-    return result.returncode == 127 and result.stdout == said  # noqa: PLR2004  as sh has it
+def _is_not_found(result: BytesResult, request_to_run: Request) -> bool:
+    expected = f"{request_to_run.nonce} {NOT_FOUND}".encode("ascii")
+    return result.returncode == 127 and result.stdout == expected  # noqa: PLR2004  as sh has it
 
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()

@@ -13,4 +13,4 @@ __all__ = ["open_transport"]
 @hookimpl
 def open_transport(url: str) -> Transport:
     """Return the transport to the host in a URL; it connects when the first command runs."""
-    return SshTransport(Address.of(url))
+    return SshTransport(Address.from_url(url))

@@ -37,7 +37,7 @@ class LateFiles:
         self._folder = os.path.join(os.path.realpath(folder), "")
         self.seconds = seconds
         self._clock = clock
-        self._time_of = made
+        self._creation_time = made
         # entries that exist now have shown before
         self._own = {os.path.abspath(path) for path in Path(self._folder).rglob("*")}
         self._stat, self._open, self._scandir = os.stat, os.open, os.scandir
@@ -49,7 +49,7 @@ class LateFiles:
         name = self._name(path)
         while name is not None and name not in self._own:
             try:
-                made = self._time_of(self._stat(name, follow_symlinks=False))
+                made = self._creation_time(self._stat(name, follow_symlinks=False))
             except OSError:
                 return False
             if self._clock() - made < self.seconds:
@@ -68,7 +68,7 @@ class LateFiles:
         name = os.path.abspath(os.fsdecode(path))
         return name if name.startswith(self._folder) else None
 
-    def _made(self, path: Any) -> None:
+    def _add_own(self, path: Any) -> None:
         name = self._name(path)
         if name is not None:
             self._own.add(name)
@@ -112,7 +112,7 @@ class LateFiles:
             self._check(path)
         fd = self._open(path, flags, mode, **more)
         if flags & os.O_CREAT:
-            self._made(path)
+            self._add_own(path)
         return fd
 
     def open_file(self, file: Any, mode: str = "r", *rest: Any, **more: Any) -> IO[Any]:
@@ -121,24 +121,24 @@ class LateFiles:
             self._check(file)
         found = self._open_file(file, mode, *rest, **more)
         if set(mode) & set("wxa"):
-            self._made(file)
+            self._add_own(file)
         return found
 
     def mkdir(self, path: Any, *rest: Any, **more: Any) -> None:
         """See `os.mkdir`."""
         self._mkdir(path, *rest, **more)
-        self._made(path)
+        self._add_own(path)
 
     def rename(self, source: Any, target: Any, **more: Any) -> None:
         """See `os.rename`."""
         self._check(source)
         self._rename(source, target, **more)
-        self._made(target)
+        self._add_own(target)
 
     def link(self, source: Any, target: Any, **more: Any) -> None:
         """See `os.link`."""
         self._link(source, target, **more)
-        self._made(target)
+        self._add_own(target)
 
     def listdir(self, path: Any = ".") -> list[Any]:
         """See `os.listdir`."""

@@ -9,7 +9,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption("--long", action="store_true", help="everything, and as often as it takes to be sure")
+    parser.addoption("--long", action="store_true", help="run everything, with many repetitions")
 
 
 def pytest_configure(config: pytest.Config) -> None:

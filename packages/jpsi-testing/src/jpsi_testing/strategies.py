@@ -97,50 +97,50 @@ def json_values() -> st.SearchStrategy[Any]:
 
 def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain values
     """Generate copies of a document with one part removed or changed, or a part added."""
-    places = [place for place in _places(document) if place]
+    part_paths = [part_path for part_path in _part_paths(document) if part_path]
     names = st.sampled_from(["nothing", "kind", "name", "self", "path"]) | st.text(_CHARACTERS, min_size=1)
     return st.builds(
-        _spoilt,
+        _change_part,
         st.just(document),
-        st.sampled_from(places),
+        st.sampled_from(part_paths),
         st.sampled_from(["remove", "change", "add"]),
-        names.filter(_is_no_word_of_python),
-        json_values().filter(_is_no_word_of_python),
+        names.filter(_has_no_python_word),
+        json_values().filter(_has_no_python_word),
     )
 
 
-def _is_no_word_of_python(value: Any) -> bool:  # noqa: ANN401  plain values
+def _has_no_python_word(value: Any) -> bool:  # noqa: ANN401  plain values
     """Return True if a message that quotes a value has no word of Python for that reason."""
     return not PYTHON_WORDS.search(str(value))
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  plain values
+def _part_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  plain values
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from _places(inner, (*path, key))
+        yield from _part_paths(inner, (*path, key))
 
 
-def _spoilt(document: Any, place: tuple[Any, ...], how: str, name: str, value: Any) -> Any:  # noqa: ANN401  plain values
+def _change_part(document: Any, part_path: tuple[Any, ...], change: str, name: str, value: Any) -> Any:  # noqa: ANN401  plain values
     found = copy.deepcopy(document)
-    *way, last = place
-    around = found
-    for step in way:
-        around = around[step]
-    if how == "remove":
-        del around[last]
-    elif how == "change" or not isinstance(around, dict):
-        around[last] = value
+    *parents, last = part_path
+    container = found
+    for step in parents:
+        container = container[step]
+    if change == "remove":
+        del container[last]
+    elif change == "change" or not isinstance(container, dict):
+        container[last] = value
     else:
-        around[name] = value
+        container[name] = value
     return found
 
 
 def custom_names() -> st.SearchStrategy[str]:
     """Generate names of custom attributes, with those that have a place of their own in a job document."""
     prefixes = st.sampled_from(["", "job.", "count.", "slurm."])
-    taken = st.sampled_from(["job", "count", "job.name", "count.total", "count.per_slot"])
-    return st.builds(str.__add__, prefixes, hostile_text()) | taken
+    reserved = st.sampled_from(["job", "count", "job.name", "count.total", "count.per_slot"])
+    return st.builds(str.__add__, prefixes, hostile_text()) | reserved
 
 
 @st.composite

@@ -186,8 +186,8 @@ def release(native_ids: Sequence[str]) -> Command:
 def _observations(result: CommandResult) -> dict[str, Observation]:
     found: dict[str, Observation] = {}
     for row in _rows(result):
-        seen = _observation(row)
-        found.update((native_id, seen) for native_id in _ids(row))
+        observation = _observation(row)
+        found.update((native_id, observation) for native_id in _ids(row))
     return found
 
 
@@ -210,8 +210,8 @@ def _rows(result: CommandResult) -> list[re.Match[str]]:
     if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\n"):
         msg = f"tstat did not answer to its end: {result.stdout!r}"
         raise SubmitException(msg, transient=True)
-    if unclear := [line for line, row in zip(lines, rows, strict=True) if row is None]:
-        msg = f"tstat printed {unclear[0]!r}"
+    if unparsed := [line for line, row in zip(lines, rows, strict=True) if row is None]:
+        msg = f"tstat printed {unparsed[0]!r}"
         raise SubmitException(msg, transient=True)
     return [row for row in rows if row is not None]
 

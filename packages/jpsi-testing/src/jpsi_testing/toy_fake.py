@@ -64,24 +64,26 @@ def _job(
         directory=invocation.directory,
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
-        blocked=_blocked(scheduler, native_id, options["after"]) if "after" in options else None,
+        blocked=_blocking_function(scheduler, native_id, options["after"]) if "after" in options else None,
     )
 
 
-_VAIN = "waits in vain"
+_NEVER_STARTS = "waits in vain"
 
 
-def _blocked(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:
+def _blocking_function(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:
     """Return a function that says why a job waits; it deletes a job whose dependency can never be met."""
-    wanted = [part.split(":") for part in after.split(",")]
+    dependencies = [part.split(":") for part in after.split(",")]
 
     def why() -> str | None:
         known = {job.native_id: job.state for job in scheduler.listed()}
-        met = [known[other].meets(DependencyKind(kind)) for kind, other in wanted if other in known]
-        if False in met:
+        states_met = [
+            known[other].meets(DependencyKind(kind)) for kind, other in dependencies if other in known
+        ]
+        if False in states_met:
             scheduler.cancel(number)
-            return _VAIN
-        return "waits" if None in met else None
+            return _NEVER_STARTS
+        return "waits" if None in states_met else None
 
     return why
 
@@ -105,9 +107,9 @@ def _refusal(options: Mapping[str, str]) -> str | None:
 
 
 def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    asked = set(invocation.arguments)
-    jobs = scheduler.accounted() if "--finished" in asked else scheduler.listed()
-    shown = [job for job in jobs if "--all" in asked or _names(job) & asked]
+    arguments = set(invocation.arguments)
+    jobs = scheduler.accounted() if "--finished" in arguments else scheduler.listed()
+    shown = [job for job in jobs if "--all" in arguments or _names(job) & arguments]
     lines = list(_lines(shown))
     listed = "".join(["ID STATE CODE RESTARTS SUBMITTED TAG\n", *lines, f"{len(lines)} lines\n"])
     return CommandResult(returncode=0, stdout=listed)
@@ -135,7 +137,7 @@ def _row(job: FakeJob, name: str) -> str:
     code = "-"
     if job.state.final and job.started is not None:
         code = str(128 + job.signal if job.signal is not None else job.exit_code or 0)
-    word = "VAIN" if job.state.final and job.why == _VAIN else _WORDS[job.state]
+    word = "VAIN" if job.state.final and job.why == _NEVER_STARTS else _WORDS[job.state]
     return f"{name} {word} {code} {job.restarts} {int(job.submitted)} {job.tag}\n"
 
 

@@ -136,8 +136,8 @@ def _rows(""",
 
 
 # A mistake may show as a job that never ends, which is not waited for; what is right may take its time.
-_HASTE, _PATIENCE = "patience = 3", "patience = 60"
-_PATIENT_TEST = _TEST.replace(_HASTE, _PATIENCE)
+_HASTE, _TIMEOUT_SECONDS = "patience = 3", "patience = 60"
+_PATIENT_TEST = _TEST.replace(_HASTE, _TIMEOUT_SECONDS)
 
 
 def conforms(folder: Path, source: str, keyword: str, test: str = _TEST) -> subprocess.CompletedProcess[str]:
@@ -151,7 +151,7 @@ def conforms(folder: Path, source: str, keyword: str, test: str = _TEST) -> subp
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_seen(tmp_path: Path, mistake: str) -> None:
+def test_each_mistake_fails_its_test(tmp_path: Path, mistake: str) -> None:
     right, wrong, keyword = MISTAKES[mistake]
     source = Path(toy.__file__).read_text()
     assert source.count(right) == 1, "the toy has changed"
@@ -175,7 +175,7 @@ _STRICT_TEST = _TEST.replace('"toy"', "strict").replace("import broken", "import
 _ABOUT_UNKNOWN_IDS = "hide_the_known or forgotten_is_no_error or unknown_id_never"
 
 
-def test_who_takes_an_unknown_id_for_no_answer_does_not_pass(tmp_path: Path) -> None:
+def test_a_backend_that_treats_an_unknown_id_as_an_error_fails(tmp_path: Path) -> None:
     source = Path(toy.__file__).read_text()
 
     done = conforms(tmp_path, source, _ABOUT_UNKNOWN_IDS, _STRICT_TEST)
@@ -185,18 +185,18 @@ def test_who_takes_an_unknown_id_for_no_answer_does_not_pass(tmp_path: Path) -> 
     assert "it has ended already" in done.stdout
 
 
-def test_who_reads_on_passes(tmp_path: Path) -> None:
+def test_a_backend_that_reads_further_output_passes(tmp_path: Path) -> None:
     source = Path(toy.__file__).read_text()
     for right, other in _LENIENT:
         assert source.count(right) == 1, "the toy has changed"
         source = source.replace(right, other)
 
-    done = conforms(tmp_path, source, _ABOUT_UNKNOWN_IDS, _STRICT_TEST.replace(_HASTE, _PATIENCE))
+    done = conforms(tmp_path, source, _ABOUT_UNKNOWN_IDS, _STRICT_TEST.replace(_HASTE, _TIMEOUT_SECONDS))
 
     assert "3 passed" in done.stdout, done.stdout
 
 
-def test_who_submits_by_way_of_a_shell_passes(tmp_path: Path) -> None:
+def test_a_backend_that_submits_through_a_shell_passes(tmp_path: Path) -> None:
     """As one that looks first whether it has the whole script."""
     right = 'Command(["tsubmit"], stdin=script.text, unset=["TOY_*"])'
     check = 'all=$(cat); case $all in *"exit 125") printf "%s\\n" "$all" | tsubmit; esac'
@@ -210,7 +210,7 @@ def test_who_submits_by_way_of_a_shell_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "tsubmti"])
-def test_a_submit_command_that_is_not_there_is_told(tmp_path: Path, command: str) -> None:
+def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     test = _PATIENT_TEST.replace('"tsubmit"', repr(command))
 
     done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or unclear_submission", test)
@@ -220,19 +220,19 @@ def test_a_submit_command_that_is_not_there_is_told(tmp_path: Path, command: str
 
 
 @pytest.mark.parametrize(
-    ("right", "told"), [('"TOY_JOB_ID"', "'not set'"), ("", "skipped")], ids=["wrong", "none"]
+    ("right", "expected_text"), [('"TOY_JOB_ID"', "'not set'"), ("", "skipped")], ids=["wrong", "none"]
 )
-def test_a_variable_that_does_not_hold_the_id_is_told(tmp_path: Path, right: str, told: str) -> None:
+def test_a_variable_without_the_id_fails(tmp_path: Path, right: str, expected_text: str) -> None:
     source = Path(toy.__file__).read_text()
     source = source.replace('id_variable="TOY_JOB_ID"', 'id_variable="TOYJOB"' if right else 'id_variable=""')
 
     done = conforms(tmp_path, source, "knows_its_native_id", _PATIENT_TEST)
 
-    assert told in done.stdout
+    assert expected_text in done.stdout
     assert not right or "id_variable is 'TOYJOB'; in the running job 1" in done.stdout
 
 
-def test_what_was_warned_of_is_told_of_a_job_that_does_not_end(tmp_path: Path) -> None:
+def test_a_job_that_does_not_end_quotes_the_warnings(tmp_path: Path) -> None:
     source = Path(toy.__file__).read_text()
     source = source.replace("return _observations(result)", "raise KeyError(native_ids)", 1).replace(
         "parse_status(result: CommandResult)", "parse_status(result: CommandResult, native_ids: object)"
@@ -256,19 +256,19 @@ class TestLauncher(LauncherConformance):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected_text"),
     [
         ("nowhere", "'nowhere' leads to no plugin, is its distribution installed with its entry point?"),
         ("single", "the launcher 'single' of jpsi-engine"),
     ],
 )
-def test_a_launcher_that_users_would_not_get_is_told(tmp_path: Path, name: str, told: str) -> None:
+def test_a_launcher_that_is_not_selected_fails(tmp_path: Path, name: str, expected_text: str) -> None:
     test = _LAUNCHER.replace("NAME", name)
 
     done = conforms(tmp_path, Path(toy.__file__).read_text(), "leads_to", test)
 
     assert "1 failed" in done.stdout
-    assert told in done.stdout
+    assert expected_text in done.stdout
 
 
 _LAUNCHING = """
@@ -336,7 +336,7 @@ LAUNCHER_MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", LAUNCHER_MISTAKES)
-def test_a_mistake_of_a_launcher_is_seen(tmp_path: Path, mistake: str) -> None:
+def test_each_mistake_of_a_launcher_fails_its_test(tmp_path: Path, mistake: str) -> None:
     right, wrong, keyword = LAUNCHER_MISTAKES[mistake]
     assert right in _TWICE
 
@@ -347,6 +347,6 @@ def test_a_mistake_of_a_launcher_is_seen(tmp_path: Path, mistake: str) -> None:
 
 
 def test_the_launcher_without_mistakes_passes_all(tmp_path: Path) -> None:
-    done = conforms(tmp_path, _TWICE, "test", _LAUNCHING.replace(_HASTE, _PATIENCE))
+    done = conforms(tmp_path, _TWICE, "test", _LAUNCHING.replace(_HASTE, _TIMEOUT_SECONDS))
 
     assert done.returncode == 0, done.stdout

@@ -41,9 +41,9 @@ class _SeparateMachine(ElsewhereTransport):
     ) -> CommandResult:
         result = super().run(command, keep, ready)
         lines = result.stdout.splitlines(keepends=True)
-        return attrs.evolve(result, stdout="".join(it for it in lines if not self._is_of_others(it)))
+        return attrs.evolve(result, stdout="".join(it for it in lines if not self._belongs_to_others(it)))
 
-    def _is_of_others(self, line: str) -> bool:
+    def _belongs_to_others(self, line: str) -> bool:
         match = _LISTED.match(line)
         if match is None:
             return False
@@ -73,7 +73,7 @@ class TestLocalElsewhere(ExecutorConformance):
         os.kill(int(native_id.partition(".")[0]), signal.SIGTERM)
 
     @pytest.mark.parametrize("text", [_OBEDIENT, "trap '' TERM; sleep 1000"], ids=["obeys", "is killed"])
-    def test_a_job_ends_with_its_duration_though_nobody_follows_it(
+    def test_a_job_ends_with_its_duration_without_a_follower(
         self, config: ExecutorConfig, text: str, elsewhere: ElsewhereTransport
     ) -> None:
         job = Job(shell(text, attributes=JobAttributes(duration=timedelta(seconds=1))))
@@ -85,7 +85,7 @@ class TestLocalElsewhere(ExecutorConformance):
         # whoever follows jobs ends with the last who holds it; a thread does for a moment
         del executor, job
         assert eventually(lambda: gc.collect() >= 0 and not _following(others), self.patience)
-        assert eventually_gone(native_id, self.patience)
+        assert wait_until_killed(native_id, self.patience)
         elsewhere.up()
 
         with self.new_executor(config) as executor:
@@ -94,7 +94,7 @@ class TestLocalElsewhere(ExecutorConformance):
 
         assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
 
-    def test_nothing_is_left_of_a_job_that_was_cancelled(self, executor: JobExecutor) -> None:
+    def test_a_cancelled_job_leaves_no_files(self, executor: JobExecutor) -> None:
         """Each process of a job is told to end, and those that do not obey are killed."""
         job = Job(shell("trap '' TERM; sleep 1000 & sleep 1000"))
         executor.submit(job)
@@ -103,9 +103,9 @@ class TestLocalElsewhere(ExecutorConformance):
         job.cancel()
 
         assert self.end(job).state is JobState.CANCELED
-        assert eventually_gone(job.native_id or "", self.patience)
+        assert wait_until_killed(job.native_id or "", self.patience)
 
-    def test_what_it_is_configured_by_limits_jobs_that_ask_for_nothing(self, config: ExecutorConfig) -> None:
+    def test_the_default_duration_limits_jobs_without_one(self, config: ExecutorConfig) -> None:
         assert isinstance(config, local.LocalConfig)
         limited = attrs.evolve(config, default_duration=timedelta(seconds=1))
 
@@ -119,7 +119,7 @@ def _following(others: Collection[threading.Thread]) -> list[str]:
     return [it for it in names if it in {"jpsi-batch-see", "jpsi-batch-ask", "jpsi-hear", "jpsi-prune"}]
 
 
-def eventually_gone(native_id: str, seconds: float) -> bool:
+def wait_until_killed(native_id: str, seconds: float) -> bool:
     """Whether nothing of a job is left in good time."""
     leader, start = map(int, native_id.split(".")[:2])
     return eventually(lambda: not session(ProcessId(leader, start)), seconds)

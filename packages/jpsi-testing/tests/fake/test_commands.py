@@ -34,7 +34,7 @@ class Echo:
     def __init__(self) -> None:
         self.calls = 0
         self.commands: Mapping[str, CommandFunction] = {
-            "esay": self._say,
+            "esay": self._print_argument,
             "eread": self._read,
             "ebreak": self._break,
             "eend": self._end,
@@ -43,7 +43,7 @@ class Echo:
     def unreachable(self, command: str) -> CommandResult:
         return CommandResult(returncode=3, stderr=f"{command}: nobody there\n")
 
-    def _say(self, _: FakeScheduler, call: Invocation) -> CommandResult:
+    def _print_argument(self, _: FakeScheduler, call: Invocation) -> CommandResult:
         self.calls += 1
         text = "\n".join([*call.arguments, call.environment.get("SAID", ""), call.directory])
         return CommandResult(returncode=0, stdout=text)
@@ -98,7 +98,7 @@ def test_every_call_is_logged_with_its_time(scheduler: FakeScheduler, echo: Echo
     assert scheduler.log.count("eread") == 0
 
 
-def test_a_command_that_is_not_there_is_an_error(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_a_missing_command_is_an_error(scheduler: FakeScheduler, echo: Echo) -> None:
     with pytest.raises(KeyError, match="nothing"):
         call(scheduler, echo, "nothing")
 
@@ -118,7 +118,7 @@ def test_faults_strike_as_often_as_asked_and_only_their_command(scheduler: FakeS
 
 
 @pytest.mark.parametrize("fault", ["fail", "hang", "accept_and_hang", "cut"])
-def test_a_fault_of_a_command_that_is_not_there_is_refused(path: FakeScheduler, fault: str) -> None:
+def test_a_fault_of_an_unknown_command_is_refused(path: FakeScheduler, fault: str) -> None:
     """It would strike nothing, and whoever asked for it would believe to have tested something."""
     for command in ("", "esya"):
         with pytest.raises(ValueError, match=f"no command '{command}' can go wrong; .*ebreak, eend, eread"):
@@ -144,7 +144,7 @@ def test_an_accepted_call_that_hangs_has_its_effect(scheduler: FakeScheduler, ec
     assert echo.calls == 1
 
 
-def test_a_cut_answer_is_half_an_answer(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_a_cut_command_prints_half_of_its_output(scheduler: FakeScheduler, echo: Echo) -> None:
     scheduler.faults.cut("esay")
 
     assert call(scheduler, echo, "esay", "12345").stdout == "1234"
@@ -153,7 +153,7 @@ def test_a_cut_answer_is_half_an_answer(scheduler: FakeScheduler, echo: Echo) ->
     assert call(scheduler, echo, "esay").returncode == -signal.SIGKILL
 
 
-def test_a_banner_stands_before_every_answer(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_a_banner_precedes_every_output(scheduler: FakeScheduler, echo: Echo) -> None:
     scheduler.faults.banner(stdout="Welcome!\n", stderr="Maintenance on Monday\n")
 
     result = call(scheduler, echo, "esay", "x")
@@ -162,7 +162,7 @@ def test_a_banner_stands_before_every_answer(scheduler: FakeScheduler, echo: Ech
     assert result.stderr == "Maintenance on Monday\n"
 
 
-def test_down_is_told_in_the_words_of_the_dialect(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_down_gives_the_error_of_the_fake(scheduler: FakeScheduler, echo: Echo) -> None:
     scheduler.faults.down()
     assert call(scheduler, echo, "esay") == CommandResult(returncode=3, stderr="esay: nobody there\n")
     scheduler.faults.down(hangs=True)
@@ -173,13 +173,13 @@ def test_down_is_told_in_the_words_of_the_dialect(scheduler: FakeScheduler, echo
     assert echo.calls == 1
 
 
-def test_a_missing_dialect_names_those_that_there_are() -> None:
+def test_a_missing_fake_names_the_installed_ones() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no fake 'nothing'; installed: .*toy"):
         dialect("nothing")
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("", "has no `commands`, a mapping of names to functions and no function `unreachable`"),
         ("commands = ['asub']\ndef unreachable(command): ...", "has no `commands`, a mapping"),
@@ -187,24 +187,24 @@ def test_a_missing_dialect_names_those_that_there_are() -> None:
     ],
     ids=["nothing", "no mapping", "no unreachable"],
 )
-def test_what_is_no_dialect_is_told(plugin_directory: PluginDirectory, source: str, told: str) -> None:
+def test_an_invalid_fake_is_an_error(plugin_directory: PluginDirectory, source: str, message: str) -> None:
     plugin_directory.add("acme", entry_points={"jpsi.fakes": {"acme": "acme"}}, files={"acme.py": source})
 
     with pytest.raises(jpsi.PluginError) as caught:
         dialect("acme")
 
     assert "the fake 'acme' of acme 1.0 in" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_dialects_are_found_by_name() -> None:
+def test_fakes_are_found_by_name() -> None:
     assert dialect("TOY") is toy_fake
 
 
 # On PATH.
 
 
-def test_a_command_is_called_as_it_is_written(path: FakeScheduler, tmp_path: Path) -> None:
+def test_a_command_gets_its_arguments_unchanged(path: FakeScheduler, tmp_path: Path) -> None:
     words = ["a b", "", "$(x)", "'", "\n", "ü", "\udcff"]
 
     result = subprocess.run(
@@ -215,7 +215,7 @@ def test_a_command_is_called_as_it_is_written(path: FakeScheduler, tmp_path: Pat
     assert path.log[0].invocation.arguments == tuple(words)
 
 
-def test_standard_input_is_read_by_who_reads_it(path: FakeScheduler) -> None:
+def test_standard_input_is_read_only_on_demand(path: FakeScheduler) -> None:
     text = "x" * 200_000 + "é"
 
     assert run("eread", input=text).stdout == text
@@ -227,7 +227,7 @@ def test_exit_codes_and_signals_arrive(path: FakeScheduler, code: int) -> None:
     assert run("eend", str(code)).returncode == code
 
 
-def test_a_mistake_of_a_dialect_is_told(path: FakeScheduler) -> None:
+def test_an_error_in_a_fake_is_reported(path: FakeScheduler) -> None:
     result = run("ebreak")
 
     assert (result.returncode, result.stderr) == (70, "ZeroDivisionError in the fake command: a mistake\n")
@@ -245,7 +245,7 @@ def test_a_hanging_command_hangs_until_it_is_killed(path: FakeScheduler, echo: E
     assert echo.calls == 1
 
 
-def test_who_still_hangs_at_the_end_is_told(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_a_command_that_hangs_at_the_end_fails(scheduler: FakeScheduler, echo: Echo) -> None:
     with on_path(echo, scheduler):
         scheduler.faults.hang("esay")
         process = subprocess.Popen(["esay"], stderr=subprocess.PIPE, text=True)
@@ -255,7 +255,7 @@ def test_who_still_hangs_at_the_end_is_told(scheduler: FakeScheduler, echo: Echo
     assert (process.returncode, stderr) == (255, "esay: the fake batch system is gone\n")
 
 
-def test_the_commands_are_private_and_go_away(scheduler: FakeScheduler, echo: Echo) -> None:
+def test_the_commands_are_private_and_removed(scheduler: FakeScheduler, echo: Echo) -> None:
     before = os.environ["PATH"]
     with on_path(echo, scheduler):
         folder = Path(os.environ["PATH"].split(os.pathsep)[0]).parent

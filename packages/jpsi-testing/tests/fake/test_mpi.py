@@ -43,7 +43,7 @@ def _ranks(result: CommandResult) -> list[tuple[str, ...]]:
     ],
     ids=["all slots", "number", "options", "hosts", "more than slots", "fewer than slots"],
 )
-def test_ranks_know_their_places(
+def test_ranks_have_their_rank_variables(
     scheduler: FakeScheduler,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -56,7 +56,7 @@ def test_ranks_know_their_places(
     assert _ranks(_call(scheduler, *words, "true")) == [tuple(rank) for rank in ranks]
 
 
-def test_outside_of_a_job_all_ranks_are_here(scheduler: FakeScheduler) -> None:
+def test_outside_a_job_all_ranks_run_on_localhost(scheduler: FakeScheduler) -> None:
     assert _ranks(_call(scheduler, "-n", "2", "true", job=False)) == [tuple("0202"), tuple("1212")]
 
 
@@ -80,7 +80,7 @@ def test_variables_are_exported_and_a_failure_ends_all(scheduler: FakeScheduler)
         (["--hostfile", "/nothing", "true"], "No such file"),
     ],
 )
-def test_what_is_not_played_is_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
+def test_unsupported_options_are_refused(scheduler: FakeScheduler, words: list[str], refusal: str) -> None:
     result = _call(scheduler, *words)
 
     assert not isinstance(result, TaskLaunch)

@@ -133,7 +133,7 @@ def test_listings_lag_and_forget_but_accounting_remembers(clock: FakeClock) -> N
         assert scheduler.job(job.native_id) is job
 
 
-def test_the_accounting_hears_late_of_starts_and_ends(clock: FakeClock) -> None:
+def test_the_accounting_lags_behind(clock: FakeClock) -> None:
     with FakeScheduler(clock, slots=1, accounting_lag=5, outcome=Outcome(10, 7)) as scheduler:
         submit(scheduler)
         second, third = submit(scheduler), submit(scheduler)
@@ -142,10 +142,10 @@ def test_the_accounting_hears_late_of_starts_and_ends(clock: FakeClock) -> None:
 
         clock.advance(4)
         scheduler.cancel(third.native_id)
-        told = scheduler.accounted()
-        assert states_of(told) == ["running", "pending", "pending"]
-        assert [(it.started, it.ended, it.exit_code) for it in told[1:]] == [(None, None, None)] * 2
-        assert (told[0].ended, told[0].exit_code) == (None, None)
+        accounted = scheduler.accounted()
+        assert states_of(accounted) == ["running", "pending", "pending"]
+        assert [(it.started, it.ended, it.exit_code) for it in accounted[1:]] == [(None, None, None)] * 2
+        assert (accounted[0].ended, accounted[0].exit_code) == (None, None)
 
         clock.advance(5)
         assert states_of(scheduler.accounted()) == ["failed", "running", "cancelled"]
@@ -177,7 +177,7 @@ def test_jobs_wait_for_their_time_and_for_what_blocks_them(
     assert (later.started, after.started) == (first.submitted + 10, first.ended)
 
 
-def test_of_jobs_with_a_limit_so_many_run_at_a_time(scheduler: FakeScheduler, clock: FakeClock) -> None:
+def test_a_limit_bounds_the_jobs_that_run_at_a_time(scheduler: FakeScheduler, clock: FakeClock) -> None:
     waits = {"5": "first"}
     jobs = [FakeJob(number, blocked=lambda it=number: waits.get(it)) for number in "3456"]
     limit(jobs, 1, "limit")
@@ -218,7 +218,7 @@ def test_a_requeued_job_runs_again(scheduler: FakeScheduler, clock: FakeClock) -
 
 
 @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
-def test_a_controller_that_comes_back_from_an_old_state_runs_a_job_again(
+def test_a_controller_restored_from_an_old_state_reruns_a_job(
     scheduler: FakeScheduler, clock: FakeClock, is_counted: bool
 ) -> None:
     job = submit(scheduler)
@@ -235,7 +235,7 @@ def test_a_controller_that_comes_back_from_an_old_state_runs_a_job_again(
 
 
 @pytest.mark.parametrize(("requeue", "state"), [(False, FakeState.NODE_FAIL), (True, FakeState.RUNNING)])
-def test_a_node_takes_its_jobs_along(scheduler: FakeScheduler, requeue: bool, state: FakeState) -> None:
+def test_a_failed_node_ends_its_jobs(scheduler: FakeScheduler, requeue: bool, state: FakeState) -> None:
     running = [submit(scheduler), submit(scheduler)]
     waiting = submit(scheduler)
 
@@ -253,7 +253,7 @@ def test_the_system_may_end_a_job_as_it_likes(scheduler: FakeScheduler) -> None:
     assert job.state is FakeState.OUT_OF_MEMORY
 
 
-def test_a_job_that_vanished_is_nowhere(scheduler: FakeScheduler) -> None:
+def test_a_vanished_job_is_listed_nowhere(scheduler: FakeScheduler) -> None:
     job = submit(scheduler)
 
     scheduler.vanish(job.native_id)
@@ -266,10 +266,10 @@ def test_a_job_that_vanished_is_nowhere(scheduler: FakeScheduler) -> None:
         scheduler.vanish(job.native_id)
 
 
-def test_one_id_is_one_job(scheduler: FakeScheduler) -> None:
+def test_an_id_can_be_used_once(scheduler: FakeScheduler) -> None:
     scheduler.submit(FakeJob("1"))
 
-    with pytest.raises(ValueError, match="there is such a job already"):
+    with pytest.raises(ValueError, match="a job has this native id already"):
         scheduler.submit(FakeJob("1"))
 
 
@@ -322,7 +322,7 @@ def test_streams_into_one_file_keep_all_that_is_written(
     assert (tmp_path / "out").read_text() == "first\nsecond\nthird\nfourth\n"
 
 
-def test_a_script_has_files_made_anew_for_each_start(real: FakeScheduler, tmp_path: Path) -> None:
+def test_a_script_gets_new_files_for_each_start(real: FakeScheduler, tmp_path: Path) -> None:
     script = '#!/bin/sh\ncat "$NODES" "$OTHER"; echo changed >"$NODES"'
     files = {"NODES": "n1\nn2\n", "OTHER": "n3\n"}
     job = submit(real, script, files=files, environment={"PATH": "/bin"}, stdout=str(tmp_path / "out"))
@@ -335,7 +335,7 @@ def test_a_script_has_files_made_anew_for_each_start(real: FakeScheduler, tmp_pa
     assert (tmp_path / "out").read_text() == "n1\nn2\nn3\n"
 
 
-def test_a_script_is_run_by_what_it_says(real: FakeScheduler, tmp_path: Path) -> None:
+def test_a_script_runs_with_its_interpreter(real: FakeScheduler, tmp_path: Path) -> None:
     job = submit(real, "#!/bin/cat -n\nx", stdout=str(tmp_path / "out"))
 
     ended(real, job)
@@ -352,7 +352,7 @@ def test_what_cannot_be_started_fails(real: FakeScheduler, fields: dict[str, str
     assert job.exit_code is None
 
 
-def test_a_signal_is_told(real: FakeScheduler) -> None:
+def test_a_signal_is_reported(real: FakeScheduler) -> None:
     job = ended(real, submit(real, "kill -SEGV $$"))
 
     assert (job.state, job.exit_code, job.signal) == (FakeState.FAILED, None, signal.SIGSEGV)
@@ -364,7 +364,7 @@ def fifo(tmp_path: Path) -> Path:
     return path
 
 
-def hear(path: Path) -> str:
+def read_line(path: Path) -> str:
     """The line that a job writes; the writer of the last one may still be about to close."""
     while True:
         with path.open() as file:
@@ -375,7 +375,7 @@ def hear(path: Path) -> str:
 def test_cancel_reaches_the_whole_session(real: FakeScheduler, tmp_path: Path) -> None:
     pipe = fifo(tmp_path)
     job = submit(real, f"sleep 1000 & echo $! > {pipe}; wait")
-    child = identify(int(hear(pipe)))
+    child = identify(int(read_line(pipe)))
     assert child is not None
 
     real.cancel(job.native_id)
@@ -384,16 +384,16 @@ def test_cancel_reaches_the_whole_session(real: FakeScheduler, tmp_path: Path) -
     assert real.wait_for(lambda: not child.is_alive())
 
 
-def test_what_ignores_term_is_killed_when_its_time_is_up(tmp_path: Path) -> None:
+def test_a_process_that_ignores_term_is_killed_at_its_limit(tmp_path: Path) -> None:
     pipe, clock = fifo(tmp_path), FakeClock()
     with FakeScheduler(clock, kill_delay=5) as scheduler:
         job = submit(
             scheduler, f"trap 'echo term > {pipe}' TERM; echo up > {pipe}; while :; do sleep 0.01; done"
         )
-        hear(pipe)
+        read_line(pipe)
 
         scheduler.cancel(job.native_id)
-        assert hear(pipe) == "term"
+        assert read_line(pipe) == "term"
         clock.advance(4.9)
         assert (job.state, job.ending) == (FakeState.RUNNING, FakeState.CANCELLED)
         clock.advance(0.1)
@@ -405,14 +405,14 @@ def test_what_ignores_term_is_killed_when_its_time_is_up(tmp_path: Path) -> None
     ("end", "state"),
     [("cancel", FakeState.CANCELLED), ("limit", FakeState.TIMEOUT), ("requeue", FakeState.COMPLETED)],
 )
-def test_a_job_that_traps_term_and_exits_0_ends_as_what_it_was(
+def test_a_job_that_exits_0_on_term_keeps_its_ending(
     real: FakeScheduler, tmp_path: Path, end: str, state: FakeState
 ) -> None:
     pipe = fifo(tmp_path)
     once = f"[ -e {tmp_path}/2 ] && exit; : > {tmp_path}/2"
     script = f"{once}; trap 'exit 0' TERM; echo > {pipe}; while :; do sleep 0.01; done"
     job = submit(real, script, time_limit=60)
-    hear(pipe)
+    read_line(pipe)
 
     if end == "cancel":
         real.cancel(job.native_id)
@@ -426,10 +426,10 @@ def test_a_job_that_traps_term_and_exits_0_ends_as_what_it_was(
 
 
 @pytest.mark.parametrize("ends", [("requeue", "cancel"), ("cancel", "requeue")])
-def test_who_is_cancelled_is_not_put_back(real: FakeScheduler, tmp_path: Path, ends: tuple[str, str]) -> None:
+def test_a_cancelled_job_is_not_requeued(real: FakeScheduler, tmp_path: Path, ends: tuple[str, str]) -> None:
     pipe = fifo(tmp_path)
     job = submit(real, f"trap 'read x < {pipe}; exit 0' TERM; echo > {pipe}; while :; do sleep 0.01; done")
-    hear(pipe)
+    read_line(pipe)
 
     for end in ends:
         getattr(real, end)(job.native_id)
@@ -444,7 +444,7 @@ def test_the_processes_of_a_vanished_job_are_killed_or_run_on(
 ) -> None:
     pipe = fifo(tmp_path)
     job = submit(real, f"trap 'exit 3' TERM; echo $$ > {pipe}; cat {pipe}; echo done > {tmp_path}/done")
-    pid = int(hear(pipe))
+    pid = int(read_line(pipe))
 
     real.vanish(job.native_id, kill=kill)
     if not kill:
@@ -458,7 +458,7 @@ def test_close_kills_what_runs(tmp_path: Path) -> None:
     pipe = fifo(tmp_path)
     with FakeScheduler() as scheduler:
         submit(scheduler, f"trap '' TERM; echo $$ > {pipe}; sleep 1000; sleep 1000")
-        pid = int(hear(pipe))
+        pid = int(read_line(pipe))
 
     assert not Path(f"/proc/{pid}").exists()
 
@@ -466,13 +466,13 @@ def test_close_kills_what_runs(tmp_path: Path) -> None:
 def test_real_time_moves_jobs_too() -> None:
     with FakeScheduler(kill_delay=0, outcomes={"played": Outcome(0.01, 3)}) as scheduler:
         limited = submit(scheduler, "sleep 1000", time_limit=0.01, environment={"PATH": os.environ["PATH"]})
-        played = submit(scheduler, name="played")
+        simulated = submit(scheduler, name="played")
 
         assert ended(scheduler, limited).state is FakeState.TIMEOUT
-        assert ended(scheduler, played).exit_code == 3
+        assert ended(scheduler, simulated).exit_code == 3
 
 
-def test_waiting_for_what_never_comes_ends(scheduler: FakeScheduler) -> None:
+def test_wait_for_times_out(scheduler: FakeScheduler) -> None:
     assert not scheduler.wait_for(lambda: False, timeout=0.01)
 
 
@@ -488,7 +488,7 @@ def test_output_and_arguments_are_those_of_the_job(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "a b|\n"
 
 
-def test_jobs_that_are_played_need_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulated_jobs_need_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a scheduler which nobody closes leaves nothing behind."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 

@@ -88,8 +88,8 @@ def test_one_task_has_standard_input(scheduler: FakeScheduler, chosen: int | Non
     with on_path(Starter(stdin=chosen), scheduler):
         done = run("erun", "sh", "-c", 'echo "$RANK $(cat)"', input="text\n")
 
-    told = [f"{rank} text" if rank == chosen else f"{rank} " for rank in range(3)]
-    assert sorted(done.stdout.splitlines()) == told
+    expected = [f"{rank} text" if rank == chosen else f"{rank} " for rank in range(3)]
+    assert sorted(done.stdout.splitlines()) == expected
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
@@ -118,7 +118,7 @@ def test_tasks_ignore_nothing_that_the_caller_does_not(scheduler: FakeScheduler)
 @pytest.mark.parametrize(
     ("name", "code"), [("nothing-here", 41), ("./text", 42)], ids=["missing", "no program"]
 )
-def test_a_program_that_cannot_be_run_is_told(
+def test_a_task_that_cannot_start_is_reported(
     scheduler: FakeScheduler, tmp_path: Path, name: str, code: int
 ) -> None:
     (tmp_path / "text").write_text("text")
@@ -159,7 +159,7 @@ def test_a_call_within_the_process_starts_nothing(scheduler: FakeScheduler) -> N
     assert launch == TaskLaunch(tasks=[Task(argv=["false"], environment={"RANK": rank}) for rank in "01"])
 
 
-def test_commands_know_where_they_are(scheduler: FakeScheduler) -> None:
+def test_commands_get_their_directory(scheduler: FakeScheduler) -> None:
     with on_path(Starter(), scheduler):
         run("erun", "true")
 

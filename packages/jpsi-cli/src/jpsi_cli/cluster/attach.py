@@ -7,38 +7,38 @@ from queue import Empty, SimpleQueue
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from ..output import Quiet, choose_display
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end."""
 
     def command() -> int:
-        shown = choose_display(as_json=as_json)
+        display = choose_display(as_json=as_json)
         events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
         job = jpsi.Job()
         job.set_job_status_callback(lambda _, status: events.put(status))
         with jpsi.JobExecutor(executor) as opened:
             opened.attach(job, native_id)
-            if isinstance(shown, Quiet):
-                _tell_doubts(opened, job, native_id, executor or opened.name)
+            if isinstance(display, Quiet):
+                _warn_if_not_found(opened, job, native_id, executor or opened.name)
             while True:
                 try:
-                    status = events.get(timeout=_LOOK_SECONDS)
+                    status = events.get(timeout=_POLL_SECONDS)
                 except Empty:
-                    messages.write(shown.waiting(job.status))
+                    messages.write(display.waiting(job.status))
                     continue
-                messages.write(shown.status(job, status))
+                messages.write(display.status(job, status))
                 if status.final:
-                    return exit_codes.of(status)
+                    return exit_codes.for_status(status)
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:
+def _warn_if_not_found(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:
     """Warn at once, on a quiet display, if the batch system does not mention the job or does not answer."""
     try:
         is_mentioned = executor.info(job) is not None
@@ -47,4 +47,4 @@ def _tell_doubts(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name
             messages.warning(f"{name}: {e}")
         return
     if not is_mentioned and not job.status.final:
-        messages.warning(f"{name} does not mention the job {native_id}; it is asked again")
+        messages.warning(f"{name} does not mention the job {native_id}; jpsi queries it again")

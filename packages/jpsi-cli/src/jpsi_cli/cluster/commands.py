@@ -27,10 +27,12 @@ def _attach(*, native_id: str | None, executor: str | None, as_json: bool) -> in
     return attach(native_id, executor=executor, as_json=as_json)
 
 
-def _fake(*, system: str | None, program: tuple[str, ...], has_accounting: bool, **given: str | None) -> int:
-    mistake = _nothing_to_fake(system, program)
-    if mistake is not None:
-        raise click.UsageError(mistake)
+def _fake(
+    *, system: str | None, program: tuple[str, ...], has_accounting: bool, **options: str | None
+) -> int:
+    problem = _describe_fake_misuse(system, program)
+    if problem is not None:
+        raise click.UsageError(problem)
     try:
         from .fake import fake  # noqa: PLC0415
     except ModuleNotFoundError as e:
@@ -39,15 +41,15 @@ def _fake(*, system: str | None, program: tuple[str, ...], has_accounting: bool,
         messages.error("jpsi fake needs the package jpsi-testing: pip install 'jpsi-cli[fake]'")
         return exit_codes.JPSI
 
-    return fake(str(system), _after_dashes(program), given, has_accounting=has_accounting)
+    return fake(str(system), _after_dashes(program), options, has_accounting=has_accounting)
 
 
-def _nothing_to_fake(system: str | None, program: tuple[str, ...]) -> str | None:
+def _describe_fake_misuse(system: str | None, program: tuple[str, ...]) -> str | None:
     """Return what is missing or misplaced on the command line; None if nothing is."""
     if not system:
         return "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"
     if program and program[0].startswith("-") and program[0] != "--":
-        return f"{program[0]} stands behind {system}; options come before it"
+        return f"{program[0]} comes after {system}; options come before it"
     if not _after_dashes(program):
         return f"no command to run with {system}; type it after --"
     return None
@@ -69,8 +71,9 @@ QUEUES = click.Command(
     short_help="Show the queues of a batch system, with their limits and states.",
     help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
 
-    A star stands behind the one where jobs go that name none. LONGEST is how long a job may run, USUAL how
-    long one may that does not say; jpsi always says. Columns of which nothing is known are left out.
+    A star marks the default queue, which gets jobs that name no queue. LONGEST is the time limit of a job,
+    USUAL the limit of a job that requests none; jpsi always requests one. Columns without any known value
+    are left out.
     """,
     epilog="""\b
 Examples:
@@ -91,9 +94,10 @@ ATTACH = command(
     params=list(ATTACH_PARAMETERS),
     callback=_attach,
     short_help="Follow any job of a batch system by its native id.",
-    help="""Follow a job of a batch system, whoever submitted it and however, and exit with its exit code.
+    help="""Follow a job of a batch system to its end, and exit with its exit code.
 
-    On a terminal its states are shown. Ctrl-C leaves the job alone.
+    jpsi need not have submitted the job. On a terminal its states are shown. Ctrl-C stops following and does
+    not cancel the job.
     """,
     epilog="""\b
 Examples:
@@ -112,12 +116,12 @@ FAKE = click.Command(
     # Options end where the batch system is named.
     context_settings={**SETTINGS, "allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="Run a command with a batch system that is only played, for tests.",
+    short_help="Run a command with a fake batch system, for tests.",
     help="""Run COMMAND with the commands of a fake SYSTEM, such as slurm, first on its PATH.
 
-    Jobs are processes of this machine. The fake ends with COMMAND: jobs that still run are killed, and
-    nothing of it is left. What jpsi keeps of jobs stays apart from yours meanwhile (XDG_STATE_HOME).
-    `jpsi plugins --kind fake` shows which systems can be played.
+    Jobs are processes of this machine. When COMMAND ends, the fake ends too: it kills jobs that still run and
+    removes its files. jpsi stores these jobs apart from your real ones (XDG_STATE_HOME).
+    `jpsi plugins --kind fake` shows which batch systems have a fake.
     """,
     epilog="""\b
 Examples:
@@ -128,7 +132,7 @@ Examples:
 \b
 Exit codes, besides those of COMMAND:
   2  a mistake in the command line
-  125  there is no such fake, or it cannot be started
+  125  there is no such fake, or it cannot start
   126, 127  COMMAND may not be executed, or was not found
 """,
 )

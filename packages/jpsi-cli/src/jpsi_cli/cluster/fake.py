@@ -14,11 +14,11 @@ from jpsi_testing.fake import FakeScheduler, dialect, on_path
 
 from .. import exit_codes, messages
 from ..output import quantities
-from .sidecar import accompany
+from .sidecar import start_sidecar
 
 
 def fake(
-    system: str, program: Sequence[str], given: Mapping[str, str | None], *, has_accounting: bool
+    system: str, program: Sequence[str], options: Mapping[str, str | None], *, has_accounting: bool
 ) -> int:
     """Replace this process by the program, with the commands of a fake batch system first on PATH.
 
@@ -27,9 +27,9 @@ def fake(
     try:
         scheduler = partial(
             FakeScheduler,
-            slots=int(_read(given, "slots", quantities.count, 4)),
-            lag=_read(given, "lag", _seconds, 0),
-            keep=_read(given, "keep", _seconds, 300),
+            slots=int(_parse_option(options, "slots", quantities.parse_count, 4)),
+            lag=_parse_option(options, "lag", _seconds, 0),
+            keep=_parse_option(options, "keep", _seconds, 300),
             accounting=has_accounting,
         )
     except ValueError as e:
@@ -37,7 +37,7 @@ def fake(
         return exit_codes.USAGE
     try:
         dialect(system)
-        variables = accompany(partial(_playing, system, scheduler))
+        variables = start_sidecar(partial(_run_fake, system, scheduler))
     except jpsi.JpsiError as e:
         messages.error(str(e))
         return exit_codes.JPSI
@@ -45,27 +45,29 @@ def fake(
         messages.error(f"the fake {system} could not be started: {e}")
         return exit_codes.JPSI
     os.environ.update(variables)
-    return _become(program)
+    return _exec_program(program)
 
 
-def _read(given: Mapping[str, str | None], name: str, read: Callable[[str], float], default: float) -> float:
+def _parse_option(
+    options: Mapping[str, str | None], name: str, parse: Callable[[str], float], default: float
+) -> float:
     """Return the value of an option; raise ValueError with a sentence if it cannot be read."""
-    text = given[name]
+    text = options[name]
     if text is None:
         return default
     try:
-        return read(text)
+        return parse(text)
     except ValueError as e:
         msg = f"--{name}: {e}"
         raise ValueError(msg) from e
 
 
 def _seconds(text: str) -> float:
-    return quantities.duration(text).total_seconds()
+    return quantities.parse_duration(text).total_seconds()
 
 
 @contextlib.contextmanager
-def _playing(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[dict[str, str]]:
+def _run_fake(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[dict[str, str]]:
     """Run a fake batch system; yield the variables by which programs find it.
 
     The state of jpsi has a directory of its own, so that commands about real jobs do not find those of the
@@ -73,13 +75,13 @@ def _playing(system: str, scheduler: Callable[[], FakeScheduler]) -> Iterator[di
     """
     with (
         tempfile.TemporaryDirectory(prefix="jpsi-fake-", ignore_cleanup_errors=True) as state,
-        scheduler() as playing,
-        on_path(system, playing),
+        scheduler() as running,
+        on_path(system, running),
     ):
         yield {"PATH": os.environ["PATH"], "XDG_STATE_HOME": state}
 
 
-def _become(program: Sequence[str]) -> int:
+def _exec_program(program: Sequence[str]) -> int:
     # Python ignores these signals, and the program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import jpsi
 
 from .. import messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 
 _DEFAULT = "*"
 _UNKNOWN = "-"
@@ -22,22 +22,22 @@ def queues(executor: str | None, *, as_json: bool) -> int:
     def command() -> int:
         with jpsi.JobExecutor(executor) as opened:
             found = opened.system.queues()
-        messages.show(_json(found) if as_json else table(found))
+        messages.show(_json(found) if as_json else render_table(found))
         return 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def table(queues: Sequence[jpsi.Queue]) -> str:
+def render_table(queues: Sequence[jpsi.Queue]) -> str:
     """Return the queues, one per line, below a heading; without columns that are unknown for all of them.
 
-    >>> print(table([jpsi.Queue(name="a", word="UP", is_default=True)]), end="")
+    >>> print(render_table([jpsi.Queue(name="a", word="UP", is_default=True)]), end="")
     QUEUE  STATE
     a *    UP
     """
     rows = [_cells(queue) for queue in queues]
-    kept = [name for name in _HEADINGS if any(row[name] != _UNKNOWN for row in rows)]
-    lines = [kept, *([row[name] for name in kept] for row in rows)]
+    columns = [name for name in _HEADINGS if any(row[name] != _UNKNOWN for row in rows)]
+    lines = [columns, *([row[name] for name in columns] for row in rows)]
     sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (_GAP.join(f"{cell:{size}}" for cell, size in zip(line, sizes, strict=True)) for line in lines)
     return "".join(f"{line.rstrip()}\n" for line in padded)
@@ -49,36 +49,36 @@ _HEADINGS = ("QUEUE", "TAKES JOBS", "STARTS JOBS", "LONGEST", "USUAL", "NODES", 
 def _cells(queue: jpsi.Queue) -> dict[str, str]:
     cells = (
         f"{queue.name or _UNKNOWN}{f' {_DEFAULT}' if queue.is_default and queue.name else ''}",
-        _yes(queue.is_open),
-        _yes(queue.is_started),
-        _time(queue.longest),
-        _time(queue.usual),
+        _yes_or_no(queue.is_open),
+        _yes_or_no(queue.is_started),
+        _format_limit(queue.longest),
+        _format_limit(queue.usual),
         _nodes(queue),
-        _number(queue.pending),
-        _number(queue.running),
+        _format_count(queue.pending),
+        _format_count(queue.running),
         " ".join(queue.word.split()) or _UNKNOWN,
     )
     return dict(zip(_HEADINGS, map(messages.printable, cells), strict=True))
 
 
-def _yes(value: bool | None) -> str:  # noqa: FBT001  what is said of a queue
+def _yes_or_no(value: bool | None) -> str:  # noqa: FBT001  what is said of a queue
     return {True: "yes", False: "no", None: _UNKNOWN}[value]
 
 
-def _time(limit: timedelta | None) -> str:
+def _format_limit(limit: timedelta | None) -> str:
     if limit is None:
         return _UNKNOWN
     return str(limit) if limit else "no limit"
 
 
-def _number(count: int | None) -> str:
+def _format_count(count: int | None) -> str:
     return _UNKNOWN if count is None else str(count)
 
 
 def _nodes(queue: jpsi.Queue) -> str:
     """Return the number of nodes that a job may have, and of all nodes, as far as they are known."""
     if queue.most_nodes is None or queue.nodes is None:
-        return _number(queue.nodes if queue.most_nodes is None else queue.most_nodes)
+        return _format_count(queue.nodes if queue.most_nodes is None else queue.most_nodes)
     return f"{queue.most_nodes} of {queue.nodes}"
 
 

@@ -20,7 +20,7 @@ _INTERVAL = 0.2
 Work = Callable[[], AbstractContextManager[Mapping[str, str]]]
 
 
-def accompany(work: Work) -> dict[str, str]:
+def start_sidecar(work: Work) -> dict[str, str]:
     """Start a sidecar; return the variables that its work yields.
 
     As with ssh-agent(1), this process keeps its id and becomes the program itself later, so that no process
@@ -38,7 +38,7 @@ def accompany(work: Work) -> dict[str, str]:
             os.setsid()
             # not a child of the program, which may wait for all of its children
             if os.fork() == 0:
-                _stay(own, writer, work)
+                _run_until_exit(own, writer, work)
         except Exception:  # noqa: BLE001  the outermost fence of this process
             traceback.print_exc()
         finally:
@@ -46,20 +46,20 @@ def accompany(work: Work) -> dict[str, str]:
     os.close(writer)
     os.waitpid(child, 0)
     with os.fdopen(reader, encoding="utf-8") as pipe:
-        answer = json.loads(pipe.read() or '{"failed": "it ended at once"}')
-    if "failed" in answer:
-        raise OSError(answer["failed"])
-    variables: dict[str, str] = answer["entered"]
+        reply = json.loads(pipe.read() or '{"failed": "it ended immediately"}')
+    if "failed" in reply:
+        raise OSError(reply["failed"])
+    variables: dict[str, str] = reply["entered"]
     return variables
 
 
-def _stay(pid: int, writer: int, work: Work) -> None:
+def _run_until_exit(pid: int, writer: int, work: Work) -> None:
     """Do the work until the process `pid` has ended."""
     # Other open descriptors would keep pipes and locks of the program from being closed.
-    for open_one in list(Path("/dev/fd").iterdir()):
+    for descriptor in list(Path("/dev/fd").iterdir()):
         with contextlib.suppress(OSError):
-            if int(open_one.name) not in {0, 1, 2, writer}:
-                os.close(int(open_one.name))
+            if int(descriptor.name) not in {0, 1, 2, writer}:
+                os.close(int(descriptor.name))
     # A SIGTERM to all processes ends the program as well; the cleanup comes after that.
     signal.signal(signal.SIGTERM, lambda *_: None)
     pidfd = _pidfd(pid)
@@ -69,14 +69,14 @@ def _stay(pid: int, writer: int, work: Work) -> None:
         except OSError as e:
             json.dump({"failed": str(e)}, pipe)
             return
-        _let_go()
+        _detach()
         json.dump({"entered": dict(entered)}, pipe)
         # If that fails, no process reads the pipe: the process `pid` was killed, and its id may be reused.
         pipe.close()
-        _wait(pid, pidfd)
+        _wait_for_exit(pid, pidfd)
 
 
-def _let_go() -> None:
+def _detach() -> None:
     """Release the streams and the directory of the process that started this one."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
@@ -93,7 +93,7 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _wait(pid: int, pidfd: int | None) -> None:
+def _wait_for_exit(pid: int, pidfd: int | None) -> None:
     if pidfd is not None:
         select.select([pidfd], [], [])
         return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import jpsi
 from jpsi_engine.job_store import DamagedJob, ShownJob, StoredJob
 
-_AWAY = "then move the folder away"
+_MOVE_AWAY = "then move the folder away"
 
 
-def damage_advice(found: DamagedJob, shown: ShownJob | jpsi.JpsiError | None = None) -> str:
+def advise_on_damage(found: DamagedJob, shown: ShownJob | jpsi.JpsiError | None = None) -> str:
     """Return what is wrong with a job or an array, what is known of it all the same, and what to do.
 
     Args:
@@ -19,16 +19,16 @@ def damage_advice(found: DamagedJob, shown: ShownJob | jpsi.JpsiError | None = N
     what = f"{found.name} in {found.folder}: {found.problem}"
     if found.job is None:
         return (
-            f"{what}; what its jobs were asked is lost, and those that wait are not followed. Restore the "
-            f"file from a backup, or see in the batch system what became of them, {_AWAY}, and submit again "
-            "what has not run"
+            f"{what}; the requests of its jobs are lost, and jpsi does not follow those that wait. Restore "
+            f"the file from a backup, or see in the batch system what became of them, {_MOVE_AWAY}, and "
+            "submit again what has not run"
         )
     status = found.job.status
     if status.final:
         code = "" if status.exit_code is None else f" with exit code {status.exit_code}"
         is_known = "it has completed" if status.state is jpsi.JobState.COMPLETED else f"it is {status.state}"
-        return f"{what}; {is_known}{code}, and its output stays in the folder. Save that, {_AWAY}"
-    where = _where(found.job, shown)
+        return f"{what}; {is_known}{code}, and its output stays in the folder. Save that, {_MOVE_AWAY}"
+    where = _describe_in_batch_system(found.job, shown)
     if found.job.spec.executable is not None:
         return (
             f"{what}; {where}; the rest of it is sound, and `jpsi wait {found.job.id}` finds out how it ends"
@@ -36,16 +36,16 @@ def damage_advice(found: DamagedJob, shown: ShownJob | jpsi.JpsiError | None = N
     if isinstance(shown, ShownJob):
         return (
             f"{what}; {where}. jpsi cannot cancel it. Restore the file from a backup; or wait until it has "
-            f"ended, {_end(shown)}, save its output from the folder, {_AWAY}"
+            f"ended, {_end_advice(shown)}, save its output from the folder, {_MOVE_AWAY}"
         )
     return (
-        f"{what}; {where}; it will not be submitted again, as it may have run. Restore the file from a "
-        f"backup, or see in the batch system and in its output whether it has run, {_AWAY}, and submit it "
-        "again only if it has not"
+        f"{what}; {where}; jpsi will not submit it again, as it may have run. Restore the file from a "
+        f"backup, or see in the batch system and in its output whether it has run, {_MOVE_AWAY}, and submit "
+        "it again only if it has not"
     )
 
 
-def _where(job: StoredJob, shown: ShownJob | jpsi.JpsiError | None) -> str:
+def _describe_in_batch_system(job: StoredJob, shown: ShownJob | jpsi.JpsiError | None) -> str:
     """Return the names by which the batch system knows a job, and what it shows of it."""
     named = {
         "native id": shown.native_id if isinstance(shown, ShownJob) else job.native_id,
@@ -57,10 +57,10 @@ def _where(job: StoredJob, shown: ShownJob | jpsi.JpsiError | None) -> str:
         return f"{name} shows it as {shown.word}"
     if shown is None:
         return f"{name} does not show it"
-    return f"{name} was not found to show it or not: {shown}"
+    return f"jpsi cannot find out whether {name} shows it: {shown}"
 
 
-def _end(shown: ShownJob) -> str:
+def _end_advice(shown: ShownJob) -> str:
     if shown.cancel_command is None:
-        return f"or end {shown.native_id} by a command of the batch system's own"
+        return f"or end {shown.native_id} with the batch system's own command"
     return f"or end it: {shown.cancel_command}"

@@ -10,12 +10,12 @@ import jpsi
 from jpsi_engine import job_store
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from ..output import quantities
 from .checks import findings
-from .damage_advice import damage_advice
+from .damage_advice import advise_on_damage
 from .facts import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
-from .probe_jobs import tried
+from .probe_jobs import run_probe_jobs
 
 T = TypeVar("T")
 
@@ -27,43 +27,45 @@ _MARKS = {
 }
 
 
-def doctor(executor: str | None, *, patience: str, is_trying: bool, as_json: bool) -> int:
+def doctor(executor: str | None, *, timeout: str, submits_jobs: bool, as_json: bool) -> int:
     """Examine an executor, show the findings, and return the exit code."""
     try:
-        seconds = quantities.duration(patience).total_seconds()
+        seconds = quantities.parse_duration(timeout).total_seconds()
     except ValueError as e:
         messages.error(f"--wait: {e}")
         return exit_codes.USAGE
 
     def command() -> int:
         with jpsi.JobExecutor(executor) as opened:
-            facts = examined(opened, executor or opened.name, seconds if is_trying else None)
+            facts = examine_executor(opened, executor or opened.name, seconds if submits_jobs else None)
         found = list(findings(facts))
         messages.show(_json(facts, found) if as_json else report(facts, found))
         return 0 if is_healthy(found) else exit_codes.UNHEALTHY
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> Facts:
+def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | None) -> Facts:
     """Return the facts about an executor; `name` is the name that the user gave.
 
     No probe job is submitted if `patience` is None, or if the batch system does not answer.
     """
     system = executor.system
     is_target = name.lower() != executor.name.lower()
-    connection = _asked(system.reached) if system.is_elsewhere else None
+    connection = _call_or_error(system.reached) if system.is_elsewhere else None
     if isinstance(connection, jpsi.JpsiError):
         return Facts(executor=name, is_target=is_target, connection=connection, damaged=_damaged_files())
-    programs = _asked(system.programs) if system.has_commands else {}
-    silence = None
+    programs = _call_or_error(system.programs) if system.has_commands else {}
+    answer_error = None
     if system.has_commands:
-        answer = _asked(system.check_answer)
-        silence = answer if isinstance(answer, jpsi.JpsiError) else None
-    trials, native_id = ({}, None) if patience is None or silence is not None else tried(executor, patience)
+        reply = _call_or_error(system.check_answer)
+        answer_error = reply if isinstance(reply, jpsi.JpsiError) else None
+    probes, native_id = (
+        ({}, None) if timeout is None or answer_error is not None else run_probe_jobs(executor, timeout)
+    )
     is_accounted: bool | jpsi.JpsiError | None = None
-    if native_id is not None and PLAIN in trials and system.has_commands:
-        is_accounted = _asked(lambda: system.is_accounted(native_id))
+    if native_id is not None and PLAIN in probes and system.has_commands:
+        is_accounted = _call_or_error(lambda: system.is_accounted(native_id))
     # a submission makes the executor query what the site offers
     arrays = system.capabilities.arrays
     return Facts(
@@ -71,12 +73,12 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
         is_target=is_target,
         connection=connection,
         programs=programs,
-        version=_asked(system.version),
-        silence=silence,
-        queues=_asked(system.queues) if system.has_commands else (),
-        usual=system.default_duration,
+        version=_call_or_error(system.version),
+        answer_error=answer_error,
+        queues=_call_or_error(system.queues) if system.has_commands else (),
+        default_duration=system.default_duration,
         array_size=None if arrays is None else arrays.largest,
-        trials=trials,
+        probes=probes,
         is_accounted=is_accounted,
         damaged=_damaged_files(),
     )
@@ -84,16 +86,16 @@ def examined(executor: jpsi.JobExecutor, name: str, patience: float | None) -> F
 
 def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
     """Return what is wrong with files of jobs, and what to do, a sentence for each."""
-    found = _asked(job_store.damaged)
+    found = _call_or_error(job_store.damaged)
     if isinstance(found, jpsi.JpsiError):
         return found
     shown = job_store.shown(it.job for it in found if it.job is not None and not it.job.status.final)
-    return [damage_advice(it, None if it.job is None else shown.get(it.job.id)) for it in found]
+    return [advise_on_damage(it, None if it.job is None else shown.get(it.job.id)) for it in found]
 
 
-def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:
+def _call_or_error(call: Callable[[], T]) -> T | jpsi.JpsiError:
     try:
-        return question()
+        return call()
     except jpsi.JpsiError as e:
         return e
 
@@ -101,14 +103,16 @@ def _asked(question: Callable[[], T]) -> T | jpsi.JpsiError:
 def report(facts: Facts, found: Sequence[Finding]) -> str:
     """Return the text for people: a line for each check, and what to put into the configuration."""
     widths = max(len(it.name) for it in found), max(len(_MARKS[it.verdict]) for it in found)
-    lines = [f"{it.name:{widths[0]}}  {_MARKS[it.verdict]:{widths[1]}}  {_line(it.message)}" for it in found]
+    lines = [
+        f"{it.name:{widths[0]}}  {_MARKS[it.verdict]:{widths[1]}}  {_one_line(it.message)}" for it in found
+    ]
     content = configuration(facts, found)
     if content:
         lines += ["", "Put this into the configuration:", "", *_yaml(content)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return messages.printable(" ".join(text.split()))
 
 

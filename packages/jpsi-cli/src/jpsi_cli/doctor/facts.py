@@ -25,7 +25,7 @@ class Verdict(enum.Enum):
 
 
 @attrs.frozen(kw_only=True)
-class Trial:
+class ProbeResult:
     """The outcome of a probe job."""
 
     #: Why it was not submitted, if it was not.
@@ -53,14 +53,14 @@ class Facts:
     programs: Mapping[str, str | None] | jpsi.JpsiError = attrs.field(factory=dict)
     version: str | jpsi.JpsiError | None = None
     #: The error if the batch system does not answer.
-    silence: jpsi.JpsiError | None = None
+    answer_error: jpsi.JpsiError | None = None
     queues: Sequence[jpsi.Queue] | jpsi.JpsiError = ()
     #: The walltime of jobs without one, by jpsi's configuration.
-    usual: timedelta | None = None
+    default_duration: timedelta | None = None
     #: The largest number of jobs in one submission.
     array_size: int | None = None
     #: The probe jobs, by what each probes; empty if none ran.
-    trials: Mapping[str, Trial] = attrs.field(factory=dict)
+    probes: Mapping[str, ProbeResult] = attrs.field(factory=dict)
     #: True if the accounting knows the job; None if there is no accounting.
     is_accounted: bool | jpsi.JpsiError | None = None
     #: Problems with files of jobs of any executor, and what to do: a sentence for each.
@@ -69,7 +69,7 @@ class Facts:
     @property
     def has_commands(self) -> bool:
         """True if jpsi queries the batch system by commands."""
-        return self.programs != {} or self.silence is not None
+        return self.programs != {} or self.answer_error is not None
 
 
 @attrs.frozen(kw_only=True)

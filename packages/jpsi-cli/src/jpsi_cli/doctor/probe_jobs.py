@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import jpsi
 
-from .facts import NAMED, PLAIN, SIZED, Trial
+from .facts import NAMED, PLAIN, SIZED, ProbeResult
 
 _NAME = "jpsi doctor"
 _LIMIT = timedelta(minutes=5)
@@ -18,19 +18,19 @@ _MEMORY = 64 << 20
 _LONG = 40
 
 
-def tried(executor: jpsi.JobExecutor, patience: float) -> tuple[dict[str, Trial], str | None]:
+def run_probe_jobs(executor: jpsi.JobExecutor, timeout: float) -> tuple[dict[str, ProbeResult], str | None]:
     """Return the outcome of each probe job, within `patience` seconds, and the native id of the plain one."""
     started = time.monotonic()
-    with _submitted(executor) as (jobs, refusals):
-        trials: dict[str, Trial] = {name: Trial(refusal=why) for name, why in refusals.items()}
+    with _submit_probes(executor) as (jobs, refusals):
+        probes: dict[str, ProbeResult] = {name: ProbeResult(refusal=why) for name, why in refusals.items()}
         for name, job in jobs.items():
-            job.wait(max(0.0, started + patience - time.monotonic()))
-            trials[name] = _told(executor, job, time.monotonic() - started)
+            job.wait(max(0.0, started + timeout - time.monotonic()))
+            probes[name] = _probe_result(executor, job, time.monotonic() - started)
         native_id = jobs[PLAIN].native_id if PLAIN in jobs else None
-    return trials, native_id
+    return probes, native_id
 
 
-def _specs() -> Mapping[str, jpsi.JobSpec]:
+def _probe_specs() -> Mapping[str, jpsi.JobSpec]:
     return {
         PLAIN: _spec(_NAME),
         NAMED: _spec(f"{_NAME}: Größe {'x' * _LONG}"),
@@ -44,12 +44,12 @@ def _spec(name: str, resources: jpsi.ResourceSpecV1 | None = None) -> jpsi.JobSp
 
 
 @contextlib.contextmanager
-def _submitted(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job], dict[str, str]]]:
+def _submit_probes(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job], dict[str, str]]]:
     """Yield the jobs by their names, and why others were refused; cancel those that have not ended."""
     jobs: dict[str, jpsi.Job] = {}
     refusals: dict[str, str] = {}
     try:
-        for name, spec in _specs().items():
+        for name, spec in _probe_specs().items():
             job = jpsi.Job(spec)
             try:
                 executor.submit(job)
@@ -65,14 +65,14 @@ def _submitted(executor: jpsi.JobExecutor) -> Iterator[tuple[dict[str, jpsi.Job]
                     job.cancel()
 
 
-def _told(executor: jpsi.JobExecutor, job: jpsi.Job, seconds: float) -> Trial:
+def _probe_result(executor: jpsi.JobExecutor, job: jpsi.Job, seconds: float) -> ProbeResult:
     output, status = executor.output(job), job.status
     node = None
     if output is not None and status.state is jpsi.JobState.COMPLETED:
         with contextlib.suppress(jpsi.JpsiError):
             part = output.read()
             node = None if part is None else part.data.decode(errors="replace").strip() or None
-    return Trial(
+    return ProbeResult(
         status=status,
         seconds=seconds,
         node=node,

@@ -41,11 +41,11 @@ PLUGINS = click.Command(
     params=list(PLUGIN_PARAMETERS),
     callback=_plugins,
     context_settings=SETTINGS,
-    short_help="Show what is installed for jpsi, and whether it works.",
-    help="""Show what is installed for jpsi: every executor, launcher and so on, all or those called NAME.
+    short_help="Show the installed plugins, and whether they work.",
+    help="""Show the installed plugins of jpsi, such as executors and launchers: all, or those called NAME.
 
-    For each: whether it is what its name stands for, and if not, why. Each is loaded to see whether that
-    works, which runs its code; what a plugin prints then goes to standard error.
+    For each plugin it says whether jpsi uses it under that name, and if not, why. It loads each plugin to
+    check that this works, which runs the plugin's code; what a plugin prints goes to standard error.
     """,
     epilog="""\b
 Examples:
@@ -55,8 +55,8 @@ Examples:
 
 \b
 Exit codes:
-  0  every name that is shown stands for something that works
-  1  a name stands for nothing that works, or nothing is called NAME
+  0  every name that is shown has a plugin that works
+  1  a name has no plugin that works, or no plugin is called NAME
   2  a mistake in the command line
   125  jpsi failed: the configuration is wrong, or the output cannot be written
 """,
@@ -69,15 +69,15 @@ CONFIG = click.Group(
     callback=_config,
     context_settings=SETTINGS,
     short_help="Show and check the configuration.",
-    help="Show what is configured, all files taken together, and see whether it can be used.",
+    help="Show the configuration, merged from all files, or check whether it can be used.",
     commands=[
         click.Command(
             "show",
             params=[click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON object.")],
             callback=_config_show,
             context_settings=SETTINGS,
-            short_help="Show what is configured.",
-            help="Show what is configured as one file would have it, and of which files it is.",
+            short_help="Show the merged configuration.",
+            help="Show the configuration as if it were one file, and the files that it comes from.",
         ),
         click.Command(
             "check",
@@ -88,14 +88,15 @@ CONFIG = click.Group(
             ],
             callback=_config_check,
             context_settings=SETTINGS,
-            short_help="See whether what is configured can be used.",
-            help="See whether every executor and target that is configured can be used; nobody is asked.",
+            short_help="Check whether the configuration can be used.",
+            help="Check whether every configured executor and target can be used. This queries no batch "
+            "system.",
             epilog="""\b
 Exit codes:
   0  all can be used
   1  one cannot: its plugin is missing or broken, or a value is wrong for it
   2  a mistake in the command line
-  125  a file says something that no configuration says
+  125  a configuration file is wrong
 """,
         ),
     ],

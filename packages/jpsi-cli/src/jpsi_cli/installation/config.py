@@ -10,7 +10,7 @@ from typing import Any
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 
 
 def show(*, as_json: bool) -> int:
@@ -25,10 +25,10 @@ def show(*, as_json: bool) -> int:
             "executors": {name: _section(it) for name, it in found.executors.items()},
             "targets": {name: _section(it) for name, it in found.targets.items()},
         }
-        messages.show(json.dumps(content, indent=2, default=str) + "\n" if as_json else _text(content))
+        messages.show(json.dumps(content, indent=2, default=str) + "\n" if as_json else _render_yaml(content))
         return 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
 def _section(configured: jpsi.Configured) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _section(configured: jpsi.Configured) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _text(content: Mapping[str, Any]) -> str:
+def _render_yaml(content: Mapping[str, Any]) -> str:
     """Return the configuration as one file would have it, below the names of its files."""
     import yaml  # noqa: PLC0415  the library has it for the files themselves
 
@@ -70,13 +70,13 @@ def check(*, as_json: bool) -> int:
             messages.show(json.dumps(content, indent=2) + "\n")
         else:
             for problem in dict.fromkeys(problems.values()):
-                theirs = [name for name, other in problems.items() if other == problem]
-                messages.error(f"{', '.join(theirs)}: {problem}")
+                affected = [name for name, other in problems.items() if other == problem]
+                messages.error(f"{', '.join(affected)}: {problem}")
             for name in dict.fromkeys(names):
                 messages.show("" if name in problems else f"{name}: can be used\n")
         return exit_codes.UNUSABLE if problems else 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
 def _problem(name: str) -> str | None:

@@ -21,7 +21,7 @@ _YES, _NO, _BROKEN = "yes", "no", "broken"
 _COLOURS = {("CHOSEN", _YES): "green", ("CHOSEN", _BROKEN): "red", **{(it, it): "bold" for it in _HEADINGS}}
 
 
-def lines(plugins: Iterable[Plugin], width: int | None, paint: Paint = plain) -> Iterator[str]:
+def render_lines(plugins: Iterable[Plugin], width: int | None, paint: Paint = plain) -> Iterator[str]:
     """Yield the lines of the table, a heading first.
 
     Columns that do not fit the width stand below their row, with their headings. Without a width each row is
@@ -29,7 +29,7 @@ def lines(plugins: Iterable[Plugin], width: int | None, paint: Paint = plain) ->
     """
     rows = [_cells(plugin) for plugin in _without_aliases(plugins)]
     sizes = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    count = len(sizes) if width is None else _fitting(sizes, width)
+    count = len(sizes) if width is None else _count_fitting(sizes, width)
     for row in (_HEADINGS, *rows):
         padded = [
             paint(cell, _COLOURS.get((heading, cell), "")) + " " * (size - len(cell))
@@ -37,7 +37,7 @@ def lines(plugins: Iterable[Plugin], width: int | None, paint: Paint = plain) ->
         ]
         yield _GAP.join(padded).rstrip()
         if row is not _HEADINGS:
-            yield from _below(row, count, width or 0)
+            yield from _wrap_cells(row, count, width or 0)
 
 
 def _cells(plugin: Plugin) -> tuple[str, ...]:
@@ -63,18 +63,18 @@ def _without_aliases(plugins: Iterable[Plugin]) -> list[Plugin]:
         names = tuple(sorted({plugin.name, *plugin.aliases}))
         source = (plugin.kind, plugin.distribution, plugin.version, plugin.origin)
         # Messages about plugins that cannot be loaded differ in the name.
-        fate = (plugin.chosen, plugin.why_not, plugin.load_error is None)
-        first.setdefault((names, source, fate), plugin)
+        outcome = (plugin.chosen, plugin.why_not, plugin.load_error is None)
+        first.setdefault((names, source, outcome), plugin)
     return list(first.values())
 
 
-def _fitting(sizes: Sequence[int], width: int) -> int:
+def _count_fitting(sizes: Sequence[int], width: int) -> int:
     """Return how many of the columns fit beside each other."""
     needed = [sum(sizes[:count]) + len(_GAP) * (count - 1) for count in range(1, len(sizes) + 1)]
     return max(1, sum(it <= width for it in needed))
 
 
-def _below(row: Sequence[str], count: int, width: int) -> Iterator[str]:
+def _wrap_cells(row: Sequence[str], count: int, width: int) -> Iterator[str]:
     for heading, cell in zip(_HEADINGS[count:], row[count:], strict=True):
         if cell and cell != _USUAL_ORIGIN:
             yield from textwrap.wrap(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jpsi import Plugin
 
 # Kinds of which jpsi uses all installed plugins, not one by name.
-_TOGETHER = {"override", "observer"}
+_USED_TOGETHER = {"override", "observer"}
 # The distribution of a plugin file that belongs to none.
 _NO_DISTRIBUTION = "-"
 
@@ -27,32 +27,32 @@ _NO_DISTRIBUTION = "-"
 def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bool) -> int:
     """Show the plugins, all or those of a name or a kind, and return the exit code."""
     try:
-        with _output_is_ours():
+        with _redirect_plugin_output():
             installed = jpsi.plugins(load=is_loading)
     except jpsi.JpsiError as e:
         messages.error(str(e))
         return exit_codes.JPSI
     found = [it for it in installed if kind in {None, it.kind}]
-    asked = [it for it in found if name is None or it.name.lower() == name.lower()]
-    if not asked:
-        messages.error(_missing(name, kind, found))
-    messages.show(_json(asked) if as_json else _table(asked))
-    return exit_codes.UNUSABLE if unusable(asked) or (name is not None and not asked) else 0
+    selected = [it for it in found if name is None or it.name.lower() == name.lower()]
+    if not selected:
+        messages.error(_describe_missing(name, kind, found))
+    messages.show(_json(selected) if as_json else _table(selected))
+    return exit_codes.UNUSABLE if unusable_names(selected) or (name is not None and not selected) else 0
 
 
-def unusable(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:
+def unusable_names(plugins: Sequence[Plugin]) -> set[tuple[str, ...]]:
     """Return the names without a working plugin: kind and name, and the source where jpsi uses all."""
-    working = {_offer(it) for it in plugins if it.chosen and it.load_error is None}
-    return {_offer(it) for it in plugins} - working
+    working = {_offered_name(it) for it in plugins if it.chosen and it.load_error is None}
+    return {_offered_name(it) for it in plugins} - working
 
 
-def _offer(plugin: Plugin) -> tuple[str, ...]:
+def _offered_name(plugin: Plugin) -> tuple[str, ...]:
     name = plugin.kind, plugin.name.lower()
     source = plugin.origin if plugin.distribution == _NO_DISTRIBUTION else plugin.distribution
-    return (*name, source) if plugin.kind in _TOGETHER else name
+    return (*name, source) if plugin.kind in _USED_TOGETHER else name
 
 
-def _missing(name: str | None, kind: str | None, found: Sequence[Plugin]) -> str:
+def _describe_missing(name: str | None, kind: str | None, found: Sequence[Plugin]) -> str:
     if name is None:
         return f"no {kind or 'plugin'} is installed"
     names = ", ".join(sorted({it.name for it in found})) or "none"
@@ -80,14 +80,14 @@ def _json(plugins: Sequence[Plugin]) -> str:
 def _table(plugins: Sequence[Plugin]) -> str:
     if not plugins:
         return ""
-    table = plugin_table.lines(plugins, terminal.width(), terminal.paint())
+    table = plugin_table.render_lines(plugins, terminal.width(), terminal.choose_paint())
     return "".join(f"{line}\n" for line in table)
 
 
 @contextlib.contextmanager
-def _output_is_ours() -> Iterator[None]:
+def _redirect_plugin_output() -> Iterator[None]:
     """Send what plugins print while they are loaded to standard error: programs may read the output."""
-    ours = os.dup(messages.STDOUT)
+    saved_stdout = os.dup(messages.STDOUT)
     os.dup2(messages.STDERR, messages.STDOUT)
     try:
         yield
@@ -95,5 +95,5 @@ def _output_is_ours() -> Iterator[None]:
         if sys.stdout is not None:
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
-        os.dup2(ours, messages.STDOUT)
-        os.close(ours)
+        os.dup2(saved_stdout, messages.STDOUT)
+        os.close(saved_stdout)

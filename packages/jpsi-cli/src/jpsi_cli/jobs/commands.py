@@ -21,8 +21,8 @@ from ..options import (
 
 # Imports stand in the functions: help and usage errors do not wait for the library.
 
-_JOB = """JOB is the id of a job or its beginning, a native id, or a name. Jobs of all your programs,
-    executors and targets are found. What may be several jobs is refused, and they are named."""
+_JOB_HELP = """JOB is the id of a job or a prefix of it, a native id, or a name. jpsi looks among the jobs of
+    all your programs, executors and targets. If several jobs match, it names them and does nothing."""
 
 
 def _ls(  # noqa: PLR0913  the options
@@ -38,77 +38,79 @@ def _ls(  # noqa: PLR0913  the options
     is_watching: bool,
 ) -> int:
     if sum([only_ids, as_json, is_watching]) > 1:
-        msg = "--ids, --json and --watch are different forms; give one of them"
+        msg = "--ids, --json and --watch exclude each other; use one of them"
         raise click.UsageError(msg)
     if is_all and since is not None:
-        msg = "--all shows jobs however long ago they ended, --since does not; give one of them"
+        msg = "--all and --since exclude each other; use one of them"
         raise click.UsageError(msg)
     require_executor(executor)
     import jpsi  # noqa: PLC0415
 
     from ..output import is_terminal  # noqa: PLC0415
-    from .ls import RECENT, Form, Wanted, ls  # noqa: PLC0415
+    from .ls import RECENT, JobFilter, ListFormat, ls  # noqa: PLC0415
 
     if is_watching and not is_terminal():
         msg = "--watch needs a terminal"
         raise click.UsageError(msg)
     recent = RECENT if since is None else parse_duration(since, "--since")
-    wanted = Wanted(
+    job_filter = JobFilter(
         states=frozenset(jpsi.JobState(state.upper()) for state in states),
         executor=executor,
         name=name,
         since=None if is_all else recent,
     )
-    form = Form(as_json=as_json, only_ids=only_ids, is_refreshing=is_refreshing, is_watching=is_watching)
-    return ls(wanted, form)
+    list_format = ListFormat(
+        as_json=as_json, only_ids=only_ids, is_refreshing=is_refreshing, is_watching=is_watching
+    )
+    return ls(job_filter, list_format)
 
 
 def _show(*, jobs: tuple[str, ...], as_json: bool, is_refreshing: bool) -> int:
-    _need_jobs(jobs)
+    _require_jobs(jobs)
     from .show import show  # noqa: PLC0415
 
     return show(jobs, as_json=as_json, is_refreshing=is_refreshing)
 
 
 def _explain(*, job: str | None, as_json: bool) -> int:
-    _need_jobs([job] if job else ())
+    _require_jobs([job] if job else ())
     from .explain import explain_job  # noqa: PLC0415
 
     return explain_job(str(job), as_json=as_json)
 
 
 def _wait(*, jobs: tuple[str, ...], timeout: str | None, as_json: bool) -> int:
-    _need_jobs(jobs)
+    _require_jobs(jobs)
     from .wait import wait  # noqa: PLC0415
 
     return wait(
-        jobs, limit=None if timeout is None else parse_duration(timeout, "--timeout"), as_json=as_json
+        jobs, timeout=None if timeout is None else parse_duration(timeout, "--timeout"), as_json=as_json
     )
 
 
 def _cancel(*, jobs: tuple[str, ...], as_json: bool) -> int:
-    _need_jobs(jobs)
+    _require_jobs(jobs)
     from .control import cancel  # noqa: PLC0415
 
     return cancel(jobs, as_json=as_json)
 
 
 def _hold(*, jobs: tuple[str, ...]) -> int:
-    _need_jobs(jobs)
+    _require_jobs(jobs)
     from .control import hold  # noqa: PLC0415
 
     return hold(jobs)
 
 
 def _release(*, jobs: tuple[str, ...]) -> int:
-    _need_jobs(jobs)
+    _require_jobs(jobs)
     from .control import release  # noqa: PLC0415
 
     return release(jobs)
 
 
 def _logs(*, job: str | None, is_following: bool, is_stderr: bool) -> int:
-    _need_jobs([job] if job else ())
+    _require_jobs([job] if job else ())
     from .logs import logs  # noqa: PLC0415
 
     return logs(str(job), is_following=is_following, is_stderr=is_stderr)
@@ -119,7 +121,7 @@ def _top() -> int:
     from ..output import is_terminal  # noqa: PLC0415
 
     if not is_terminal():
-        msg = "it needs a terminal; jpsi ls lists the jobs"
+        msg = "jpsi top needs a terminal; jpsi ls lists the jobs"
         raise click.UsageError(msg)
     try:
         from .top import top  # noqa: PLC0415
@@ -131,9 +133,9 @@ def _top() -> int:
     return top()
 
 
-def _need_jobs(jobs: Sequence[str]) -> None:
+def _require_jobs(jobs: Sequence[str]) -> None:
     if not jobs:
-        msg = "name a job, by its id, its native id or its name; jpsi ls shows them"
+        msg = "name a job by its id, its native id or its name; jpsi ls shows them"
         raise click.UsageError(msg)
 
 
@@ -145,10 +147,10 @@ LS = command(
     short_help="List your jobs, of all executors and targets.",
     help="""List your jobs, of all executors and targets, the newest last.
 
-    Jobs that have not ended are shown, and those that ended within a day. What is shown is what jobs and
-    programs have left on disk, which is the same in every terminal; batch systems are asked only with
-    --refresh, which brings to light the ends of jobs that left nothing, and why jobs wait. With
-    the name of a target of another machine (-x), it also finds jobs that were submitted there from elsewhere.
+    It lists jobs that have not ended, and those that ended within a day. It reads the files of the jobs and
+    queries no batch system. With --refresh it also queries the batch systems, which know why jobs wait, and
+    how jobs ended that left no exit code. With --refresh and -x TARGET on a remote host, it also finds the
+    jobs that you submitted to that target from other machines.
     """,
     epilog="""\b
 Examples:
@@ -171,15 +173,15 @@ SHOW = command(
     "show",
     params=[JSON, REFRESH, JOBS],
     callback=_show,
-    short_help="Show everything that is known of jobs.",
-    help=f"""Show everything that is known of jobs: states with times, ids, files, and what was asked for.
+    short_help="Show everything that is known about jobs.",
+    help=f"""Show everything that is known about jobs: states with times, ids, files, and the request.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes:
   0  the jobs were shown
-  2  a mistake in the command line: JOB is none, or may be several
+  2  a mistake in the command line: JOB matches no job, or several
   125  jpsi failed
 """,
 )
@@ -195,15 +197,15 @@ EXPLAIN = command(
     short_help="Say why a job waits, or ended as it did, and what to change.",
     help=f"""Say in a sentence why a job waits, or ended as it did, and what to change.
 
-    It goes by what the batch system says, by the exit code or signal, by what was asked for, and by the last
-    lines of its errors. The batch system is asked about a job that has not ended.
+    It uses the batch system's reason, the exit code or signal, the resources that were requested, and the
+    last lines of standard error. If the job has not ended, it queries the batch system.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes:
   0  the job was explained
-  2  a mistake in the command line: JOB is none, or may be several
+  2  a mistake in the command line: JOB matches no job, or several
   125  jpsi failed
 """,
 )
@@ -216,17 +218,17 @@ WAIT = command(
     short_help="Wait until jobs have ended, and exit with their exit code.",
     help=f"""Wait until jobs have ended, and exit with the exit code of the first that did not end well.
 
-    On a terminal a bar shows how many have. Ctrl-C ends the waiting, not the jobs.
+    On a terminal a bar shows how many have ended. Ctrl-C stops waiting; the jobs go on.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes, besides those of the jobs, which are as for jpsi run:
   0  all jobs completed
-  2  a mistake in the command line: JOB is none, or may be several
-  124  --timeout is over, or a job used up its time
+  2  a mistake in the command line: JOB matches no job, or several
+  124  --timeout has passed, or a job exceeded its time limit
   125  jpsi failed, or lost a job without an exit code
-  130  a job was cancelled, or the waiting was
+  130  a job was cancelled, or Ctrl-C stopped the waiting
 """,
 )
 
@@ -235,26 +237,26 @@ CANCEL = command(
     "cancel",
     params=[JSON, JOBS],
     callback=_cancel,
-    short_help="Have jobs ended.",
-    help=f"""Have jobs ended, wherever they run. Jobs that have ended already are passed over.
+    short_help="Cancel jobs.",
+    help=f"""Cancel jobs, wherever they run. Jobs that have already ended are skipped.
 
-    It stays until they have, for up to 10 seconds; those that take longer are told, and end later.
+    It waits up to 10 seconds until they have ended, and reports how many take longer.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes:
-  0  all jobs were told to end, or had ended
-  2  a mistake in the command line: JOB is none, or may be several; nothing was done
-  125  a job could not be told to end
+  0  all jobs were cancelled, or had already ended
+  2  a mistake in the command line: JOB matches no job, or several; nothing was done
+  125  a job could not be cancelled
 """,
 )
 
-_CHANGE_CODES = """\b
+_CONTROL_EXIT_CODES = """\b
 Exit codes:
-  0  it was done for all jobs
-  2  a mistake in the command line: JOB is none, or may be several; nothing was done
-  125  it could not be done for a job: it runs or has ended, or its batch system refuses
+  0  all jobs were changed
+  2  a mistake in the command line: JOB matches no job, or several; nothing was done
+  125  a job could not be changed: it runs or has ended, or its batch system refuses
 """
 
 #: `jpsi hold`
@@ -262,12 +264,12 @@ HOLD = command(
     "hold",
     params=[JOBS],
     callback=_hold,
-    short_help="Keep jobs that wait from starting.",
-    help=f"""Keep jobs that wait from starting until `jpsi release`.
+    short_help="Hold queued jobs, so that they do not start.",
+    help=f"""Hold queued jobs: they do not start until `jpsi release`.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
-    epilog=_CHANGE_CODES,
+    epilog=_CONTROL_EXIT_CODES,
 )
 
 #: `jpsi release`
@@ -275,12 +277,12 @@ RELEASE = command(
     "release",
     params=[JOBS],
     callback=_release,
-    short_help="Let jobs start that were held.",
-    help=f"""Let jobs start that were held.
+    short_help="Release held jobs, so that they can start.",
+    help=f"""Release held jobs, so that they can start.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
-    epilog=_CHANGE_CODES,
+    epilog=_CONTROL_EXIT_CODES,
 )
 
 #: `jpsi logs`
@@ -289,14 +291,14 @@ LOGS = command(
     params=list(LOGS_PARAMETERS),
     callback=_logs,
     short_help="Show the output of a job.",
-    help=f"""Show the output of a job, as far as it came, or with -f as it comes.
+    help=f"""Show the output of a job so far, or with -f follow it.
 
-    {_JOB}
+    {_JOB_HELP}
     """,
     epilog="""\b
 Exit codes:
-  0  the output was shown; nothing was written yet
-  2  a mistake in the command line: JOB is none, or may be several
+  0  the output was shown, or the job has written nothing yet
+  2  a mistake in the command line: JOB matches no job, or several
   125  there is no output, or it cannot be read
 """,
 )
@@ -307,14 +309,14 @@ TOP = command(
     params=[],
     callback=_top,
     short_help="Show your jobs on the whole terminal, with their output.",
-    help="""Show your jobs on the whole terminal, with the output of one of them as it comes.
+    help="""Show your jobs on the whole terminal, and follow the output of one of them.
 
-    Jobs can be filtered, explained and cancelled there. It takes the extra `top`:
+    You can filter, explain and cancel jobs there. It needs the extra `top`:
     pip install 'jpsi-cli[top]'.
     """,
     epilog="""\b
 Exit codes:
-  0  it was left with q
+  0  the user quit with q
   2  a mistake in the command line, or there is no terminal
   125  textual is not installed
 """,

@@ -10,49 +10,51 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from . import job_json
-from .lookup import Recalled, recalled, tell_each
-from .selection import picked
+from .lookup import RecalledJobs, recall_jobs, report_failures
+from .selection import select_jobs
 
 # How long to wait for the end of cancelled jobs: most end at once, and the user knows it then.
-_PATIENCE_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 
 def cancel(words: Sequence[str], *, as_json: bool) -> int:
     """Cancel jobs, and return the exit code; jobs that have ended are skipped."""
 
     def command() -> int:
-        jobs = picked(words, job_store.jobs())
-        live, failures = told_to_end(jobs)
-        told = [job for job in live.jobs.values() if job.id not in failures]
-        late = jpsi.wait_all(told, _PATIENCE_SECONDS).count(None)
-        if late:
-            messages.error(f"{late} of {len(told)} jobs were told to end, and have not yet")
-        tell_each(failures)
+        jobs = select_jobs(words, job_store.jobs())
+        recalled, failures = cancel_jobs(jobs)
+        cancelled = [job for job in recalled.jobs.values() if job.id not in failures]
+        unfinished = jpsi.wait_all(cancelled, _TIMEOUT_SECONDS).count(None)
+        if unfinished:
+            messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
+        report_failures(failures)
         for job in jobs if as_json else ():
-            messages.show(json.dumps(job_json.listed(job, live.best(job)), default=str) + "\n")
+            messages.show(
+                json.dumps(job_json.summary_json(job, recalled.best_status(job)), default=str) + "\n"
+            )
         return exit_codes.JPSI if failures else 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def told_to_end(jobs: Iterable[StoredJob]) -> tuple[Recalled, Mapping[str, jpsi.JpsiError]]:
+def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, jpsi.JpsiError]]:
     """Cancel jobs; return those that had not ended, and the errors by job id."""
-    live = recalled(job for job in jobs if not job.status.final)
-    return live, {**live.failures, **_cancelled(live.jobs.values())}
+    recalled = recall_jobs(job for job in jobs if not job.status.final)
+    return recalled, {**recalled.failures, **_cancel_by_executor(recalled.jobs.values())}
 
 
-def _cancelled(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:
+def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:
     """Cancel jobs through their executors; return the errors by job id."""
     by_executor: dict[jpsi.JobExecutor, list[jpsi.Job]] = {}
     for job in jobs:
         if job.executor is not None:
             by_executor.setdefault(job.executor, []).append(job)
     failures: dict[str, jpsi.JpsiError] = {}
-    for executor, theirs in by_executor.items():
+    for executor, executor_jobs in by_executor.items():
         try:
-            executor.cancel_many(theirs)
+            executor.cancel_many(executor_jobs)
         except jpsi.BulkException as e:
             failures |= {job.id: why for job, why in e.failed.items()}
     return failures
@@ -60,30 +62,30 @@ def _cancelled(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError]:
 
 def hold(words: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _each(words, lambda executor, job: executor.hold(job))
+    return _control_each(words, lambda executor, job: executor.hold(job))
 
 
 def release(words: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _each(words, lambda executor, job: executor.release(job))
+    return _control_each(words, lambda executor, job: executor.release(job))
 
 
-def _each(words: Sequence[str], act: Callable[[jpsi.JobExecutor, jpsi.Job], None]) -> int:
+def _control_each(words: Sequence[str], act: Callable[[jpsi.JobExecutor, jpsi.Job], None]) -> int:
     def command() -> int:
         failures: dict[str, jpsi.JpsiError] = {}
-        jobs = picked(words, job_store.jobs())
+        jobs = select_jobs(words, job_store.jobs())
         for job in jobs:
             if job.status.final:
                 failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
-        live = recalled(job for job in jobs if job.id not in failures)
-        failures |= live.failures
-        for followed in live.jobs.values():
+        recalled = recall_jobs(job for job in jobs if job.id not in failures)
+        failures |= recalled.failures
+        for followed in recalled.jobs.values():
             try:
                 if followed.executor is not None:
                     act(followed.executor, followed)
             except jpsi.JpsiError as e:
                 failures[followed.id] = e
-        tell_each(failures)
+        report_failures(failures)
         return exit_codes.JPSI if failures else 0
 
-    return fenced(command)
+    return run_reporting_errors(command)

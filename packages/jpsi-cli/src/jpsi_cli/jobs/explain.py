@@ -11,10 +11,10 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from .explanation import Explanation, Facts, explain
-from .lookup import best, recalled
-from .selection import picked
+from .lookup import best_status, recall_jobs
+from .selection import select_jobs
 
 # How much of standard error is read, and how many lines of it are shown.
 _BYTES = 8192
@@ -25,54 +25,54 @@ def explain_job(word: str, *, as_json: bool) -> int:
     """Explain the state of a job, and return the exit code."""
 
     def command() -> int:
-        (job,) = picked([word], job_store.jobs())
+        (job,) = select_jobs([word], job_store.jobs())
         facts = _facts(job)
-        told = explain(facts)
+        explanation = explain(facts)
         if as_json:
             content = {
                 "id": job.id,
                 "state": facts.status.state.value,
-                "sentence": told.sentence,
-                "advice": list(told.advice),
+                "sentence": explanation.sentence,
+                "advice": list(explanation.advice),
                 "errors": list(facts.errors),
             }
             messages.show(json.dumps(content, indent=2) + "\n")
         else:
-            messages.show(_text(job, facts, told))
+            messages.show(_render(job, facts, explanation))
         return 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def explanation_of(job: StoredJob) -> str:
+def render_explanation(job: StoredJob) -> str:
     """Return why a job is in its state, for people."""
     facts = _facts(job)
-    return _text(job, facts, explain(facts))
+    return _render(job, facts, explain(facts))
 
 
 def _facts(job: StoredJob) -> Facts:
     """Return the facts about a job; query its batch system if the job has not ended."""
-    status, seen, is_missing = job.status, None, False
+    status, info, is_missing = job.status, None, False
     if not status.final:
-        live = recalled([job])
+        recalled = recall_jobs([job])
         if status.state is jpsi.JobState.NEW:
             # recalling the job may have found out what became of it
-            (job,) = picked([job.id], job_store.jobs())
+            (job,) = select_jobs([job.id], job_store.jobs())
         if not job.is_unsent:
-            live.tell_failures()
-        followed = live.jobs.get(job.id)
+            recalled.report_failures()
+        followed = recalled.jobs.get(job.id)
         if followed is not None and followed.executor is not None:
             try:
-                seen = followed.executor.info(followed)
-                live.await_gone([job])
-                is_missing = seen is None and not followed.status.final
+                info = followed.executor.info(followed)
+                recalled.await_exited_processes([job])
+                is_missing = info is None and not followed.status.final
             except jpsi.JpsiError as e:
                 if not followed.status.final:
                     messages.warning(str(e))
-            status = best(job, followed.status)
+            status = best_status(job, followed.status)
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
-    estimate = None if seen is None else seen.start_estimate
+    estimate = None if info is None else info.start_estimate
     return Facts(
         status=status,
         spec=job.spec,
@@ -82,8 +82,8 @@ def _facts(job: StoredJob) -> Facts:
         missing_in=job.origin.name if is_missing else "",
         reruns=job.reruns,
         damage=(job.remark or "") if job.damage else "",
-        lasted=None if since is None else (status.time if status.final else now) - since,
-        position=None if seen is None else seen.position,
+        elapsed=None if since is None else (status.time if status.final else now) - since,
+        position=None if info is None else info.position,
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
     )
@@ -98,9 +98,9 @@ def _last_lines(job: StoredJob) -> Sequence[str]:
     return [line for line in text.splitlines() if line.strip()][-_LINES:]
 
 
-def _text(job: StoredJob, facts: Facts, told: Explanation) -> str:
-    lines = [f"{facts.status.state}: {told.sentence}"]
-    lines += [f"  - {it}" for it in told.advice]
+def _render(job: StoredJob, facts: Facts, explanation: Explanation) -> str:
+    lines = [f"{facts.status.state}: {explanation.sentence}"]
+    lines += [f"  - {it}" for it in explanation.advice]
     if facts.errors:
         lines += [f"the last lines of {job.streams.stderr}:", *(f"  | {line}" for line in facts.errors)]
     return "".join(f"{messages.printable(line)}\n" for line in lines)

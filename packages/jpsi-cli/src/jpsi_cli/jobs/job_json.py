@@ -11,9 +11,9 @@ import jpsi
 from jpsi_engine.job_store import StoredJob
 
 
-def listed(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
+def summary_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
     """Return the JSON of `jpsi ls` for a job; `status` overrides the status on disk."""
-    origin, known = job.origin, job.status if status is None else status
+    origin, current = job.origin, job.status if status is None else status
     return {
         "id": job.id,
         "native_id": job.native_id,
@@ -21,22 +21,22 @@ def listed(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, An
         "executor": origin.executor,
         "target": origin.target or None,
         "machine": origin.machine,
-        **status_of(known),
-        "submitted": _time(job.submitted),
-        "started": _time(job.started),
-        "remark": None if known.final and not job.damage else job.remark,
+        **status_json(current),
+        "submitted": _isoformat(job.submitted),
+        "started": _isoformat(job.started),
+        "remark": None if current.final and not job.damage else job.remark,
         "damage": list(job.damage),
     }
 
 
-def shown(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
+def details_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
     """Return the JSON of `jpsi show` for a job."""
-    array, text = job.array, document(job, as_json=True)
+    array, text = job.array, render_document(job, as_json=True)
     return {
-        **listed(job, status),
+        **summary_json(job, status),
         "attempt": job.attempt,
         "array": None if array is None else {"id": array[0], "index": array[1]},
-        "history": [status_of(it) for it in job.history],
+        "history": [status_json(it) for it in job.history],
         "directory": str(job.directory),
         "stdout": str(job.streams.stdout),
         "stderr": str(job.streams.stderr),
@@ -45,7 +45,7 @@ def shown(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any
     }
 
 
-def document(job: StoredJob, *, as_json: bool = False) -> str:
+def render_document(job: StoredJob, *, as_json: bool = False) -> str:
     """Return the spec as a job document; empty if a document cannot express it."""
     try:
         return jpsi.write_document(job.spec, as_json=as_json)
@@ -53,11 +53,11 @@ def document(job: StoredJob, *, as_json: bool = False) -> str:
         return ""
 
 
-def status_of(status: jpsi.JobStatus) -> dict[str, Any]:
+def status_json(status: jpsi.JobStatus) -> dict[str, Any]:
     """Return a status as JSON."""
     return {
         "state": status.state.value,
-        "time": _time(status.time),
+        "time": _isoformat(status.time),
         "exit_code": status.exit_code,
         "message": status.message,
         "reason": None if status.reason is None else status.reason.value,
@@ -66,10 +66,10 @@ def status_of(status: jpsi.JobStatus) -> dict[str, Any]:
     }
 
 
-def array_of(items: Iterable[dict[str, Any]]) -> str:
+def render_array(items: Iterable[dict[str, Any]]) -> str:
     """Return the text of a JSON array with an object for each item."""
     return json.dumps(list(items), indent=2, default=str) + "\n"
 
 
-def _time(time: datetime | None) -> str | None:
+def _isoformat(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()

@@ -47,40 +47,44 @@ class _Column:
         return max(map(len, (self.heading, *self.cells)))
 
 
-def lines(rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = plain) -> Iterator[str]:
+def render_lines(
+    rows: Sequence[Row], width: int | None, now: datetime, paint: Paint = plain
+) -> Iterator[str]:
     """Yield the lines of the table, a heading first.
 
     If the table is wider than `width`, long cells are shortened, and the least important columns are left
     out. Without a width nothing is cut.
     """
     columns = _columns(rows, now)
-    sizes = [column.size for column in columns] if width is None else _fitting(columns, width)
-    shown = [_painted(column, size, rows, paint) for column, size in zip(columns, sizes, strict=True) if size]
+    sizes = [column.size for column in columns] if width is None else _fit_widths(columns, width)
+    shown = [
+        _paint_column(column, size, rows, paint) for column, size in zip(columns, sizes, strict=True) if size
+    ]
     for cells in zip(*shown, strict=True):
         yield _GAP.join(cells).rstrip()
 
 
-def _painted(column: _Column, size: int, rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+def _paint_column(column: _Column, size: int, rows: Sequence[Row], paint: Paint) -> Iterator[str]:
     """Yield the heading and the cells of a column, each padded to its width."""
     is_cut = size < column.size
-    texts = [_cut(text, size) for text in column.cells] if is_cut else column.cells
-    yield _coloured(_cut(column.heading, size), "bold", size, paint)
+    texts = [_truncate(text, size) for text in column.cells] if is_cut else column.cells
+    yield _paint_cell(_truncate(column.heading, size), "bold", size, paint)
     if column.heading == "STATE" and paint is not plain:
         colours = [COLOURS.get(row.status.state, "") for row in rows]
-        yield from (_coloured(*it, size, paint) for it in zip(texts, colours, strict=True))
+        yield from (_paint_cell(*it, size, paint) for it in zip(texts, colours, strict=True))
     else:
         yield from (text.ljust(size) for text in texts)
 
 
-def _cut(text: str, size: int) -> str:
+def _truncate(text: str, size: int) -> str:
     return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
-def _coloured(text: str, colour: str, size: int, paint: Paint) -> str:
+def _paint_cell(text: str, colour: str, size: int, paint: Paint) -> str:
     return paint(text, colour) + " " * (size - len(text))
 
 
-def cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def table_cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the headings, and the cells of each job; nothing is cut."""
     columns = _columns(rows, now)
     return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
@@ -107,15 +111,15 @@ def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
         column(
             "CODE", ["" if row.status.exit_code is None else str(row.status.exit_code) for row in rows], 2
         ),
-        column("AGE", [age(now - row.job.submitted) for row in rows], 5),
-        column("RAN", [_ran(row, now) for row in rows], 2),
+        column("AGE", [format_age(now - row.job.submitted) for row in rows], 5),
+        column("RAN", [_format_runtime(row, now) for row in rows], 2),
         column("NOTE", [note(row) for row in rows], 1, 16),
     ]
     # columns without any content need no room
     return [it for it in found if it.heading in {"ID", "STATE"} or any(it.cells)]
 
 
-def _fitting(columns: Sequence[_Column], width: int) -> list[int]:
+def _fit_widths(columns: Sequence[_Column], width: int) -> list[int]:
     """Return the width of each column; 0 for one that is left out."""
     sizes = [column.size for column in columns]
 
@@ -148,17 +152,17 @@ def note(row: Row) -> str:
     return row.job.remark or status.message or ""
 
 
-def _ran(row: Row, now: datetime) -> str:
+def _format_runtime(row: Row, now: datetime) -> str:
     started = row.job.started
     if started is None:
         return ""
-    return age((row.status.time if row.status.final else now) - started)
+    return format_age((row.status.time if row.status.final else now) - started)
 
 
-def age(time: timedelta) -> str:
+def format_age(time: timedelta) -> str:
     """Return a duration for people, in at most five characters for the first three months.
 
-    >>> [age(timedelta(seconds=it)) for it in (0, 59, 61, 3600, 90061)]
+    >>> [format_age(timedelta(seconds=it)) for it in (0, 59, 61, 3600, 90061)]
     ['0s', '59s', '1m1s', '1h0m', '1d1h']
     """
     seconds = max(0, int(time.total_seconds()))
@@ -171,10 +175,10 @@ def age(time: timedelta) -> str:
     return f"{seconds // _DAY}d{seconds % _DAY // _HOUR}h"
 
 
-def summary(counts: Mapping[jpsi.JobState, int]) -> str:
+def summarize_states(counts: Mapping[jpsi.JobState, int]) -> str:
     """Return the number of jobs in each state.
 
-    >>> summary({jpsi.JobState.ACTIVE: 2, jpsi.JobState.FAILED: 1})
+    >>> summarize_states({jpsi.JobState.ACTIVE: 2, jpsi.JobState.FAILED: 1})
     '2 ACTIVE, 1 FAILED'
     """
     return ", ".join(f"{counts[state]} {state}" for state in jpsi.JobState if counts.get(state))

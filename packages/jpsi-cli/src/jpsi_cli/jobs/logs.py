@@ -7,55 +7,55 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from ..output import Follower
-from .lookup import recalled
-from .selection import picked
+from .lookup import recall_jobs
+from .selection import select_jobs
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 def logs(word: str, *, is_following: bool, is_stderr: bool) -> int:
     """Show the output of a job and return the exit code."""
 
     def command() -> int:
-        (job,) = picked([word], job_store.jobs())
+        (job,) = select_jobs([word], job_store.jobs())
         output = job.output("stderr" if is_stderr else "stdout")
         if is_following and not job.status.final:
             return _follow(job, output)
         return _copy(job, output)
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
 def _copy(job: StoredJob, output: jpsi.Output) -> int:
-    is_there = output.read(0, 0) is not None
-    if not is_there and not job.status.final:
+    exists = output.read(0, 0) is not None
+    if not exists and not job.status.final:
         messages.error(f"job {job.id} is {job.status.state} and has written nothing yet")
         return 0
-    if not is_there:
+    if not exists:
         messages.error(f"there is no output: {output.path} does not exist")
         return exit_codes.JPSI
     refusals: list[OSError] = []
     follower = Follower(output, messages.STDOUT, refusals.append)
     follower.start()
-    return _finished(follower, refusals)
+    return _finish(follower, refusals)
 
 
 def _follow(job: StoredJob, output: jpsi.Output) -> int:
-    live = recalled([job])
-    live.tell_failures()
-    if live.failures:
+    recalled = recall_jobs([job])
+    recalled.report_failures()
+    if recalled.failures:
         return exit_codes.JPSI
     refusals: list[OSError] = []
     follower = Follower(output, messages.STDOUT, refusals.append)
     follower.start()
-    while not refusals and live.jobs[job.id].wait(_LOOK_SECONDS) is None:
+    while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
         pass
-    return _finished(follower, refusals)
+    return _finish(follower, refusals)
 
 
-def _finished(follower: Follower, refusals: list[OSError]) -> int:
+def _finish(follower: Follower, refusals: list[OSError]) -> int:
     follower.finish()
     if refusals and not isinstance(refusals[0], BrokenPipeError):
         raise messages.UnwritableError(refusals[0])

@@ -13,72 +13,73 @@ from jpsi_engine.job_store import Origin, StoredJob
 from .. import messages
 
 # The longest time to find out about a local process that no longer exists.
-_LOOK_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 
 
 @attrs.frozen
-class Recalled:
+class RecalledJobs:
     """Recalled jobs, which this process follows, and errors of others, both by job id."""
 
     jobs: Mapping[str, jpsi.Job]
     failures: Mapping[str, jpsi.JpsiError]
 
-    def best(self, job: StoredJob) -> jpsi.JobStatus:
+    def best_status(self, job: StoredJob) -> jpsi.JobStatus:
         """Return the best known status of a job."""
-        return best(job, self.jobs[job.id].status) if job.id in self.jobs else job.status
+        return best_status(job, self.jobs[job.id].status) if job.id in self.jobs else job.status
 
-    def await_gone(self, jobs: Iterable[StoredJob]) -> None:
+    def await_exited_processes(self, jobs: Iterable[StoredJob]) -> None:
         """Wait for the end of jobs whose local process is gone; jpsi finds out about them at once."""
         for job in jobs:
             if job.origin.machine is not None and job.remark is not None and job.id in self.jobs:
-                self.jobs[job.id].wait(_LOOK_SECONDS)
+                self.jobs[job.id].wait(_POLL_SECONDS)
 
-    def tell_failures(self) -> None:
+    def report_failures(self) -> None:
         """Report why jobs could not be recalled, each reason once."""
-        tell_each(self.failures)
+        report_failures(self.failures)
 
 
-def recalled(jobs: Iterable[StoredJob]) -> Recalled:
+def recall_jobs(jobs: Iterable[StoredJob]) -> RecalledJobs:
     """Recall jobs, and follow them; other jobs of their executors are not followed."""
     found: dict[str, jpsi.Job] = {}
     failures: dict[str, jpsi.JpsiError] = {}
-    asked_for = []
+    recallable = []
     for job in jobs:
         if job.damage and job.spec.executable is None:
             # without its spec, no executor can recall the job
             failures[job.id] = jpsi.SubmitException(f"job {job.id} is {job.remark}")
         else:
-            asked_for.append(job)
-    for origin, asked in _by_origin(asked_for).items():
+            recallable.append(job)
+    for origin, asked in _group_by_origin(recallable).items():
         ids = [job.id for job in asked]
         try:
             found |= {job.id: job for job in origin.open().recall(ids)}
         except jpsi.JpsiError as e:
-            failures |= {job.id: _unanswered(job, e) for job in asked}
+            failures |= {job.id: _recall_error(job, e) for job in asked}
             continue
         missing = jpsi.SubmitException(
-            f"{origin.name} does not find it: it is being submitted, or {origin.path} is configured no more"
+            f"{origin.name} does not find it: another process is submitting it, or {origin.path} is "
+            "no longer configured"
         )
         failures |= {job_id: missing for job_id in ids if job_id not in found}
-    failures |= _unsent([job.id for job in found.values() if job.native_id is None])
-    return Recalled({job.id: job for job in found.values() if job.id not in failures}, failures)
+    failures |= _unsubmitted_errors([job.id for job in found.values() if job.native_id is None])
+    return RecalledJobs({job.id: job for job in found.values() if job.id not in failures}, failures)
 
 
-def _by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
+def _group_by_origin(jobs: Iterable[StoredJob]) -> dict[Origin, list[StoredJob]]:
     found: dict[Origin, list[StoredJob]] = {}
     for job in jobs:
         found.setdefault(job.origin, []).append(job)
     return found
 
 
-def _unanswered(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
+def _recall_error(job: StoredJob, error: jpsi.JpsiError) -> jpsi.JpsiError:
     """Return the error of a job whose executor could not be queried now."""
     if job.status.state is not jpsi.JobState.NEW or job.is_unsent:
         return error
-    return jpsi.SubmitException(f"{job.remark}; and that is not to be found out now: {error}", error)
+    return jpsi.SubmitException(f"{job.remark}; and jpsi cannot find that out now: {error}", error)
 
 
-def _unsent(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
+def _unsubmitted_errors(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
     """Return why jobs have nothing to follow; recalling them may have found that out."""
     if not ids:
         return {}
@@ -86,13 +87,13 @@ def _unsent(ids: Collection[str]) -> dict[str, jpsi.JpsiError]:
     return {it: jpsi.SubmitException(remarks.get(it) or "it was not submitted") for it in ids}
 
 
-def refreshed(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
+def refresh_statuses(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
     """Return the statuses, by id, of jobs that had not ended; query each batch system once for all."""
-    live = recalled(job for job in jobs if not job.status.final)
-    live.tell_failures()
-    places = {job.id: job.origin.name for job in jobs}
+    recalled = recall_jobs(job for job in jobs if not job.status.final)
+    recalled.report_failures()
+    names = {job.id: job.origin.name for job in jobs}
     asked: set[jpsi.JobExecutor] = set()
-    for job in live.jobs.values():
+    for job in recalled.jobs.values():
         executor = job.executor
         if executor is None or executor in asked or job.status.final:
             continue
@@ -101,12 +102,12 @@ def refreshed(jobs: Collection[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
             executor.info(job)
         except jpsi.JpsiError as e:
             if not job.status.final:
-                messages.warning(f"{places[job.id]}: {e}")
-    live.await_gone(jobs)
-    return {job_id: job.status for job_id, job in live.jobs.items()}
+                messages.warning(f"{names[job.id]}: {e}")
+    recalled.await_exited_processes(jobs)
+    return {job_id: job.status for job_id, job in recalled.jobs.items()}
 
 
-def find_those_of_others(name: str) -> None:
+def recover_remote_jobs(name: str) -> None:
     """Recover the jobs that other hosts have submitted to a remote target, so that they are on disk."""
     try:
         with jpsi.JobExecutor(name) as executor:
@@ -116,17 +117,17 @@ def find_those_of_others(name: str) -> None:
         messages.warning(f"{name}: {e}")
 
 
-def best(job: StoredJob, heard: jpsi.JobStatus) -> jpsi.JobStatus:
-    """Return the best known status of a job: that on disk, unless `heard` is further or says more."""
-    written = job.status
-    if heard.state is not written.state:
-        return written if written.final else heard
-    if written.final or not heard.message:
-        return written
-    return attrs.evolve(written, message=heard.message, metadata={**written.metadata, **heard.metadata})
+def best_status(job: StoredJob, reported: jpsi.JobStatus) -> jpsi.JobStatus:
+    """Return the best known status of a job: that on disk, unless `reported` is further or says more."""
+    stored = job.status
+    if reported.state is not stored.state:
+        return stored if stored.final else reported
+    if stored.final or not reported.message:
+        return stored
+    return attrs.evolve(stored, message=reported.message, metadata={**stored.metadata, **reported.metadata})
 
 
-def tell_each(failures: Mapping[str, jpsi.JpsiError]) -> None:
+def report_failures(failures: Mapping[str, jpsi.JpsiError]) -> None:
     """Report why something was not done for jobs, each reason once, with the jobs that it applies to."""
     reasons: dict[str, list[str]] = {}
     for job_id, error in failures.items():

@@ -16,11 +16,11 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from ..output import terminal
 from . import job_json, job_table
 from .job_table import Row
-from .lookup import best, find_those_of_others, recalled, refreshed
+from .lookup import best_status, recall_jobs, recover_remote_jobs, refresh_statuses
 from .selection import short_ids
 
 #: How long jobs that have ended are listed by default.
@@ -31,7 +31,7 @@ _SHARE = 0.2
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
+class JobFilter:
     """The filter of the listed jobs."""
 
     states: frozenset[jpsi.JobState]
@@ -40,23 +40,23 @@ class Wanted:
     #: How long ago a job may have ended; None is no limit.
     since: timedelta | None
 
-    def takes(self, job: StoredJob, now: datetime) -> bool:
+    def matches(self, job: StoredJob, now: datetime) -> bool:
         """Return True if the filter accepts a job."""
         status, origin = job.status, job.origin
         return (
             not (status.final and self.since is not None and now - status.time > self.since)
             and (not self.states or status.state in self.states)
-            and self.is_of(origin)
+            and self.matches_origin(origin)
             and (self.name is None or fnmatch.fnmatchcase(job.name or "", self.name))
         )
 
-    def is_of(self, origin: Origin) -> bool:
+    def matches_origin(self, origin: Origin) -> bool:
         """Return True if the filter accepts the jobs of an executor or target."""
         return self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor}
 
 
 @attrs.frozen(kw_only=True)
-class Form:
+class ListFormat:
     """The form of the listing."""
 
     as_json: bool
@@ -65,43 +65,47 @@ class Form:
     is_watching: bool
 
 
-def ls(wanted: Wanted, form: Form) -> int:
+def ls(job_filter: JobFilter, list_format: ListFormat) -> int:
     """List the jobs and return the exit code."""
 
     def command() -> int:
-        if form.is_refreshing and wanted.executor is not None:
-            find_those_of_others(wanted.executor)
-        return _watch(wanted, form) if form.is_watching else _show(wanted, form)
+        if list_format.is_refreshing and job_filter.executor is not None:
+            recover_remote_jobs(job_filter.executor)
+        return _watch(job_filter, list_format) if list_format.is_watching else _show(job_filter, list_format)
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def _show(wanted: Wanted, form: Form) -> int:
+def _show(job_filter: JobFilter, list_format: ListFormat) -> int:
     # no garbage among thousands of jobs before the end is worth a collection
     gc.disable()
     jobs = job_store.jobs()
     statuses: Mapping[str, jpsi.JobStatus] = {}
-    if form.is_refreshing:
-        statuses = refreshed([job for job in jobs if wanted.takes(job, datetime.now(UTC))])
+    if list_format.is_refreshing:
+        statuses = refresh_statuses([job for job in jobs if job_filter.matches(job, datetime.now(UTC))])
         jobs = job_store.jobs()
     now = datetime.now(UTC)
-    found = [job for job in jobs if wanted.takes(job, now)]
-    if form.only_ids:
+    found = [job for job in jobs if job_filter.matches(job, now)]
+    if list_format.only_ids:
         messages.show("".join(f"{job.id}\n" for job in found))
-    elif form.as_json:
-        messages.show(job_json.array_of(job_json.listed(job, _best(job, statuses)) for job in found))
+    elif list_format.as_json:
+        messages.show(
+            job_json.render_array(job_json.summary_json(job, _best_status(job, statuses)) for job in found)
+        )
     else:
-        table = job_table.lines(_rows(found, jobs, statuses), terminal.width(), now, terminal.paint())
+        table = job_table.render_lines(
+            _rows(found, jobs, statuses), terminal.width(), now, terminal.choose_paint()
+        )
         messages.show("".join(f"{line}\n" for line in table) if found else "")
-    if wanted.executor is not None and not any(wanted.is_of(job.origin) for job in jobs):
-        messages.error(f"there are no jobs of {wanted.executor!r}, however long ago")
-    elif not form.only_ids and not form.as_json:
-        _tell_hidden(wanted, len(jobs) - len(found))
+    if job_filter.executor is not None and not any(job_filter.matches_origin(job.origin) for job in jobs):
+        messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
+    elif not list_format.only_ids and not list_format.as_json:
+        _report_hidden_jobs(job_filter, len(jobs) - len(found))
     return 0
 
 
-def _tell_hidden(wanted: Wanted, count: int) -> None:
-    if count and wanted.since is not None and terminal.is_terminal():
+def _report_hidden_jobs(job_filter: JobFilter, count: int) -> None:
+    if count and job_filter.since is not None and terminal.is_terminal():
         messages.write(f"jpsi: {count} more: other filters, or --all, show them\n")
 
 
@@ -109,34 +113,34 @@ def _rows(
     found: Sequence[StoredJob], jobs: Sequence[StoredJob], statuses: Mapping[str, jpsi.JobStatus]
 ) -> list[Row]:
     ids = short_ids(job.id for job in jobs)
-    return [Row(job, _best(job, statuses), ids[job.id]) for job in found]
+    return [Row(job, _best_status(job, statuses), ids[job.id]) for job in found]
 
 
-def _best(job: StoredJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi.JobStatus:
-    return best(job, statuses[job.id]) if job.id in statuses else job.status
+def _best_status(job: StoredJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi.JobStatus:
+    return best_status(job, statuses[job.id]) if job.id in statuses else job.status
 
 
-def _watch(wanted: Wanted, form: Form) -> int:
+def _watch(job_filter: JobFilter, list_format: ListFormat) -> int:
     """Show the jobs repeatedly, until Ctrl-C."""
-    follow = _Following() if form.is_refreshing else None
+    follow = _FollowedJobs() if list_format.is_refreshing else None
     messages.show(_ENTER)
     try:
         while True:
-            began = time.monotonic()
+            started = time.monotonic()
             jobs = job_store.jobs()
             now = datetime.now(UTC)
-            found = [job for job in jobs if wanted.takes(job, now)]
+            found = [job for job in jobs if job_filter.matches(job, now)]
             statuses = {} if follow is None else follow.statuses(found)
             messages.show(_screen(_rows(found, jobs, statuses), now))
-            taken = time.monotonic() - began
-            time.sleep(max(_INTERVAL_SECONDS, taken / _SHARE))
+            elapsed = time.monotonic() - started
+            time.sleep(max(_INTERVAL_SECONDS, elapsed / _SHARE))
     except KeyboardInterrupt:
         return 0
     finally:
         messages.show(_LEAVE)
 
 
-class _Following:
+class _FollowedJobs:
     """The jobs that this process follows while the user watches."""
 
     def __init__(self) -> None:
@@ -145,7 +149,7 @@ class _Following:
     def statuses(self, jobs: Sequence[StoredJob]) -> Mapping[str, jpsi.JobStatus]:
         new = [job for job in jobs if not job.status.final and job.id not in self._jobs]
         self._jobs |= dict.fromkeys([job.id for job in new])
-        self._jobs |= recalled(new).jobs
+        self._jobs |= recall_jobs(new).jobs
         return {job_id: job.status for job_id, job in self._jobs.items() if job is not None}
 
 
@@ -156,13 +160,13 @@ _TOP, _REST_OF_LINE, _REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 def _screen(rows: Sequence[Row], now: datetime) -> str:
     width = terminal.width() or 80
-    table = list(job_table.lines(rows, width, now, terminal.paint()))
+    table = list(job_table.render_lines(rows, width, now, terminal.choose_paint()))
     # users look for the newest jobs: these stay if there is no room for all
     room = max(1, terminal.height() - 3)
     shown = [*table[:1], *table[1:][-room:]]
     counts = Counter(row.status.state for row in rows)
     hidden = len(table) - len(shown)
-    head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {job_table.summary(counts) or 'no jobs'}"
+    head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {job_table.summarize_states(counts) or 'no jobs'}"
     head += f"  ({hidden} older not shown)" if hidden else ""
     lines = [head[:width], *shown]
     return _TOP + "".join(f"{line}{_REST_OF_LINE}\r\n" for line in lines) + _REST

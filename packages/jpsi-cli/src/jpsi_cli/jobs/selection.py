@@ -17,28 +17,28 @@ _NAMED = 10
 _SHORTEST = 8
 
 
-def picked(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
+def select_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """Return the jobs that the words mean, each once.
 
     Raises:
         SelectionError: a word means no job, or several.
     """
-    found = {job.id: job for job in (_the_one(word, jobs) for word in words)}
+    found = {job.id: job for job in (_select_job(word, jobs) for word in words)}
     return list(found.values())
 
 
-def _the_one(word: str, jobs: Sequence[StoredJob]) -> StoredJob:
-    for is_meant in _ways(word):
-        found = [job for job in jobs if is_meant(job)]
+def _select_job(word: str, jobs: Sequence[StoredJob]) -> StoredJob:
+    for matches in _matchers(word):
+        found = [job for job in jobs if matches(job)]
         if len(found) == 1:
             return found[0]
         if found:
-            raise SelectionError(_ambiguous(word, found))
+            raise SelectionError(_describe_ambiguity(word, found))
     msg = f"no job has the id, native id or name {word!r}; jpsi ls --all shows all"
     raise SelectionError(msg)
 
 
-def _ways(word: str) -> list[Callable[[StoredJob], bool]]:
+def _matchers(word: str) -> list[Callable[[StoredJob], bool]]:
     """Return the ways in which a word may mean a job; full ids and names take precedence over beginnings."""
     return [
         lambda job: job.id == word,
@@ -47,7 +47,7 @@ def _ways(word: str) -> list[Callable[[StoredJob], bool]]:
     ]
 
 
-def _ambiguous(word: str, jobs: Sequence[StoredJob]) -> str:
+def _describe_ambiguity(word: str, jobs: Sequence[StoredJob]) -> str:
     lines = [
         f"  {job.id}  {job.native_id or '-'}  {job.name or '-'}  {job.origin.name}  {job.status.state}"
         for job in jobs[-_NAMED:]
@@ -63,12 +63,12 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     {'aaaaaaaa11': 'aaaaaaaa11', 'aaaaaaaa12': 'aaaaaaaa12', 'b': 'b'}
     """
     ordered = sorted(ids)
-    common = [_common(one, other) for one, other in itertools.pairwise(ordered)]
+    common = [_common_length(one, other) for one, other in itertools.pairwise(ordered)]
     needed = [max(before, after) + 1 for before, after in zip([0, *common], [*common, 0], strict=True)]
     return {it: it[: max(_SHORTEST, count)] for it, count in zip(ordered, needed, strict=False)}
 
 
-def _common(one: str, other: str) -> int:
+def _common_length(one: str, other: str) -> int:
     """Return the length of the common beginning of two ids; 0 if their first characters differ.
 
     The first characters are those that are shown of every id.

@@ -11,38 +11,39 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from ..output import COLOURS, Paint, terminal
 from . import job_json
-from .job_table import age
-from .lookup import best, refreshed
-from .selection import picked
+from .job_table import format_age
+from .lookup import best_status, refresh_statuses
+from .selection import select_jobs
 
 
 def show(words: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
     """Show jobs and return the exit code."""
 
     def command() -> int:
-        jobs = picked(words, job_store.jobs())
-        statuses = refreshed(jobs) if is_refreshing else {}
+        jobs = select_jobs(words, job_store.jobs())
+        statuses = refresh_statuses(jobs) if is_refreshing else {}
         if is_refreshing:
-            jobs = picked([job.id for job in jobs], job_store.jobs())
+            jobs = select_jobs([job.id for job in jobs], job_store.jobs())
         if as_json:
             messages.show(
-                job_json.array_of(
-                    job_json.shown(job, best(job, statuses.get(job.id, job.status))) for job in jobs
+                job_json.render_array(
+                    job_json.details_json(job, best_status(job, statuses.get(job.id, job.status)))
+                    for job in jobs
                 )
             )
             return 0
-        texts = ["".join(_lines(job, statuses.get(job.id), terminal.paint())) for job in jobs]
+        texts = ["".join(_lines(job, statuses.get(job.id), terminal.choose_paint())) for job in jobs]
         messages.show("\n".join(texts))
         return 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
 def _lines(job: StoredJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterator[str]:
-    status = job.status if live is None else best(job, live)
+    status = job.status if live is None else best_status(job, live)
     for name, value in (
         ("job", job.id),
         ("name", job.name),
@@ -67,7 +68,7 @@ def _lines(job: StoredJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterato
     yield from _field("stdout", f"{job.streams.stdout}{_size(job, 'stdout')}")
     yield from _field("stderr", f"{job.streams.stderr}{_size(job, 'stderr')}")
     yield from _field("files", str(job.folder) if job.folder.exists() else None)
-    document = job_json.document(job)
+    document = job_json.render_document(job)
     yield "asked for:\n" if document else ""
     for text in document.splitlines():
         yield f"  {messages.printable(text)}\n"
@@ -84,7 +85,7 @@ def _history(job: StoredJob) -> Iterator[str]:
     before = job.submitted
     label = "history:"
     for status in job.history[1:] or job.history:
-        after = f"  (after {age(status.time - before)})" if status.time > before else ""
+        after = f"  (after {format_age(status.time - before)})" if status.time > before else ""
         yield f"{label:<14} {status.time.astimezone():%Y-%m-%d %H:%M:%S}  {status.state}{after}\n"
         before, label = status.time, ""
 

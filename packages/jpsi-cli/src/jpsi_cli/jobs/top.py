@@ -21,35 +21,35 @@ from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..output import COLOURS
-from .control import told_to_end
-from .explain import explanation_of
-from .job_table import Row, cells, summary
+from .control import cancel_jobs
+from .explain import render_explanation
+from .job_table import Row, summarize_states, table_cells
 from .ls import RECENT
 from .selection import short_ids
 
 # The interval at which the files are read.
 _INTERVAL_SECONDS = 2.0
 # The largest number of jobs that is shown, the newest ones: users do not look through more.
-_MOST = 1000
+_MAX_JOBS = 1000
 # How many bytes of the end of a file are shown.
 _BYTES = 16384
 
 View = Literal["output", "errors", "why"]
 
 
-def matching(jobs: Sequence[StoredJob], text: str, *, is_all: bool, now: datetime) -> list[StoredJob]:
+def filter_jobs(jobs: Sequence[StoredJob], text: str, *, is_all: bool, now: datetime) -> list[StoredJob]:
     """Return the jobs with every word in their name, ids, state or executor, the newest first."""
     words = text.lower().split()
     found = [
         job
         for job in jobs
         if (is_all or not job.status.final or now - job.status.time <= RECENT)
-        and all(word in _searched(job) for word in words)
+        and all(word in _searchable_text(job) for word in words)
     ]
-    return found[::-1][:_MOST]
+    return found[::-1][:_MAX_JOBS]
 
 
-def _searched(job: StoredJob) -> str:
+def _searchable_text(job: StoredJob) -> str:
     words = (job.id, job.native_id or "", job.name or "", job.status.state.value, job.origin.name)
     return " ".join(words).lower()
 
@@ -145,21 +145,21 @@ class Top(App[None]):
         except jpsi.JpsiError as e:
             self.call_from_thread(self.notify, str(e), severity="error", markup=False)
             return
-        self.call_from_thread(self._take, jobs)
+        self.call_from_thread(self._set_jobs, jobs)
 
-    def _take(self, jobs: Sequence[StoredJob]) -> None:
+    def _set_jobs(self, jobs: Sequence[StoredJob]) -> None:
         self._jobs = jobs
-        self._list()
+        self._fill_table()
 
-    def _list(self) -> None:
+    def _fill_table(self) -> None:
         """Fill the table, and leave the cursor on the same job."""
-        now, table, before = datetime.now(UTC), self._table, self._chosen
+        now, table, before = datetime.now(UTC), self._table, self._selected
         text = self.query_one("#filter", Input).value
-        found = matching(self._jobs, text, is_all=self._is_all, now=now)
+        found = filter_jobs(self._jobs, text, is_all=self._is_all, now=now)
         ids = short_ids(job.id for job in self._jobs)
         rows = [Row(job, job.status, ids[job.id]) for job in found]
         table.clear(columns=True)
-        headings, lines = cells(rows, now)
+        headings, lines = table_cells(rows, now)
         table.add_columns(*headings)
         for row, line in zip(rows, lines, strict=True):
             style = COLOURS.get(row.status.state, "")
@@ -171,30 +171,30 @@ class Top(App[None]):
             table.move_cursor(row=list(self._shown).index(before.id), animate=False)
         counts = Counter(job.status.state for job in found)
         self.query_one("#counts", Static).update(
-            f"{summary(counts) or 'no jobs'}  {now.astimezone():%H:%M:%S}"
+            f"{summarize_states(counts) or 'no jobs'}  {now.astimezone():%H:%M:%S}"
         )
-        self._tell()
+        self._show_selected()
 
     @property
-    def _chosen(self) -> StoredJob | None:
+    def _selected(self) -> StoredJob | None:
         """The job under the cursor."""
         jobs, row = list(self._shown.values()), self._table.cursor_row
         return jobs[row] if 0 <= row < len(jobs) else None
 
     def on_data_table_row_highlighted(self) -> None:
         """Show the job under the cursor; textual calls this."""
-        self._tell()
+        self._show_selected()
 
-    def _tell(self) -> None:
+    def _show_selected(self) -> None:
         """Show the selected view of the selected job."""
-        job, about, pane = self._chosen, self.query_one("#about", Static), self.query_one("#pane", Static)
+        job, about, pane = self._selected, self.query_one("#about", Static), self.query_one("#pane", Static)
         about.update(Text("" if job is None else f"{self._view} of {job.name or job.id}"))
         if job is None:
             pane.update("")
         elif self._view != "why":
-            asked = (job.id, self._view)
-            if asked not in self._reading:
-                self._reading.add(asked)
+            request = (job.id, self._view)
+            if request not in self._reading:
+                self._reading.add(request)
                 self._read_end(job, self._view, max(1, pane.size.height))
 
     @work(thread=True, group="output")
@@ -209,8 +209,8 @@ class Top(App[None]):
 
         def show() -> None:
             self._reading.discard((job.id, view))
-            chosen = self._chosen
-            if chosen is not None and (chosen.id, self._view) == (job.id, view):
+            selected = self._selected
+            if selected is not None and (selected.id, self._view) == (job.id, view):
                 self.query_one("#pane", Static).update(Text(text))
 
         self.call_from_thread(show)
@@ -218,15 +218,15 @@ class Top(App[None]):
     def action_view(self, view: View) -> None:
         """Show the output, the errors, or the reason of the job's state."""
         self._view = view
-        self._tell()
-        if view == "why" and self._chosen is not None:
-            self.query_one("#pane", Static).update("asking …")
-            self._explain(self._chosen)
+        self._show_selected()
+        if view == "why" and self._selected is not None:
+            self.query_one("#pane", Static).update("querying …")
+            self._explain(self._selected)
 
     @work(thread=True, exclusive=True, group="asking")
     def _explain(self, job: StoredJob) -> None:
         try:
-            text = explanation_of(job)
+            text = render_explanation(job)
         except jpsi.JpsiError as e:
             text = str(e)
         self.call_from_thread(self.query_one("#pane", Static).update, Text(messages.printable(text)))
@@ -246,7 +246,7 @@ class Top(App[None]):
 
     def on_input_changed(self) -> None:
         """Apply the filter words that were typed; textual calls this."""
-        self._list()
+        self._fill_table()
 
     def on_input_submitted(self) -> None:
         """Return to the table; textual calls this."""
@@ -255,24 +255,24 @@ class Top(App[None]):
     def action_all(self) -> None:
         """Show jobs that ended long ago, or hide them again."""
         self._is_all = not self._is_all
-        self._list()
+        self._fill_table()
 
     def action_cancel(self) -> None:
         """Cancel the selected job, after the user has confirmed it."""
-        job = self._chosen
+        job = self._selected
         if job is None or job.status.final:
-            self.notify("there is no job here that could be cancelled")
+            self.notify("there is no selected job that could be cancelled")
             return
 
-        def answered(is_meant: bool | None) -> None:  # noqa: FBT001  textual's
-            if is_meant:
+        def on_answer(is_confirmed: bool | None) -> None:  # noqa: FBT001  textual's
+            if is_confirmed:
                 self._cancel(job)
 
-        self.push_screen(Question(f"Cancel {job.name or 'job'} ({job.native_id or job.id})?"), answered)
+        self.push_screen(Question(f"Cancel {job.name or 'job'} ({job.native_id or job.id})?"), on_answer)
 
     @work(thread=True, group="cancelling")
     def _cancel(self, job: StoredJob) -> None:
-        _, failures = told_to_end([job])
+        _, failures = cancel_jobs([job])
         for error in failures.values():
             self.call_from_thread(self.notify, str(error), severity="error", markup=False)
         self.call_from_thread(self.reload)

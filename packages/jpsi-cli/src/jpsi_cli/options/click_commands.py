@@ -12,7 +12,7 @@ from . import completion
 #: Settings of every command.
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
-_ANY = "The executor, or target of the configuration.  [default: the configured one, else local]"
+_EXECUTOR_HELP = "The executor, or target of the configuration.  [default: the configured one, else local]"
 
 
 def command(name: str, **attributes: Any) -> click.Command:  # noqa: ANN401  click's own
@@ -52,17 +52,17 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def executor_option(text: str = _ANY) -> click.Option:
+def executor_option(text: str = _EXECUTOR_HELP) -> click.Option:
     """Return the option that names an executor or a target."""
     return click.Option(["--executor", "-x"], metavar="NAME", help=text, shell_complete=completion.executors)
 
 
-def missing_value(given: Mapping[str, object]) -> str | None:
+def missing_value(options: Mapping[str, object]) -> str | None:
     """Return a message about an option without a value, or that took the next `--` for one; else None.
 
     Values of other options are checked later.
     """
-    for name, value in given.items():
+    for name, value in options.items():
         if value == "--" or (not value and value is not None and name in {"executor", "file", "many"}):
             return f"--{name.replace('_', '-')} needs a value"
     return None
@@ -70,6 +70,6 @@ def missing_value(given: Mapping[str, object]) -> str | None:
 
 def require_executor(executor: str | None) -> None:
     """Raise if the option that names an executor has no value."""
-    mistake = missing_value({"executor": executor})
-    if mistake is not None:
-        raise click.UsageError(mistake)
+    problem = missing_value({"executor": executor})
+    if problem is not None:
+        raise click.UsageError(problem)

@@ -17,10 +17,10 @@ def jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
         return []
     items: dict[str, CompletionItem] = {}
     for job in sorted(found, key=lambda job: job.status.final):
-        told = f"{job.name or '-'}, {job.status.state} on {job.origin.name}"
+        description = f"{job.name or '-'}, {job.status.state} on {job.origin.name}"
         for word in (job.native_id, job.name, job.id):
             if word and word.startswith(incomplete):
-                items.setdefault(word, CompletionItem(word, help=told))
+                items.setdefault(word, CompletionItem(word, help=description))
     return list(items.values())
 
 

@@ -11,8 +11,8 @@ from . import completion
 from .arguments import RUN_PARAMETERS
 from .click_commands import GroupedOption
 
-_this = partial(GroupedOption, group="What runs where")
-_stream = partial(GroupedOption, group="Input and output")
+_job_option = partial(GroupedOption, group="What runs where")
+_stream_option = partial(GroupedOption, group="Input and output")
 
 
 def parse_duration(text: str, option: str) -> timedelta:
@@ -20,7 +20,7 @@ def parse_duration(text: str, option: str) -> timedelta:
     from ..output import quantities  # noqa: PLC0415  help is shown without waiting for the library
 
     try:
-        return quantities.duration(text)
+        return quantities.parse_duration(text)
     except ValueError as e:
         msg = f"{option}: {e}"
         raise click.UsageError(msg) from e
@@ -33,7 +33,7 @@ JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON: an ob
 REFRESH = click.Option(
     ["--refresh", "is_refreshing"],
     is_flag=True,
-    help="Ask the batch systems once about jobs that have not ended; otherwise nobody is asked.",
+    help="Query the batch systems once about jobs that have not ended; without this, only files are read.",
 )
 EXECUTOR = click.Option(
     ["--executor", "-x"],
@@ -42,8 +42,8 @@ EXECUTOR = click.Option(
     shell_complete=completion.executors,
 )
 
-_OWN = {
-    "file": _this(
+_OVERRIDES = {
+    "file": _job_option(
         "--file",
         "-f",
         "files",
@@ -52,45 +52,45 @@ _OWN = {
         help="Submit what this job document (YAML or JSON) describes instead of a COMMAND; - is standard "
         "input. Can be repeated. Other options override the documents.",
     ),
-    "stdout": _stream(
+    "stdout": _stream_option(
         "--stdout", metavar="FILE", help="Write output to FILE, relative to the job's directory."
     ),
-    "stderr": _stream("--stderr", metavar="FILE", help="Write errors to FILE."),
-    "as_json": _stream(
+    "stderr": _stream_option("--stderr", metavar="FILE", help="Write errors to FILE."),
+    "as_json": _stream_option(
         "--json", "as_json", is_flag=True, help="Write a line of JSON for each job instead of its id."
     ),
 }
-_MANY = _this(
+_MANY_OPTION = _job_option(
     "--many",
     metavar="FILE",
     help="Submit a job for each line of FILE, which is a job document in JSON; - is standard input. "
-    "Jobs that are alike are one array where the batch system has such.",
+    "Jobs that are alike become one array if the batch system has arrays.",
 )
 
 
-def _of_submit(parameter: click.Parameter) -> list[click.Parameter]:
-    own = _OWN.get(str(parameter.name), parameter)
-    return [own, _MANY] if parameter.name == "file" else [own]
+def _submit_parameters(parameter: click.Parameter) -> list[click.Parameter]:
+    own = _OVERRIDES.get(str(parameter.name), parameter)
+    return [own, _MANY_OPTION] if parameter.name == "file" else [own]
 
 
 #: Of `jpsi submit`.
 SUBMIT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
-    own for parameter in RUN_PARAMETERS for own in _of_submit(parameter)
+    own for parameter in RUN_PARAMETERS for own in _submit_parameters(parameter)
 )
 
 #: Of `jpsi script`.
 SCRIPT_PARAMETERS: tuple[click.Parameter, ...] = tuple(
     {
-        "file": _this(
+        "file": _job_option(
             "--file",
             "-f",
             metavar="FILE",
-            help="What this job document (YAML or JSON) describes instead of a COMMAND; - is standard input. "
+            help="Show this job document (YAML or JSON) instead of a COMMAND; - is standard input. "
             "Other options override the document.",
         ),
-        "stdout": _OWN["stdout"],
-        "stderr": _OWN["stderr"],
-        "as_json": _stream("--json", "as_json", is_flag=True, help="Write a JSON object."),
+        "stdout": _OVERRIDES["stdout"],
+        "stderr": _OVERRIDES["stderr"],
+        "as_json": _stream_option("--json", "as_json", is_flag=True, help="Write a JSON object."),
     }.get(str(parameter.name), parameter)
     for parameter in RUN_PARAMETERS
 )
@@ -111,7 +111,7 @@ VALIDATE_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Option(
         ["--executor", "-x"],
         metavar="NAME",
-        help="Say, too, whether the jobs could be submitted to this executor or target.",
+        help="Check also whether this executor or target would accept the jobs.",
         shell_complete=completion.executors,
     ),
     click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
@@ -119,11 +119,11 @@ VALIDATE_PARAMETERS: tuple[click.Parameter, ...] = (
 
 #: Of `jpsi ls`.
 LS_PARAMETERS: tuple[click.Parameter, ...] = (
-    click.Option(["--all", "-a", "is_all"], is_flag=True, help="Show jobs that ended long ago, too."),
+    click.Option(["--all", "-a", "is_all"], is_flag=True, help="Show all jobs, however long ago they ended."),
     click.Option(
         ["--since"],
         metavar="TIME",
-        help="Show jobs that ended so long ago or less, such as 2h.  [default: 1 day]",
+        help="Show jobs that ended within this time, such as 2h.  [default: 1 day]",
     ),
     click.Option(
         ["--state", "-s", "states"],
@@ -140,20 +140,22 @@ LS_PARAMETERS: tuple[click.Parameter, ...] = (
         help="Show jobs of this executor or target.",
         shell_complete=completion.executors,
     ),
-    click.Option(["--name"], metavar="PATTERN", help="Show jobs with such a name: * is anything."),
-    click.Option(["--ids", "-q", "only_ids"], is_flag=True, help="Write the ids alone."),
+    click.Option(
+        ["--name"], metavar="PATTERN", help="Show jobs whose name matches PATTERN: * matches anything."
+    ),
+    click.Option(["--ids", "-q", "only_ids"], is_flag=True, help="Write only the ids."),
     JSON,
     REFRESH,
     click.Option(
         ["--watch", "-w", "is_watching"],
         is_flag=True,
-        help="Show the jobs on the whole terminal, again and again, until Ctrl-C.",
+        help="Show the jobs on the whole terminal and update them until Ctrl-C.",
     ),
 )
 
 #: Of `jpsi wait`.
 WAIT_PARAMETERS: tuple[click.Parameter, ...] = (
-    click.Option(["--timeout"], metavar="TIME", help="Wait no longer than this.  [default: for ever]"),
+    click.Option(["--timeout"], metavar="TIME", help="Wait no longer than this.  [default: no limit]"),
     JSON,
     JOBS,
 )
@@ -161,9 +163,11 @@ WAIT_PARAMETERS: tuple[click.Parameter, ...] = (
 #: Of `jpsi logs`.
 LOGS_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Option(
-        ["--follow", "-f", "is_following"], is_flag=True, help="Go on as more comes, until the job has ended."
+        ["--follow", "-f", "is_following"], is_flag=True, help="Follow the output until the job has ended."
     ),
-    click.Option(["--stderr", "is_stderr"], is_flag=True, help="Show its errors, not its output."),
+    click.Option(
+        ["--stderr", "is_stderr"], is_flag=True, help="Show standard error instead of standard output."
+    ),
     JOB,
 )
 
@@ -173,7 +177,7 @@ ATTACH_PARAMETERS: tuple[click.Parameter, ...] = (
     click.Option(
         ["--json", "as_json"],
         is_flag=True,
-        help="Tell each state of the job as a line of JSON on standard error.",
+        help="Write each state of the job as a line of JSON to standard error.",
     ),
     click.Argument(["native_id"], metavar="NATIVE_ID", required=False),
 )

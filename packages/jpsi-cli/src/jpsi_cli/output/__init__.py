@@ -11,7 +11,7 @@ from . import quantities, terminal
 from .display import COLOURS, Display, Quiet, choose_display
 from .follower import Follower
 from .outcome import describe_end
-from .quantities import spelled_size
+from .quantities import format_size
 from .terminal import Paint, is_terminal, plain
 
 __all__ = [
@@ -22,9 +22,9 @@ __all__ = [
     "Quiet",
     "choose_display",
     "describe_end",
+    "format_size",
     "is_terminal",
     "plain",
     "quantities",
-    "spelled_size",
     "terminal",
 ]

@@ -42,11 +42,11 @@ class Quiet:
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Explain an end that is neither a success nor an exit code of the executable."""
         if status.state is jpsi.JobState.FAILED and status.reason is not jpsi.Reason.EXIT_CODE:
-            return f"jpsi: job failed: {messages.printable(outcome.why(job, status))}\n"
+            return f"jpsi: job failed: {messages.printable(outcome.explain_end(job, status))}\n"
         if status.state is jpsi.JobState.CANCELED and not self._is_cancelling:
-            return f"jpsi: job cancelled: {messages.printable(outcome.why(job, status))}\n"
-        besides = messages.printable("; ".join(outcome.besides(status)))
-        return f"jpsi: warning: {besides}\n" if besides else ""
+            return f"jpsi: job cancelled: {messages.printable(outcome.explain_end(job, status))}\n"
+        later_failures = messages.printable("; ".join(outcome.later_failures(status)))
+        return f"jpsi: warning: {later_failures}\n" if later_failures else ""
 
     def waiting(self, _: jpsi.JobStatus) -> str:
         """Return nothing: scripts need no progress."""
@@ -108,8 +108,8 @@ class Terminal:
                 detail = self._queued(job)
             case jpsi.JobState.ACTIVE:
                 self._active = status
-                is_news = job.native_id is not None and not self._native_id_is_shown
-                detail = f"native id {job.native_id}" if is_news else ""
+                is_new = job.native_id is not None and not self._native_id_is_shown
+                detail = f"native id {job.native_id}" if is_new else ""
             case _:
                 detail = self._final(job, status)
         return self._line(status.state.value, COLOURS.get(status.state), detail)
@@ -135,18 +135,18 @@ class Terminal:
         return native if self._native_id_is_shown else f"job {job.id}{where}"
 
     def _final(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
-        seconds = outcome.lasted(self._active, status)
+        seconds = outcome.format_runtime(self._active, status)
         after = f"after {seconds}" if seconds else ""
-        besides = outcome.besides(status)
+        failures = outcome.later_failures(status)
         if status.state is jpsi.JobState.COMPLETED:
-            return "; ".join(filter(None, [after, *besides]))
-        why = outcome.why(job, status)
-        reason = "; ".join([why, *(it for it in besides if it not in why)])
+            return "; ".join(filter(None, [after, *failures]))
+        reason = outcome.explain_end(job, status)
+        reason = "; ".join([reason, *(it for it in failures if it not in reason)])
         return f"{reason} ({after})" if after else reason
 
     def cancelling(self) -> str:
         """Confirm Ctrl-C, on the line below the terminal's `^C`."""
-        how = "press Ctrl-C again to leave without waiting for the end"
+        how = "press Ctrl-C again to exit without waiting for the end"
         return "\n" + self._line("cancelling", "yellow", how)
 
     def _line(self, word: str, colour: str | None, detail: str) -> str:

@@ -15,7 +15,7 @@ _CHUNK = 1 << 18
 # notice the delay. The first pair is for local files.
 _PAUSES = {True: (0.005, 0.08), False: (0.2, 1.0)}
 # How long to retry reading the end if the connection may come back.
-_PATIENCE_SECONDS = 30.0
+_RETRY_SECONDS = 30.0
 
 
 class Follower:
@@ -64,36 +64,36 @@ class Follower:
         except jpsi.JpsiError:
             # The next look may succeed; `_copy_rest` reports errors.
             return 0
-        return 0 if part is None else self._take(part)
+        return 0 if part is None else self._write_part(part)
 
     def _copy_rest(self) -> None:
         # No further than the present end: background processes of the job may write for ever.
         end: int | None = None
-        deadline = time.monotonic() + (0.0 if self.output.is_here else _PATIENCE_SECONDS)
+        deadline = time.monotonic() + (0.0 if self.output.is_here else _RETRY_SECONDS)
         while end is None or self._offset < end:
-            most = _CHUNK if end is None else min(_CHUNK, end - self._offset)
+            limit = _CHUNK if end is None else min(_CHUNK, end - self._offset)
             try:
-                part = self.output.read(self._offset, most)
+                part = self.output.read(self._offset, limit)
             except jpsi.SubmitException as e:
                 if e.transient and time.monotonic() < deadline:
                     time.sleep(_PAUSES[False][1])
                     continue
                 self.unreadable = e
                 return
-            if part is None or not self._take(part):
+            if part is None or not self._write_part(part):
                 return
             end = part.size if end is None else end
 
-    def _take(self, part: jpsi.OutputPart) -> int:
+    def _write_part(self, part: jpsi.OutputPart) -> int:
         self._offset = part.offset
         self._write(part.data)
         return len(part.data)
 
     def _write(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
+        remaining = memoryview(data)
+        while remaining:
             try:
-                left = left[os.write(self.fd, left) :]
+                remaining = remaining[os.write(self.fd, remaining) :]
             except BlockingIOError:
                 # The creator of the descriptor made it non-blocking.
                 select.select([], [self.fd], [])

@@ -7,9 +7,9 @@ from datetime import timedelta
 import jpsi
 
 
-def why(job: jpsi.Job, status: jpsi.JobStatus) -> str:
+def explain_end(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     """Return the message of the status, and which file to look at."""
-    return _message(status) + _where_to_look(job, status)
+    return _message(status) + _point_to_file(job, status)
 
 
 def describe_end(status: jpsi.JobStatus) -> str:
@@ -21,21 +21,21 @@ def _message(status: jpsi.JobStatus) -> str:
     return status.message or (f"exit code {status.exit_code}" if status.exit_code else "no reason is known")
 
 
-def besides(status: jpsi.JobStatus) -> list[str]:
+def later_failures(status: jpsi.JobStatus) -> list[str]:
     """Return failures after the job's end, which its exit code does not show."""
-    failed = (what for what in _AFTERWARDS if status.metadata.get(what) == "failed")
-    return [_as_told(f"{what} failed", status.message or "") for what in failed]
+    failed = (what for what in _STEPS_AFTER_END if status.metadata.get(what) == "failed")
+    return [_describe_failure(f"{what} failed", status.message or "") for what in failed]
 
 
-_AFTERWARDS = ("post_launch", "stage_out", "cleanup")
+_STEPS_AFTER_END = ("post_launch", "stage_out", "cleanup")
 
 
-def _as_told(failure: str, message: str) -> str:
-    _, is_told, words = message.partition(failure)
-    return failure + words if is_told else failure
+def _describe_failure(failure: str, message: str) -> str:
+    _, found, rest = message.partition(failure)
+    return failure + rest if found else failure
 
 
-def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
+def _point_to_file(job: jpsi.Job, status: jpsi.JobStatus) -> str:
     streams = job.streams
     if streams is None or status.state is not jpsi.JobState.FAILED:
         return ""
@@ -43,17 +43,17 @@ def _where_to_look(job: jpsi.Job, status: jpsi.JobStatus) -> str:
         return f"; its output, as far as it came: {streams.stdout}, {streams.stderr}"
     # The user has seen output that was shown.
     has_file = job.spec is not None and job.spec.stderr_path is not None
-    return f"; see {streams.stderr}" if has_file and _is_there(job.output("stderr")) else ""
+    return f"; see {streams.stderr}" if has_file and _exists(job.output("stderr")) else ""
 
 
-def _is_there(output: jpsi.Output | None) -> bool:
+def _exists(output: jpsi.Output | None) -> bool:
     try:
         return output is not None and output.read(0, 0) is not None
     except jpsi.JpsiError:
         return False
 
 
-def lasted(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:
+def format_runtime(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:
     """Return how long the job ran, for people; empty if it is not known to have run."""
     if active is None:
         return ""

@@ -32,13 +32,13 @@ class ProgressBar:
             self._counts[before] -= 1
         self._states[job_id] = state
         ended = sum(count for state, count in self._counts.items() if state.final)
-        self._progress.update(self._task, completed=ended, states=in_words(self._counts))
+        self._progress.update(self._task, completed=ended, states=describe_counts(self._counts))
 
 
-def in_words(counts: Counter[JobState]) -> str:
+def describe_counts(counts: Counter[JobState]) -> str:
     """Return the number of jobs in each state.
 
-    >>> in_words(Counter({JobState.ACTIVE: 3, JobState.FAILED: 1, JobState.QUEUED: 0}))
+    >>> describe_counts(Counter({JobState.ACTIVE: 3, JobState.FAILED: 1, JobState.QUEUED: 0}))
     '3 active, 1 failed'
     """
     return ", ".join(f"{counts[state]} {state.value.lower()}" for state in JobState if counts[state])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from jpsi import parse_duration as duration
+from jpsi import parse_duration
 
-__all__ = ["count", "count_or_none", "duration", "size", "spelled_size"]
+__all__ = ["format_size", "parse_count", "parse_count_or_zero", "parse_duration", "parse_size"]
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
@@ -14,31 +14,31 @@ _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>[kmgtp]?)(?:i?b)?", re.IGNOR
 _COUNT = re.compile("[0-9]{1,15}")
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """Return a whole number of at least 1.
 
-    >>> count("12")
+    >>> parse_count("12")
     12
     """
-    return _at_least(text, 1)
+    return _parse_at_least(text, 1)
 
 
-def count_or_none(text: str) -> int:
+def parse_count_or_zero(text: str) -> int:
     """Return a whole number, which may be 0."""
-    return _at_least(text, 0)
+    return _parse_at_least(text, 0)
 
 
-def _at_least(text: str, least: int) -> int:
+def _parse_at_least(text: str, least: int) -> int:
     if _COUNT.fullmatch(text) is None or int(text) < least:
         msg = f"{text!r} is not a whole number of at least {least}"
         raise ValueError(msg)
     return int(text)
 
 
-def size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Return a number of bytes; K, M, G, T and P are powers of 1024.
 
-    >>> size("4G") == size("4GiB") == size("4096mb") == 4 * 1024**3
+    >>> parse_size("4G") == parse_size("4GiB") == parse_size("4096mb") == 4 * 1024**3
     True
     """
     match = _SIZE.fullmatch(text)
@@ -49,15 +49,15 @@ def size(text: str) -> int:
     # Integers only: a float would not hold every size exactly.
     number: int = -(-int(whole + fraction) * _UNITS[match["unit"].lower()] // 10 ** len(fraction))
     if number == 0:
-        msg = f"{text!r} is no memory at all"
+        msg = f"{text!r} is zero; a job needs memory"
         raise ValueError(msg)
     return number
 
 
-def spelled_size(count: int) -> str:
-    """Return a number of bytes in the spelling that `size` reads.
+def format_size(count: int) -> str:
+    """Return a number of bytes in the spelling that `parse_size` reads.
 
-    >>> [spelled_size(it) for it in (1024**3, 3 * 1024**2 // 2, 1000)]
+    >>> [format_size(it) for it in (1024**3, 3 * 1024**2 // 2, 1000)]
     ['1G', '1536K', '1000']
     """
     for unit in reversed("KMGTP"):

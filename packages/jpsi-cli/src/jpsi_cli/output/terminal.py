@@ -29,7 +29,7 @@ def height() -> int:
     return shutil.get_terminal_size().lines
 
 
-def paint() -> Paint:
+def choose_paint() -> Paint:
     """Return the function that colours texts for standard output."""
     # https://no-color.org
     is_plain = not is_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"

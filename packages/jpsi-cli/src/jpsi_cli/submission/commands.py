@@ -30,16 +30,16 @@ def _run(
     file: str | None,
     expand: bool,
     as_json: bool,
-    **given: str | bool | tuple[str, ...] | None,
+    **options: str | bool | tuple[str, ...] | None,
 ) -> int:
-    mistake = _unclear(command, file, is_expanding=expand) or missing_value(
-        {"executor": executor, "file": file, **given}
+    problem = _describe_unclear_job(command, file, is_expanding=expand) or missing_value(
+        {"executor": executor, "file": file, **options}
     )
-    if mistake is not None:
-        raise click.UsageError(mistake)
+    if problem is not None:
+        raise click.UsageError(problem)
     from .run import run  # noqa: PLC0415
 
-    return run(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
+    return run(command, options, executor=executor, file=file, is_expanding=expand, as_json=as_json)
 
 
 def _submit(  # noqa: PLR0913  all that is not a field of the job
@@ -50,16 +50,16 @@ def _submit(  # noqa: PLR0913  all that is not a field of the job
     many: str | None,
     expand: bool,
     as_json: bool,
-    **given: str | bool | tuple[str, ...] | None,
+    **options: str | bool | tuple[str, ...] | None,
 ) -> int:
-    mistake = _unclear_jobs(command, files, many, is_expanding=expand)
-    mistake = mistake or missing_value({"executor": executor, "many": many, **given})
-    if mistake is not None:
-        raise click.UsageError(mistake)
+    problem = _describe_unclear_jobs(command, files, many, is_expanding=expand)
+    problem = problem or missing_value({"executor": executor, "many": many, **options})
+    if problem is not None:
+        raise click.UsageError(problem)
     from .submit import submit  # noqa: PLC0415
 
     return submit(
-        command, given, executor=executor, files=files, many=many, is_expanding=expand, as_json=as_json
+        command, options, executor=executor, files=files, many=many, is_expanding=expand, as_json=as_json
     )
 
 
@@ -70,24 +70,24 @@ def _script(
     file: str | None,
     expand: bool,
     as_json: bool,
-    **given: str | bool | tuple[str, ...] | None,
+    **options: str | bool | tuple[str, ...] | None,
 ) -> int:
-    mistake = _unclear(command, file, is_expanding=expand)
-    mistake = mistake or missing_value({"executor": executor, "file": file, **given})
-    if mistake is not None:
-        raise click.UsageError(mistake)
+    problem = _describe_unclear_job(command, file, is_expanding=expand)
+    problem = problem or missing_value({"executor": executor, "file": file, **options})
+    if problem is not None:
+        raise click.UsageError(problem)
     from .script import script  # noqa: PLC0415
 
-    return script(command, given, executor=executor, file=file, is_expanding=expand, as_json=as_json)
+    return script(command, options, executor=executor, file=file, is_expanding=expand, as_json=as_json)
 
 
 def _validate(*, files: tuple[str, ...], many: str | None, executor: str | None, as_json: bool) -> int:
     if not files and many is None:
         msg = "name a job document: -f FILE, or a file with one on each line: --many FILE"
         raise click.UsageError(msg)
-    mistake = missing_value({"executor": executor, "many": many}) or _read_twice([*files, many])
-    if mistake is not None:
-        raise click.UsageError(mistake)
+    problem = missing_value({"executor": executor, "many": many}) or _describe_double_stdin([*files, many])
+    if problem is not None:
+        raise click.UsageError(problem)
     from .validate import validate  # noqa: PLC0415
 
     return validate(files, many=many, executor=executor, as_json=as_json)
@@ -100,18 +100,18 @@ def _convert(*, file: str, executor: str | None, as_json: bool) -> int:
     return convert(file, executor=executor, as_json=as_json)
 
 
-def _unclear(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
+def _describe_unclear_job(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
     """Return why it is not clear which job the user means; None if it is."""
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
-        return f"-f {file} and the command {command[0]!r} are two jobs; give one of them"
+        return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
     if file is not None and is_expanding:
         return "--expand is about a COMMAND; the arguments in a document are always expanded"
     return None
 
 
-def _unclear_jobs(
+def _describe_unclear_jobs(
     command: tuple[str, ...], files: tuple[str, ...], many: str | None, *, is_expanding: bool
 ) -> str | None:
     """Return why it is not clear which jobs the user means; None if it is."""
@@ -121,17 +121,17 @@ def _unclear_jobs(
     if not named:
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
-        return f"{' and '.join(named)} are different jobs; give one of them"
+        return f"{' and '.join(named)} are different jobs; use one of them"
     if is_expanding and not command:
         return "--expand is about a COMMAND; the arguments in a document are always expanded"
-    return _read_twice(files)
+    return _describe_double_stdin(files)
 
 
-def _read_twice(files: Sequence[str | None]) -> str | None:
+def _describe_double_stdin(files: Sequence[str | None]) -> str | None:
     return "standard input can be read once only" if files.count("-") > 1 else None
 
 
-_CODES = "\n".join(f"  {code}  {meaning}" for code, meaning in exit_codes.MEANINGS.items())
+_RUN_EXIT_CODES = "\n".join(f"  {code}  {meaning}" for code, meaning in exit_codes.MEANINGS.items())
 
 #: `jpsi run`
 RUN = GroupedCommand(
@@ -142,7 +142,7 @@ RUN = GroupedCommand(
     # Options end where the command begins: `jpsi run ls -l` needs no `--`.
     context_settings={**SETTINGS, "allow_interspersed_args": False},
     short_help="Run one job, show its output, and exit with its exit code.",
-    help="""Run one job, show its output as it comes, and exit with its exit code.
+    help="""Run one job, show its output while it runs, and exit with its exit code.
 
     Ctrl-C cancels the job and waits for its end; a second Ctrl-C leaves at once. On a terminal each
     state of the job is shown on standard error; otherwise jpsi is silent unless something goes wrong.
@@ -156,7 +156,7 @@ Examples:
 
 \b
 Exit codes, besides the job's own:
-{_CODES}
+{_RUN_EXIT_CODES}
 """,
 )
 
@@ -168,11 +168,11 @@ SUBMIT = GroupedCommand(
     callback=_submit,
     # Options end where the command begins: `jpsi submit ls -l` needs no `--`.
     context_settings={**SETTINGS, "allow_interspersed_args": False},
-    short_help="Submit jobs, print their ids, and leave them to themselves.",
-    help="""Submit jobs, print the id of each on a line, and leave them to themselves.
+    short_help="Submit jobs, print their ids, and exit.",
+    help="""Submit jobs, print the id of each on a line, and exit.
 
-    `jpsi ls`, `show`, `wait`, `logs` and `cancel` find them again. Output that is given no file is kept with
-    the job, for `jpsi logs`.
+    `jpsi ls`, `show`, `wait`, `logs` and `cancel` find the jobs later. Output without a file (--stdout,
+    --stderr) is stored with the job, for `jpsi logs`.
     """,
     epilog="""\b
 Examples:
@@ -197,10 +197,10 @@ SCRIPT = GroupedCommand(
     callback=_script,
     context_settings={**SETTINGS, "allow_interspersed_args": False},
     short_help="Show what would be submitted, and by which command.",
-    help="""Show what would be submitted, and by which command; nothing is sent, and nothing written.
+    help="""Show what would be submitted, and by which command; submit and write nothing.
 
-    First the command, then what the batch system reads, then the script of the job, which runs where the job
-    does. On this machine there is no batch system.
+    It shows the command, then the script that the batch system reads, then the script that runs the job. The
+    executor local has no batch system.
     """,
     epilog="""\b
 Examples:
@@ -209,7 +209,7 @@ Examples:
 
 \b
 Exit codes:
-  0  it was shown
+  0  the script was shown
   2  a mistake in the command line or a document, or the job can never run there
   125  jpsi failed
 """,
@@ -220,10 +220,10 @@ VALIDATE = command(
     "validate",
     params=list(VALIDATE_PARAMETERS),
     callback=_validate,
-    short_help="Say what is wrong with job documents.",
-    help="""Say what is wrong with job documents: all of it, each mistake with its place. None is submitted.
+    short_help="Check job documents and report what is wrong.",
+    help="""Check job documents and report every mistake with its file and line. Nothing is submitted.
 
-    With -x, what their executor would refuse is told as well.
+    With -x, report also what that executor would refuse.
     """,
     epilog="""\b
 Examples:
@@ -234,7 +234,7 @@ Examples:
 \b
 Exit codes:
   0  all are valid
-  2  one is not, or a mistake in the command line
+  2  a document is not valid, or a mistake in the command line
   125  jpsi failed: no such executor
 """,
 )
@@ -244,16 +244,16 @@ CONVERT = click.Command(
     "convert",
     params=[
         executor_option("The executor that SCRIPT is for.  [default: the one that knows its directives]"),
-        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, with what is not carried over."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, with what cannot be converted."),
         click.Argument(["file"], metavar="SCRIPT"),
     ],
     callback=_convert,
     context_settings=SETTINGS,
-    short_help="Make a job document of a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines.",
-    help="""Make a job document of SCRIPT, which was written for a batch system, on standard output.
+    short_help="Convert a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines to a job document.",
+    help="""Convert SCRIPT, which was written for a batch system, to a job document on standard output.
 
-    The job runs SCRIPT as it is, once, where the batch system would run it, with what its directives ask for.
-    What cannot be carried over is told on standard error.
+    The job runs SCRIPT as it is, once, where the batch system would run it, with the resources and options of
+    its directives. Warnings on standard error name what cannot be converted.
     """,
     epilog="""\b
 Examples:

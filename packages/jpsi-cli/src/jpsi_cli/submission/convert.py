@@ -9,7 +9,7 @@ from pathlib import Path
 import jpsi
 
 from .. import messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 
 
 def convert(file: str, *, executor: str | None, as_json: bool) -> int:
@@ -19,12 +19,12 @@ def convert(file: str, *, executor: str | None, as_json: bool) -> int:
         path = Path(file).absolute()
         found = jpsi.read_script(_text(path, file), path, Path.cwd(), executor)
         written = _json(found) if as_json else jpsi.write_document(found.spec)
-        for sentence in _doubts(found):
+        for sentence in _conversion_warnings(found):
             messages.warning(sentence)
         messages.show(written)
         return 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
 def _text(path: Path, file: str) -> str:
@@ -40,11 +40,11 @@ def _text(path: Path, file: str) -> str:
         raise jpsi.InvalidJobException(msg, e) from e
 
 
-def _doubts(found: jpsi.Conversion) -> Iterator[str]:
+def _conversion_warnings(found: jpsi.Conversion) -> Iterator[str]:
     """Yield what the document leaves out, or expresses otherwise than the script."""
     if found.others:
         others = " or ".join(f"-x {name}" for name in found.others)
-        yield f"it is taken for a script for {found.executor}; {others} reads it otherwise"
+        yield f"jpsi reads it as a script for {found.executor}; {others} reads it differently"
     yield from found.lost
 
 

@@ -11,7 +11,7 @@ import jpsi
 from .. import messages
 
 
-def read(file: str) -> jpsi.JobSpec:
+def read_document(file: str) -> jpsi.JobSpec:
     """Return the spec in a document; show a warning for each field that jpsi does not act on.
 
     Raises:
@@ -19,35 +19,35 @@ def read(file: str) -> jpsi.JobSpec:
     """
     name, text = _read(file)
     try:
-        return _spec(text, name)
+        return _parse_spec(text, name)
     except jpsi.InvalidJobException:
-        if not _has_lines(text):
+        if not _is_json_lines(text):
             raise
         msg = f"{name} has a document on each line: jpsi submit and jpsi validate take it as --many {file}"
         raise jpsi.InvalidJobException(msg) from None
 
 
-def read_each(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
+def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:
     """Return the specs in files, each after the name of its file for messages.
 
     Raises:
         InvalidJobException: as `read`; it names all that is wrong with any of them.
     """
-    specs, mistakes = [], list[jpsi.InvalidJobException]()
+    specs, errors = [], list[jpsi.InvalidJobException]()
     for file in files:
         try:
-            specs.append((name_of(file), read(file)))
+            specs.append((file_label(file), read_document(file)))
         except jpsi.InvalidJobException as e:
-            mistakes.append(e)
-    if len(mistakes) > 1:
-        what = f"what is in {len(mistakes)} files"
-        raise jpsi.InvalidJobException.of(what, [problem for it in mistakes for problem in it.problems])
-    if mistakes:
-        raise mistakes[0]
+            errors.append(e)
+    if len(errors) > 1:
+        what = f"what is in {len(errors)} files"
+        raise jpsi.InvalidJobException.of(what, [problem for it in errors for problem in it.problems])
+    if errors:
+        raise errors[0]
     return specs
 
 
-def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
+def read_json_lines(file: str) -> list[tuple[str, jpsi.JobSpec]]:
     """Return the places and specs in a file with a JSON document on each line; empty lines are skipped.
 
     Raises:
@@ -58,9 +58,9 @@ def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        place = f"{name}, line {number}"
+        location = f"{name}, line {number}"
         try:
-            specs.append((place, _spec_in_line(line, place)))
+            specs.append((location, _parse_line(line, location)))
         except jpsi.InvalidJobException as e:
             problems += e.problems
     if problems:
@@ -71,14 +71,14 @@ def read_many(file: str) -> list[tuple[str, jpsi.JobSpec]]:
     return specs
 
 
-def name_of(file: str) -> str:
+def file_label(file: str) -> str:
     """Return the name of a file in messages."""
     return "standard input" if file == "-" else file
 
 
 def _read(file: str) -> tuple[str, str]:
     """Return the name of a file in messages, and its content."""
-    name = name_of(file)
+    name = file_label(file)
     try:
         # The descriptor itself, since sys.stdin is None where that is closed.
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
@@ -91,23 +91,23 @@ def _read(file: str) -> tuple[str, str]:
         raise jpsi.InvalidJobException(msg, e) from e
 
 
-def _has_lines(text: str) -> bool:
+def _is_json_lines(text: str) -> bool:
     """Return True if a text looks as if each of its lines were a JSON document."""
     lines = [stripped for line in text.split("\n") if (stripped := line.strip())]
     return len(lines) > 1 and all(line[0] == "{" and line[-1] == "}" for line in lines)
 
 
-def _spec_in_line(text: str, place: str) -> jpsi.JobSpec:
+def _parse_line(text: str, location: str) -> jpsi.JobSpec:
     try:
         json.loads(text)
     except json.JSONDecodeError as e:
-        msg = f"{place}: is not a document in JSON: {e.msg}, at character {e.colno}"
+        msg = f"{location}: is not a document in JSON: {e.msg}, at character {e.colno}"
         raise jpsi.InvalidJobException(msg) from e
-    return _spec(text, place, is_line=True)
+    return _parse_spec(text, location, is_line=True)
 
 
-def _spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
-    def told(sentence: str) -> str:
+def _parse_spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
+    def localize(sentence: str) -> str:
         # the number of a line within one line says nothing
         return sentence.replace(f"{name}:1: ", f"{name}: ") if is_line else sentence
 
@@ -118,7 +118,7 @@ def _spec(text: str, name: str, *, is_line: bool = False) -> jpsi.JobSpec:
         except jpsi.InvalidJobException as e:
             if not is_line:
                 raise
-            raise jpsi.InvalidJobException.of(name, [told(it) for it in e.problems]) from e
-    for doubt in caught:
-        messages.warning(told(str(doubt.message)))
+            raise jpsi.InvalidJobException.of(name, [localize(it) for it in e.problems]) from e
+    for warning in caught:
+        messages.warning(localize(str(warning.message)))
     return spec

@@ -33,7 +33,7 @@ class Foreground:
         self._refusals: list[_Refusal] = []
         self._is_submitting = False
         self._is_cancelling = False
-        self._has_answered = False
+        self._has_confirmed = False
 
     def run(self, executor: jpsi.JobExecutor) -> int:
         """Submit the job, follow it to its end, and return the exit code for that.
@@ -43,16 +43,16 @@ class Foreground:
         """
         self._job.set_job_status_callback(lambda _, status: self._events.put(status))
 
-        def ask(number: signal.Signals) -> None:
+        def request_cancel(number: signal.Signals) -> None:
             if self._is_submitting and number is signal.SIGINT:
                 # while the batch system does not answer, the main thread does not come to the queue
-                self._has_answered = True
-                self._say(self._display.cancelling())
+                self._has_confirmed = True
+                self._write_message(self._display.cancelling())
             self._events.put(number)
             # a job that waits for its quota is not submitted any more
             executor.close()
 
-        with Interrupts(ask, self._farewell) as interrupts:
+        with Interrupts(request_cancel, self._farewell_message) as interrupts:
             try:
                 self._is_submitting = True
                 executor.submit(self._job)
@@ -61,72 +61,72 @@ class Foreground:
                 if interrupts.received is None:
                     raise
                 return exit_codes.CANCELLED
-            status = self._until_final()
+            status = self._wait_for_end()
             is_complete = self._finish_output()
-            self._say(self._display.status(self._job, status))
+            self._write_message(self._display.status(self._job, status))
         if interrupts.received is not None:
             return exit_codes.CANCELLED
         if any(_is_broken_pipe(refusal.error) for refusal in self._refusals):
             return exit_codes.BROKEN_PIPE
-        return exit_codes.of(status) if is_complete else exit_codes.JPSI
+        return exit_codes.for_status(status) if is_complete else exit_codes.JPSI
 
-    def _until_final(self) -> jpsi.JobStatus:
+    def _wait_for_end(self) -> jpsi.JobStatus:
         while True:
             try:
-                event = self._events.get(timeout=_LOOK_SECONDS)
+                event = self._events.get(timeout=_POLL_SECONDS)
             except Empty:
-                self._say(self._display.waiting(self._job.status))
+                self._write_message(self._display.waiting(self._job.status))
                 continue
             if isinstance(event, jpsi.JobStatus):
                 if event.final:
                     return event
-                self._say(self._display.status(self._job, event))
+                self._write_message(self._display.status(self._job, event))
                 if event.state is jpsi.JobState.ACTIVE:
-                    self._follow()
+                    self._start_followers()
             elif isinstance(event, _Refusal):
-                self._refused(event)
+                self._handle_refusal(event)
             else:
                 self._cancel(is_typed=event is signal.SIGINT)
 
-    def _follow(self) -> None:
+    def _start_followers(self) -> None:
         """Begin to show the output, except what goes to files of the user."""
         out, err, spec = self._job.output("stdout"), self._job.output("stderr"), self._job.spec
         if self._followers or out is None or err is None or spec is None:
             return
         if spec.stdout_path is None:
-            self._followers.append(self._follower(out, messages.STDOUT))
+            self._followers.append(self._make_follower(out, messages.STDOUT))
         if spec.stderr_path is None:
-            self._followers.append(self._follower(err, messages.STDERR))
+            self._followers.append(self._make_follower(err, messages.STDERR))
         for follower in self._followers:
             follower.start()
 
-    def _follower(self, output: jpsi.Output, fd: int) -> Follower:
+    def _make_follower(self, output: jpsi.Output, fd: int) -> Follower:
         return Follower(output, fd, lambda error: self._events.put(_Refusal(fd, error)))
 
     def _finish_output(self) -> bool:
         """Show the rest of the output; return True if all of it was shown."""
-        self._follow()  # a job may end without having been seen to run
+        self._start_followers()  # a job may end without having been seen to run
         for follower in self._followers:
             follower.finish()
         while not self._events.empty():
             event = self._events.get()
             if isinstance(event, _Refusal):
-                self._refused(event)
+                self._handle_refusal(event)
         unread = [follower for follower in self._followers if follower.unreadable is not None]
         for follower in unread:
             messages.error(f"not all output is shown: {follower.unreadable}")
         return not unread and not self._refusals
 
-    def _refused(self, refusal: _Refusal) -> None:
+    def _handle_refusal(self, refusal: _Refusal) -> None:
         self._refusals.append(refusal)
         if not _is_broken_pipe(refusal.error):
             messages.error(f"{_NAMES[refusal.fd]} cannot be written to: {refusal.error.strerror}")
         self._cancel(is_typed=False)
 
     def _cancel(self, *, is_typed: bool) -> None:
-        words = self._display.cancelling()
-        if is_typed and not self._has_answered:
-            self._say(words)
+        text = self._display.cancelling()
+        if is_typed and not self._has_confirmed:
+            self._write_message(text)
         if self._is_cancelling:
             return  # once is enough: a program may take a second TERM for haste
         self._is_cancelling = True
@@ -135,26 +135,26 @@ class Foreground:
         except jpsi.JpsiError as e:
             messages.error(f"the job could not be cancelled: {e}")
 
-    def _farewell(self) -> str:
+    def _farewell_message(self) -> str:
         job = self._job
         if job.executor is None:
-            return f"leaving; job {job.id} may have been submitted"
-        return f"leaving; job {job.id} (native id {job.native_id}) may still be ending"
+            return f"exiting; job {job.id} may have been submitted"
+        return f"exiting; job {job.id} (native id {job.native_id}) may still be ending"
 
-    def _say(self, words: str) -> None:
+    def _write_message(self, text: str) -> None:
         """Write a message on a line of its own, whatever the job wrote last."""
         is_shared = os.isatty(messages.STDOUT) and os.isatty(messages.STDERR)
         before = [f for f in self._followers if f.is_mid_line and (f.fd == messages.STDERR or is_shared)]
-        if words and before:
-            words = words if words.startswith("\n") else f"\n{words}"
+        if text and before:
+            text = text if text.startswith("\n") else f"\n{text}"
             for follower in before:
                 follower.is_mid_line = False
-        messages.write(words)
+        messages.write(text)
 
 
 # The interval of checks for a new message of a job that waits, which is no new state; and for signals: one
 # that comes just before a thread begins to wait for a lock does not wake it.
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _NAMES = {messages.STDOUT: "standard output", messages.STDERR: "standard error"}
 
 

@@ -14,24 +14,24 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """A context in which the first signal calls `ask`, and any further one ends the process at once.
+    """A context in which the first signal calls `cancel`, and any further one ends the process at once.
 
     A signal that was ignored before, as with nohup(1), stays ignored. Enter it on the main thread.
     """
 
-    def __init__(self, ask: Callable[[signal.Signals], None], farewell: Callable[[], str]) -> None:
+    def __init__(self, cancel: Callable[[signal.Signals], None], farewell: Callable[[], str]) -> None:
         """Prepare; a signal handler calls both functions, `farewell` for the last message."""
         #: The first signal; None before it.
         self.received: signal.Signals | None = None
-        self._ask = ask
+        self._cancel = cancel
         self._farewell = farewell
         # the handlers of `signal.signal`, whose type has no public name
-        self._before: dict[signal.Signals, Any] = {}
+        self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._handle)
+                self._previous_handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -40,13 +40,13 @@ class Interrupts:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self.received is None:
             self.received = signal.Signals(number)
-            self._ask(self.received)
+            self._cancel(self.received)
         else:
             # Below the terminal's `^C`.
             messages.write("\n" if os.isatty(messages.STDERR) else "")

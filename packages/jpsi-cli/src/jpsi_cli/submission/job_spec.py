@@ -12,11 +12,11 @@ import jpsi
 from ..output import quantities
 
 #: The options as typed, by their names without dashes: None, False or empty if not given.
-Given = Mapping[str, str | bool | tuple[str, ...] | None]
+Options = Mapping[str, str | bool | tuple[str, ...] | None]
 
 
-def spec_of(
-    document: jpsi.JobSpec | None, command: Sequence[str], given: Given, *, is_expanding: bool
+def make_spec(
+    document: jpsi.JobSpec | None, command: Sequence[str], options: Options, *, is_expanding: bool
 ) -> jpsi.JobSpec:
     """Return the spec of a document or a command, overridden by the options.
 
@@ -31,17 +31,17 @@ def spec_of(
         executable, *arguments = command
         spec.executable = executable
         spec.arguments = arguments if is_expanding else [jpsi.escape(argument) for argument in arguments]
-    mistakes: list[str] = []
-    for name, value in given.items():
+    problems: list[str] = []
+    for name, value in options.items():
         if value is None or value is False or value == ():
             continue
         try:
             _FIELDS[name](spec, value)
         except ValueError as e:
-            mistakes.append(f"--{name.replace('_', '-')}: {e}")
-    if mistakes:
+            problems.append(f"--{name.replace('_', '-')}: {e}")
+    if problems:
         subject = "the command line"
-        raise jpsi.InvalidJobException.of(subject, mistakes)
+        raise jpsi.InvalidJobException.of(subject, problems)
     return spec
 
 
@@ -50,15 +50,15 @@ class _Text:
     """An option with one value, the field that it sets, and the function that reads the value."""
 
     field: str
-    read: Callable[[str], object]
-    part: Callable[[jpsi.JobSpec], object] = lambda spec: spec
+    parse: Callable[[str], object]
+    section: Callable[[jpsi.JobSpec], object] = lambda spec: spec
 
     def __call__(self, spec: jpsi.JobSpec, value: object) -> None:
         text = str(value)
         if not text:
             msg = "the value is empty"
             raise ValueError(msg)
-        setattr(self.part(spec), self.field, self.read(text))
+        setattr(self.section(spec), self.field, self.parse(text))
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class _Flag:
 
     field: str
     value: bool
-    part: Callable[[jpsi.JobSpec], object] = lambda spec: spec
+    section: Callable[[jpsi.JobSpec], object] = lambda spec: spec
 
     def __call__(self, spec: jpsi.JobSpec, _: object) -> None:
-        setattr(self.part(spec), self.field, self.value)
+        setattr(self.section(spec), self.field, self.value)
 
 
 def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
@@ -101,21 +101,21 @@ def _directory(text: str) -> Path:
 
 def _stream(text: str) -> Path:
     if text == "-":
-        msg = "'-' is not supported, name a file; without the option, output is shown and input is empty"
+        msg = "'-' is not supported; name a file. Without the option, output is shown and input is empty"
         raise ValueError(msg)
     return Path(text)
 
 
-def _environment(spec: jpsi.JobSpec, values: object) -> None:
-    spec.environment = {**(spec.environment or {}), **_pairs(values, "NAME=VALUE")}
+def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
+    spec.environment = {**(spec.environment or {}), **_parse_pairs(values, "NAME=VALUE")}
 
 
-def _after(spec: jpsi.JobSpec, values: object) -> None:
+def _set_dependencies(spec: jpsi.JobSpec, values: object) -> None:
     texts = values if isinstance(values, tuple) else ()
-    spec.attributes.after = [*(spec.attributes.after or ()), *map(_dependency, texts)]
+    spec.attributes.after = [*(spec.attributes.after or ()), *map(_parse_dependency, texts)]
 
 
-def _dependency(text: str) -> jpsi.Dependency:
+def _parse_dependency(text: str) -> jpsi.Dependency:
     kind, colon, native_id = text.rpartition(":")
     if colon and kind not in {kind.value for kind in jpsi.DependencyKind}:
         msg = f"{text!r} is not of the form [KIND:]ID with KIND one of ok, any, notok"
@@ -124,11 +124,11 @@ def _dependency(text: str) -> jpsi.Dependency:
 
 
 def _stage_in(spec: jpsi.JobSpec, values: object) -> None:
-    items = [jpsi.StageIn(*_here_and_there(text)) for text in _given(values)]
+    items = [jpsi.StageIn(*_split_stage_in(text)) for text in _nonempty_texts(values)]
     spec.stage_in = [*(spec.stage_in or ()), *items]
 
 
-def _here_and_there(text: str) -> tuple[str, Path]:
+def _split_stage_in(text: str) -> tuple[str, Path]:
     # the colon of a URL separates nothing
     here, _, there = text.rpartition(":")
     if here.lower() in {"", "file"} or there.startswith("//"):
@@ -138,16 +138,16 @@ def _here_and_there(text: str) -> tuple[str, Path]:
 
 def _stage_out(spec: jpsi.JobSpec, values: object) -> None:
     form = re.compile(r"[^:].*", re.DOTALL)
-    texts = (text.partition(":") for text in _of_form(values, form, "NAME or NAME:FILE"))
+    texts = (text.partition(":") for text in _require_form(values, form, "NAME or NAME:FILE"))
     items = [jpsi.StageOut(Path(there), here or Path(there).name) for there, _, here in texts]
     spec.stage_out = [*(spec.stage_out or ()), *items]
 
 
-def _cleanup(spec: jpsi.JobSpec, values: object) -> None:
-    spec.cleanup = [*(spec.cleanup or ()), *map(Path, _given(values))]
+def _set_cleanup(spec: jpsi.JobSpec, values: object) -> None:
+    spec.cleanup = [*(spec.cleanup or ()), *map(Path, _nonempty_texts(values))]
 
 
-def _given(values: object) -> tuple[str, ...]:
+def _nonempty_texts(values: object) -> tuple[str, ...]:
     texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
     if not all(texts):
         msg = "the value is empty"
@@ -155,20 +155,20 @@ def _given(values: object) -> tuple[str, ...]:
     return texts
 
 
-def _custom(spec: jpsi.JobSpec, values: object) -> None:
+def _set_custom_attributes(spec: jpsi.JobSpec, values: object) -> None:
     form = re.compile(r"[^.=]+\.[^=]+(=.*)?", re.DOTALL)
-    for text in _of_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
+    for text in _require_form(values, form, "SYSTEM.NAME or SYSTEM.NAME=VALUE"):
         name, equals, value = text.partition("=")
         # an option without a value is True
         spec.attributes.set_custom_attribute(name, value if equals else True)
 
 
-def _pairs(values: object, form: str) -> dict[str, str]:
-    texts = _of_form(values, re.compile(r"[^=]+=.*", re.DOTALL), form)
+def _parse_pairs(values: object, form: str) -> dict[str, str]:
+    texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), form)
     return {name: value for name, _, value in (text.partition("=") for text in texts)}
 
 
-def _of_form(values: object, form: re.Pattern[str], words: str) -> tuple[str, ...]:
+def _require_form(values: object, form: re.Pattern[str], words: str) -> tuple[str, ...]:
     texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
     wrong = [text for text in texts if not form.fullmatch(text)]
     if wrong:
@@ -181,28 +181,28 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "name": _Text("name", str),
     "dir": _Text("directory", _directory),
     "create_dir": _Flag("create_directory", value=True),
-    "env": _environment,
+    "env": _set_environment,
     "no_inherit_env": _Flag("inherit_environment", value=False),
     "stdin": _Text("stdin_path", _stream),
     "stdout": _Text("stdout_path", _stream),
     "stderr": _Text("stderr_path", _stream),
     "stage_in": _stage_in,
     "stage_out": _stage_out,
-    "cleanup": _cleanup,
-    "nodes": _Text("node_count", quantities.count, _resources),
-    "processes": _Text("process_count", quantities.count, _resources),
-    "processes_per_node": _Text("processes_per_node", quantities.count, _resources),
-    "cores": _Text("cpu_cores_per_process", quantities.count, _resources),
-    "gpus": _Text("gpu_cores_per_process", quantities.count_or_none, _resources),
-    "memory": _Text("memory", quantities.size, _resources),
-    "exclusive": _Flag("exclusive_node_use", value=True, part=_resources),
-    "time": _Text("duration", quantities.duration, _attributes),
+    "cleanup": _set_cleanup,
+    "nodes": _Text("node_count", quantities.parse_count, _resources),
+    "processes": _Text("process_count", quantities.parse_count, _resources),
+    "processes_per_node": _Text("processes_per_node", quantities.parse_count, _resources),
+    "cores": _Text("cpu_cores_per_process", quantities.parse_count, _resources),
+    "gpus": _Text("gpu_cores_per_process", quantities.parse_count_or_zero, _resources),
+    "memory": _Text("memory", quantities.parse_size, _resources),
+    "exclusive": _Flag("exclusive_node_use", value=True, section=_resources),
+    "time": _Text("duration", quantities.parse_duration, _attributes),
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),
-    "after": _after,
+    "after": _set_dependencies,
     "launcher": _Text("launcher", str),
     "pre_launch": _Text("pre_launch", Path),
     "post_launch": _Text("post_launch", Path),
-    "attribute": _custom,
+    "attribute": _set_custom_attributes,
 }

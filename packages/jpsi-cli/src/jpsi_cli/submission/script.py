@@ -9,14 +9,14 @@ import jpsi
 from jpsi.plugin import line
 
 from .. import messages
-from ..error_boundary import fenced
+from ..error_boundary import run_reporting_errors
 from . import documents
-from .job_spec import Given, spec_of
+from .job_spec import Options, make_spec
 
 
 def script(  # noqa: PLR0913  all that is not a field of the job, each by its name
     command: Sequence[str],
-    given: Given,
+    options: Options,
     *,
     executor: str | None,
     file: str | None,
@@ -26,8 +26,8 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
     """Show what would be submitted and return the exit code."""
 
     def command_line() -> int:
-        document = None if file is None else documents.read(file)
-        job = jpsi.Job(spec_of(document, command, given, is_expanding=is_expanding))
+        document = None if file is None else documents.read_document(file)
+        job = jpsi.Job(make_spec(document, command, options, is_expanding=is_expanding))
         with jpsi.JobExecutor(executor) as opened:
             preview = opened.preview(job)
         if as_json:
@@ -42,7 +42,7 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
             messages.show(_text(line(*preview.command), preview.script, str(preview.path), preview.run))
         return 0
 
-    return fenced(command_line)
+    return run_reporting_errors(command_line)
 
 
 def _text(command: str, script: str | None, path: str, run: str) -> str:

@@ -21,4 +21,4 @@ def show(executor: jpsi.JobExecutor) -> None:
 def _show(_: jpsi.Job, progress: jpsi.StagingProgress) -> None:
     # only the name: the terminal would cut a long line at its end, which has the progress
     name = PurePath(progress.path).name or progress.path
-    messages.passing(str(attrs.evolve(progress, path=name)))
+    messages.transient(str(attrs.evolve(progress, path=name)))

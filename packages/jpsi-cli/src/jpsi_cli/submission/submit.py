@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced, in_options
+from ..error_boundary import run_reporting_errors, translate_to_options
 from . import documents, staging_progress
-from .job_spec import Given, spec_of
+from .job_spec import Options, make_spec
 
 # The number of jobs with the same reason that a message names.
 _NAMED = 5
@@ -18,7 +18,7 @@ _NAMED = 5
 
 def submit(  # noqa: PLR0913  all that is not a field of the job, each by its name
     command: Sequence[str],
-    given: Given,
+    options: Options,
     *,
     executor: str | None,
     files: Sequence[str],
@@ -29,10 +29,11 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
     """Submit the jobs and return the exit code."""
 
     def command_line() -> int:
-        read = documents.read_each(files) if many is None else documents.read_many(many)
+        read = documents.read_documents(files) if many is None else documents.read_json_lines(many)
         specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
         jobs = {
-            jpsi.Job(spec_of(spec, command, given, is_expanding=is_expanding)): place for place, spec in specs
+            jpsi.Job(make_spec(spec, command, options, is_expanding=is_expanding)): location
+            for location, spec in specs
         }
         with jpsi.JobExecutor(executor) as opened:
             staging_progress.show(opened)
@@ -42,12 +43,12 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
                 opened.find_out()
             return code
 
-    return fenced(command_line)
+    return run_reporting_errors(command_line)
 
 
-def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
+def _submit(locations: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
     """Submit jobs; `places` has the place of each job's document, for messages."""
-    jobs = list(places)
+    jobs = list(locations)
     try:
         if len(jobs) == 1:
             executor.submit(jobs[0])
@@ -61,24 +62,24 @@ def _submit(places: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_js
         wrong = {job: it for job, it in e.failed.items() if isinstance(it, jpsi.InvalidJobException)}
         if wrong and not e.done:
             messages.error(f"{len(wrong)} of {len(jobs)} jobs can never run as they are; none was submitted:")
-            _tell_reasons(wrong, places)
+            _report_reasons(wrong, locations)
             return exit_codes.USAGE
         _show(e.done, executor, as_json=as_json)
         messages.error(f"{len(e.failed)} of {len(jobs)} jobs could not be submitted:")
-        _tell_reasons(e.failed, places)
+        _report_reasons(e.failed, locations)
         return exit_codes.JPSI
     _show(jobs, executor, as_json=as_json)
     return 0
 
 
-def _tell_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], places: Mapping[jpsi.Job, str]) -> None:
+def _report_reasons(failed: Mapping[jpsi.Job, jpsi.JpsiError], locations: Mapping[jpsi.Job, str]) -> None:
     """Report why jobs were not submitted, each reason once."""
     reasons: dict[str, list[str]] = {}
     for job, why in failed.items():
-        reasons.setdefault(in_options(str(why)), []).append(places[job])
-    for reason, theirs in reasons.items():
-        more = f", and {len(theirs) - _NAMED} more" if len(theirs) > _NAMED else ""
-        messages.write(messages.printable(f"  - {'; '.join(theirs[:_NAMED])}{more}: {reason}\n"))
+        reasons.setdefault(translate_to_options(str(why)), []).append(locations[job])
+    for reason, affected in reasons.items():
+        more = f", and {len(affected) - _NAMED} more" if len(affected) > _NAMED else ""
+        messages.write(messages.printable(f"  - {'; '.join(affected[:_NAMED])}{more}: {reason}\n"))
 
 
 def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import fenced, in_options
+from ..error_boundary import run_reporting_errors, translate_to_options
 from . import documents
 
 
@@ -25,24 +25,24 @@ def validate(files: Sequence[str], *, many: str | None, executor: str | None, as
 
     def command() -> int:
         opened = None if executor is None else jpsi.JobExecutor(executor)
-        found = {file: _problems(partial(_one, file), opened) for file in files}
+        found = {file: _problems(partial(_read_one, file), opened) for file in files}
         if many is not None:
-            found[many] = _problems(partial(documents.read_many, many), opened)
+            found[many] = _problems(partial(documents.read_json_lines, many), opened)
         if as_json:
             content = [{"file": file, "valid": not it, "problems": list(it)} for file, it in found.items()]
             messages.show(json.dumps(content, indent=2) + "\n")
         else:
             for file, problems in found.items():
                 for problem in problems:
-                    messages.error(in_options(problem))
+                    messages.error(translate_to_options(problem))
                 messages.show("" if problems else f"{file}: valid\n")
         return exit_codes.USAGE if any(found.values()) else 0
 
-    return fenced(command)
+    return run_reporting_errors(command)
 
 
-def _one(file: str) -> list[tuple[str, jpsi.JobSpec]]:
-    return [(documents.name_of(file), documents.read(file))]
+def _read_one(file: str) -> list[tuple[str, jpsi.JobSpec]]:
+    return [(documents.file_label(file), documents.read_document(file))]
 
 
 def _problems(
@@ -55,7 +55,7 @@ def _problems(
         return e.problems
     if executor is None:
         return ()
-    return [f"{place}: {it}" for place, spec in specs for it in _objections(spec, executor)]
+    return [f"{location}: {it}" for location, spec in specs for it in _objections(spec, executor)]
 
 
 def _objections(spec: jpsi.JobSpec, executor: jpsi.JobExecutor) -> Sequence[str]:

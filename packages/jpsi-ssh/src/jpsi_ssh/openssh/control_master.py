@@ -37,8 +37,8 @@ def connect(address: Address, control_path: str, *, may_prompt: bool) -> None:
     Raises:
         TransportError: the connection could not be opened.
     """
-    asks = may_prompt and _has_terminal()
-    seconds = _PROMPT_SECONDS if asks else _CONNECT_SECONDS
+    prompts = may_prompt and _has_terminal()
+    seconds = _PROMPT_SECONDS if prompts else _CONNECT_SECONDS
     with _locked(f"{control_path}.lock", seconds) as is_locked:
         if not is_locked:
             msg = f"another process has been connecting to {address} for {seconds:.0f} seconds"
@@ -48,14 +48,16 @@ def connect(address: Address, control_path: str, *, may_prompt: bool) -> None:
         with contextlib.suppress(FileNotFoundError):
             # the process behind an old socket has ended, or no longer responds
             os.unlink(control_path)  # noqa: PTH108  text
-        words = _start(connect_command(address, control_path, may_prompt=asks), seconds, is_foreground=asks)
+        messages_text = _start(
+            connect_command(address, control_path, may_prompt=prompts), seconds, is_foreground=prompts
+        )
         if not _is_connected(address, control_path):
-            raise TransportError(explain_failure(address, words), transient=True)
+            raise TransportError(explain_failure(address, messages_text), transient=True)
 
 
 def _is_connected(address: Address, control_path: str) -> bool:
     try:
-        checked = subprocess.run(  # noqa: S603  no shell takes part
+        completed = subprocess.run(  # noqa: S603  no shell takes part
             check_command(address, control_path),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -65,8 +67,8 @@ def _is_connected(address: Address, control_path: str) -> bool:
     except subprocess.TimeoutExpired:
         return False
     except OSError as e:
-        raise _no_client(e) from e
-    return checked.returncode == 0
+        raise _client_error(e) from e
+    return completed.returncode == 0
 
 
 def _start(command: list[str], seconds: float, *, is_foreground: bool) -> str:
@@ -74,29 +76,31 @@ def _start(command: list[str], seconds: float, *, is_foreground: bool) -> str:
 
     The messages go to a file, as the background process may keep its output open.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as messages:
         try:
             process = subprocess.Popen(  # noqa: S603  no shell takes part
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=messages,
                 # ssh needs the terminal to ask for a password; otherwise Ctrl-C must not end ssh
                 start_new_session=not is_foreground,
             )
         except OSError as e:
-            raise _no_client(e) from e
+            raise _client_error(e) from e
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             _kill(process, is_group=not is_foreground)
-            said.seek(0)
-            return f"Connection timed out after {seconds:.0f} seconds {said.read().decode(errors='replace')}"
+            messages.seek(0)
+            return (
+                f"Connection timed out after {seconds:.0f} seconds {messages.read().decode(errors='replace')}"
+            )
         except BaseException:
             _kill(process, is_group=not is_foreground)
             raise
-        said.seek(0)
-        return said.read().decode(errors="replace")
+        messages.seek(0)
+        return messages.read().decode(errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
@@ -108,7 +112,7 @@ def _kill(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
     process.wait()
 
 
-def _no_client(error: OSError) -> TransportError:
+def _client_error(error: OSError) -> TransportError:
     return TransportError(f"the OpenSSH client cannot be run: {error}", error, transient=True)
 
 

@@ -36,16 +36,16 @@ def _directory(environment: Mapping[str, str]) -> str:
     runtime = environment.get("XDG_RUNTIME_DIR", "")
     private = f"{runtime}/jpsi-ssh"
     if runtime.startswith("/") and os.path.isdir(runtime) and _fits(private):  # noqa: PTH112  text, as ssh takes it
-        return _made(private)
+        return _make_directory(private)
     temporary = f"{tempfile.gettempdir()}/jpsi-ssh-{os.geteuid()}"
-    return _made(temporary if _fits(temporary) else f"/tmp/jpsi-ssh-{os.geteuid()}")  # noqa: S108  made as it must be
+    return _make_directory(temporary if _fits(temporary) else f"/tmp/jpsi-ssh-{os.geteuid()}")  # noqa: S108  made as it must be
 
 
 def _fits(directory: str) -> bool:
     return len(os.fsencode(directory)) + _NAME_LENGTH + len("/.0") <= _LONGEST
 
 
-def _made(directory: str) -> str:
+def _make_directory(directory: str) -> str:
     """Make the directory and return it; only the user may enter it, as its sockets give access to hosts."""
     try:
         make_private_directory(directory, "the directory for connections of ssh")

@@ -9,7 +9,7 @@ from .client import REMOTE_SHELL
 _MEANINGS = [
     (
         ("REMOTE HOST IDENTIFICATION HAS CHANGED",),
-        "{host} has another host key than the one that is known; ask whoever runs it before you trust it",
+        "{host} has another host key than the known one; ask its administrators before you trust it",
     ),
     (
         ("Host key verification failed", "No matching host key", "host key is known for"),
@@ -17,9 +17,9 @@ _MEANINGS = [
     ),
     (
         ("Permission denied", "Too many authentication failures", "No more authentication methods"),
-        "{host} does not let you in; see whether `{ssh}` does (for passwords and the like, use a terminal)",
+        "{host} refuses your login; check whether `{ssh}` works (for passwords and the like, use a terminal)",
     ),
-    (("Could not resolve hostname", "Name or service not known"), "there is no host {host} to be found"),
+    (("Could not resolve hostname", "Name or service not known"), "there is no host {host}"),
     (
         (
             "Connection refused",
@@ -37,36 +37,37 @@ _MEANINGS = [
 ]
 _NO_SESSION = ("Session open refused", "administratively prohibited", "open failed")
 _LENGTH = 500
-_SILENT = "ssh ended without a word"
+_SILENT = "ssh ended without a message"
 
 
-def explain_failure(address: Address, words: str, *, is_connected: bool = False) -> str:
+def explain_failure(address: Address, messages: str, *, is_connected: bool = False) -> str:
     """Explain from ssh's messages why there is no connection, or no shell on an existing connection.
 
     >>> explain_failure(Address("big"), "ssh: connect to host big port 22: Connection refused")
     'big cannot be reached: ssh: connect to host big port 22: Connection refused'
     """
-    said = " ".join(words.split())
-    ssh = " ".join(_trying(address))
+    message = " ".join(messages.split())
+    ssh = " ".join(_manual_command(address))
     for marks, meaning in _MEANINGS:
-        if any(mark in said for mark in marks):
+        if any(mark in message for mark in marks):
             sentence = meaning.format(host=address, ssh=ssh)
-            return f"{sentence}: {_last(said)}"
+            return f"{sentence}: {_last_words(message)}"
+    reason = _last_words(message) or _SILENT
     if is_connected:
-        return f"{address} lets you in, but runs no {REMOTE_SHELL[-1]} for you: {_last(said) or _SILENT}"
-    return f"there is no connection to {address}: {_last(said) or _SILENT}"
+        return f"{address} accepts your login, but runs no {REMOTE_SHELL[-1]} for you: {reason}"
+    return f"there is no connection to {address}: {reason}"
 
 
-def is_session_refused(words: str) -> bool:
+def is_session_refused(messages: str) -> bool:
     """Return True if the remote host refused another session on an existing connection (MaxSessions)."""
-    return any(mark in words for mark in _NO_SESSION)
+    return any(mark in messages for mark in _NO_SESSION)
 
 
-def _last(said: str) -> str:
+def _last_words(message: str) -> str:
     """Return the end of a message, cut at a word if it is too long."""
-    return said if len(said) <= _LENGTH else f"... {said[-_LENGTH:].partition(' ')[2]}"
+    return message if len(message) <= _LENGTH else f"... {message[-_LENGTH:].partition(' ')[2]}"
 
 
-def _trying(address: Address) -> list[str]:
+def _manual_command(address: Address) -> list[str]:
     port = [] if address.port is None else ["-p", str(address.port)]
     return ["ssh", *port, str(Address(address.host, address.user))]

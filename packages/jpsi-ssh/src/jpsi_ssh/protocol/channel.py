@@ -54,7 +54,7 @@ class Channel:
     """
 
     def __init__(self, command: list[str]) -> None:
-        _wait_for_those_that_have_ended()
+        _reap_ended_clients()
         self._process = subprocess.Popen(  # noqa: S603  no shell of this machine takes part
             command,
             stdin=subprocess.PIPE,
@@ -85,14 +85,14 @@ class Channel:
         ready = f"\n{nonce} ready\n".encode("ascii")
         out, err = bytearray(), bytearray()
 
-        def take(fd: int, data: bytes) -> None:
+        def on_data(fd: int, data: bytes) -> None:
             (out if fd == self._stdout else err).extend(data)
 
-        self._converse(program(nonce), take, lambda: ready in out, time.monotonic() + seconds)
+        self._converse(program(nonce), on_data, lambda: ready in out, time.monotonic() + seconds)
         if ready not in out:
             words = (bytes(err) + b"\n" + bytes(out)).decode(errors="replace").strip()
             if self._stdout in self._open:
-                words = f"no answer in {seconds:.0f} seconds {words}"
+                words = f"no response in {seconds:.0f} seconds {words}"
             raise LostError(words, was_sent=False)
 
     @property
@@ -109,22 +109,22 @@ class Channel:
         Raises:
             LostError: the shell ended before the response was complete.
         """
-        response = Response.to(request.nonce)
+        response = Response.for_nonce(request.nonce)
 
-        def take(fd: int, data: bytes) -> None:
+        def on_data(fd: int, data: bytes) -> None:
             (response.out if fd == self._stdout else response.err).feed(data)
 
         self._is_spent = True
         try:
-            unsent = self._converse(request.sent, take, lambda: response.is_whole, deadline)
+            unsent = self._converse(request.sent, on_data, lambda: response.is_complete, deadline)
         except BaseException:
             self._abort(_ignored)
             raise
-        if response.is_whole:
+        if response.is_complete:
             self._is_spent = response.is_refused
             return response
         if self._stdout in self._open:
-            self._abort(take)
+            self._abort(on_data)
             return response
         raise LostError(response.words, was_sent=not unsent)
 
@@ -132,25 +132,25 @@ class Channel:
         """Send a request and yield its output as it arrives, until the shell's output ends."""
         received: list[bytes] = []
 
-        def take(fd: int, data: bytes) -> None:
+        def on_data(fd: int, data: bytes) -> None:
             if fd == self._stdout:
                 received.append(data)
 
         data = request.sent
         while self._stdout in self._open:
-            unsent = self._converse(data, take, lambda: bool(received), None)
+            unsent = self._converse(data, on_data, lambda: bool(received), None)
             data = data[len(data) - unsent :]
             yield b"".join(received)
             received.clear()
 
-    def _abort(self, take: Callable[[int, bytes], None]) -> None:
+    def _abort(self, on_data: Callable[[int, bytes], None]) -> None:
         """End the running command; read for up to `_END_SECONDS`, but do not require a response."""
-        self._converse(_ABORT, take, lambda: False, time.monotonic() + _END_SECONDS)
+        self._converse(_ABORT, on_data, lambda: False, time.monotonic() + _END_SECONDS)
 
     def _converse(
         self,
         data: bytes,
-        take: Callable[[int, bytes], None],
+        on_data: Callable[[int, bytes], None],
         is_done: Callable[[], bool],
         deadline: float | None,
     ) -> int:
@@ -170,7 +170,7 @@ class Channel:
                 break
             for fd in ready:
                 if fd != self._stdin:
-                    self._hear(fd, take)
+                    self._receive(fd, on_data)
                 elif (written := _write(fd, unsent[:_SIZE])) is None:
                     can_send = False
                 else:
@@ -179,10 +179,10 @@ class Channel:
                 break
         return len(unsent)
 
-    def _hear(self, fd: int, take: Callable[[int, bytes], None]) -> None:
+    def _receive(self, fd: int, on_data: Callable[[int, bytes], None]) -> None:
         received = _read(fd)
         if received:
-            take(fd, received)
+            on_data(fd, received)
         elif received is not None:
             self._open.discard(fd)
 
@@ -221,7 +221,7 @@ class Channel:
                 stream.close()
 
 
-def _wait_for_those_that_have_ended() -> None:
+def _reap_ended_clients() -> None:
     for process in list(_ending):
         if process.poll() is not None:
             # another thread may have removed it first

@@ -28,7 +28,7 @@ class FramedStream:
     _end_at: int | None = attrs.field(default=None, init=False)
 
     @classmethod
-    def of(cls, nonce: str) -> Self:
+    def for_nonce(cls, nonce: str) -> Self:
         """Return an empty stream for the response to the request with this nonce."""
         return cls(f"\n{nonce} begin\n".encode("ascii"), f"\n{nonce} end".encode("ascii"))
 
@@ -67,8 +67,8 @@ class FramedStream:
         """The text of the line `end`; None if the line is not complete."""
         if self._end_at is None:
             return None
-        said, newline, _ = self.rest.partition(b"\n")
-        return said.strip() if newline else None
+        end_text, newline, _ = self.rest.partition(b"\n")
+        return end_text.strip() if newline else None
 
 
 @attrs.define(slots=True, eq=False)
@@ -79,12 +79,12 @@ class Response:
     err: FramedStream
 
     @classmethod
-    def to(cls, nonce: str) -> Self:
+    def for_nonce(cls, nonce: str) -> Self:
         """Return an empty response for the request with this nonce."""
-        return cls(FramedStream.of(nonce), FramedStream.of(nonce))
+        return cls(FramedStream.for_nonce(nonce), FramedStream.for_nonce(nonce))
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True if both streams are complete."""
         return self.out.verdict is not None and self.err.verdict is not None
 

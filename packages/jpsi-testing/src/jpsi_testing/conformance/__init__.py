@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.conformance.answers import (
-        answered,
-        hooks_of,
-    )
     from jpsi_testing.conformance.executor import (
         ExecutorConformance,
+    )
+    from jpsi_testing.conformance.hook_helpers import (
+        answered,
+        hooks_of,
     )
     from jpsi_testing.conformance.launcher import (
         LauncherConformance,
@@ -19,7 +19,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "answers": "answered hooks_of",
+            "hook_helpers": "answered hooks_of",
             "executor": "ExecutorConformance",
             "launcher": "LauncherConformance",
         },

@@ -21,7 +21,7 @@ from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_testing.fake import Dialect, FakeScheduler, on_path
 
 # Settings that make a real batch system, and the jobs on it, quick enough for tests.
-_QUICK = {
+_SHORT_INTERVALS = {
     "kill_delay": timedelta(seconds=0.5),
     "command_timeout": timedelta(seconds=20),
     "shortest_interval": timedelta(seconds=0.1),
@@ -30,13 +30,13 @@ _QUICK = {
 }
 
 # The command timeout in tests where a command hangs; others answer within it even on a busy machine.
-_HASTE = timedelta(seconds=4)
+_SHORT_TIMEOUT = timedelta(seconds=4)
 
 # The number of warnings that a failure quotes, the last ones.
 _WARNINGS = 5
 
 
-class Kit:
+class ExecutorTestBase:
     """The class attributes that describe an executor, and the fixtures and methods that tests use."""
 
     #: The name of the executor.
@@ -62,7 +62,7 @@ class Kit:
     _caplog: pytest.LogCaptureFixture | None = None
 
     @pytest.fixture(autouse=True)
-    def _overheard(self, caplog: pytest.LogCaptureFixture) -> None:
+    def _capture_log(self, caplog: pytest.LogCaptureFixture) -> None:
         self._caplog = caplog
 
     @pytest.fixture
@@ -74,7 +74,7 @@ class Kit:
     def config(self, work_directory: Path) -> ExecutorConfig:
         """Return the configuration of the executor: short intervals, and its settings."""
         known = {field.name for field in attrs.fields(self.config_class)}
-        quick: dict[str, Any] = {name: value for name, value in _QUICK.items() if name in known}
+        quick: dict[str, Any] = {name: value for name, value in _SHORT_INTERVALS.items() if name in known}
         return self.config_class(work_directory=work_directory, **(quick | dict(self.settings)))
 
     @pytest.fixture
@@ -102,7 +102,7 @@ class Kit:
     @pytest.fixture
     def hasty_config(self, fake: FakeScheduler, config: ExecutorConfig) -> ExecutorConfig:
         """Return the configuration of an executor whose commands hang: its command timeout is short."""
-        return attrs.evolve(config, command_timeout=_HASTE)  # type: ignore[call-arg]  # of a batch system
+        return attrs.evolve(config, command_timeout=_SHORT_TIMEOUT)  # type: ignore[call-arg]  # of a batch system
 
     @pytest.fixture
     def hasty(self, hasty_config: ExecutorConfig) -> Iterator[JobExecutor]:
@@ -123,18 +123,24 @@ class Kit:
     def end(self, job: Job) -> JobStatus:
         """Wait for the end of a job, and return its final status."""
         status = job.wait(self.patience)
-        assert status is not None, self._late(job, "has not ended")
+        assert status is not None, self._describe_timeout(job, "has not ended")
         return status
 
     def active(self, job: Job) -> None:
         """Wait until a job runs."""
-        assert job.wait(self.patience, target_states=JobState.ACTIVE), self._late(job, "does not run")
+        assert job.wait(self.patience, target_states=JobState.ACTIVE), self._describe_timeout(
+            job, "does not run"
+        )
 
-    def _late(self, job: Job, what: str) -> str:
+    def _describe_timeout(self, job: Job, what: str) -> str:
         """Return what is wrong with a job, and the last warnings, which mostly say why."""
-        told = [] if self._caplog is None else warnings(self._caplog.records)
-        heard = "\n".join(["jpsi has warned:", *told[-_WARNINGS:]]) if told else "jpsi has warned of nothing"
-        return f"{job!r} {what} in {self.patience:g} s; {heard}"
+        messages = [] if self._caplog is None else warnings(self._caplog.records)
+        logged = (
+            "\n".join(["jpsi has warned:", *messages[-_WARNINGS:]])
+            if messages
+            else "jpsi has logged no warnings"
+        )
+        return f"{job!r} {what} in {self.patience:g} s; {logged}"
 
 
 # The loggers of jpsi and of its distributions, such as jpsi_engine.
@@ -143,15 +149,15 @@ _LIBRARY = re.compile(r"jpsi(_\w+)?(\.|$)")
 
 def warnings(records: Iterable[logging.LogRecord]) -> list[str]:
     """Return jpsi's warnings, each with its exception; of equal warnings only the last one."""
-    told = [_warning(it) for it in records if it.levelno >= logging.WARNING and _LIBRARY.match(it.name)]
+    messages = [_warning(it) for it in records if it.levelno >= logging.WARNING and _LIBRARY.match(it.name)]
     # of equal warnings the last one counts
-    return list(reversed(dict.fromkeys(reversed(told))))
+    return list(reversed(dict.fromkeys(reversed(messages))))
 
 
 def _warning(record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
-    about = "" if error is None else ": " + "".join(traceback.format_exception_only(error)).strip()
-    return f"{record.name}: {record.getMessage()}{about}"
+    error_text = "" if error is None else ": " + "".join(traceback.format_exception_only(error)).strip()
+    return f"{record.name}: {record.getMessage()}{error_text}"
 
 
 def shell(text: str, *arguments: object, **fields: Any) -> JobSpec:  # noqa: ANN401  the fields of a spec

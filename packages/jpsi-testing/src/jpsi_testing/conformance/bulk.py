@@ -11,8 +11,8 @@ import pytest
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
 from jpsi.plugin import Arrays, Capabilities, ExecutorConfig
-from jpsi_testing.conformance.asking import Hooks
-from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
+from jpsi_testing.conformance.hook_caller import Hooks
 from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.conformance.recovery import client
 from jpsi_testing.fake import FakeScheduler
@@ -22,14 +22,14 @@ _COUNT = 12
 _LONGEST = 600
 
 
-class ManyTests(Kit):
+class ManyTests(ExecutorTestBase):
     """Tests of bulk requests for every executor."""
 
     def ends(self, jobs: Sequence[Job]) -> list[int | None]:
         """Wait for the end of jobs, and return their exit codes."""
         return [self.end(job).exit_code for job in jobs]
 
-    def test_each_of_many_jobs_keeps_what_is_its_own(self, executor: JobExecutor, tmp_path: Path) -> None:
+    def test_each_of_many_jobs_has_its_own_spec(self, executor: JobExecutor, tmp_path: Path) -> None:
         (tmp_path / "in").write_text("in\n")
         jobs = [
             Job(
@@ -51,8 +51,8 @@ class ManyTests(Kit):
         assert len({job.native_id for job in jobs} | {None}) == len(jobs) + 1
         assert self.ends(jobs) == list(range(6))
         for code in range(6):
-            said = (tmp_path / f"out {code}").read_text()
-            assert said == f"in\nargument {code} a 'b' ${code}\n"
+            output = (tmp_path / f"out {code}").read_text()
+            assert output == f"in\nargument {code} a 'b' ${code}\n"
 
     def test_output_without_a_path_is_each_jobs_own(self, executor: JobExecutor) -> None:
         jobs = [Job(shell('echo "$1"', number)) for number in range(3)]
@@ -63,7 +63,7 @@ class ManyTests(Kit):
         streams = [job.streams for job in jobs]
         assert [None if it is None else it.stdout.read_text() for it in streams] == ["0\n", "1\n", "2\n"]
 
-    def test_what_is_wrong_with_one_keeps_no_other_from_being_submitted(self, executor: JobExecutor) -> None:
+    def test_an_invalid_job_does_not_prevent_the_others(self, executor: JobExecutor) -> None:
         good, wrong, empty = Job(shell("exit 3")), Job(JobSpec("")), Job()
 
         with pytest.raises(jpsi.BulkException) as caught:
@@ -94,7 +94,7 @@ class ManyTests(Kit):
         assert self.end(jobs[0]).exit_code == 0
         assert self.end(jobs[2]).exit_code == 2
 
-    def test_many_are_cancelled_at_once(self, executor: JobExecutor, tmp_path: Path) -> None:
+    def test_many_jobs_are_cancelled_together(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         jobs, other = [Job(gate.job()) for _ in range(3)], Job()
         executor.submit_many(jobs)
@@ -107,7 +107,7 @@ class ManyTests(Kit):
         assert [self.end(job).state for job in jobs] == [JobState.CANCELED] * 3
         executor.cancel_many(jobs)
 
-    def test_many_are_attached_to_at_once(
+    def test_many_jobs_are_attached_together(
         self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
     ) -> None:
         gate = Gate(tmp_path / "gate")
@@ -160,7 +160,7 @@ class BulkTests(ManyTests, HookTests):
             pytest.skip("it takes jobs one by one")
         return offered.jobs_per_submission
 
-    def test_jobs_that_are_alike_are_submitted_as_one(
+    def test_similar_jobs_are_submitted_as_one_array(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         jobs = [Job(shell(f"exit {code}")) for code in range(_COUNT)]
@@ -171,7 +171,7 @@ class BulkTests(ManyTests, HookTests):
         assert self.ends(jobs) == list(range(_COUNT))
         assert len(fake.jobs) == _COUNT
 
-    def test_no_more_are_submitted_as_one_than_is_configured(
+    def test_arrays_are_no_larger_than_configured(
         self, at_once: int, fake: FakeScheduler, config: ExecutorConfig
     ) -> None:
         jobs = [Job(shell(f"exit {code}")) for code in range(11)]
@@ -182,7 +182,7 @@ class BulkTests(ManyTests, HookTests):
         assert self.submissions(fake) == 3
         assert self.ends(jobs) == list(range(11))
 
-    def test_jobs_that_ask_for_other_things_are_submitted_apart(
+    def test_different_jobs_are_not_put_into_one_array(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         limits = [jpsi.parse_duration(f"00:{minutes}:00") for minutes in (10, 20)]
@@ -195,7 +195,7 @@ class BulkTests(ManyTests, HookTests):
         assert self.submissions(fake) == 2
         assert self.ends(jobs) == [0] * 4
 
-    def test_one_of_many_that_wait_is_cancelled_alone(
+    def test_one_pending_array_element_is_cancelled_alone(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         fake.slots = 0
@@ -209,7 +209,7 @@ class BulkTests(ManyTests, HookTests):
         fake.settle()
         assert [self.end(jobs[index]).exit_code for index in (0, 2, 3)] == [0, 2, 3]
 
-    def test_one_of_many_is_held_and_released_alone(
+    def test_one_array_element_is_held_and_released_alone(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         fake.slots = 0
@@ -229,7 +229,7 @@ class BulkTests(ManyTests, HookTests):
 
     @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
-    def test_jobs_whose_submission_is_unclear_run_once(
+    def test_jobs_of_an_ambiguous_submission_run_once(
         self,
         hasty: JobExecutor,
         at_once: int,
@@ -258,7 +258,7 @@ class BulkTests(ManyTests, HookTests):
         assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
         assert [proof.runs for proof in proofs] == [1] * 4
 
-    def test_jobs_that_are_refused_together_are_as_they_were(
+    def test_jobs_of_a_refused_array_stay_new(
         self, executor: JobExecutor, at_once: int, fake: FakeScheduler
     ) -> None:
         jobs = [Job(shell("exit 3")) for _ in range(3)]
@@ -314,17 +314,17 @@ class ArrayTests(BulkTests):
         return offered.arrays
 
     @pytest.mark.clause("bulk-status")
-    def test_what_the_batch_system_is_asked_does_not_grow_with_an_array(
+    def test_queries_do_not_grow_with_the_size_of_an_array(
         self, executor: JobExecutor, arrays: Arrays, fake: FakeScheduler
     ) -> None:
         fake.slots = 0
         jobs = [Job(shell("exit 0")) for _ in range(min(arrays.largest, 100))]
         executor.submit_many(jobs)
-        asked = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        call_count = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > call_count + 1, self.patience)
         assert {executor.info(job) is None for job in jobs[:3]} == {False}
 
-        lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[asked:]]
+        lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[call_count:]]
         executor.cancel_many(jobs)
 
         assert max(lengths) < _LONGEST

@@ -10,8 +10,8 @@ import pytest
 import jpsi
 from jpsi import Dependency, DependencyKind, Job, JobAttributes, JobExecutor, JobSpec, JobState, Reason
 from jpsi.plugin import Capabilities
-from jpsi_testing.conformance.asking import Hooks
 from jpsi_testing.conformance.base import Gate, Proof
+from jpsi_testing.conformance.hook_caller import Hooks
 from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.fake import FakeScheduler
 
@@ -92,7 +92,7 @@ class DependencyTests(HookTests):
         )
         assert proof.runs == 0
 
-    def test_what_has_ended_already_is_weighed_at_once(
+    def test_a_dependency_that_has_already_ended_counts(
         self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
     ) -> None:
         proof = Proof(tmp_path / "proof")
@@ -112,7 +112,7 @@ class DependencyTests(HookTests):
                 assert self.end(after).state is JobState.COMPLETED
         assert proof.runs == (2 if _ANY in kinds else 0)
 
-    def test_an_unknown_job_is_never_taken_for_one_that_ended_well(
+    def test_an_unknown_dependency_never_counts_as_completed(
         self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
     ) -> None:
         proof = Proof(tmp_path / "proof")
@@ -124,7 +124,7 @@ class DependencyTests(HookTests):
         assert proof.runs == 0
 
     @pytest.mark.parametrize("code", [0, 3])
-    def test_a_forgotten_job_counts_as_what_it_was(
+    def test_a_forgotten_dependency_counts_by_its_end(
         self,
         executor: JobExecutor,
         fake: FakeScheduler,

@@ -8,20 +8,20 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
-from jpsi_testing.conformance.base import Gate, Kit, Proof, Sign, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, Sign, shell
 from jpsi_testing.fake import FakeScheduler, FakeState
 
 # Ends at once with 0 on TERM, as programs do that save their state.
 _OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
 
-class EndTests(Kit):
+class EndTests(ExecutorTestBase):
     """Tests that the final status of a job tells why it ended."""
 
     def cancel_outside(self, native_id: str, scheduler: FakeScheduler | None) -> None:
         """Cancel a job with the batch system's own command; override it for a real batch system."""
         if scheduler is None:
-            pytest.skip("cancel_outside is not said")
+            pytest.skip("cancel_outside is not implemented for this batch system")
         scheduler.cancel(native_id)
 
     @pytest.mark.clause("cancel-asks", "state-canceled")
@@ -35,7 +35,7 @@ class EndTests(Kit):
 
         job.cancel()
 
-        assert fake.job(job.native_id or "").state is FakeState.CANCELLED, "it has heard of it by then"
+        assert fake.job(job.native_id or "").state is FakeState.CANCELLED, "it had the request by then"
         status = self.end(job)
         assert (status.state, status.reason, status.exit_code) == (JobState.CANCELED, Reason.CANCELLED, None)
         assert proof.runs == 0
@@ -51,7 +51,7 @@ class EndTests(Kit):
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.CANCELED, Reason.CANCELLED)
 
-    def test_a_job_that_obeys_and_exits_0_was_cancelled(self, executor: JobExecutor) -> None:
+    def test_a_cancelled_job_that_exits_0_is_canceled(self, executor: JobExecutor) -> None:
         job = Job(shell(_OBEDIENT))
         executor.submit(job)
         self.active(job)
@@ -61,7 +61,7 @@ class EndTests(Kit):
         assert self.end(job).state is JobState.CANCELED
 
     @pytest.mark.clause("cancel-race", "cancel-wait", "cancel-wait-canceled")
-    def test_to_cancel_what_has_ended_does_nothing(self, executor: JobExecutor) -> None:
+    def test_cancelling_an_ended_job_does_nothing(self, executor: JobExecutor) -> None:
         job = Job(shell("exit 7"))
         executor.submit(job)
         status = self.end(job)
@@ -74,12 +74,12 @@ class EndTests(Kit):
             job.wait(JobState.CANCELED)
 
     @pytest.mark.clause("cancel-new")
-    def test_what_was_never_submitted_cannot_be_cancelled(self) -> None:
+    def test_a_job_that_was_never_submitted_cannot_be_cancelled(self) -> None:
         with pytest.raises(jpsi.SubmitException):
             Job(JobSpec("/bin/true")).cancel()
 
     @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
-    def test_who_is_cancelled_from_outside_was_cancelled(
+    def test_a_job_cancelled_by_another_program_is_canceled(
         self, executor: JobExecutor, scheduler: FakeScheduler | None, text: str
     ) -> None:
         job = Job(shell(text))
@@ -96,7 +96,9 @@ class EndTests(Kit):
         assert self.end(job).state is JobState.CANCELED
 
     @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
-    def test_a_time_limit_is_told(self, executor: JobExecutor, fake: FakeScheduler, text: str) -> None:
+    def test_an_exceeded_time_limit_is_reported(
+        self, executor: JobExecutor, fake: FakeScheduler, text: str
+    ) -> None:
         job = Job(shell(text))
         executor.submit(job)
         self.active(job)
@@ -127,7 +129,7 @@ class EndTests(Kit):
         assert proof.runs == 2
         assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.FAILED]
 
-    def test_a_failed_node_is_told(self, executor: JobExecutor, fake: FakeScheduler) -> None:
+    def test_a_failed_node_is_reported(self, executor: JobExecutor, fake: FakeScheduler) -> None:
         job = Job(shell("sleep 1000"))
         executor.submit(job)
         self.active(job)
@@ -149,7 +151,7 @@ class EndTests(Kit):
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
 
-    def test_a_job_whose_end_is_forgotten_at_once_keeps_its_code(
+    def test_a_job_forgotten_at_its_end_keeps_its_exit_code(
         self, executor: JobExecutor, fake: FakeScheduler
     ) -> None:
         fake.keep, fake.accounting = 0, False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from jpsi_testing.conformance.bulk import ArrayTests
+from jpsi_testing.conformance.command_output import OutputTests
 from jpsi_testing.conformance.components import ComponentTests
 from jpsi_testing.conformance.dependencies import DependencyTests
 from jpsi_testing.conformance.ends import EndTests
 from jpsi_testing.conformance.faults import FaultTests
+from jpsi_testing.conformance.host_faults import HostFaultTests
 from jpsi_testing.conformance.hostile_text import HostileTests
 from jpsi_testing.conformance.identity import IdentityTests
 from jpsi_testing.conformance.limits import LimitTests
@@ -14,12 +16,10 @@ from jpsi_testing.conformance.nodes import NodeTests
 from jpsi_testing.conformance.recovery import RecoveryTests
 from jpsi_testing.conformance.runs import RunTests
 from jpsi_testing.conformance.staging import StagingTests
-from jpsi_testing.conformance.surroundings import SurroundingsTests
-from jpsi_testing.conformance.whole_answers import AnswerTests
 
 
 class ExecutorConformance(
-    AnswerTests,
+    OutputTests,
     RunTests,
     NodeTests,
     ComponentTests,
@@ -30,7 +30,7 @@ class ExecutorConformance(
     RecoveryTests,
     FaultTests,
     IdentityTests,
-    SurroundingsTests,
+    HostFaultTests,
     ArrayTests,
     LimitTests,
 ):

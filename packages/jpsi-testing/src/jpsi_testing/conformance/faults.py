@@ -11,7 +11,7 @@ import jpsi
 from jpsi import Job, JobExecutor, JobState
 from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
-from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.fake import dialect as dialect_of
 from jpsi_testing.waiting import eventually
@@ -25,18 +25,18 @@ _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
 }
 
 
-class FaultTests(Kit):
+class FaultTests(ExecutorTestBase):
     """Tests for fake batch systems only."""
 
-    def test_the_submit_command_is_one_of_the_dialect(self) -> None:
+    def test_the_submit_command_belongs_to_the_fake(self) -> None:
         """A fault of a command that the fake does not have would never strike."""
         if self.dialect is None:
-            pytest.skip("there is no dialect")
-        spoken = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
+            pytest.skip("the tests run without a fake (dialect is None)")
+        system_fake = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
 
-        assert self.submit_command in spoken.commands, (
+        assert self.submit_command in system_fake.commands, (
             f"submit_command is {self.submit_command!r}; it must be the command that submits, one of "
-            f"the dialect's {', '.join(sorted(spoken.commands))}"
+            f"the fake's commands {', '.join(sorted(system_fake.commands))}"
         )
 
     @pytest.mark.parametrize("trouble", _TROUBLES)
@@ -49,10 +49,10 @@ class FaultTests(Kit):
         self.active(job)
         # the launcher, too, may be a command of the batch system
         assert eventually(begun.exists, self.patience)
-        asked = len(fake.log)
+        call_count = len(fake.log)
 
         _TROUBLES[trouble](fake)
-        assert fake.wait_for(lambda: len(fake.log) > asked, self.patience)
+        assert fake.wait_for(lambda: len(fake.log) > call_count, self.patience)
         gate.open()
 
         assert self.end(job).exit_code == 7
@@ -66,8 +66,8 @@ class FaultTests(Kit):
         executor.submit(job)
 
         fake.faults.down()
-        asked = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > asked + 2, self.patience)
+        call_count = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > call_count + 2, self.patience)
         assert job.status.state is JobState.QUEUED
         fake.faults.up()
         fake.slots = 8
@@ -77,7 +77,9 @@ class FaultTests(Kit):
         assert proof.runs == 1
 
     @pytest.mark.clause("python-submit-output")
-    def test_chatter_is_overheard(self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path) -> None:
+    def test_banners_in_output_are_ignored(
+        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
+    ) -> None:
         fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job(7))
@@ -109,7 +111,7 @@ class FaultTests(Kit):
 
     @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
-    def test_an_unclear_submission_runs_once(
+    def test_an_ambiguous_submission_runs_once(
         self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, trouble: str, lag: float
     ) -> None:
         proof = Proof(tmp_path / "proof")
@@ -132,7 +134,7 @@ class FaultTests(Kit):
         assert proof.runs == 1
 
     @pytest.mark.parametrize("trouble", ["hang", "accept_and_hang"])
-    def test_what_became_of_an_unclear_submission_is_told_alike_everywhere(
+    def test_an_ambiguous_submission_is_reported_consistently(
         self,
         hasty: JobExecutor,
         hasty_config: ExecutorConfig,
@@ -150,13 +152,15 @@ class FaultTests(Kit):
 
         def states() -> set[JobState]:
             """Return the job's states in the program that submitted it, on disk, and in another program."""
-            told = [it.status.state for it in job_store.jobs(also=[work_directory]) if it.id == job.id]
+            stored_states = [
+                it.status.state for it in job_store.jobs(also=[work_directory]) if it.id == job.id
+            ]
             with self.new_executor(hasty_config) as other:
                 recalled = [it.status.state for it in other.recall([job.id])]
                 # the program that got the exception keeps the job
                 assert job.id not in [it.id for it in other.recover()]
-            assert (len(told), len(recalled)) == (1, 1)
-            return {job.status.state, *told, *recalled}
+            assert (len(stored_states), len(recalled)) == (1, 1)
+            return {job.status.state, *stored_states, *recalled}
 
         with pytest.raises(jpsi.SubmitException):
             hasty.submit(job)

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec
 from jpsi.plugin import CommandResult, ExecutorConfig, SubmitException
 from jpsi.plugin.engine import installed, load_plugin
-from jpsi_testing.conformance.asking import TAG, Hooks, assert_leads_to
-from jpsi_testing.conformance.base import Kit, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, shell
+from jpsi_testing.conformance.hook_caller import TAG, Hooks, assert_selects
 from jpsi_testing.strategies import HOSTILE, specs
 
 _GROUP = "jpsi.executors"
@@ -22,7 +22,7 @@ _REQUIRED = ("render_script", "submit", "parse_submit", "query", "parse_status",
 _GARBAGE = ("", "\n", "garbage\n", "{", "[]", "null", "Welcome to the cluster!\n\n", "a|b|c\n", "\x00\n")
 
 
-class HookTests(Kit):
+class HookTests(ExecutorTestBase):
     """Tests that call hooks with strings, and check the values that they return."""
 
     @pytest.fixture
@@ -37,11 +37,11 @@ class HookTests(Kit):
         return found
 
     @pytest.mark.clause("executor-name")
-    def test_the_name_leads_to_the_plugin(self) -> None:
+    def test_the_name_selects_the_plugin(self) -> None:
         if self.plugin is not None:
-            assert_leads_to(_GROUP, self.executor_name, self.plugin)
+            assert_selects(_GROUP, self.executor_name, self.plugin)
 
-    def test_every_required_hook_is_there(self, hooks: Hooks) -> None:
+    def test_every_required_hook_is_implemented(self, hooks: Hooks) -> None:
         assert [name for name in _REQUIRED if not hooks.has(name)] == []
 
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
@@ -53,17 +53,19 @@ class HookTests(Kit):
         if script is None:
             return
         command = hooks("submit", script=script, spec=spec)
-        said = [script.text, *command.argv, command.stdin or "", *command.environment.values()]
-        assert any(TAG in text for text in said), "the job could not be found again: its tag is nowhere"
+        texts = [script.text, *command.argv, command.stdin or "", *command.environment.values()]
+        assert any(TAG in text for text in texts), "jpsi could not find the job again: its tag is nowhere"
 
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
-    def test_what_it_writes_it_reads(self, hooks: Hooks, spec: JobSpec) -> None:
+    def test_read_script_reads_what_render_script_writes(self, hooks: Hooks, spec: JobSpec) -> None:
         if not hooks.has("read_script"):
             pytest.skip("it has no read_script")
-        asked = spec.attributes
+        attributes = spec.attributes
         plain = JobAttributes(
-            duration=asked.duration, queue_name=asked.queue_name, project_name=asked.project_name
+            duration=attributes.duration,
+            queue_name=attributes.queue_name,
+            project_name=attributes.project_name,
         )
         job = JobSpec("/bin/true", attributes=plain)
         script = hooks.script(job)
@@ -78,13 +80,13 @@ class HookTests(Kit):
             assert found.duration >= plain.duration
 
     @pytest.mark.parametrize("text", ["", "\n", "#!/bin/sh\n# true\n\ntrue\n", *_GARBAGE, *HOSTILE])
-    def test_a_script_for_another_has_no_directives(self, hooks: Hooks, text: str) -> None:
+    def test_a_script_for_another_batch_system_has_no_directives(self, hooks: Hooks, text: str) -> None:
         if not hooks.has("read_script"):
             pytest.skip("it has no read_script")
         assert hooks("read_script", text=f"true {text}").directives == 0
 
     @pytest.mark.parametrize("where", ["name", "queue_name", "project_name", "reservation_id"])
-    def test_a_directive_is_one_line_whatever_stands_in_it(self, hooks: Hooks, where: str) -> None:
+    def test_a_directive_is_one_line_whatever_its_value(self, hooks: Hooks, where: str) -> None:
         for text in HOSTILE:
             attributes = None if where == "name" else JobAttributes(**{where: text})  # type: ignore[arg-type]  # one of three texts
             spec = JobSpec("/bin/true", name=text if where == "name" else None, attributes=attributes)
@@ -100,7 +102,7 @@ class HookTests(Kit):
     @pytest.mark.clause("python-polling")
     @pytest.mark.parametrize("stdout", _GARBAGE)
     @pytest.mark.parametrize("hook", ["parse_status", "parse_finished"])
-    def test_garbage_is_no_answer(self, hooks: Hooks, hook: str, stdout: str) -> None:
+    def test_garbage_is_no_status(self, hooks: Hooks, hook: str, stdout: str) -> None:
         """An empty answer would mean that every job is gone."""
         if not hooks.has(hook):
             pytest.skip(f"it has no {hook}")
@@ -117,13 +119,13 @@ class HookTests(Kit):
         variable = hooks("capabilities").id_variable if hooks.has("capabilities") else ""
         if not variable:
             pytest.skip("its capabilities name no id_variable")
-        tells = "".join(f'printf "%s\\n" "${{{name}-}}"; ' for name in variable.split())
-        job = Job(shell(f'{{ {tells}}} > "$1"', tmp_path / "id"))
+        commands = "".join(f'printf "%s\\n" "${{{name}-}}"; ' for name in variable.split())
+        job = Job(shell(f'{{ {commands}}} > "$1"', tmp_path / "id"))
         executor.submit(job)
         self.end(job)
 
-        told = (tmp_path / "id").read_text(encoding="utf-8").split()
-        found = told[0] if told else ""
+        lines = (tmp_path / "id").read_text(encoding="utf-8").split()
+        found = lines[0] if lines else ""
         spelled = hooks("canonical_id", native_id=found) if found and hooks.has("canonical_id") else found
         assert spelled == job.native_id, (
             f"id_variable is {variable!r}; in the running job {job.native_id} that is {found or 'not set'!r}"

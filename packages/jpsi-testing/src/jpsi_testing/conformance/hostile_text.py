@@ -12,7 +12,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
-from jpsi_testing.conformance.base import Kit, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.strategies import HOSTILE
 
@@ -35,7 +35,7 @@ _DIRECTIVES = (
 )
 
 
-class HostileTests(Kit):
+class HostileTests(ExecutorTestBase):
     """Tests that neither a shell nor a batch system acts upon text of the user."""
 
     #: Lines that the batch system would obey in the head of a script; lines of many systems are tried anyway.
@@ -128,14 +128,17 @@ class HostileTests(Kit):
         attribute: str,
         field: str,
     ) -> None:
-        given = {text: JobAttributes(**{attribute: text}) for text in texts if text}  # type: ignore[arg-type]  # one of two texts
-        specs = [JobSpec("/bin/true", name="n", attributes=attributes) for attributes in given.values()]
+        attributes_by_text = {text: JobAttributes(**{attribute: text}) for text in texts if text}  # type: ignore[arg-type]  # one of two texts
+        specs = [
+            JobSpec("/bin/true", name="n", attributes=attributes)
+            for attributes in attributes_by_text.values()
+        ]
         jobs = self._accepted(executor, specs)
         for job in jobs:
             assert job.spec is not None
             if scheduler is not None:
-                there = scheduler.job(job.native_id or "")
-                assert getattr(there, field) == getattr(job.spec.attributes, attribute)
+                scheduled = scheduler.job(job.native_id or "")
+                assert getattr(scheduled, field) == getattr(job.spec.attributes, attribute)
         # a queue of that name may have no node
         executor.cancel_many(jobs)
         for job in jobs:

@@ -11,7 +11,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobState, Reason
-from jpsi_testing.conformance.base import Gate, Kit, Proof
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof
 from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState
 
 # The scripts of a stranger's job that has got the native id of a job of jpsi's.
@@ -25,17 +25,17 @@ _RESTART_SECONDS = 5.0
 _NOT_CANCELLED = "without the tag|another job's"
 
 
-class IdentityTests(Kit):
+class IdentityTests(ExecutorTestBase):
     """Tests in which a controller dies before it records a job, and gives its native id to another job."""
 
     @pytest.mark.parametrize("stranger", _SCRIPTS)
-    def test_a_job_whose_native_id_is_a_strangers_is_lost(
+    def test_a_job_whose_native_id_was_reused_is_lost(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, stranger: str
     ) -> None:
         proof = Proof(tmp_path / "proof")
         job = self._waiting(executor, fake, proof)
 
-        other = self._supplant(fake, job, _SCRIPTS[stranger])
+        other = self._reuse_native_id(fake, job, _SCRIPTS[stranger])
 
         status = self.end(job)
         assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
@@ -43,35 +43,35 @@ class IdentityTests(Kit):
         assert proof.runs == 0
         assert stranger != "runs" or other.state is FakeState.RUNNING
 
-    def test_a_strangers_cancellation_is_not_the_jobs(
+    def test_the_cancellation_of_a_reused_id_is_not_the_jobs(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
-        other = self._supplant(fake, job, _SCRIPTS["runs"])
+        other = self._reuse_native_id(fake, job, _SCRIPTS["runs"])
 
         fake.cancel(other.native_id)
 
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
 
-    def test_a_strangers_end_in_the_accounting_is_not_the_jobs(
+    def test_the_accounted_end_of_a_reused_id_is_not_the_jobs(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         fake.keep = 0
         job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
 
-        self._supplant(fake, job, _SCRIPTS["completes"])
+        self._reuse_native_id(fake, job, _SCRIPTS["completes"])
 
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
 
     @pytest.mark.clause("cancel-asks")
     @pytest.mark.parametrize("request_", ["cancel", "hold", "release"])
-    def test_no_request_reaches_a_strangers_job(
+    def test_no_request_reaches_the_job_of_a_reused_id(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, request_: str
     ) -> None:
         job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
-        other = self._supplant(fake, job, _SCRIPTS["runs"])
+        other = self._reuse_native_id(fake, job, _SCRIPTS["runs"])
         assert fake.wait_for(lambda: other.state is FakeState.RUNNING, self.patience)
 
         with pytest.raises(jpsi.SubmitException, match="another job's"):
@@ -81,7 +81,7 @@ class IdentityTests(Kit):
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
 
-    def test_no_cancellation_of_many_reaches_a_strangers_job(
+    def test_no_bulk_cancellation_reaches_the_job_of_a_reused_id(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         """The other jobs are cancelled."""
@@ -119,7 +119,7 @@ class IdentityTests(Kit):
         status = self.end(job)
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
 
-    def test_a_killed_job_does_not_wait_for_the_end_of_a_stranger(
+    def test_a_killed_job_does_not_wait_for_the_job_of_its_reused_id(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         """A job that ran and left no exit code is lost, while the job that has its native id runs on."""
@@ -134,12 +134,12 @@ class IdentityTests(Kit):
         assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
         assert (other.state, other.ending) == (FakeState.RUNNING, None)
 
-    def test_a_stranger_of_the_same_second_is_left_alone(
+    def test_a_job_with_a_reused_id_of_the_same_second_is_left_alone(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         """The controller was killed, started again and took another job before the second was over."""
         gate = Gate(tmp_path / "gate")
-        job = self._followed_by_time(executor, gate.job(7))
+        job = self._follow_by_time(executor, gate.job(7))
         native_id = job.native_id or ""
         lost = fake.job(native_id)
 
@@ -153,23 +153,23 @@ class IdentityTests(Kit):
         status = self.end(job)
         assert (status.state, status.exit_code) == (JobState.FAILED, 7)
 
-    def test_a_job_whose_tag_was_taken_away_is_followed_and_left_alone(
+    def test_a_job_that_lost_its_tag_is_followed_but_not_cancelled(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         """A user or a site may have changed the text with the tag: the job may be another one."""
         gate = Gate(tmp_path / "gate")
-        job = self._followed_by_time(executor, gate.job())
+        job = self._follow_by_time(executor, gate.job())
 
         fake.untag(job.native_id or "")
-        asked = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > asked + 1, self.patience)
+        call_count = len(fake.log)
+        assert fake.wait_for(lambda: len(fake.log) > call_count + 1, self.patience)
         with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
             job.cancel()
 
         gate.open()
         assert self.end(job).state is JobState.COMPLETED
 
-    def _followed_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
+    def _follow_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
         """Return a job that runs, of which the batch system tells when it was submitted."""
         job = Job(spec)
         executor.submit(job)
@@ -186,7 +186,7 @@ class IdentityTests(Kit):
         executor.submit(job)
         return job
 
-    def _supplant(self, fake: FakeScheduler, job: Job, script: str) -> FakeJob:
+    def _reuse_native_id(self, fake: FakeScheduler, job: Job, script: str) -> FakeJob:
         later(fake)
         other = fake.supplant(job.native_id or "", script)
         fake.slots = 8

@@ -16,7 +16,7 @@ import pytest
 from jpsi import JobSpec
 from jpsi.plugin import ExecutorConfig, ResourceSpecV1
 from jpsi.plugin.engine import installed, load_plugin
-from jpsi_testing.conformance.asking import Hooks
+from jpsi_testing.conformance.hook_caller import Hooks
 from jpsi_testing.waiting import eventually
 
 GROUP = "jpsi.launchers"
@@ -25,7 +25,7 @@ SHELLS = [found for name in ("dash", "bash", "sh") if (found := shutil.which(nam
 _PROC = Path("/proc")
 
 
-class LaunchKit:
+class LauncherTestBase:
     """The class attributes that describe a launcher, and the fixtures and methods that tests use."""
 
     #: The name of the launcher.
@@ -55,7 +55,7 @@ class LaunchKit:
         """Return the resources of a job of so many processes."""
         return ResourceSpecV1(process_count=count)
 
-    def asking(self, spec: JobSpec) -> JobSpec:
+    def with_launcher_attributes(self, spec: JobSpec) -> JobSpec:
         """Return a copy of a spec with the launcher's custom attributes."""
         attributes = spec.attributes
         custom = {**(attributes.custom_attributes or {}), **self.custom_attributes}
@@ -69,7 +69,9 @@ class LaunchKit:
 
     def new_lines(self, hooks: Hooks, folder: Path, count: int) -> Lines:
         """Return the launcher's lines for so many processes."""
-        spec = self.asking(JobSpec("/bin/true", resources=self.resources(count), launcher=self.launcher_name))
+        spec = self.with_launcher_attributes(
+            JobSpec("/bin/true", resources=self.resources(count), launcher=self.launcher_name)
+        )
         text = "\n".join(hooks("launch", spec=spec))
         (folder / "nodes").write_text(f"{os.uname().nodename}\n" * count)
         return Lines(folder=folder, text=text, patience=self.patience)
@@ -79,7 +81,7 @@ class LaunchKit:
         if self.program is not None and shutil.which(self.program) is None:
             pytest.skip(f"{self.program} is not installed")
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait until a condition is true; fail the test after `patience` seconds."""
         assert eventually(condition, self.patience), f"{what}: not so in {self.patience:g} s"
 
@@ -109,9 +111,9 @@ class Lines:
             "stdout": self.folder / "stdout",
             "stderr": self.folder / "stderr",
         }
-        told = "".join(f"_jpsi_{name}='{value}'\n" for name, value in variables.items())
+        settings = "".join(f"_jpsi_{name}='{value}'\n" for name, value in variables.items())
         path = self.folder / "launch"
-        path.write_text(f"#!/bin/sh\n{told}{self.text}\n")
+        path.write_text(f"#!/bin/sh\n{settings}{self.text}\n")
         return path
 
     def start(
@@ -126,7 +128,7 @@ class Lines:
         """Start a shell that runs the lines, in a session of its own."""
         (self.folder / "stdin").write_bytes(stdin)
         nodes = str(self.folder / "nodes")
-        told = {"JPSI_JOB_ID": job_id, "JPSI_NODEFILE": nodes, "PSIJ_NODEFILE": nodes}
+        settings = {"JPSI_JOB_ID": job_id, "JPSI_NODEFILE": nodes, "PSIJ_NODEFILE": nodes}
         with contextlib.ExitStack() as stack:
             files = [
                 stack.enter_context((self.folder / name).open(mode))
@@ -137,7 +139,7 @@ class Lines:
                 stdin=files[0],
                 stdout=files[1],
                 stderr=files[2],
-                env={**(os.environ if environment is None else environment), **told},
+                env={**(os.environ if environment is None else environment), **settings},
                 start_new_session=True,
             )
 
@@ -163,7 +165,7 @@ def processes_of(job_id: str) -> list[int]:
 
 def _environments() -> Sequence[tuple[int, list[bytes]]]:
     if not (_PROC / "self" / "environ").exists():
-        pytest.skip("there is no /proc that tells what runs")
+        pytest.skip("this machine has no /proc, which lists the processes")
     found = []
     for folder in _PROC.iterdir():
         # /proc shows nothing of other users' processes, and of those that have just ended
@@ -172,7 +174,7 @@ def _environments() -> Sequence[tuple[int, list[bytes]]]:
     return found
 
 
-def unheeded_signals(status: str) -> set[tuple[str, int]]:
+def ignored_signals(status: str) -> set[tuple[str, int]]:
     """Return the POSIX signals that a process ignores or blocks, by its status in /proc."""
     masks = [line.split() for line in status.splitlines() if line.startswith(("SigIgn:", "SigBlk:"))]
     return {(name, it) for name, mask in masks for it in range(1, 32) if int(mask, 16) >> (it - 1) & 1}

@@ -9,26 +9,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from jpsi import JobSpec
-from jpsi_testing.conformance.asking import Hooks, assert_leads_to
-from jpsi_testing.conformance.launcher_base import GROUP, SHELLS, LaunchKit, Lines
+from jpsi_testing.conformance.hook_caller import Hooks, assert_selects
+from jpsi_testing.conformance.launcher_base import GROUP, SHELLS, LauncherTestBase, Lines
 from jpsi_testing.strategies import HOSTILE, specs
 
 # Fixtures hold nothing that changes, and several classes of one session may inherit the test.
 _HARMLESS = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors)
 
 
-class LineTests(LaunchKit):
+class LineTests(LauncherTestBase):
     """Tests that the lines are shell, and launch the command in `"$@"`."""
 
-    def test_the_name_leads_to_the_plugin(self, hooks: Hooks) -> None:
-        assert_leads_to(GROUP, self.launcher_name, hooks.plugin)
+    def test_the_name_selects_the_plugin(self, hooks: Hooks) -> None:
+        assert_selects(GROUP, self.launcher_name, hooks.plugin)
 
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
-    def test_lines_are_shell_and_nothing_of_the_users_stands_in_them(
-        self, hooks: Hooks, spec: JobSpec
-    ) -> None:
-        spec = self.asking(spec)
+    def test_lines_are_shell_without_text_of_the_user(self, hooks: Hooks, spec: JobSpec) -> None:
+        spec = self.with_launcher_attributes(spec)
         if hooks.has("check_spec") and list(hooks("check_spec", spec=spec)):
             return
         lines = hooks("launch", spec=spec)
@@ -40,7 +38,9 @@ class LineTests(LaunchKit):
 
     @pytest.mark.parametrize("shell", SHELLS)
     @pytest.mark.parametrize("count", [1, 2])
-    def test_every_shell_takes_the_lines(self, hooks: Hooks, tmp_path: Path, shell: str, count: int) -> None:
+    def test_every_shell_accepts_the_lines(
+        self, hooks: Hooks, tmp_path: Path, shell: str, count: int
+    ) -> None:
         if count > self.max_processes:
             pytest.skip(f"it starts {self.max_processes}")
         script = self.new_lines(hooks, tmp_path, count).script()

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_testing.conformance.asking import Hooks
-from jpsi_testing.conformance.launcher_base import SHELLS, LaunchKit, processes_of, unheeded_signals
+from jpsi_testing.conformance.hook_caller import Hooks
+from jpsi_testing.conformance.launcher_base import SHELLS, LauncherTestBase, ignored_signals, processes_of
 
 # A process that reports its start, and stays.
-_STAY = 'echo >"$1/$$"; exec sleep 1000'
+_STAY_ALIVE = 'echo >"$1/$$"; exec sleep 1000'
 
 
-class SignalTests(LaunchKit):
+class SignalTests(LauncherTestBase):
     """Tests for batch systems that signal only the job's first process."""
 
     @pytest.mark.parametrize("shell", SHELLS)
@@ -25,17 +25,19 @@ class SignalTests(LaunchKit):
             pytest.skip("it leaves that to the batch system")
         self.need_program()
         job_id = str(uuid.uuid4())
-        there = tmp_path / "there"
-        there.mkdir()
+        started_files = tmp_path / "there"
+        started_files.mkdir()
         lines = self.new_lines(hooks, tmp_path, self.max_processes)
-        process = lines.start(shell, ["/bin/sh", "-c", _STAY, "sh", str(there)], job_id=job_id)
+        process = lines.start(shell, ["/bin/sh", "-c", _STAY_ALIVE, "sh", str(started_files)], job_id=job_id)
         try:
-            self.until(lambda: len(list(there.iterdir())) == self.max_processes, "every process runs")
+            self.wait_until(
+                lambda: len(list(started_files.iterdir())) == self.max_processes, "every process runs"
+            )
 
             os.kill(process.pid, signal.SIGTERM)
             code = process.wait(self.patience)
 
-            self.until(lambda: processes_of(job_id) == [], "nothing is left")
+            self.wait_until(lambda: processes_of(job_id) == [], "nothing is left")
             assert code != 0
         finally:
             for pid in processes_of(job_id):
@@ -47,7 +49,7 @@ class SignalTests(LaunchKit):
     ) -> None:
         status = Path("/proc/self/status")
         if not status.exists():
-            pytest.skip("there is no /proc that tells what is ignored")
+            pytest.skip("this machine has no /proc, which lists ignored signals")
         self.need_program()
         lines = self.new_lines(hooks, tmp_path, self.max_processes)
 
@@ -57,4 +59,4 @@ class SignalTests(LaunchKit):
         own = {("SigIgn:", signal.SIGPIPE), ("SigIgn:", signal.SIGXFSZ)}
         assert done.returncode == 0
         assert done.stdout.count(b"SigIgn:") == self.max_processes
-        assert unheeded_signals(done.stdout.decode()) <= unheeded_signals(status.read_text()) - own
+        assert ignored_signals(done.stdout.decode()) <= ignored_signals(status.read_text()) - own

@@ -10,14 +10,14 @@ import pytest
 
 from jpsi import Job, JobSpec, JobState
 from jpsi.plugin import BatchConfig, ExecutorConfig
-from jpsi_testing.conformance.base import Gate, Kit, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, shell
 from jpsi_testing.fake import FakeScheduler, FakeState
 
 # Prints how many jobs run, itself included; each has a file in the directory `$1`.
 _COUNT = 'touch "$1/$2" && ls "$1" | wc -l && sleep 0.2 && rm "$1/$2"'
 
 
-class LimitTests(Kit):
+class LimitTests(ExecutorTestBase):
     """Tests of limits for every executor."""
 
     def test_no_more_jobs_run_than_max_active(

@@ -9,7 +9,7 @@ import pytest
 
 from jpsi import InvalidJobException, Job, JobExecutor, JobState
 from jpsi.plugin import BatchConfig, ResourceSpecV1
-from jpsi_testing.conformance.base import Kit, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, shell
 from jpsi_testing.plugin_directory import PluginDirectory
 
 # Runs the command of a job once, however many processes the job has: these tests do not look at processes.
@@ -22,7 +22,7 @@ def launch():
 """
 
 #: The resources of a job, and the numbers of its processes on each node; an empty list is any layout.
-_PLACES: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
+_LAYOUTS: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
     "processes": (ResourceSpecV1(process_count=3), []),
     "one node": (ResourceSpecV1(node_count=1, process_count=3), [[3]]),
     "two nodes": (ResourceSpecV1(node_count=2, processes_per_node=2), [[2, 2]]),
@@ -34,7 +34,7 @@ _PLACES: dict[str, tuple[ResourceSpecV1, list[list[int]]]] = {
 }
 
 
-class NodeTests(Kit):
+class NodeTests(ExecutorTestBase):
     """Tests of the node file, which `JPSI_NODEFILE` and `PSIJ_NODEFILE` name."""
 
     @pytest.fixture
@@ -48,11 +48,11 @@ class NodeTests(Kit):
         return "lead"
 
     @pytest.mark.clause("resources-nodes")
-    @pytest.mark.parametrize("asked", _PLACES)
+    @pytest.mark.parametrize("layout_name", _LAYOUTS)
     def test_each_process_has_its_node_in_a_file(
-        self, lead: str, executor: JobExecutor, tmp_path: Path, asked: str
+        self, lead: str, executor: JobExecutor, tmp_path: Path, layout_name: str
     ) -> None:
-        resources, layouts = _PLACES[asked]
+        resources, layouts = _LAYOUTS[layout_name]
 
         found = self.nodes(executor, tmp_path, resources=resources, launcher=lead)
 
@@ -72,19 +72,19 @@ class NodeTests(Kit):
     def nodes(
         self,
         executor: JobExecutor,
-        place: Path,
+        directory: Path,
         *,
         resources: ResourceSpecV1 | None = None,
         launcher: str | None = None,
     ) -> list[str]:
         """Return the node file's lines in a job with these resources; skip a test whose job is refused."""
-        files = place / "jpsi", place / "psij"
+        files = directory / "jpsi", directory / "psij"
         text = 'cat "$JPSI_NODEFILE" >"$1"; cat "$PSIJ_NODEFILE" >"$2"'
         job = Job(shell(text, *files, resources=resources, launcher=launcher))
         try:
             executor.submit(job)
         except InvalidJobException as e:
-            pytest.skip(f"it cannot be asked for that: {e}")
+            pytest.skip(f"the executor refuses such a request: {e}")
         assert self.end(job).state is JobState.COMPLETED
         ours, theirs = (it.read_text().splitlines() for it in files)
         assert ours == theirs

@@ -12,7 +12,7 @@ import pytest
 
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
 from jpsi.plugin import ExecutorConfig
-from jpsi_testing.conformance.base import Gate, Kit, Proof, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
 
@@ -54,7 +54,7 @@ def client(
     return process
 
 
-class RecoveryTests(Kit):
+class RecoveryTests(ExecutorTestBase):
     """Tests that a job's state is on disk, and not only in the process that submitted it."""
 
     def test_a_killed_client_loses_no_job_and_no_code(
@@ -101,7 +101,7 @@ class RecoveryTests(Kit):
 
     @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
     @pytest.mark.parametrize("code", [0, 3])
-    def test_a_job_that_has_ended_is_not_run_again_by_a_system_that_came_back_from_an_old_state(
+    def test_a_batch_system_restored_from_an_old_state_does_not_rerun_an_ended_job(
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, code: int, is_counted: bool
     ) -> None:
         proof = Proof(tmp_path / "proof")
@@ -116,7 +116,7 @@ class RecoveryTests(Kit):
         assert fake.job(job.native_id or "").exit_code == code
 
     @pytest.mark.parametrize("is_counted", [False, True], ids=["as if new", "put back"])
-    def test_nor_is_one_whose_end_nobody_has_seen(
+    def test_a_batch_system_restored_from_an_old_state_does_not_rerun_a_job_whose_end_was_missed(
         self,
         executor: JobExecutor,
         config: ExecutorConfig,

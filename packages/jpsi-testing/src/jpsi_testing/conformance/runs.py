@@ -10,7 +10,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
-from jpsi_testing.conformance.base import Gate, Kit, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, shell
 from jpsi_testing.waiting import eventually
 
 _ORDER = [JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED]
@@ -19,7 +19,7 @@ _SECOND = timedelta(seconds=1)
 _TOO_LARGE = 7 << 20
 
 
-class RunTests(Kit):
+class RunTests(ExecutorTestBase):
     """Tests of a job that runs to its end, as its user sees it."""
 
     @pytest.mark.clause(
@@ -55,7 +55,7 @@ class RunTests(Kit):
         assert status.state is (JobState.FAILED if code else JobState.COMPLETED)
 
     @pytest.mark.clause("status-metadata")
-    def test_a_signal_is_told(self, executor: JobExecutor) -> None:
+    def test_a_signal_is_reported(self, executor: JobExecutor) -> None:
         status = self.run(executor, shell("kill -KILL $$"))
 
         assert (status.state, status.exit_code) == (JobState.FAILED, 137)
@@ -63,7 +63,7 @@ class RunTests(Kit):
         assert status.reason is jpsi.Reason.SIGNAL
 
     @pytest.mark.parametrize("field", ["argument", "variable"])
-    def test_what_the_kernel_will_refuse_is_refused(self, executor: JobExecutor, field: str) -> None:
+    def test_arguments_too_large_for_the_kernel_are_refused(self, executor: JobExecutor, field: str) -> None:
         job = Job(JobSpec("/bin/true"))
         assert job.spec is not None
         if field == "argument":
@@ -78,7 +78,7 @@ class RunTests(Kit):
         assert ("arguments[0]" if field == "argument" else "'BIG'") in problem
         assert job.status.state is JobState.NEW
 
-    def test_what_the_kernel_refuses_where_the_job_runs_is_the_executables_failure(
+    def test_an_exec_failure_on_the_node_has_reason_executable(
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
         """The environment may become too large only on the node, such as by pre_launch."""
@@ -128,10 +128,10 @@ class RunTests(Kit):
         assert (tmp_path / "False").read_text() == ",a\n"
 
     @pytest.mark.clause("submit-accepted", "executor-callback", "callbacks-in-order")
-    def test_callbacks_of_job_and_executor_hear_every_status_once(self, executor: JobExecutor) -> None:
-        heard: dict[str, list[JobState]] = {}
+    def test_callbacks_of_job_and_executor_get_every_status_once(self, executor: JobExecutor) -> None:
+        received: dict[str, list[JobState]] = {}
         executor.set_job_status_callback(
-            lambda job, status: heard.setdefault(job.id, []).append(status.state)
+            lambda job, status: received.setdefault(job.id, []).append(status.state)
         )
         own: dict[str, list[JobState]] = {}
         jobs = [Job(JobSpec("/bin/true")) for _ in range(3)]
@@ -143,12 +143,10 @@ class RunTests(Kit):
 
         assert own == {job.id: _ORDER for job in jobs}
         # the executor's callbacks run one after the other, and may come after `wait` has returned
-        assert eventually(lambda: heard == own, self.patience), heard
+        assert eventually(lambda: received == own, self.patience), received
 
     @pytest.mark.clause("wait-timeout")
-    def test_waiting_ends_with_the_state_or_with_the_time(
-        self, executor: JobExecutor, tmp_path: Path
-    ) -> None:
+    def test_wait_returns_at_the_state_or_the_timeout(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job(3))
         executor.submit(job)
@@ -166,7 +164,7 @@ class RunTests(Kit):
         assert job.status.exit_code == 3
 
     @pytest.mark.clause("list-unique", "list-non-final", "list-final")
-    def test_the_list_names_what_is_not_final(self, executor: JobExecutor, tmp_path: Path) -> None:
+    def test_list_returns_jobs_that_have_not_ended(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         job = Job(gate.job())
         executor.submit(job)
@@ -199,13 +197,15 @@ class RunTests(Kit):
         assert self.run(executor, spec).exit_code == 4
         assert (tmp_path / "out").read_text() == "pre\njob x\npost\n"
 
-    def test_a_program_that_is_not_there_is_told(self, executor: JobExecutor) -> None:
+    def test_a_missing_executable_is_reported(self, executor: JobExecutor) -> None:
         status = self.run(executor, JobSpec("/no/such/program"))
 
         assert (status.state, status.exit_code) == (JobState.FAILED, 127)
         assert status.reason is jpsi.Reason.EXECUTABLE
 
-    def test_what_runs_is_what_was_submitted(self, executor: JobExecutor, tmp_path: Path) -> None:
+    def test_changes_after_submission_do_not_affect_the_job(
+        self, executor: JobExecutor, tmp_path: Path
+    ) -> None:
         spec = shell('echo "$1" > "$2"', "before", tmp_path / "out")
         job = Job(spec)
         executor.submit(job)

@@ -8,16 +8,16 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi_testing.conformance.base import Kit, Sign, shell
+from jpsi_testing.conformance.base import ExecutorTestBase, Sign, shell
 
 _COPY = 'cat in >out; cat "$1"'
 
 
-class StagingTests(Kit):
+class StagingTests(ExecutorTestBase):
     """Tests of staging from the client's side to the job's and back, on one machine or two."""
 
     @pytest.fixture
-    def here(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def client_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """Return the working directory of the program that submits."""
         path = tmp_path / "here"
         path.mkdir()
@@ -25,7 +25,7 @@ class StagingTests(Kit):
         return path
 
     @pytest.fixture
-    def there(self, tmp_path: Path) -> Path:
+    def job_directory(self, tmp_path: Path) -> Path:
         """Return the directory of the job."""
         path = tmp_path / "there"
         path.mkdir()
@@ -33,19 +33,19 @@ class StagingTests(Kit):
 
     @pytest.mark.parametrize("mode", StagingMode)
     def test_files_are_staged_in_and_out(
-        self, executor: JobExecutor, here: Path, there: Path, mode: StagingMode
+        self, executor: JobExecutor, client_directory: Path, job_directory: Path, mode: StagingMode
     ) -> None:
-        (here / "a b").write_text("text")
-        (here / "tree").mkdir()
-        (here / "tree/c").write_text("more")
+        (client_directory / "a b").write_text("text")
+        (client_directory / "tree").mkdir()
+        (client_directory / "tree/c").write_text("more")
         spec = shell(
             _COPY,
             "tree/c",
-            directory=there,
+            directory=job_directory,
             stdout_path=Path("said"),
             stage_in=[
                 StageIn("a b", Path("in"), mode),
-                StageIn((here / "tree").as_uri(), Path("tree"), mode),
+                StageIn((client_directory / "tree").as_uri(), Path("tree"), mode),
             ],
             stage_out=[StageOut(Path("out"), "results/out", mode=mode), StageOut(Path("said"), "results/")],
             cleanup=[Path("said")],
@@ -54,15 +54,15 @@ class StagingTests(Kit):
         status = self.run(executor, spec)
 
         assert (status.state, status.exit_code) == (JobState.COMPLETED, 0), status
-        assert (here / "results/out").read_text() == "text"
-        assert (here / "results/said").read_text() == "more"
+        assert (client_directory / "results/out").read_text() == "text"
+        assert (client_directory / "results/said").read_text() == "more"
         # between two machines every mode copies
-        assert (here / "a b").exists() is (self.is_elsewhere or mode is not StagingMode.MOVE)
-        assert (there / "in").is_symlink() is (not self.is_elsewhere and mode is StagingMode.LINK)
-        assert not (there / "said").exists()
+        assert (client_directory / "a b").exists() is (self.is_elsewhere or mode is not StagingMode.MOVE)
+        assert (job_directory / "in").is_symlink() is (not self.is_elsewhere and mode is StagingMode.LINK)
+        assert not (job_directory / "said").exists()
 
-    def test_what_is_not_there_is_told_before_anything_is_submitted(
-        self, executor: JobExecutor, here: Path
+    def test_a_missing_stage_in_source_is_refused_before_submission(
+        self, executor: JobExecutor, client_directory: Path
     ) -> None:
         spec = JobSpec(
             "/bin/true",
@@ -73,19 +73,22 @@ class StagingTests(Kit):
         with pytest.raises(jpsi.InvalidJobException) as caught:
             executor.submit(Job(spec))
         spec.stage_in, spec.cleanup = [StageIn("missing", Path("a"))], None
-        with pytest.raises(jpsi.InvalidJobException, match=f"{here}/missing' does not exist"):
+        with pytest.raises(jpsi.InvalidJobException, match=f"{client_directory}/missing' does not exist"):
             executor.submit(Job(spec))
 
         assert "https: is not offered" in str(caught.value)
         assert "'../a' is not below the job's directory" in str(caught.value)
 
     def test_a_stage_in_that_fails_ends_the_job_before_it_runs(
-        self, executor: JobExecutor, here: Path, there: Path
+        self, executor: JobExecutor, client_directory: Path, job_directory: Path
     ) -> None:
-        (here / "a").write_text("text")
-        (there / "file").write_text("")
+        (client_directory / "a").write_text("text")
+        (job_directory / "file").write_text("")
         spec = shell(
-            'echo ran >"$1"', here / "proof", directory=there, stage_in=[StageIn("a", Path("file/below"))]
+            'echo ran >"$1"',
+            client_directory / "proof",
+            directory=job_directory,
+            stage_in=[StageIn("a", Path("file/below"))],
         )
 
         status = self.run(executor, spec)
@@ -93,16 +96,16 @@ class StagingTests(Kit):
         assert (status.state, status.reason) == (JobState.FAILED, jpsi.Reason.STAGING)
         assert status.metadata["phase"] == "stage_in"
         assert "file" in (status.message or "")
-        assert not (here / "proof").exists()
+        assert not (client_directory / "proof").exists()
 
     @pytest.mark.parametrize("code", [0, 3])
     def test_a_stage_out_that_fails_does_not_hide_the_code(
-        self, executor: JobExecutor, here: Path, there: Path, code: int
+        self, executor: JobExecutor, client_directory: Path, job_directory: Path, code: int
     ) -> None:
         flags = StageOutFlags.ALWAYS
         spec = shell(
             f"echo >kept; exit {code}",
-            directory=there,
+            directory=job_directory,
             stage_out=[StageOut(Path("missing"), "a", flags), StageOut(Path("kept"), "kept", flags)],
             cleanup=[Path("kept")],
         )
@@ -113,30 +116,35 @@ class StagingTests(Kit):
         assert (status.state, status.exit_code, status.reason) == (JobState.FAILED, code, reason)
         assert status.metadata["stage_out"] == "failed"
         assert "stage_out failed: missing: there is no such file or directory" in (status.message or "")
-        assert (here / "kept").exists()
-        assert (there / "kept").exists()
+        assert (client_directory / "kept").exists()
+        assert (job_directory / "kept").exists()
 
-    def test_a_cleanup_that_fails_is_told(self, executor: JobExecutor, here: Path, there: Path) -> None:
-        (here / "precious").write_text("")
+    def test_a_failed_cleanup_is_reported(
+        self, executor: JobExecutor, client_directory: Path, job_directory: Path
+    ) -> None:
+        (client_directory / "precious").write_text("")
 
         status = self.run(
-            executor, shell('ln -s "$1" away', here, directory=there, cleanup=[Path("away/precious")])
+            executor,
+            shell(
+                'ln -s "$1" away', client_directory, directory=job_directory, cleanup=[Path("away/precious")]
+            ),
         )
 
         assert (status.state, status.exit_code) == (JobState.COMPLETED, 0)
         assert status.metadata["cleanup"] == "failed"
         assert "away/precious: leads out of the job's directory" in (status.message or "")
-        assert (here / "precious").exists()
+        assert (client_directory / "precious").exists()
 
     @pytest.mark.parametrize("code", [0, 3])
-    def test_flags_tell_after_which_ends_files_are_brought(
-        self, executor: JobExecutor, here: Path, there: Path, code: int
+    def test_flags_select_the_final_states_for_stage_out(
+        self, executor: JobExecutor, client_directory: Path, job_directory: Path, code: int
     ) -> None:
         flags = {"ok": StageOutFlags.ON_SUCCESS, "error": StageOutFlags.ON_ERROR, "all": StageOutFlags.ALWAYS}
         missing = StageOut(Path("missing"), "missing", StageOutFlags.ALWAYS | StageOutFlags.IF_PRESENT)
         spec = shell(
             f"echo >out; exit {code}",
-            directory=there,
+            directory=job_directory,
             stage_out=[*(StageOut(Path("out"), name, flag) for name, flag in flags.items()), missing],
         )
 
@@ -144,16 +152,16 @@ class StagingTests(Kit):
 
         assert status.exit_code == code
         assert "stage_out" not in status.metadata
-        assert sorted(path.name for path in here.iterdir()) == ["all", "error" if code else "ok"]
+        assert sorted(path.name for path in client_directory.iterdir()) == ["all", "error" if code else "ok"]
 
-    def test_a_job_that_is_cancelled_brings_what_is_wanted_then(
-        self, executor: JobExecutor, tmp_path: Path, here: Path, there: Path
+    def test_a_cancelled_job_stages_out_files_flagged_for_it(
+        self, executor: JobExecutor, tmp_path: Path, client_directory: Path, job_directory: Path
     ) -> None:
         sign = Sign(tmp_path / "sign")
         spec = shell(
             'trap "exit 7" TERM INT QUIT XCPU; echo log >log; echo >"$1"; while :; do sleep 0.05; done',
             sign.path,
-            directory=there,
+            directory=job_directory,
             stage_out=[
                 StageOut(Path("log"), "log", StageOutFlags.ON_CANCEL),
                 StageOut(Path("log"), "ok", StageOutFlags.ON_SUCCESS | StageOutFlags.ON_ERROR),
@@ -166,19 +174,19 @@ class StagingTests(Kit):
         job.cancel()
 
         assert self.end(job).state is JobState.CANCELED
-        assert [path.name for path in here.iterdir()] == ["log"]
+        assert [path.name for path in client_directory.iterdir()] == ["log"]
 
     def test_each_of_many_jobs_has_files_of_its_own(
-        self, executor: JobExecutor, here: Path, there: Path
+        self, executor: JobExecutor, client_directory: Path, job_directory: Path
     ) -> None:
         for number in range(4):
-            (here / f"in {number}").write_text(str(number))
-            (there / str(number)).mkdir()
+            (client_directory / f"in {number}").write_text(str(number))
+            (job_directory / str(number)).mkdir()
         jobs = [
             Job(
                 shell(
                     "cat in - </dev/null >out",
-                    directory=there / str(number),
+                    directory=job_directory / str(number),
                     stage_in=[StageIn(f"in {number}", Path("in"))],
                     stage_out=[StageOut(Path("out"), f"out {number}", mode=StagingMode.MOVE)],
                     cleanup=[Path("in")],
@@ -191,5 +199,10 @@ class StagingTests(Kit):
         executor.submit_many([*jobs, plain])
 
         assert [self.end(job).exit_code for job in (*jobs, plain)] == [0, 0, 0, 0, 3]
-        assert [(here / f"out {number}").read_text() for number in range(4)] == ["0", "1", "2", "3"]
-        assert [list((there / str(number)).iterdir()) for number in range(4)] == [[]] * 4
+        assert [(client_directory / f"out {number}").read_text() for number in range(4)] == [
+            "0",
+            "1",
+            "2",
+            "3",
+        ]
+        assert [list((job_directory / str(number)).iterdir()) for number in range(4)] == [[]] * 4

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing takes long to import
 if TYPE_CHECKING:
     from typing import Any
 
-_GONE = 255
+_NO_SERVER = 255
 # The number of bytes before each value, which hold its length.
 _LENGTH = 8
 
@@ -27,14 +27,14 @@ def main() -> int:
     connection = _socket.socket(_socket.AF_UNIX)
     try:
         connection.connect(path)
-        answer = _ask(connection, call)
+        answer = _call(connection, call)
     except OSError:
         answer = None
     if answer is None:
-        sys.stderr.write(f"{argv[0]}: the fake batch system is gone\n")
-        return _GONE
-    _say(1, answer["stdout"])
-    _say(2, answer["stderr"])
+        sys.stderr.write(f"{argv[0]}: the fake batch system has ended\n")
+        return _NO_SERVER
+    _print(1, answer["stdout"])
+    _print(2, answer["stderr"])
     if "tasks" in answer:
         return _start_tasks(argv[0], answer, connection)
     code = int(answer["returncode"])
@@ -74,7 +74,7 @@ def _start_tasks(command: str, answer: dict[str, Any], connection: _socket.socke
     return code
 
 
-def _ask(connection: _socket.socket, call: dict[str, object]) -> dict[str, Any] | None:
+def _call(connection: _socket.socket, call: dict[str, object]) -> dict[str, Any] | None:
     send(connection, call)
     while (answer := receive(connection)) is not None:
         if isinstance(answer, dict):
@@ -83,7 +83,7 @@ def _ask(connection: _socket.socket, call: dict[str, object]) -> dict[str, Any] 
     return None
 
 
-def _say(descriptor: int, text: str) -> None:
+def _print(descriptor: int, text: str) -> None:
     rest = text.encode(errors="surrogateescape")
     while rest:
         rest = rest[os.write(descriptor, rest) :]

@@ -104,7 +104,7 @@ class Faults:
                 return fault
         return None if self._down is None else Fault(command, self._down, None)
 
-    def decorated(self, result: CommandResult) -> CommandResult:
+    def with_banner(self, result: CommandResult) -> CommandResult:
         """Return a result with the banner before it."""
         stdout, stderr = self._banner
         return attrs.evolve(result, stdout=stdout + result.stdout, stderr=stderr + result.stderr)
@@ -112,6 +112,6 @@ class Faults:
     def _plan(self, fault: Fault) -> None:
         if self._commands and fault.command not in {*self._commands, EVERY}:
             known = ", ".join(sorted(self._commands))
-            msg = f"no command {fault.command!r} can go wrong; the dialect has {known}, and {EVERY!r} is any"
+            msg = f"no command {fault.command!r} can fail: the fake has {known}; {EVERY!r} means all"
             raise ValueError(msg)
         self._planned.append(fault)

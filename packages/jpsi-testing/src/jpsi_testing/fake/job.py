@@ -127,10 +127,10 @@ class FakeJob:
         return self.owner == _user()
 
 
-def strangers(lost: FakeJob, script: str) -> FakeJob:
+def job_with_reused_id(lost: FakeJob, script: str) -> FakeJob:
     """Return another user's job with the same native id and shape; nothing in it has the tag."""
 
-    def is_kept(value: object) -> bool:
+    def is_without_tag(value: object) -> bool:
         return not lost.tag or not isinstance(value, str) or lost.tag not in value
 
     return FakeJob(
@@ -139,16 +139,21 @@ def strangers(lost: FakeJob, script: str) -> FakeJob:
         name="stranger",
         queue=lost.queue,
         project=lost.project,
-        environment={name: value for name, value in lost.environment.items() if is_kept(value)},
+        environment={name: value for name, value in lost.environment.items() if is_without_tag(value)},
         directory=lost.directory,
         slots=lost.slots,
         time_limit=lost.time_limit,
         starting=lost.starting,
-        attributes={name: value for name, value in lost.attributes.items() if is_kept(value)},
+        attributes={name: value for name, value in lost.attributes.items() if is_without_tag(value)},
     )
 
 
 def untag(job: FakeJob) -> None:
     """Remove the tag from a job, wherever it carries it."""
-    kept = strangers(job, job.script)
-    job.name, job.tag, job.environment, job.attributes = kept.name, "", kept.environment, kept.attributes
+    untagged = job_with_reused_id(job, job.script)
+    job.name, job.tag, job.environment, job.attributes = (
+        untagged.name,
+        "",
+        untagged.environment,
+        untagged.attributes,
+    )

@@ -13,16 +13,18 @@ def limit(jobs: Sequence[FakeJob], at_a_time: int, why: str) -> None:
     The others wait with the reason `why`, unless their own `blocked` already returns a reason.
     """
 
-    def full() -> str | None:
+    def limit_reason() -> str | None:
         return why if sum(job.state is FakeState.RUNNING for job in jobs) >= at_a_time else None
 
     for job in jobs:
-        job.blocked = full if job.blocked is None else _first(job.blocked, full)
+        job.blocked = limit_reason if job.blocked is None else _first_reason(job.blocked, limit_reason)
 
 
-def _first(before: Callable[[], str | None], then: Callable[[], str | None]) -> Callable[[], str | None]:
+def _first_reason(
+    before: Callable[[], str | None], after: Callable[[], str | None]
+) -> Callable[[], str | None]:
     def why() -> str | None:
         found = before()
-        return then() if found is None else found
+        return after() if found is None else found
 
     return why

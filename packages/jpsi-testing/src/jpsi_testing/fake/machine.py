@@ -15,7 +15,7 @@ from jpsi_testing.fake.clock import FakeClock
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
 from jpsi_testing.fake.runs import Run, begin, finish
 
-_PATIENCE = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 
 class Machine:
@@ -43,12 +43,12 @@ class Machine:
         #: Held while anything changes, and while a command is answered.
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
-        self._woken = threading.Condition(self.lock)
+        self._wakeup = threading.Condition(self.lock)
         self._jobs: list[FakeJob] = []
         self._known: dict[str, FakeJob] = {}
         self._runs: dict[FakeJob, Run] = {}
-        self._strays: list[Run] = []
-        self._moment = self.clock()
+        self._detached_runs: list[Run] = []
+        self._timestamp = self.clock()
         self._folder: Path | None = None
         self._files = 0
         self._thread: threading.Thread | None = None
@@ -61,20 +61,20 @@ class Machine:
         """Let everything happen that is due by now, in the order of time."""
         with self.lock:
             self._settle()
-            self._woken.notify_all()
+            self._wakeup.notify_all()
 
     def close(self) -> None:
         """Kill all running processes, and take no more jobs; return when every process has ended."""
         with self.lock:
             self._is_closed = True
-            running = [run for run in (*self._runs.values(), *self._strays) if run.script is not None]
-            self._woken.notify_all()
+            running = [run for run in (*self._runs.values(), *self._detached_runs) if run.script is not None]
+            self._wakeup.notify_all()
         for run in running:
             if run.script is not None:
                 run.script.send(signal.SIGKILL)
-                run.script.join(_PATIENCE)
+                run.script.join(_TIMEOUT_SECONDS)
         if self._thread is not None:
-            self._thread.join(_PATIENCE)
+            self._thread.join(_TIMEOUT_SECONDS)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -83,31 +83,31 @@ class Machine:
             return  # `blocked` has cancelled a job within this method
         self._is_settling = True
         try:
-            self._move_on()
+            self._process_due_events()
         finally:
             self._is_settling = False
         self._changed.notify_all()
 
-    def _move_on(self) -> None:
-        now = max(self.clock(), self._moment)
+    def _process_due_events(self) -> None:
+        now = max(self.clock(), self._timestamp)
         while not self._is_closed:
             self._start_jobs()
-            due = self._due()
-            if due is None or due > now:
+            event_time = self._next_event_time()
+            if event_time is None or event_time > now:
                 break
-            self._moment = max(self._moment, due)
-            self._move_runs()
-        self._moment = now
+            self._timestamp = max(self._timestamp, event_time)
+            self._update_runs()
+        self._timestamp = now
         if not self._is_closed:
             self._start_jobs()
 
-    def _due(self) -> float | None:
+    def _next_event_time(self) -> float | None:
         """Return the next time at which the clock alone changes something; None if there is none."""
-        times = [time for run in self._runs.values() if (time := run.due()) is not None]
+        times = [time for run in self._runs.values() if (time := run.next_event_time()) is not None]
         times += [
             job.begin
             for job in self._known.values()
-            if job.state is FakeState.PENDING and job.begin > self._moment
+            if job.state is FakeState.PENDING and job.begin > self._timestamp
         ]
         return min(times, default=None)
 
@@ -116,14 +116,14 @@ class Machine:
         free = self.slots - sum(job.slots for job in self._runs)
         is_full = False
         for job in [job for job in self._known.values() if job.state is FakeState.PENDING]:
-            job.why = self._why_not(job, 0 if is_full else free)
+            job.why = self._pending_reason(job, 0 if is_full else free)
             is_full = is_full or job.why == "resources"
             if not job.why:
                 self._start(job)
                 free -= job.slots if job in self._runs else 0
 
-    def _why_not(self, job: FakeJob, free: int) -> str:
-        if job.begin > self._moment:
+    def _pending_reason(self, job: FakeJob, free: int) -> str:
+        if job.begin > self._timestamp:
             return "begin"
         blocked = None if job.blocked is None else job.blocked()
         if blocked is not None:
@@ -138,10 +138,10 @@ class Machine:
             job.starting(job)
         ended = functools.partial(self._on_end, job)
         try:
-            run = begin(job, self._moment, self.outcomes.get(job.name, self.outcome), self._file, ended)
+            run = begin(job, self._timestamp, self.outcomes.get(job.name, self.outcome), self._file, ended)
         except (OSError, ValueError) as e:
             job.why = f"launch failed: {e}"
-            job.ended, job.state = self._moment, FakeState.FAILED
+            job.ended, job.state = self._timestamp, FakeState.FAILED
             return
         job.state = FakeState.RUNNING
         self._runs[job] = run
@@ -155,34 +155,34 @@ class Machine:
         self._files += 1
         return self._folder / f"script{self._files}"
 
-    def _move_runs(self) -> None:
+    def _update_runs(self) -> None:
         """End, stop or kill the runs for which this is due now."""
         for job, run in list(self._runs.items()):
-            if run.end is not None and run.end <= self._moment:
+            if run.end is not None and run.end <= self._timestamp:
                 self._finish(job, run.code)
-            elif run.limit is not None and run.limit <= self._moment:
+            elif run.limit is not None and run.limit <= self._timestamp:
                 self._stop(run, FakeState.TIMEOUT, self.kill_delay)
-            elif run.kill is not None and run.kill <= self._moment and run.script is not None:
+            elif run.kill is not None and run.kill <= self._timestamp and run.script is not None:
                 run.kill = None
                 run.script.send(signal.SIGKILL)
 
     def _stop(self, run: Run, ending: FakeState, kill_delay: float) -> None:
-        if run.stop(self._moment, ending, kill_delay):
+        if run.stop(self._timestamp, ending, kill_delay):
             self._finish(run.job, run.code)
 
     def _finish(self, job: FakeJob, code: int) -> None:
         del self._runs[job]
-        finish(job, self._moment, code)
+        finish(job, self._timestamp, code)
 
     def _on_end(self, job: FakeJob, code: int) -> None:
         """Record the end of a process; called on a thread of its own."""
         with self.lock:
             if job in self._runs:
-                self._moment = max(self.clock(), self._moment)
+                self._timestamp = max(self.clock(), self._timestamp)
                 self._finish(job, code)
             self.settle()
 
-    def _keep_time(self) -> None:
+    def _start_timer(self) -> None:
         """Start the thread that lets real time change the jobs."""
         if self._thread is None and not isinstance(self.clock, FakeClock):
             self._thread = threading.Thread(target=self._tick, name="fake batch system", daemon=True)
@@ -192,5 +192,5 @@ class Machine:
         with self.lock:
             while not self._is_closed:
                 self._settle()
-                due = self._due()
-                self._woken.wait(None if due is None else max(0.0, due - self.clock()))
+                event_time = self._next_event_time()
+                self._wakeup.wait(None if event_time is None else max(0.0, event_time - self.clock()))

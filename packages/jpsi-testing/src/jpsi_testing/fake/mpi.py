@@ -50,29 +50,31 @@ def mpirun_commands(slots: Slots) -> Mapping[str, CommandFunction]:
 
 
 def _launch(words: list[str], slots: Sequence[str]) -> TaskLaunch:
-    count, is_crowded = None, False
+    count, is_oversubscribed = None, False
     exported: dict[str, str] = {}
     while words and words[0].startswith("-"):
         option = words.pop(0).lstrip("-")
         if option in _COUNT:
             count = int(_value(option, words))
         elif option in _HOSTFILE:
-            slots = list(_slots_of(Path(_value(option, words)).read_text(encoding="utf-8")))
+            slots = list(_parse_hostfile(Path(_value(option, words)).read_text(encoding="utf-8")))
         elif option == "x":
             name, is_set, value = _value(option, words).partition("=")
             exported.update({name: value} if is_set else {})
         elif option == "oversubscribe":
-            is_crowded = True
+            is_oversubscribed = True
         elif option in _IGNORED:
             del words[: _IGNORED[option]]
         else:
             msg = f"this fake mpirun has no option {option}"
             raise ValueError(msg)
     if not words:
-        msg = "it was told no program to run"
+        msg = "no program to run is named"
         raise ValueError(msg)
-    if slots and count is not None and count > len(slots) and not is_crowded:
-        msg = f"there are not enough slots available in the system: {count} were asked for, of {len(slots)}"
+    if slots and count is not None and count > len(slots) and not is_oversubscribed:
+        msg = (
+            f"there are not enough slots available in the system: {count} were requested, {len(slots)} exist"
+        )
         raise ValueError(msg)
     slots = slots or ["localhost"] * (count or 1)
     # all slots once, and then again from the first
@@ -87,7 +89,7 @@ def _value(option: str, words: list[str]) -> str:
     return words.pop(0)
 
 
-def _slots_of(hostfile: str) -> Iterator[str]:
+def _parse_hostfile(hostfile: str) -> Iterator[str]:
     """Yield the node of each slot in a hostfile of lines such as `node1 slots=2`."""
     for line in hostfile.splitlines():
         name, *settings = line.partition("#")[0].split() or [""]
@@ -97,17 +99,17 @@ def _slots_of(hostfile: str) -> Iterator[str]:
 
 def _tasks(argv: Sequence[str], nodes: Sequence[str], exported: Mapping[str, str]) -> Iterator[Task]:
     """Yield the ranks, with the variables that Open MPI documents, and PMIX_RANK."""
-    before: Counter[str] = Counter()
-    whole = Counter(nodes)
+    ranks_before: Counter[str] = Counter()
+    ranks_on_node = Counter(nodes)
     for rank, node in enumerate(nodes):
-        own = {
-            "OMPI_COMM_WORLD_LOCAL_RANK": str(before[node]),
-            "OMPI_COMM_WORLD_LOCAL_SIZE": str(whole[node]),
-            "OMPI_COMM_WORLD_NODE_RANK": str(before[node]),
+        variables = {
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(ranks_before[node]),
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(ranks_on_node[node]),
+            "OMPI_COMM_WORLD_NODE_RANK": str(ranks_before[node]),
             "OMPI_COMM_WORLD_RANK": str(rank),
             "OMPI_COMM_WORLD_SIZE": str(len(nodes)),
             "OMPI_UNIVERSE_SIZE": str(len(nodes)),
             "PMIX_RANK": str(rank),
         }
-        before[node] += 1
-        yield Task(argv=argv, environment={**exported, **own})
+        ranks_before[node] += 1
+        yield Task(argv=argv, environment={**exported, **variables})

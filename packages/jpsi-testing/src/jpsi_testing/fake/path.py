@@ -14,7 +14,7 @@ from jpsi.plugin import line
 from jpsi_engine import check_way, make_directory
 from jpsi_testing.fake import client
 from jpsi_testing.fake.registry import Dialect
-from jpsi_testing.fake.registry import dialect as dialect_of
+from jpsi_testing.fake.registry import dialect as find_dialect
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import CommandServer
 
@@ -37,11 +37,11 @@ def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> I
     Raises:
         PluginError: no backend offers a dialect of this name.
     """
-    spoken = dialect_of(dialect) if isinstance(dialect, str) else dialect
+    system_fake = find_dialect(dialect) if isinstance(dialect, str) else dialect
     with contextlib.ExitStack() as stack:
         if scheduler is None:
             scheduler = stack.enter_context(FakeScheduler())
-        stack.enter_context(_first_on_path(stack.enter_context(command_folder(spoken, scheduler))))
+        stack.enter_context(_first_on_path(stack.enter_context(command_folder(system_fake, scheduler))))
         yield scheduler
 
 

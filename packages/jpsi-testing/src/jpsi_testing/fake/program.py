@@ -35,10 +35,10 @@ def answer(scheduler: FakeScheduler, dialect: Dialect, invocation: Invocation) -
             scheduler.settle()
         else:
             result = fault.result or dialect.unreachable(name)
-        return _struck(scheduler.faults.decorated(result), fault)
+        return _apply_fault(scheduler.faults.with_banner(result), fault)
 
 
-def _struck(result: CommandResult, fault: Fault | None) -> CommandResult:
+def _apply_fault(result: CommandResult, fault: Fault | None) -> CommandResult:
     if fault is not None and fault.effect in (Effect.HANG, Effect.ACCEPT_AND_HANG):
         return NO_ANSWER
     if fault is not None and fault.effect is Effect.CUT:

@@ -45,7 +45,8 @@ def dialect(name: str) -> Dialect:
     candidate = installed().find(GROUP, name)
     found = load_plugin(candidate)
     if wrong := _missing(found):
-        msg = f"{candidate.label} is no dialect: {candidate.value} has no {' and no '.join(wrong)}"
+        lacks = f"{candidate.value} has no {' and no '.join(wrong)}"
+        msg = f"{candidate.label} is not a fake of a batch system: {lacks}"
         raise PluginError(msg)
     return cast("Dialect", found)
 

@@ -28,11 +28,11 @@ class Run:
     #: When processes that ignored TERM are killed.
     kill: float | None = None
 
-    def due(self) -> float | None:
+    def next_event_time(self) -> float | None:
         """Return the next time at which the clock alone changes this run."""
         return min((time for time in (self.end, self.limit, self.kill) if time is not None), default=None)
 
-    def stop(self, moment: float, ending: FakeState, kill_delay: float) -> bool:
+    def stop(self, timestamp: float, ending: FakeState, kill_delay: float) -> bool:
         """Request its end; return True if it has ended already, as a simulated run does."""
         if self.job.ending is None or ending.final:
             self.job.ending = ending
@@ -43,7 +43,7 @@ class Run:
         if kill_delay <= 0:
             self.script.send(signal.SIGKILL)
         elif self.kill is None:
-            self.kill = moment + kill_delay
+            self.kill = timestamp + kill_delay
             self.script.send(signal.SIGTERM)
             self.script.send(signal.SIGCONT)
         return False
@@ -51,7 +51,7 @@ class Run:
 
 def begin(
     job: FakeJob,
-    moment: float,
+    timestamp: float,
     outcome: Outcome | None,
     file: Callable[[], Path],
     ended: Callable[[int], None],
@@ -61,36 +61,36 @@ def begin(
     Raises:
         OSError: the script cannot be started.
     """
-    job.started = moment
-    limit = None if job.time_limit is None else moment + job.time_limit
+    job.started = timestamp
+    limit = None if job.time_limit is None else timestamp + job.time_limit
     if outcome is not None:
-        return Run(job, None, moment + outcome.seconds, outcome.exit_code, limit)
+        return Run(job, None, timestamp + outcome.seconds, outcome.exit_code, limit)
     return Run(job, processes.start(job, file(), ended), None, 0, limit)
 
 
-def finish(job: FakeJob, moment: float, code: int) -> None:
+def finish(job: FakeJob, timestamp: float, code: int) -> None:
     """Record the end of a run in its job: the requested state, else that of the exit code."""
-    job.ended = moment
+    job.ended = timestamp
     job.exit_code = code if code >= 0 else None
     job.signal = -code if code < 0 else None
     state, job.ending = job.ending, None
     if state is FakeState.PENDING:
-        put_back(job)
+        requeue_job(job)
     else:
         job.state = state or (FakeState.COMPLETED if code == 0 else FakeState.FAILED)
 
 
-def put_back(job: FakeJob, *, is_counted: bool = True) -> None:
+def requeue_job(job: FakeJob, *, is_counted: bool = True) -> None:
     """Requeue a job."""
     job.state = FakeState.PENDING
     job.restarts += is_counted
     job.started = job.ended = job.exit_code = job.signal = None
 
 
-def as_of(moment: float, job: FakeJob) -> FakeJob:
+def job_at(timestamp: float, job: FakeJob) -> FakeJob:
     """Return the job as it was at a time: itself, or a copy that has not ended or not started."""
-    has_ended = job.ended is not None and job.ended <= moment
-    has_started = job.started is not None and job.started <= moment
+    has_ended = job.ended is not None and job.ended <= timestamp
+    has_started = job.started is not None and job.started <= timestamp
     if has_ended or (job.ended is None and (has_started or job.started is None)):
         return job
     before = copy.copy(job)

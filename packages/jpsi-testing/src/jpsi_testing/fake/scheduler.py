@@ -9,12 +9,12 @@ from typing import Self
 
 from jpsi_testing.fake.faults import Faults
 from jpsi_testing.fake.invocation import Invocation
-from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, strangers, untag
+from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, job_with_reused_id, untag
 from jpsi_testing.fake.log import Call, Log
 from jpsi_testing.fake.machine import Machine
-from jpsi_testing.fake.runs import as_of, put_back
+from jpsi_testing.fake.runs import job_at, requeue_job
 
-_PATIENCE = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 class FakeScheduler(Machine):
@@ -88,13 +88,13 @@ class FakeScheduler(Machine):
             self.settle()
             for job in jobs:
                 if self._is_closed or job.native_id in self._known:
-                    why = "the scheduler is closed" if self._is_closed else "there is such a job already"
+                    why = "the scheduler is closed" if self._is_closed else "a job has this native id already"
                     msg = f"job {job.native_id} cannot be submitted: {why}"
                     raise ValueError(msg)
-                job.submitted = self._moment
+                job.submitted = self._timestamp
                 self._jobs.append(job)
                 self._known[job.native_id] = job
-            self._keep_time()
+            self._start_timer()
             self.settle()
 
     def listed(self) -> list[FakeJob]:
@@ -113,9 +113,9 @@ class FakeScheduler(Machine):
         If a job has changed within `accounting_lag`, it is a copy in its earlier state.
         """
         with self.lock:
-            heard = self.clock() - self.accounting_lag
+            cutoff = self.clock() - self.accounting_lag
             known = self._known.values() if self.accounting else ()
-            return [as_of(heard, job) for job in known if job.submitted <= heard]
+            return [job_at(cutoff, job) for job in known if job.submitted <= cutoff]
 
     def cancel(self, native_id: str) -> bool:
         """End a job; return False if no job was ended."""
@@ -127,11 +127,11 @@ class FakeScheduler(Machine):
 
     def hold(self, native_id: str) -> bool:
         """Keep a pending job from starting; return False if there is none."""
-        return self._swap(native_id, FakeState.PENDING, FakeState.HELD)
+        return self._change_state(native_id, FakeState.PENDING, FakeState.HELD)
 
     def release(self, native_id: str) -> bool:
         """Let a held job start; return False if there is none."""
-        return self._swap(native_id, FakeState.HELD, FakeState.PENDING)
+        return self._change_state(native_id, FakeState.HELD, FakeState.PENDING)
 
     def signal(self, native_id: str, number: int) -> bool:
         """Signal the processes of a job; return False if it has none."""
@@ -153,7 +153,7 @@ class FakeScheduler(Machine):
                 return False
             job.begin = self.clock() + delay
             if job.state.final:
-                put_back(job)
+                requeue_job(job)
                 self.settle()
                 return True
             return self._end(native_id, FakeState.PENDING)
@@ -177,7 +177,7 @@ class FakeScheduler(Machine):
             if not job.state.final:
                 msg = f"job {native_id} has not ended"
                 raise ValueError(msg)
-            put_back(job, is_counted=is_counted)
+            requeue_job(job, is_counted=is_counted)
             self.settle()
             return job
 
@@ -204,7 +204,7 @@ class FakeScheduler(Machine):
         with self.lock:
             run = self._runs.pop(self._known.pop(native_id), None)
             if run is not None and run.script is not None:
-                self._strays.append(run)
+                self._detached_runs.append(run)
                 if kill:
                     run.script.send(signal.SIGKILL)
             self.settle()
@@ -228,7 +228,7 @@ class FakeScheduler(Machine):
         with self.lock:
             lost = self.job(native_id)
             self.vanish(native_id, kill=kill)
-            return self.submit(strangers(lost, script))
+            return self.submit(job_with_reused_id(lost, script))
 
     def untag(self, native_id: str) -> None:
         """Remove the tag from a job, as if a user had changed the text that carried it.
@@ -255,7 +255,7 @@ class FakeScheduler(Machine):
         """
         return self._known[native_id]
 
-    def wait_for(self, condition: Callable[[], object], timeout: float = _PATIENCE) -> bool:
+    def wait_for(self, condition: Callable[[], object], timeout: float = _TIMEOUT_SECONDS) -> bool:
         """Wait until `condition` is true, checked after every change; return False after the timeout."""
         with self._changed:
             return bool(self._changed.wait_for(lambda: bool(condition()), timeout))
@@ -292,12 +292,12 @@ class FakeScheduler(Machine):
                 if job in self._runs:
                     self._stop(self._runs[job], state, self.kill_delay)
                 else:
-                    job.state, job.ended = state, self._moment
+                    job.state, job.ended = state, self._timestamp
             if count:
                 self.settle()
         return count
 
-    def _swap(self, native_id: str, old: FakeState, new: FakeState) -> bool:
+    def _change_state(self, native_id: str, old: FakeState, new: FakeState) -> bool:
         with self.lock:
             self.settle()
             job = self._known.get(native_id)

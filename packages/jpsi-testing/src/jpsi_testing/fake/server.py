@@ -18,7 +18,7 @@ from jpsi_testing.fake.registry import Dialect
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import TaskLaunch
 
-_PATIENCE = 10.0
+_TIMEOUT_SECONDS = 10.0
 # The message by which the server asks the client for its standard input.
 _STDIN = "stdin"
 
@@ -65,7 +65,7 @@ class CommandServer:
             # wakes the thread that waits on it
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        self._thread.join(_PATIENCE)
+        self._thread.join(_TIMEOUT_SECONDS)
         self._listener.close()
 
     def _accept(self) -> None:
@@ -123,8 +123,8 @@ def _fields(result: CommandResult) -> dict[str, object]:
 
 def _read_stdin(connection: socket.socket) -> str:
     send(connection, _STDIN)
-    given = receive(connection)
-    if not isinstance(given, bytes):
+    received = receive(connection)
+    if not isinstance(received, bytes):
         msg = "the caller was killed before it gave its standard input"
         raise ConnectionResetError(msg)
-    return given.decode(errors="surrogateescape")
+    return received.decode(errors="surrogateescape")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SCHEME = "elsewhere://"
-_GONE = "the connection broke"
+_BROKEN_CONNECTION = "the connection broke"
 
 
 class ElsewhereTransport:
@@ -62,7 +62,7 @@ class ElsewhereTransport:
         self.listens = True
         #: The words and the input of each command that was sent.
         self.sent: list[str] = []
-        self._here = _this_machine()
+        self._local = _this_machine()
         self._lock = threading.Lock()
         self._cuts: list[_Cut] = []
         self._open: weakref.WeakSet[_Listened] = weakref.WeakSet()
@@ -102,31 +102,31 @@ class ElsewhereTransport:
     ) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`."""
         del keep  # a remote command is no process of this machine, and cannot hold a descriptor of this one
-        return self._sent(command, lambda there: self._here.run(there, None, ready))
+        return self._send(command, lambda remote_command: self._local.run(remote_command, None, ready))
 
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""
-        return self._sent(command, lambda there: self._here.exchange(there, data))
+        return self._send(command, lambda remote_command: self._local.exchange(remote_command, data))
 
-    def _sent(self, command: Command, run: Callable[[Command], T]) -> T:
-        cut = self._struck(command)
+    def _send(self, command: Command, run: Callable[[Command], T]) -> T:
+        cut = self._apply_cuts(command)
         if cut is not None and not cut.after:
             self.is_down = cut.stays_down
-            raise TransportError(_GONE, transient=True, may_have_run=True)
-        result = run(self._over_there(command))
+            raise TransportError(_BROKEN_CONNECTION, transient=True, may_have_run=True)
+        result = run(self._on_remote_host(command))
         if cut is not None:
             self.is_down = cut.stays_down
         if cut is not None or self.is_down:
-            raise TransportError(_GONE, transient=True, may_have_run=True)
+            raise TransportError(_BROKEN_CONNECTION, transient=True, may_have_run=True)
         return result
 
     def open(self, command: Command) -> Lines:
         """Start a command and return its lines as they come; see `jpsi.plugin.LineTransport`."""
-        self._struck(command)
+        self._apply_cuts(command)
         if not self.listens:
-            msg = "nothing can be listened to"
+            msg = "no output can be streamed"
             raise TransportError(msg, transient=True)
-        lines = _Listened(self._here.open(self._over_there(command)))
+        lines = _Listened(self._local.open(self._on_remote_host(command)))
         self._open.add(lines)
         if self.is_down or not self.listens:
             # the connection was cut during the start
@@ -136,7 +136,7 @@ class ElsewhereTransport:
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def _struck(self, command: Command) -> _Cut | None:
+    def _apply_cuts(self, command: Command) -> _Cut | None:
         if self.is_down:
             msg = "there is no connection"
             raise TransportError(msg, transient=True)
@@ -148,9 +148,9 @@ class ElsewhereTransport:
                 self._cuts.remove(cut)
         return cut
 
-    def _over_there(self, command: Command) -> Command:
+    def _on_remote_host(self, command: Command) -> Command:
         if shutil.which(command.argv[0]) is None:
-            msg = f"the command {command.argv[0]} was not found on PATH elsewhere"
+            msg = f"the command {command.argv[0]} was not found on PATH of the remote host"
             raise TransportError(msg)
         text = "\n".join(['cd "$HOME" || exit', *command_lines(command, ShellLine("exit 127"))])
         return Command(

@@ -20,9 +20,9 @@ class ReplayTransport:
         #: The commands that were run.
         self.commands: list[Command] = []
         self._lock = threading.Lock()
-        self._answers: dict[tuple[str, ...], deque[CommandResult]] = {}
+        self._results: dict[tuple[str, ...], deque[CommandResult]] = {}
         for recording in recordings:
-            self._answers.setdefault(recording.argv, deque()).append(recording.result)
+            self._results.setdefault(recording.argv, deque()).append(recording.result)
 
     @property
     def is_local(self) -> bool:
@@ -41,11 +41,11 @@ class ReplayTransport:
             ready()
         with self._lock:
             self.commands.append(command)
-            answers = self._answers.get(command.argv)
-            if answers is None:
+            results = self._results.get(command.argv)
+            if results is None:
                 msg = f"there is no recording of {list(command.argv)}"
                 raise TransportError(msg)
-            return answers.popleft() if len(answers) > 1 else answers[0]
+            return results.popleft() if len(results) > 1 else results[0]
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

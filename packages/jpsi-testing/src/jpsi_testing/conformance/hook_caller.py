@@ -25,16 +25,16 @@ _EFFECTS = ("subprocess.Popen", "builtins.open", "time.sleep", "time.time", "tim
 
 
 @contextlib.contextmanager
-def _nothing_but_values() -> Iterator[None]:
+def _forbid_effects() -> Iterator[None]:
     """Fail the test if this thread runs a program, reads a file, asks a clock or sleeps within the block."""
     thread = threading.get_ident()
     with contextlib.ExitStack() as stack:
         for name in _EFFECTS:
-            stack.enter_context(mock.patch(name, _forbidden(pkgutil.resolve_name(name), thread)))
+            stack.enter_context(mock.patch(name, _forbid(pkgutil.resolve_name(name), thread)))
         yield
 
 
-def _forbidden(effect: Callable[..., Any], thread: int) -> Callable[..., Any]:
+def _forbid(effect: Callable[..., Any], thread: int) -> Callable[..., Any]:
     """Return a replacement for an effect that fails in one thread.
 
     Executors of other tests may still use the effect in theirs.
@@ -66,12 +66,12 @@ class Hooks:
         """Call a hook twice, check that both calls return the same, and return that."""
         function: Callable[..., Any] = getattr(self.plugin, name)
         values = {"site": self.site, "context": self.context, "seen": {}, **values}
-        wanted = {key: values[key] for key in inspect.signature(function).parameters}
-        before = copy.deepcopy(wanted)
-        with _nothing_but_values():
-            first, second = _answer(function, wanted), _answer(function, wanted)
-        assert wanted == before, f"the hook {name} has changed what it was given"
-        assert repr(first) == repr(second), f"the hook {name} has answered differently"
+        arguments = {key: values[key] for key in inspect.signature(function).parameters}
+        original = copy.deepcopy(arguments)
+        with _forbid_effects():
+            first, second = _result_or_error(function, arguments), _result_or_error(function, arguments)
+        assert arguments == original, f"the hook {name} changed its arguments"
+        assert repr(first) == repr(second), f"the hook {name} returned different results"
         if isinstance(first, Exception):
             raise first
         return first
@@ -86,26 +86,26 @@ class Hooks:
         return attrs.evolve(script, run=ShellLine("exec /bin/sh /x/run; exit 125"))
 
 
-def assert_leads_to(group: str, name: str, plugin: object) -> None:
+def assert_selects(group: str, name: str, plugin: object) -> None:
     """Fail unless this name selects this plugin, or a copy of it on the plugin path."""
     try:
         candidate = installed().find(group, name)
         found = load_plugin(candidate)
     except PluginError as e:
-        msg = f"{name!r} leads to no plugin, is its distribution installed with its entry point? {e}"
+        msg = f"{name!r} selects no plugin; is its distribution installed with its entry point? {e}"
         raise AssertionError(msg) from e
-    assert found is plugin or _code(found) == _code(plugin), (
-        f"{candidate.label} is {candidate.value}, {found!r}, and not what is tested, {plugin!r}"
+    assert found is plugin or _source(found) == _source(plugin), (
+        f"{candidate.label} is {candidate.value}, {found!r}, but the plugin under test is {plugin!r}"
     )
 
 
-def _code(plugin: object) -> tuple[str, bytes]:
+def _source(plugin: object) -> tuple[str, bytes]:
     """Return the source of a plugin, to compare it with a copy on the plugin path, another module."""
-    of = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
-    return "" if inspect.ismodule(of) else of.__qualname__, Path(inspect.getfile(of)).read_bytes()
+    target = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
+    return "" if inspect.ismodule(target) else target.__qualname__, Path(inspect.getfile(target)).read_bytes()
 
 
-def _answer(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
+def _result_or_error(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
     try:
         found = function(**values)
     except (ValueError, SubmitException) as e:

@@ -17,7 +17,7 @@ from jpsi.plugin import ExecutorConfig
 from jpsi_engine.monitor import publisher
 from jpsi_engine.submission import control
 from jpsi_engine.verdict import markers
-from jpsi_testing.conformance.base import Gate, Kit, Proof
+from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.late_files import LateFiles
 
@@ -29,7 +29,7 @@ _GRACE = timedelta(seconds=3)
 _WRITES = ("link", "mkdir", "rename", "unlink")
 
 
-class SurroundingsTests(Kit):
+class HostFaultTests(ExecutorTestBase):
     """Tests for fake batch systems only: a real one would behave the same."""
 
     @pytest.fixture
@@ -99,9 +99,9 @@ class SurroundingsTests(Kit):
         with monkeypatch.context() as patch:
             _refuse_writes(patch, work_directory)
             gate.open()
-            told = [self.end(job).exit_code for job in jobs]
+            exit_codes = [self.end(job).exit_code for job in jobs]
 
-        assert told == [0, 7]
+        assert exit_codes == [0, 7]
         about = [it for it in caplog.records if it.levelname == "WARNING" and "Read-only" in it.getMessage()]
         assert len(about) <= 1
         with self.new_executor(config) as fresh:
@@ -109,7 +109,7 @@ class SurroundingsTests(Kit):
         with self.new_executor(config) as fresh:
             assert fresh.recover() == []
 
-    def test_what_shows_late_is_waited_for(
+    def test_files_that_appear_late_are_awaited(
         self,
         local_fake: FakeScheduler,
         config: ExecutorConfig,
