@@ -24,7 +24,7 @@ def usable_engines() -> frozenset[str]:
         from jpsi_pilot import engines  # noqa: PLC0415  it may not be installed
     except ImportError:
         return frozenset()
-    return engines.usable()
+    return engines.usable_engines()
 
 
 def launcher_of(target: str) -> str:
