@@ -20,16 +20,16 @@ class Chain:
     def __init__(self, executor: jpsi.JobExecutor) -> None:
         self.executor = executor
         self.simulations: list[jpsi.Job] = []
-        self.found: list[str] = []
+        self.results: list[str] = []
         self.is_over = threading.Event()
-        executor.set_job_status_callback(self.go_on)
+        executor.set_job_status_callback(self.submit_next)
 
     def submit(self, name: str, text: str) -> jpsi.Job:
         job = jpsi.Job(jpsi.JobSpec("/bin/sh", ["-c", text], name=name))
         self.executor.submit(job)
         return job
 
-    def go_on(self, job: jpsi.Job, status: jpsi.JobStatus) -> None:
+    def submit_next(self, job: jpsi.Job, status: jpsi.JobStatus) -> None:
         if not status.final:
             return
         assert job.spec is not None
@@ -41,13 +41,13 @@ class Chain:
             self.simulations = [self.submit(f"simulate-{n}", f"echo $(({n} * {n}))") for n in numbers]
         else:
             # Others may have ended by now whose callbacks are still to come: count those that have come.
-            self.found.append(output(job))
-            if len(self.found) == len(self.simulations):
-                self.submit("summary", f"echo $(({'+'.join(self.found)}))")
+            self.results.append(output(job))
+            if len(self.results) == len(self.simulations):
+                self.submit("summary", f"echo $(({'+'.join(self.results)}))")
 
 
 def output(job: jpsi.Job) -> str:
-    """What a job has printed."""
+    """Return the output of a job."""
     return "" if job.streams is None else job.streams.stdout.read_text().strip()
 
 

@@ -17,46 +17,46 @@ from pathlib import Path
 import jpsi
 
 NAME = "count-words"
-#: Where it works over there; ~ is the home directory of that machine.
-PLACE = "~/jpsi-example"
+#: The working directory on the remote host; ~ is the home directory there.
+REMOTE_DIRECTORY = "~/jpsi-example"
 
 
 def run(executor: jpsi.JobExecutor, text: Path, result: Path) -> jpsi.JobStatus:
-    """Have the words of a file counted over there."""
-    job = started(executor) or start(executor, text)
-    status = followed(job)
+    """Count the words of a file on the remote host."""
+    job = find_unfinished(executor) or start(executor, text)
+    status = follow(job)
     if status.state is jpsi.JobState.COMPLETED:
-        executor.files.get(f"{PLACE}/result.txt", str(result))
+        executor.files.get(f"{REMOTE_DIRECTORY}/result.txt", str(result))
     return status
 
 
-def started(executor: jpsi.JobExecutor) -> jpsi.Job | None:
-    """The job that an earlier call has left there and that has not ended, if there is one."""
+def find_unfinished(executor: jpsi.JobExecutor) -> jpsi.Job | None:
+    """Return the unfinished job of an earlier call, if there is one."""
     jobs = [job for job in executor.recover() if job.spec is not None and job.spec.name == NAME]
     return next((job for job in jobs if job.native_id is not None), None)
 
 
 def start(executor: jpsi.JobExecutor, text: Path) -> jpsi.Job:
-    executor.files.put(str(text), f"{PLACE}/words.txt")
+    executor.files.put(str(text), f"{REMOTE_DIRECTORY}/words.txt")
     count = 'wc -w <"$1" >result.txt && echo "counted the words of $1"'
     spec = jpsi.JobSpec("/bin/sh", ["-c", count, "sh", "words.txt"], name=NAME)
-    spec.directory = Path(PLACE)
+    spec.directory = Path(REMOTE_DIRECTORY)
     spec.attributes = jpsi.JobAttributes(duration=timedelta(minutes=5))
     job = jpsi.Job(spec)
     executor.submit(job)
     return job
 
 
-def followed(job: jpsi.Job) -> jpsi.JobStatus:
-    """Show what a job writes until it has ended; a connection that breaks is waited for."""
+def follow(job: jpsi.Job) -> jpsi.JobStatus:
+    """Show the output of a job until it has ended; retry if the connection breaks."""
     output, end = job.output(), 0
     assert output is not None
     while True:
         status = job.wait(1)
         try:
-            while (part := output.read(end)) is not None and part.data:
-                print(part.data.decode(errors="replace"), end="", flush=True)
-                end = part.end
+            while (chunk := output.read(end)) is not None and chunk.data:
+                print(chunk.data.decode(errors="replace"), end="", flush=True)
+                end = chunk.end
         except jpsi.SubmitException as error:
             if not error.transient:
                 raise

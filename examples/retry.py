@@ -1,4 +1,4 @@
-"""Trying again: submissions that failed for a while, and jobs that need more than they were given.
+"""Retries: submissions that failed for a while, and jobs that need more resources than they requested.
 
 python retry.py EXECUTOR PROGRAM [ARGUMENT...]
 """
@@ -21,7 +21,7 @@ UNLUCKY = {Reason.NODE_FAIL, Reason.PREEMPTED, Reason.LOST, Reason.LAUNCH}
 def submit(
     executor: jpsi.JobExecutor, job: jpsi.Job, times: int = 8, sleep: Callable[[float], object] = time.sleep
 ) -> None:
-    """Submit a job, and wait ever longer after each failure that is said to pass."""
+    """Submit a job; retry transient failures with a growing delay."""
     for attempt in range(times):
         try:
             executor.submit(job)
@@ -41,13 +41,13 @@ def run(executor: jpsi.JobExecutor, spec: jpsi.JobSpec, times: int = 4) -> jpsi.
     status = job.wait()
     assert status is not None
     print(status, file=sys.stderr)
-    if times > 1 and (status.reason in UNLUCKY or is_given_more(spec, status.reason)):
+    if times > 1 and (status.reason in UNLUCKY or increase_resources(spec, status.reason)):
         return run(executor, spec, times - 1)
     return status
 
 
-def is_given_more(spec: jpsi.JobSpec, reason: Reason | None) -> bool:
-    """Give the job more of what it lacked; whether it lacked something that it can be given."""
+def increase_resources(spec: jpsi.JobSpec, reason: Reason | None) -> bool:
+    """Double the memory or duration that the job lacked; return True if it lacked one of them."""
     resources, attributes = spec.resources, spec.attributes
     if reason is Reason.OUT_OF_MEMORY and isinstance(resources, jpsi.ResourceSpecV1) and resources.memory:
         resources.memory *= 2

@@ -33,32 +33,32 @@ class Service:
                 executable, *arguments = json.loads(line)
                 await self.run(jpsi.Job(jpsi.JobSpec(executable, arguments)), writer)
             except (ValueError, jpsi.JpsiError) as error:
-                await tell(writer, {"error": str(error)})
+                await send(writer, {"error": str(error)})
             except ConnectionError:
                 break
         writer.close()
 
     async def run(self, job: jpsi.Job, writer: asyncio.StreamWriter) -> None:
-        """Run a job, and tell each of its statuses."""
+        """Run a job, and send each of its statuses."""
         await aio.submit(job, self.executor)
         try:
             async for status in aio.events(job):
-                said: dict[str, object] = {
+                event: dict[str, object] = {
                     "id": job.id,
                     "state": str(status.state),
                     "exit_code": status.exit_code,
                 }
                 if status.final and job.streams is not None:
-                    said["output"] = job.streams.stdout.read_text(errors="replace")
-                await tell(writer, said)
+                    event["output"] = job.streams.stdout.read_text(errors="replace")
+                await send(writer, event)
         except BaseException:
             # the client has gone, or the service is stopped
             await asyncio.to_thread(job.cancel)
             raise
 
 
-async def tell(writer: asyncio.StreamWriter, said: dict[str, object]) -> None:
-    writer.write(json.dumps(said).encode() + b"\n")
+async def send(writer: asyncio.StreamWriter, event: dict[str, object]) -> None:
+    writer.write(json.dumps(event).encode() + b"\n")
     await writer.drain()
 
 

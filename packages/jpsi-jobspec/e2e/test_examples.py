@@ -42,7 +42,7 @@ def test_a_document_of_the_language_runs_to_its_end(name: str, tmp_path: Path, l
 
 
 @pytest.mark.parametrize("name", sorted(INVALID))
-def test_one_that_is_not_valid_is_told_where_and_nothing_is_submitted(
+def test_an_invalid_document_is_reported_with_a_position_and_not_submitted(
     name: str, tmp_path: Path, log: Log
 ) -> None:
     (tmp_path / "flow.yaml").write_text(example(name))

@@ -87,7 +87,7 @@ def test_a_group_cleans_up_before_its_time_is_up(flow: Callable[..., Flow]) -> N
     assert document.told()["work"] == {("CANCELED", "timeout")}
 
 
-def test_a_group_whose_client_is_gone_and_whose_runner_is_killed_goes_on(
+def test_a_group_continues_without_its_client_after_its_runner_is_killed(
     flow: Callable[..., Flow],
 ) -> None:
     document = flow(WORK)

@@ -63,9 +63,7 @@ def test_a_client_that_is_killed_loses_nothing_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
-def test_what_runs_a_group_is_killed_and_goes_on_where_it_was(
-    instant: float, tmp_path: Path, log: Log
-) -> None:
+def test_a_killed_group_run_is_restarted_and_continues(instant: float, tmp_path: Path, log: Log) -> None:
     document = Flow.of_group(tmp_path, WORK)
     runs = tmp_path / "state/jpsi/workflows"
 

@@ -29,7 +29,7 @@ FLUX: dict[str, Any] = {
 }
 
 
-def test_what_flux_reads_comes_back_as_it_was() -> None:
+def test_a_jobspec_survives_a_round_trip() -> None:
     converted = from_canonical(json.dumps(FLUX), "job.json")
 
     (entry,) = planned(yaml.safe_dump(dict(converted.content))).entries
@@ -48,24 +48,24 @@ def test_what_flux_reads_comes_back_as_it_was() -> None:
         ({"resources": [{"type": "slot", "count": 1, "id": 4}]}, "resources[0].id has no meaning"),
     ],
 )
-def test_what_a_workflow_has_no_word_for_is_told(change: dict[str, object], sentence: str) -> None:
+def test_losses_from_a_jobspec_are_listed(change: dict[str, object], sentence: str) -> None:
     lost = from_canonical(json.dumps({**FLUX, **change}), "job.json").lost
 
     assert any(sentence in it for it in lost)
 
 
 @pytest.mark.parametrize("text", ["[", "3", "{}", '{"resources": [], "tasks": []}'])
-def test_what_is_no_jobspec_is_refused(text: str) -> None:
+def test_a_malformed_jobspec_is_refused(text: str) -> None:
     with pytest.raises(jpsi.InvalidJobException, match=r"^job\.json: it is "):
         from_canonical(text, "job.json")
 
 
-def test_what_a_jobspec_cannot_say_is_told() -> None:
+def test_losses_of_a_workflow_are_listed() -> None:
     first, second = planned(example("00-spack-and-ior"), Site()).entries
 
     assert to_canonical(first).content["resources"][0]["with"][0]["with"] == [{"type": "core", "count": 4}]
-    assert to_canonical(second).lost[0] == "nothing is said of what it waits for: build (ok)"
-    (many,) = planned(example("07-count"), Site(is_elsewhere=True)).entries
+    assert to_canonical(second).lost[0] == "its dependency is left out: build (ok)"
+    (many,) = planned(example("07-count"), Site(is_remote=True)).entries
     assert "it is one of 4 replicas" in to_canonical(many).lost
 
 

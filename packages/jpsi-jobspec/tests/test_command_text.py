@@ -74,7 +74,7 @@ def test_a_list_has_the_words_as_they_are(place: str, tmp_path: Path, log: Log) 
     assert " ior $HOME > f && false a  b of " in log()[0]
 
 
-def test_several_lines_end_as_the_last_of_them_does(tmp_path: Path, log: Log) -> None:
+def test_several_lines_have_the_exit_code_of_the_last(tmp_path: Path, log: Log) -> None:
     """And what they write is theirs, not arguments of the first."""
     journal = driven(PLACES["task"] % r'"/bin/echo one\n/bin/echo two && false"', "local", tmp_path)
 
@@ -100,7 +100,7 @@ def test_a_probe_that_is_a_text_is_read_by_a_shell(tmp_path: Path, log: Log) -> 
 
 
 @pytest.mark.parametrize("command", ["sleep infinity", "' sleep  infinity '", "[sleep, infinity]"])
-def test_what_never_ends_is_taken_for_a_service_however_it_is_written(command: str) -> None:
+def test_an_endless_command_is_treated_as_a_service_in_either_form(command: str) -> None:
     document, warnings = loaded(PLACES["task"] % command)
 
     assert document.tasks[0].is_service

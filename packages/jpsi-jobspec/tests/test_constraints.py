@@ -8,7 +8,7 @@ import pytest
 
 from jpsi import ConfigError
 from jpsi_jobspec.commands.arguments import Arguments
-from jpsi_jobspec.commands.preparation import site
+from jpsi_jobspec.commands.preparation import find_site
 from jpsi_jobspec.planning.constraints import Mapped, configured_constraints
 
 CONFIG = """\
@@ -29,20 +29,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "jpsi"
 
 
-def test_a_target_has_the_table_of_its_executor_and_its_own_goes_before_that(folder: Path) -> None:
+def test_the_table_of_a_target_overrides_that_of_its_executor(folder: Path) -> None:
     (folder / "workflows.yaml").write_text(CONFIG)
     (folder / "config.yaml").write_text("targets: {big: {executor: slurm}}")
     typed = ("hardware.gpu=slurm.gres",)
 
-    assert site(Arguments(file="f", executor="slurm")).constraints == {
+    assert find_site(Arguments(file="f", executor="slurm")).constraints == {
         "system.platform": Mapped(option="slurm.constraint"),
         "hardware.gpu": Mapped(option="slurm.constraint", value="gpu-{match}", join="&"),
     }
-    assert site(Arguments(file="f", executor="big", constraints=typed)).constraints == {
+    assert find_site(Arguments(file="f", executor="big", constraints=typed)).constraints == {
         "system.platform": Mapped(option="slurm.features"),
         "hardware.gpu": Mapped(option="slurm.gres"),
     }
-    assert site(Arguments(file="f", executor="local")).constraints == {}
+    assert find_site(Arguments(file="f", executor="local")).constraints == {}
 
 
 def test_without_a_file_nothing_is_configured(folder: Path) -> None:
@@ -60,7 +60,7 @@ def test_without_a_file_nothing_is_configured(folder: Path) -> None:
         ("constraints: {slurm: {a.b: {option: x, valeu: y}}}", "constraints.slurm.a.b must be an option"),
     ],
 )
-def test_a_mistake_in_the_file_is_told_with_its_place(text: str, said: str, folder: Path) -> None:
+def test_a_problem_in_the_file_is_reported_with_its_position(text: str, said: str, folder: Path) -> None:
     (folder / "workflows.yaml").write_text(text)
 
     with pytest.raises(ConfigError, match=r"workflows\.yaml.*") as caught:

@@ -22,7 +22,7 @@ def test_the_page_about_workflows_can_be_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["packages/jpsi-jobspec/README.md", "docs/guide/workflows.md"])
-def test_nothing_is_wrong_with_a_document_that_is_shown(page: str) -> None:
+def test_documents_in_the_documentation_are_valid(page: str) -> None:
     text = (ROOT / page).read_text()
     documents = re.findall(r"(?ms)^```[^\n]*yaml\n(?::caption:[^\n]*\n\n)?(.*?)^```$", text)
 

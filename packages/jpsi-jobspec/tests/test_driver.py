@@ -68,7 +68,7 @@ def test_what_waits_for_a_failure_that_came_never_runs_and_says_so(
 
 
 @pytest.mark.parametrize("system", ["local", "slurm", "flux"], indirect=True)
-def test_what_runs_after_a_failure_does_not_wait_for_what_else_may_fail(
+def test_an_entry_that_runs_after_a_failure_waits_for_the_first_failure_only(
     system: str, tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     """One replica has failed; the other ends well, and only after what waits for the failure."""
@@ -135,10 +135,10 @@ def test_steps_write_and_stage_files_before_the_command_runs(
 
     assert journal.states == {"a": [JobState.COMPLETED], "b": [JobState.FAILED]}
     assert journal.parts["b"][0].reason == "staging"
-    assert "it is to be staged, and is not here" in str(journal.parts["b"][0].message)
+    assert "it is to be staged, and does not exist on this machine" in str(journal.parts["b"][0].message)
 
 
-def test_words_arrive_as_they_were_written(tmp_path: Path, log: Callable[[], list[str]]) -> None:
+def test_words_of_a_command_are_passed_unchanged(tmp_path: Path, log: Callable[[], list[str]]) -> None:
     text = f"{HEAD}- {{name: a, command: [ior, '${{HOME}} $x \"q\" *'], resources: r}}\n"
 
     driven(text, "local", tmp_path)
@@ -146,7 +146,7 @@ def test_words_arrive_as_they_were_written(tmp_path: Path, log: Callable[[], lis
     assert log()[0].startswith('begin a 1 ior ${HOME} $x "q" * of ')
 
 
-def test_what_was_submitted_by_another_process_is_found_again_and_not_run_twice(
+def test_jobs_of_another_process_are_recovered_and_not_run_twice(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     text = (
@@ -165,11 +165,11 @@ def test_what_was_submitted_by_another_process_is_found_again_and_not_run_twice(
     assert [line.split()[1] for line in log() if line.startswith("begin")] == ["a", "b"]
 
 
-def test_what_was_written_down_and_never_submitted_is_submitted_once(
+def test_a_journaled_job_that_was_never_submitted_is_submitted_once(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
-    journal.note([{"entry": "a", "replica": 1, "job": Job().id}], is_synced=True)
+    journal.append([{"entry": "a", "replica": 1, "job": Job().id}], is_synced=True)
     journal.close()
 
     again = runs.read_run(journal.path)
@@ -179,12 +179,12 @@ def test_what_was_written_down_and_never_submitted_is_submitted_once(
     assert len(log()) == 2
 
 
-def test_a_job_of_which_nothing_is_left_is_not_run_again(
+def test_a_submitted_job_that_cannot_be_found_is_not_run_again(
     tmp_path: Path, log: Callable[[], list[str]]
 ) -> None:
     journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
-    journal.note([{"entry": "a", "replica": 1, "job": Job().id}])
-    journal.note([{"entry": "a", "replica": 1, "is_submitted": True}])
+    journal.append([{"entry": "a", "replica": 1, "job": Job().id}])
+    journal.append([{"entry": "a", "replica": 1, "is_submitted": True}])
 
     Driver(journal, JobExecutor("local"), lambda *_: None).run()
 
@@ -192,9 +192,7 @@ def test_a_job_of_which_nothing_is_left_is_not_run_again(
     assert log() == []
 
 
-def test_a_line_that_was_cut_off_is_as_if_it_had_not_been_written(
-    tmp_path: Path, log: Callable[[], list[str]]
-) -> None:
+def test_an_incomplete_journal_line_is_ignored(tmp_path: Path, log: Callable[[], list[str]]) -> None:
     journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
     (journal.path / "journal").write_text('{"entry":"a","repl')
 
@@ -223,5 +221,5 @@ def test_a_run_that_is_cancelled_ends_with_everything_cancelled(
 def test_only_one_process_drives_a_run(tmp_path: Path, log: Callable[[], list[str]]) -> None:
     journal = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path)
 
-    with journal.held() as first, journal.held() as second:
+    with journal.lock() as first, journal.lock() as second:
         assert (first, second) == (True, False)

@@ -86,8 +86,8 @@ def test_what_cleans_up_runs_if_the_group_is_cancelled(tmp_path: Path, log: Log)
     class Watched(Driver):
         """Cancels once the task inside has begun."""
 
-        def _take_news(self) -> None:
-            super()._take_news()
+        def _process_updates(self) -> None:
+            super()._process_updates()
             if log() and not journal.is_cancelled:
                 journal.cancel()
 
@@ -122,13 +122,13 @@ def test_a_group_runs_on_without_whoever_submitted_it(tmp_path: Path, log: Log) 
     assert journals.inner_journal(journal.path, allocation).is_over
 
 
-def test_no_more_runs_at_a_time_than_there_is_room_for() -> None:
+def test_entries_that_run_at_a_time_fit_into_the_allocation() -> None:
     (allocation,) = planned(f"{GROUP}  - {{name: a, command: ior, resources: r, replicas: 3}}\n").entries
     room, (entry,) = Capacity(allocation), flatten(allocation)
 
-    assert [room.take(entry, number) is not None for number in (1, 2, 3)] == [True, True, False]
-    room.give_back(entry, 1)
-    assert room.take(entry, 3) is not None
+    assert [room.reserve(entry, number) is not None for number in (1, 2, 3)] == [True, True, False]
+    room.release(entry, 1)
+    assert room.reserve(entry, 3) is not None
 
 
 @pytest.mark.clause("ng-or")
@@ -142,12 +142,12 @@ def test_the_first_alternative_that_is_free_is_taken() -> None:
     )
     room, (entry,) = Capacity(plan.entries[0]), flatten(plan.entries[0])
 
-    taken = [room.take(entry, number) for number in (1, 2, 3)]
+    taken = [room.reserve(entry, number) for number in (1, 2, 3)]
 
     assert [None if it is None else (it.cores, it.gpus) for it in taken] == [(1, 1), (2, 0), None]
 
 
-def test_what_is_too_large_for_the_nodes_that_a_group_got_fails_and_says_so(tmp_path: Path, log: Log) -> None:
+def test_a_task_too_large_for_the_nodes_of_its_group_fails_with_a_message(tmp_path: Path, log: Log) -> None:
     """Slots may be anywhere: only in the allocation it is known how many a node has."""
     text = (
         "version: 1\nresources: {g: {type: core, replicas: 4}, big: {type: core, replicas: 3}}\n"
@@ -165,7 +165,7 @@ def test_what_is_too_large_for_the_nodes_that_a_group_got_fails_and_says_so(tmp_
     assert log() == []
 
 
-def test_what_finds_no_room_beside_services_is_not_waited_for(tmp_path: Path, log: Log) -> None:
+def test_a_task_that_does_not_fit_beside_services_fails(tmp_path: Path, log: Log) -> None:
     text = (
         f"{GROUP}  - {{name: s, command: [sleep, infinity], resources: g, service: true}}\n"
         "  - {name: a, command: ior, resources: r, depends_on: [s]}\n"
@@ -281,7 +281,7 @@ def test_what_is_too_large_for_the_group_of_its_group_is_refused() -> None:
     assert [(it.code, it.is_error, it.at.line) for it in found(text)] == [("JS070", True, 10)]
 
 
-def test_of_alternatives_what_is_too_large_for_the_group_is_left_out(tmp_path: Path, log: Log) -> None:
+def test_alternatives_too_large_for_the_group_are_left_out(tmp_path: Path, log: Log) -> None:
     text = f"{SIZES}groups: [{{name: g, resources: two, tasks: [{{command: ior, resources: wide|one}}]}}]\n"
 
     journal = driven(text, "local", tmp_path)

@@ -23,7 +23,7 @@ def run(tmp_path: Path, log: Callable[[], list[str]]) -> Journal:
     return begun(DOCUMENT, "local", tmp_path)
 
 
-def test_that_a_run_is_to_end_is_seen_together_with_the_reason(
+def test_a_cancel_request_appears_together_with_its_reason(
     run: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
@@ -34,29 +34,29 @@ def test_that_a_run_is_to_end_is_seen_together_with_the_reason(
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", renamed)
-    run.cancel(why="timeout")
-    run.cancel(why="interrupted")
+    run.cancel(reason="timeout")
+    run.cancel(reason="interrupted")
 
     assert seen == [(False, "timeout")]
-    assert (run.is_cancelled, run.why) == (True, "timeout")
+    assert (run.is_cancelled, run.cancel_reason) == (True, "timeout")
 
 
 @pytest.mark.parametrize("entries", [(), ("a",)])
-def test_what_cannot_be_written_down_is_told(run: Journal, entries: tuple[str, ...]) -> None:
+def test_a_failed_write_of_a_cancel_request_is_reported(run: Journal, entries: tuple[str, ...]) -> None:
     shutil.rmtree(run.path)
 
     with pytest.raises(SubmitException, match="cancel cannot be made: No such file"):
         run.cancel(*entries)
-    with pytest.raises(SubmitException, match="lock cannot be opened: No such file"), run.held():
+    with pytest.raises(SubmitException, match="lock cannot be opened: No such file"), run.lock():
         pass
 
 
-def test_an_entry_is_unwanted_by_its_name_or_with_all(run: Journal) -> None:
+def test_a_cancel_is_requested_for_an_entry_by_name_or_with_the_whole_run(run: Journal) -> None:
     run.cancel("g/b.c")
-    assert [run.is_unwanted(it) for it in ("a", "g", "g/b.c")] == [False, False, True]
+    assert [run.is_cancel_requested(it) for it in ("a", "g", "g/b.c")] == [False, False, True]
 
     run.cancel()
-    assert run.is_unwanted("a")
+    assert run.is_cancel_requested("a")
 
 
 def test_the_name_of_a_journal_outlives_a_crash_of_the_machine(
@@ -71,12 +71,12 @@ def test_the_name_of_a_journal_outlives_a_crash_of_the_machine(
 
     monkeypatch.setattr(os, "fsync", watched)
     for _ in range(2):
-        run.note([{"entry": "a", "replica": 1, "job": "x"}], is_synced=True)
+        run.append([{"entry": "a", "replica": 1, "job": "x"}], is_synced=True)
 
     assert synced == [run.path, run.path / "journal", run.path / "journal"]
 
 
-def test_a_document_has_the_same_runs_by_whatever_way_somebody_comes_there(
+def test_a_document_has_the_same_runs_by_any_path_that_leads_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "there").mkdir()
@@ -97,10 +97,10 @@ def test_files_of_runs_are_the_users_alone_whatever_the_umask(
     try:
         run = begun(DOCUMENT, "local", tmp_path)
         run.cancel("a")
-        run.cancel(why="it is late")
-        run.live("1")
-        with run.held():
-            run.note([{"entry": "a", "replica": 1, "job": "x"}], is_synced=True)
+        run.cancel(reason="it is late")
+        run.record_life("1")
+        with run.lock():
+            run.append([{"entry": "a", "replica": 1, "job": "x"}], is_synced=True)
     finally:
         os.umask(before)
 

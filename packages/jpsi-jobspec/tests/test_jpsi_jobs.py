@@ -42,7 +42,7 @@ def test_a_job_becomes_a_workflow_that_asks_for_the_same(resources: jpsi.Resourc
     assert as_resources(entry.shape) == resources
 
 
-def test_what_a_job_says_besides_is_there_or_told() -> None:
+def test_other_fields_of_a_job_are_converted_or_listed_as_lost() -> None:
     spec = jpsi.JobSpec(
         "app",
         ["${HOME}/a", "$${x} $y"],
@@ -83,7 +83,7 @@ def test_what_a_job_says_besides_is_there_or_told() -> None:
     assert entry_of(spec).attributes.duration == timedelta(0)
 
 
-def test_processes_that_do_not_fill_their_nodes_are_told() -> None:
+def test_processes_that_do_not_fill_their_nodes_are_listed() -> None:
     resources = jpsi.ResourceSpecV1(process_count=10, processes_per_node=3)
 
     assert from_job(jpsi.JobSpec("app", resources=resources)).lost == (

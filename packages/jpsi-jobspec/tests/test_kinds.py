@@ -12,11 +12,11 @@ import jpsi
 from jobspec_support import found, planned
 from jpsi import HeterogeneousResources, JobExecutor, JobSpec, ResourceSpecV1
 from jpsi_jobspec.commands.arguments import Arguments
-from jpsi_jobspec.commands.preparation import prepared
+from jpsi_jobspec.commands.preparation import prepare_plan
 from jpsi_jobspec.conversion.canonical import to_canonical
 from jpsi_jobspec.conversion.jpsi_jobs import from_job
 from jpsi_jobspec.planning.planner import Site
-from jpsi_jobspec.reporting.plan_json import as_plain
+from jpsi_jobspec.reporting.plan_json import plan_to_dict
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.running.driver import Driver
 from jpsi_jobspec.running.job_specs import job_spec
@@ -56,7 +56,7 @@ def test_pieces_become_components_in_their_order() -> None:
     [(TASK, Site(target="flux")), (GROUP, ABLE), (INSIDE, ABLE)],
     ids=["executor", "group", "in a group"],
 )
-def test_elsewhere_pieces_are_alike(text: str, site: Site) -> None:
+def test_other_targets_need_pieces_that_are_alike(text: str, site: Site) -> None:
     problems = [it for it in found(text, site=site) if it.code == "JS090"]
 
     assert len(problems) == 1
@@ -97,7 +97,7 @@ def test_on_one_machine_nodes_are_that_machine() -> None:
 
 
 @pytest.mark.parametrize(("executor", "is_able"), [("slurm", True), ("local", True), ("flux", False)])
-def test_the_executor_is_asked_and_the_run_keeps_what_it_said(
+def test_the_executor_is_queried_and_the_run_stores_the_result(
     tmp_path: Path, fake_commands: Callable[..., FakeScheduler], executor: str, is_able: bool
 ) -> None:
     fake_commands("slurm")
@@ -107,24 +107,24 @@ def test_the_executor_is_asked_and_the_run_keeps_what_it_said(
 
     if not is_able:
         with pytest.raises(jpsi.InvalidJobException, match="JS090"):
-            prepared(given)
+            prepare_plan(given)
         return
-    plan, _, site = prepared(given)
+    plan, _, site = prepare_plan(given)
 
     assert site.is_heterogeneous
     assert runs.create_run(str(file), TASK, site, {}).plan == plan
     file.write_text(TASK.replace("head&workers", "head"))
-    assert not prepared(given)[2].is_heterogeneous
+    assert not prepare_plan(given)[2].is_heterogeneous
 
 
-def test_a_plan_tells_what_each_piece_asks_for() -> None:
-    (entry,) = as_plain(planned(TASK, ABLE))["entries"]
+def test_a_plan_lists_the_resources_of_each_piece() -> None:
+    (entry,) = plan_to_dict(planned(TASK, ABLE))["entries"]
 
     first, second = entry["asks"]["components"]
     assert (first["cpu_cores_per_process"], second["node_count"]) == (4, 2)
 
 
-def test_flux_is_asked_for_the_first_alone_and_that_is_told() -> None:
+def test_a_jobspec_of_flux_has_the_first_piece_only_with_a_note() -> None:
     converted = to_canonical(planned(TASK, ABLE).entries[0])
 
     assert [it["type"] for it in converted.content["resources"]] == ["slot"]
@@ -146,7 +146,7 @@ def test_a_job_with_slots_of_several_kinds_becomes_a_workflow_that_asks_for_the_
     assert converted.lost == ()
 
 
-def test_a_job_that_starts_its_own_processes_in_slots_of_several_kinds_is_told_of() -> None:
+def test_a_job_that_starts_its_own_processes_in_slots_of_several_kinds_has_a_note() -> None:
     resources = HeterogeneousResources([ResourceSpecV1(), ResourceSpecV1(cpu_cores_per_process=2)])
 
     converted = from_job(JobSpec("a", launcher="single", resources=resources))

@@ -11,8 +11,8 @@ import pytest
 from jobspec_support import found, planned
 from jpsi import Queue
 from jpsi_jobspec.commands.arguments import Arguments
-from jpsi_jobspec.commands.preparation import prepared
-from jpsi_jobspec.planning.limits import Limit, limit
+from jpsi_jobspec.commands.preparation import prepare_plan
+from jpsi_jobspec.planning.limits import Limit, queue_limit
 from jpsi_jobspec.planning.planner import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.running.job_specs import job_spec
@@ -40,11 +40,11 @@ def test_the_first_alternative_is_taken_that_a_queue_takes() -> None:
     )
 
 
-def test_where_nothing_is_known_of_queues_the_first_one_is_taken() -> None:
+def test_without_known_queues_the_first_alternative_is_chosen() -> None:
     assert planned(TEXT).entries[0].resources == "wide"
 
 
-def test_what_no_queue_takes_in_any_way_is_refused() -> None:
+def test_a_document_is_refused_if_no_queue_accepts_any_alternative() -> None:
     text = TEXT.replace("|small", "")
 
     assert [it.code for it in found(text, site=Site(limits=LIMITS))] == ["JS090"]
@@ -59,28 +59,28 @@ def test_what_no_queue_takes_in_any_way_is_refused() -> None:
     ],
     ids=["unknown", "both", "no-limit"],
 )
-def test_the_limit_of_a_queue_is_what_it_has_at_most(
+def test_the_limit_of_a_queue_is_its_smallest_bound(
     queue: Queue, wanted: Limit | tuple[int, float | None]
 ) -> None:
     if isinstance(wanted, tuple):
         wanted = Limit(queue="q", nodes=wanted[0], seconds=wanted[1])
 
-    assert limit(queue) == wanted
+    assert queue_limit(queue) == wanted
 
 
-def test_queues_are_asked_about_where_there_is_a_choice_and_the_run_keeps_what_they_said(
+def test_queues_are_queried_if_there_is_a_choice_and_the_run_stores_their_limits(
     tmp_path: Path, log: object, fake_commands: Callable[..., FakeScheduler]
 ) -> None:
     fake_commands("slurm")
     file = tmp_path / "flow.yaml"
     file.write_text(TEXT)
 
-    plan, _, site = prepared(Arguments(file=str(file), executor="slurm"))
+    plan, _, site = prepare_plan(Arguments(file=str(file), executor="slurm"))
 
     assert site.limits
     assert runs.create_run(str(file), TEXT, site, {}).plan == plan
     file.write_text(TEXT.replace("wide|long|small", "small"))
-    assert prepared(Arguments(file=str(file), executor="slurm"))[2].limits == ()
+    assert prepare_plan(Arguments(file=str(file), executor="slurm"))[2].limits == ()
 
 
 TIMES = """\
@@ -94,7 +94,7 @@ groups: [{name: group, resources: r, tasks: [{command: b, local: true}]}]
 """
 
 
-def test_what_says_no_duration_has_ten_minutes_where_jobs_need_a_time_limit(
+def test_a_job_without_a_duration_gets_the_default_where_jobs_need_a_time_limit(
     tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config.yaml"
@@ -103,14 +103,14 @@ def test_what_says_no_duration_has_ten_minutes_where_jobs_need_a_time_limit(
     file = tmp_path / "flow.yaml"
     file.write_text(TIMES)
 
-    plan, _, site = prepared(Arguments(file=str(file), executor="sweeps"))
+    plan, _, site = prepare_plan(Arguments(file=str(file), executor="sweeps"))
 
     assert [it.attributes.duration for it in plan.entries] == [
         timedelta(minutes=10),
         timedelta(minutes=5),
         timedelta(minutes=10),
     ]
-    assert plan.entries[0].why[-1] == "it says no duration, and has 0:10:00, as jobs there need a time limit"
+    assert plan.entries[0].why[-1] == "it has no duration, and gets 0:10:00, as jobs there need a time limit"
     assert runs.create_run(str(file), TIMES, site, {}).plan == plan
     assert job_spec(planned(TIMES).entries[0]).attributes.duration == timedelta(0)  # type: ignore[union-attr]
 
@@ -118,7 +118,7 @@ def test_what_says_no_duration_has_ten_minutes_where_jobs_need_a_time_limit(
 def test_no_limit_is_refused_where_jobs_need_one() -> None:
     text = TIMES.replace("duration: 5m", "duration: 0")
 
-    (problem,) = found(text, site=Site(target="sweeps", usual_duration=timedelta(minutes=10)))
+    (problem,) = found(text, site=Site(target="sweeps", default_duration=timedelta(minutes=10)))
 
     assert (problem.code, problem.at.line) == ("JS094", 5)
     assert problem.says == "has `duration: 0`, no limit, and jobs on 'sweeps' need one"

@@ -61,7 +61,7 @@ def test_what_the_machine_does_not_have_is_left_out(
     assert len(left_out) == len(resources.split("|")) - (1 if taken[0] == "plain" else len(taken))
 
 
-def test_if_the_machine_has_none_of_them_that_is_said() -> None:
+def test_a_document_is_refused_if_the_machine_has_none_of_its_alternatives() -> None:
     (problem,) = found(f"{HEAD}tasks: [{{command: a, resources: fast|large}}]\n", site=here(PLAIN))
 
     assert (problem.code, problem.is_error) == ("JS090", True)
@@ -75,7 +75,7 @@ def test_if_the_machine_has_none_of_them_that_is_said() -> None:
     ("machine", "notes"),
     [(PLAIN, ("this machine has 0 GPUs of 2, and it runs here all the same",)), (None, ())],
 )
-def test_what_the_machine_does_not_have_is_told_where_there_is_no_choice(
+def test_missing_hardware_is_a_note_where_there_is_no_alternative(
     machine: Machine | None, notes: tuple[str, ...]
 ) -> None:
     plan = planned(f"{HEAD}tasks: [{{name: t, command: a, resources: fast}}]\n", here(machine))
@@ -83,7 +83,7 @@ def test_what_the_machine_does_not_have_is_told_where_there_is_no_choice(
     assert entries(plan)["t"].lost == notes
 
 
-def test_the_example_takes_what_there_is() -> None:
+def test_the_example_uses_the_available_hardware() -> None:
     plan = planned(example("06-mini-mummi-mended"), here(PLAIN))
 
     assert entries(plan)["mini-mummi/test"].resources == "mummi-cpu"
@@ -101,7 +101,7 @@ def test_devices_are_counted(tmp_path: Path) -> None:
     assert this_machine(tmp_path).gpus == 3
 
 
-def test_where_devices_are_behind_another_one_nobody_knows_how_many(tmp_path: Path) -> None:
+def test_devices_behind_another_one_are_not_counted(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/dxg").touch()
 
@@ -115,16 +115,16 @@ def test_a_machine_without_any_has_none(tmp_path: Path) -> None:
     assert found.memory is not None
 
 
-def test_what_the_machine_has_is_known_where_a_document_is_read(
+def test_the_hardware_of_the_machine_is_detected_when_a_document_is_read(
     tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preparation, "this_machine", lambda: PLAIN)
 
-    assert preparation.site(Arguments(file="x", executor="local")).machine == PLAIN
-    assert preparation.site(Arguments(file="x", executor="slurm")).machine is None
+    assert preparation.find_site(Arguments(file="x", executor="local")).machine == PLAIN
+    assert preparation.find_site(Arguments(file="x", executor="slurm")).machine is None
 
 
-def test_a_run_goes_on_with_what_the_machine_had(tmp_path: Path, log: object) -> None:
+def test_a_run_continues_with_the_hardware_that_it_began_with(tmp_path: Path, log: object) -> None:
     text = f"{HEAD}tasks: [{{name: t, command: a, resources: fast|plain}}]\n"
     file = tmp_path / "flow.yaml"
 

@@ -113,7 +113,7 @@ def test_each_process_has_the_gpus_of_its_node_that_the_pilot_has_given_the_task
     assert found == [b"1 a b\n", b"0,3 a b\n"]
 
 
-def test_what_the_user_says_of_one_batch_system_is_kept() -> None:
+def test_options_of_the_user_are_kept() -> None:
     attributes = JobAttributes(custom_attributes={"srun.mpi": "pmi2"})
     spec = JobSpec("./solve", ["${HOME}"], resources=ResourceSpecV1(node_count=2), attributes=attributes)
 

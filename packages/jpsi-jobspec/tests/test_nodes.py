@@ -16,9 +16,9 @@ from jobspec_support import planned
 from jpsi import Job, JobExecutor, JobState, JobStatus
 from jpsi_jobspec.document.shape import Shape
 from jpsi_jobspec.planning.capacity import Capacity
-from jpsi_jobspec.planning.engines import DASK, FLUX, shortcomings
+from jpsi_jobspec.planning.engines import DASK, FLUX, find_unsupported_groups
 from jpsi_jobspec.planning.flattening import flatten
-from jpsi_jobspec.planning.nodes import slots_of_nodes, spanning
+from jpsi_jobspec.planning.nodes import multinode_entries, slots_of_nodes
 from jpsi_jobspec.planning.planner import Site
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store import runs
@@ -102,20 +102,20 @@ def test_a_task_takes_what_one_node_has_left() -> None:
     room = Capacity(allocation, (1, 1))
 
     # one on the first node, two on the second once the first is full
-    assert [room.take(a, number) is not None for number in (1, 2, 3)] == [True, True, True]
-    room.give_back(a, 1)
-    assert room.take(b, 1) is None
-    room.give_back(a, 2)
-    assert room.take(b, 1) is not None
+    assert [room.reserve(a, number) is not None for number in (1, 2, 3)] == [True, True, True]
+    room.release(a, 1)
+    assert room.reserve(b, 1) is None
+    room.release(a, 2)
+    assert room.reserve(b, 1) is not None
 
 
-def test_what_needs_several_nodes_has_room_only_where_something_can_run_it() -> None:
+def test_a_task_on_several_nodes_fits_only_where_it_can_run() -> None:
     (allocation,) = planned(f"{HEAD}  - {{name: a, command: x, resources: both}}\n", SLURM).entries
     (entry,) = flatten(allocation)
 
-    assert not Capacity(allocation, (1, 1)).can_ever_have(entry)
-    assert Capacity(allocation, (1, 1), can_span=True).take(entry, 1) is not None
-    assert [it.id for it in spanning(allocation)] == ["g/a"]
+    assert not Capacity(allocation, (1, 1)).can_ever_fit(entry)
+    assert Capacity(allocation, (1, 1), can_span=True).reserve(entry, 1) is not None
+    assert [it.id for it in multinode_entries(allocation)] == ["g/a"]
 
 
 _LACKING = "has 2 nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
@@ -144,7 +144,7 @@ def test_a_group_that_nothing_here_can_run_is_named(
 ) -> None:
     plan = planned(f"{HEAD}  - {{name: a, command: x, {task}}}\n", SLURM)
 
-    found = list(shortcomings(plan, frozenset(engines), launcher))
+    found = list(find_unsupported_groups(plan, frozenset(engines), launcher))
 
     assert [(name, it, "jpsi-jobspec[groups]" in do) for name, it, do in found] == (
         [("g", says, says == _LACKING)] if says else []
@@ -167,34 +167,34 @@ SERVICES = (
 )
 
 
-def test_what_runs_elsewhere_than_was_thought_has_its_room_there() -> None:
+def test_a_task_on_another_node_than_assumed_takes_its_share_of_that_node() -> None:
     """A pilot starts jobs that are alike together, here both services on one node."""
     (allocation,) = planned(SERVICES, SLURM).entries
     s, c, t, big = flatten(allocation)
     room = Capacity(allocation, (1, 1))
     for it in (s, c, t):
-        room.take(it, 1)
-    room.give_back(c, 1)
+        room.reserve(it, 1)
+    room.release(c, 1)
 
-    assert room.take(big, 1) is None
-    room.move(s, 1, "this")
-    room.move(t, 1, "this")
-    assert room.take(big, 1) is not None
+    assert room.reserve(big, 1) is None
+    room.set_node(s, 1, "this")
+    room.set_node(t, 1, "this")
+    assert room.reserve(big, 1) is not None
 
 
-def test_what_was_thought_to_have_room_is_kept_from_it_by_services_that_are_elsewhere() -> None:
+def test_services_on_other_nodes_than_assumed_block_a_task() -> None:
     (allocation,) = planned(SERVICES, SLURM).entries
     s, _, t, big = flatten(allocation)
     room = Capacity(allocation, (1, 1))
     for it in (s, t, big):
-        assert room.take(it, 1) is not None
+        assert room.reserve(it, 1) is not None
     both = {(s.id, 1), (t.id, 1)}
 
-    assert not room.is_kept_by(both, big, 1)
-    room.move(t, 1, "this")
-    room.move(s, 1, "that")
-    assert room.is_kept_by(both, big, 1)
-    assert not room.is_kept_by({(s.id, 1)}, big, 1)
+    assert not room.is_blocked_by(both, big, 1)
+    room.set_node(t, 1, "this")
+    room.set_node(s, 1, "that")
+    assert room.is_blocked_by(both, big, 1)
+    assert not room.is_blocked_by({(s.id, 1)}, big, 1)
 
 
 class Apart:
@@ -225,9 +225,7 @@ def _task(job: Job) -> str | None:
     return ((job.spec and job.spec.environment) or {})["JPSI_TASK"]
 
 
-def test_nothing_waits_for_ever_for_a_pilot_that_has_no_room_beside_its_services(
-    tmp_path: Path, log: Log
-) -> None:
+def test_no_task_waits_for_ever_for_a_pilot_that_is_full_of_services(tmp_path: Path, log: Log) -> None:
     """Here it was thought that both services are on the first node."""
     text = "".join(it for it in SERVICES.splitlines(keepends=True) if "name: c," not in it)
     journal = runs.create_run("flow.yaml", text, Site(target="slurm"), {})

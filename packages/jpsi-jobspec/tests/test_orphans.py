@@ -93,7 +93,7 @@ def runner_of(job: subprocess.Popen[bytes]) -> int | None:
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
-def test_an_allocation_that_is_started_anew_goes_on_where_it_was(instant: int, begin: Begin) -> None:
+def test_a_requeued_allocation_continues_where_it_was(instant: int, begin: Begin) -> None:
     """As a batch system does after a node is lost: what has ended is not run again."""
     run = begin(GROUP)
 
@@ -109,7 +109,7 @@ def test_an_allocation_that_is_started_anew_goes_on_where_it_was(instant: int, b
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
-def test_what_runs_the_inside_is_started_again_if_it_is_killed(instant: int, begin: Begin) -> None:
+def test_the_process_that_runs_the_inside_is_restarted_if_it_is_killed(instant: int, begin: Begin) -> None:
     run = begin(GROUP)
 
     with run.started() as job:
@@ -123,7 +123,7 @@ def test_what_runs_the_inside_is_started_again_if_it_is_killed(instant: int, beg
     assert (run.log[0], sorted(run.log), run.log[-1]) == ("a", ONCE, "c")
 
 
-def test_what_the_end_of_an_allocation_has_ended_runs_again_in_the_next_one(begin: Begin) -> None:
+def test_tasks_that_ended_with_an_allocation_run_again_in_the_next_one(begin: Begin) -> None:
     """It is ended once nobody keeps it: a batch system that sees its job end gives the nodes to others."""
     run = begin(LONG)
     home = Path(os.environ["HOME"])
@@ -144,7 +144,7 @@ def test_what_the_end_of_an_allocation_has_ended_runs_again_in_the_next_one(begi
     assert (ran[:3], sorted(ran[3:-1]), ran[-1]) == (["a", "c", "a"], ONCE[1:-1], "c")
 
 
-def test_what_a_group_leaves_on_this_machine_is_ended_and_cleaned_up_by_whoever_drives_the_run(
+def test_the_driver_of_a_run_ends_and_cleans_up_what_a_group_leaves_on_this_machine(
     begin: Begin,
 ) -> None:
     """The job was killed as a whole; on the nodes of a batch system that ends what is left there."""
@@ -156,17 +156,17 @@ def test_what_a_group_leaves_on_this_machine_is_ended_and_cleaned_up_by_whoever_
         orphans.end_orphans(run.journal, executor)
         assert not run.inside.is_over
 
-        run.journal.note([{"entry": "g", "replica": 1, "state": "FAILED", "exit_code": 137}])
+        run.journal.append([{"entry": "g", "replica": 1, "state": "FAILED", "exit_code": 137}])
         orphans.end_orphans(run.journal, executor)
 
     assert [it.reason for it in run.inside.parts["g/b"]] == ["interrupted"] * 4
     assert run.log[-1] == "c"
 
 
-def test_what_was_not_seen_to_end_in_a_group_that_has_is_told_as_lost(begin: Begin) -> None:
+def test_tasks_without_a_known_end_in_an_ended_group_are_reported_as_lost(begin: Begin) -> None:
     run = begin(LONG)
     inside = run.inside
-    inside.note([{"entry": "g/b", "replica": 1, "job": "x", "is_submitted": True}])
+    inside.append([{"entry": "g/b", "replica": 1, "job": "x", "is_submitted": True}])
 
     orphans.mark_lost(inside)
 

@@ -218,7 +218,7 @@ def test_counts_are_for_each_of_what_holds_them(resource: str, spec: ResourceSpe
     assert as_resources(shape) == spec
 
 
-def test_what_jobs_cannot_ask_for_is_told() -> None:
+def test_resources_that_jobs_cannot_request_are_noted() -> None:
     plan = planned(
         f"{HEAD}  r: {{type: rack, count: 1, with: [{{type: node, count: 2}}]}}\n"
         "tasks: [{command: a, resources: r}]\n"
@@ -274,7 +274,7 @@ def test_a_requirement_becomes_an_option_of_the_batch_system_where_a_table_says_
 def test_a_requirement_that_nobody_is_told_of_is_in_the_plan() -> None:
     (entry,) = planned(example("11-requires-of-a-resource")).entries
 
-    assert entry.lost == ("nobody is told that it requires system: platform=amd64",)
+    assert entry.lost == ("no option expresses that it requires system: platform=amd64",)
 
 
 def test_parameters_stand_for_counts_and_parts_of_text_and_nothing_else_does() -> None:

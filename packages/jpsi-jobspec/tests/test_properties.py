@@ -50,7 +50,7 @@ def _holds_cycle(wanted: list[list[int]]) -> bool:
 
 
 @given(WANTED)
-def test_tasks_are_submitted_after_what_they_wait_for_or_the_path_of_the_cycle_is_told(
+def test_tasks_are_ordered_by_their_dependencies_or_the_cycle_is_reported(
     wanted: list[list[int]],
 ) -> None:
     wanted = [[it for it in needed if it != number] for number, needed in enumerate(wanted)]
@@ -168,7 +168,7 @@ SPOILT = st.tuples(st.sampled_from([*VALID, "17-nested"]), st.integers(0, 200), 
 
 
 @given(st.sampled_from(VALID).flatmap(lambda name: spoilt(yaml.safe_load(example(name)))))
-def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_document(document: Any) -> None:
+def test_problems_of_a_document_have_no_words_of_python(document: Any) -> None:
     problems = found(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
     assert not [it for it in map(str, problems) if PYTHON_WORDS.search(it)]
@@ -189,9 +189,7 @@ tasks: [{command: a, resources: r, replicas: "${n}"}]
     st.dictionaries(st.sampled_from(["n", "many", "part", "who", "self"]), st.text(max_size=4), max_size=4),
     spoilt(yaml.safe_load(PARAMETERS)),
 )
-def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_parameter(
-    given: dict[str, str], document: Any
-) -> None:
+def test_problems_of_a_parameter_have_no_words_of_python(given: dict[str, str], document: Any) -> None:
     findings = Findings("flow.yaml")
 
     with contextlib.suppress(WorkflowError):
@@ -201,7 +199,7 @@ def test_nobody_is_told_in_words_of_python_what_is_wrong_with_a_parameter(
 
 
 @given(spoilt(dict(to_canonical(planned(example("00-spack-and-ior")).entries[1]).content)))
-def test_of_a_jobspec_that_was_spoilt_anywhere_it_is_told_what_is_wrong(jobspec: Any) -> None:
+def test_a_jobspec_that_was_changed_anywhere_is_converted_or_refused(jobspec: Any) -> None:
     try:
         from_canonical(json.dumps(jobspec), "job.json")
     except jpsi.InvalidJobException as e:
@@ -214,7 +212,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(SPOILT)
-def test_of_a_document_that_was_spoilt_anywhere_it_is_told_what_is_wrong(
+def test_a_document_that_was_changed_anywhere_is_planned_or_refused_with_a_position(
     spoilt: tuple[str, int, Any],
 ) -> None:
     name, number, value = spoilt
@@ -236,13 +234,13 @@ def test_of_a_document_that_was_spoilt_anywhere_it_is_told_what_is_wrong(
 
 
 @given(st.text(st.sampled_from("-: \n[]{}&*!|>'\"%@`,?#ab1\t"), max_size=40) | st.binary(max_size=20))
-def test_of_any_text_it_is_told_what_is_wrong(text: str | bytes) -> None:
+def test_any_text_is_read_or_refused(text: str | bytes) -> None:
     text = text.decode("latin-1") if isinstance(text, bytes) else text
 
     try:
         loaded(text)
     except WorkflowError as e:
-        assert e.found  # noqa: PT017  that it is nothing else is what is tested
+        assert e.errors  # noqa: PT017  that it is nothing else is what is tested
 
 
 def test_there_are_documents_to_spoil() -> None:

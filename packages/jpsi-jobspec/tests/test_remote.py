@@ -72,7 +72,7 @@ def test_steps_put_files_where_the_jobs_run(run: Run, far: Path, tmp_path: Path)
     assert (far / "tree/file").exists()
 
 
-def test_what_cannot_be_put_there_fails_the_task_and_says_why(run: Run, far: Path) -> None:
+def test_a_failed_transfer_fails_the_task_with_a_message(run: Run, far: Path) -> None:
     (far / "in").touch()
     file = flow(f"{HEAD}- {{name: a, steps: [{{name: write, path: ~/in/the/way, content: x}}]}}\n")
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_put_there_fails_the_task_and_says_why(run: Run, far: Pat
     assert err.startswith("a: FAILED: staging: ")
 
 
-def test_a_directory_over_there_is_looked_for_over_there(run: Run, far: Path) -> None:
+def test_a_remote_directory_is_checked_on_the_remote_host(run: Run, far: Path) -> None:
     (far / "only there").mkdir()
     file = flow(f"{HEAD}- {{name: a, command: pwd, resources: r, attributes: {{cwd: '{far}/only there'}}}}\n")
 
@@ -90,14 +90,14 @@ def test_a_directory_over_there_is_looked_for_over_there(run: Run, far: Path) ->
     assert run("logs", file, "a")[1] == f"{far}/only there\n"
 
 
-def test_output_over_there_is_watched_here(run: Run) -> None:
+def test_remote_output_is_shown_locally(run: Run) -> None:
     command = "command: [sh, -c, echo x]"
     file = flow(f"{HEAD}- {{name: a, {command}, resources: r, attributes: {{watch: true}}}}\n")
 
     assert run("run", "-x", "far", file)[:2] == (0, "x\n")
 
 
-def test_a_service_over_there_is_ready_once_its_file_is_there(run: Run, far: Path) -> None:
+def test_a_remote_service_is_ready_once_its_file_exists(run: Run, far: Path) -> None:
     file = flow(
         f"{HEAD}- {{name: s, command: [sh, -c, 'touch up; exec sleep 600'], service: true, resources: r,"
         " ready: {file: up}}\n"
@@ -121,17 +121,17 @@ def test_a_group_is_refused_where_nothing_can_run_its_inside(run: Run) -> None:
     code, out, err = run("plan", "-x", "far", file)
 
     assert (code, out) == (2, "")
-    assert err.startswith("jpsi: flow.yaml:4:3: JS093: groups[0] is a group, and 'far' is another machine")
+    assert err.startswith("jpsi: flow.yaml:4:3: JS093: groups[0] is a group, and 'far' is a remote host")
     assert run("run", "-x", "far", file)[0] == 2
     assert runs.latest_run(file) is None
 
 
-def test_a_port_or_a_command_over_there_cannot_be_tried_from_here() -> None:
+def test_a_port_or_command_of_a_remote_service_cannot_be_probed() -> None:
     text = (
         f"{HEAD}- {{name: a, command: a, service: true, resources: r, ready: {{tcp: 'localhost:80'}}}}\n"
         "- {name: b, command: a, service: true, resources: r, ready: {file: up}}\n"
     )
 
-    assert [(it.code, it.at.line) for it in found(text, site=Site(target="far", is_elsewhere=True))] == [
+    assert [(it.code, it.at.line) for it in found(text, site=Site(target="far", is_remote=True))] == [
         ("JS093", 5)
     ]

@@ -17,7 +17,7 @@ from jpsi_jobspec.conversion.canonical import to_canonical
 from jpsi_jobspec.document.shape import Shape, as_resources
 from jpsi_jobspec.planning.plan import Entry, Kind, Plan
 from jpsi_jobspec.planning.planner import Site
-from jpsi_jobspec.reporting.plan_text import plan_lines
+from jpsi_jobspec.reporting.plan_text import render_plan
 from jpsi_jobspec.running.job_specs import submitted_spec
 
 Log = Callable[[], list[str]]
@@ -59,7 +59,7 @@ def test_examples_with_replicas_are_one_job_with_what_the_resource_says(
 
 
 def test_the_plan_shows_the_allocation_and_what_runs_in_it() -> None:
-    text = list(plan_lines(planned(example("07-count"), Site(target="slurm")), is_explained=True))
+    text = list(render_plan(planned(example("07-count"), Site(target="slurm")), is_explained=True))
 
     assert text == [
         "flow.yaml on slurm: 1 job",
@@ -143,7 +143,7 @@ def test_variables_are_those_of_the_replicas_and_not_of_what_runs_them() -> None
     assert (outer.attributes.cwd, inner.attributes.cwd) == ("/data", "/data")
 
 
-def test_what_depends_on_a_task_waits_for_all_its_replicas_and_sees_that_one_has_failed(
+def test_a_dependant_of_a_task_waits_for_all_its_replicas_and_for_their_success(
     tmp_path: Path, log: Log
 ) -> None:
     text = (
@@ -212,7 +212,7 @@ def test_replicas_are_not_waited_for_one_by_one_where_each_task_has_an_allocatio
 
 
 def test_on_another_machine_replicas_are_jobs_and_that_is_said() -> None:
-    site = Site(target="far", is_elsewhere=True)
+    site = Site(target="far", is_remote=True)
     text = f"{HEAD}tasks:\n{MANY}"
 
     (entry,) = planned(text, site).entries

@@ -10,11 +10,11 @@ import pytest
 
 from jobspec_support import example, found, planned
 from jpsi import InvalidJobException
-from jpsi_jobspec.document.matchers import GROUP, is_match, matcher
+from jpsi_jobspec.document.matchers import GROUP, get_matcher, is_match
 from jpsi_jobspec.document.model import Expression, Requirement
 from jpsi_jobspec.document.problems import WorkflowError
 from jpsi_jobspec.planning.planner import Site
-from jpsi_jobspec.planning.requirements import Verdict, meets, satisfies
+from jpsi_jobspec.planning.requirements import Verdict, evaluate_expression, evaluate_requirement
 from jpsi_jobspec.planning.subsystems import read_subsystem, read_subsystems
 
 SPACK = {
@@ -51,13 +51,13 @@ def requirement(**given: str) -> Requirement:
     ],
 )
 def test_both_parts_of_a_requirement_must_hold_of_one_node(given: dict[str, str], verdict: Verdict) -> None:
-    assert meets(requirement(**given), {"spack": NODES}).verdict is verdict
+    assert evaluate_requirement(requirement(**given), {"spack": NODES}).verdict is verdict
 
 
 def test_a_no_names_the_values_that_come_nearest() -> None:
     asked = requirement(field="type", match="package", attribute="name", value="lamps")
 
-    (reason,) = meets(asked, {"spack": NODES}).reasons
+    (reason,) = evaluate_requirement(asked, {"spack": NODES}).reasons
 
     assert reason == (
         "spack: type=package and name=lamps: no node has that; values of 'name' are: lammps, ior"
@@ -65,7 +65,7 @@ def test_a_no_names_the_values_that_come_nearest() -> None:
 
 
 def test_an_unknown_names_the_subsystems_that_are_known() -> None:
-    (reason,) = meets(requirement(name="net", field="a", match="b"), {"spack": NODES}).reasons
+    (reason,) = evaluate_requirement(requirement(name="net", field="a", match="b"), {"spack": NODES}).reasons
 
     assert reason.endswith("nothing is known of 'net'; known subsystems: spack")
 
@@ -92,7 +92,10 @@ BLOCKS = {
     ids=str,
 )
 def test_an_expression_has_three_values(alternatives: list[tuple[str, ...]], verdict: str) -> None:
-    assert satisfies(Expression(tuple(alternatives)), BLOCKS, {"spack": NODES}).verdict.value == verdict
+    assert (
+        evaluate_expression(Expression(tuple(alternatives)), BLOCKS, {"spack": NODES}).verdict.value
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_a_task_whose_requirement_is_not_there_is_refused() -> None:
     with pytest.raises(WorkflowError) as caught:
         planned(example("05-requires-mended"), site)
 
-    assert [it.code for it in caught.value.found] == ["JS091"]
+    assert [it.code for it in caught.value.errors] == ["JS091"]
     assert "values of 'name' are: ior" in str(caught.value)
 
 
@@ -176,7 +179,7 @@ def test_a_requirement_says_how_values_are_compared(name: str, value: str, wante
     nodes = read_subsystem(json.dumps({"graph": {"nodes": {"a": {"metadata": {"v": value}}}}}), "x.json")
     asked = requirement(field="v", match=wanted, matcher=name)
 
-    assert meets(asked, {"spack": nodes}).verdict is (Verdict.YES if is_one else Verdict.NO)
+    assert evaluate_requirement(asked, {"spack": nodes}).verdict is (Verdict.YES if is_one else Verdict.NO)
 
 
 def at_least(value: str, wanted: str) -> bool:
@@ -188,7 +191,7 @@ def test_packages_bring_matchers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "jpsi_jobspec.document.matchers.entry_points", lambda **asked: EntryPoints([brought]).select(**asked)
     )
-    matcher.cache_clear()
+    get_matcher.cache_clear()
     asked = "{type: node, count: 1, requires: [{name: hw, field: gb, match: '8', matcher: at-least}]}"
     text = f"version: 1\nresources: {{r: {asked}}}\ntasks: [{{command: a, resources: r}}]\n"
     site = Site(subsystems={"hw": read_subsystem('{"graph": {"nodes": [{"metadata": {"gb": 16}}]}}', "hw")})

@@ -45,8 +45,8 @@ def new(journal: Journal) -> set[str]:
     return {name.rpartition("/")[2] for name, parts in journal.parts.items() if parts[0].job_id is None}
 
 
-def test_what_was_ended_runs_again_and_what_has_ended_by_itself_does_not(inside: Journal) -> None:
-    inside.cancel(why="interrupted")
+def test_entries_that_were_ended_run_again_and_those_that_ended_by_themselves_do_not(inside: Journal) -> None:
+    inside.cancel(reason="interrupted")
 
     assert not restart.begin_life(inside, "1 first", is_wanted=True)
 
@@ -56,14 +56,14 @@ def test_what_was_ended_runs_again_and_what_has_ended_by_itself_does_not(inside:
 
 def test_what_was_cleaned_up_is_prepared_again(inside: Journal) -> None:
     inside.parts["g/clean"] = [Part(state=COMPLETED, job_id="x")]
-    inside.cancel(why="interrupted")
+    inside.cancel(reason="interrupted")
 
     restart.begin_life(inside, "1 first", is_wanted=True)
 
     assert new(inside) == {"prepare", "cut", "clean"}
 
 
-def test_one_that_nobody_wants_stays_as_it_was_ended(inside: Journal) -> None:
+def test_a_cancelled_entry_is_not_restarted(inside: Journal) -> None:
     inside.cancel()
 
     restart.begin_life(inside, "1 first", is_wanted=False)
@@ -72,17 +72,17 @@ def test_one_that_nobody_wants_stays_as_it_was_ended(inside: Journal) -> None:
     assert inside.is_cancelled
 
 
-def test_a_life_is_told_from_the_next_one(inside: Journal) -> None:
+def test_each_start_of_an_allocation_is_distinguished(inside: Journal) -> None:
     lives = ["1 first", "1 first", "2 second", "2 second"]
 
     assert [restart.begin_life(inside, it, is_wanted=True) for it in lives] == [False, False, True, False]
 
 
-def test_within_one_life_what_is_ended_stays_so(inside: Journal) -> None:
+def test_within_one_start_ended_entries_stay_ended(inside: Journal) -> None:
     """What runs the inside was killed while it ended it."""
     restart.begin_life(inside, "1 first", is_wanted=True)
-    inside.cancel(why="timeout")
+    inside.cancel(reason="timeout")
 
     restart.begin_life(inside, "1 first", is_wanted=True)
 
-    assert (inside.is_cancelled, inside.why) == (True, "timeout")
+    assert (inside.is_cancelled, inside.cancel_reason) == (True, "timeout")

@@ -96,7 +96,7 @@ BROKEN = [
         "rename",
     ),
     ("JS012", f"{HEAD}groups: [{{resources: r, tasks: [{{command: a}}]}}]", True, 4, "has no name"),
-    ("JS013", group("name: g-task-7, command: x"), True, 8, "as tasks without a name"),
+    ("JS013", group("name: g-task-7, command: x"), True, 8, "which jpsi generates for tasks without one"),
     ("JS020", resource("{count: 1}"), True, 3, "add `type:`"),
     ("JS020", resource("4"), True, 3, "must be a mapping"),
     ("JS021", resource("{type: node, count: 1, replicas: 2}"), True, 3, "both"),
@@ -417,7 +417,7 @@ BROKEN = [
         f"{group('command: y, depends_on: [z]')}tasks:\n- {{name: z, command: x, resources: r}}\n",
         True,
         8,
-        "stands in the top",
+        "is in the top",
     ),
     ("JS005", one("command: a, resources: r, service: yes"), False, 5, "write true or false"),
     ("JS005", one("command: [date, 0b_], resources: r"), True, 5, "in quotes"),
@@ -495,7 +495,7 @@ def test_what_is_only_loose_is_wrong_where_all_is_strict(code: str, text: str) -
 def test_what_nobody_can_tell_is_wrong_where_that_was_asked_for() -> None:
     text = resource("{type: node, count: 1, requires: [{name: a, field: b, match: c}]}")
 
-    assert [(it.code, it.is_error) for it in found(text, site=Site(is_missing_wrong=True))] == [
+    assert [(it.code, it.is_error) for it in found(text, site=Site(is_missing_error=True))] == [
         ("JS081", True)
     ]
 
@@ -510,17 +510,17 @@ def test_every_code_that_there_is_has_a_document_that_breaks_it() -> None:
     assert codes - elsewhere == {it[0] for it in BROKEN}
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     text = f"{HEAD}tasks:\n- {{command: [], resources: x}}\n- {{command: a, resources: r, replicas: 0}}\n"
 
     with pytest.raises(WorkflowError) as caught:
         loaded(text)
 
-    assert [it.code for it in caught.value.found] == ["JS041", "JS030", "JS042"]
+    assert [it.code for it in caught.value.errors] == ["JS041", "JS030", "JS042"]
     assert len(caught.value.problems) == 3
 
 
-def test_what_is_wrong_hides_nothing_besides_that_is_wrong_or_loose_and_causes_no_more() -> None:
+def test_an_error_hides_no_other_problem_and_causes_none() -> None:
     text = (
         "version: 1\nversion: 1\nresources:\n"
         "  r: {type: node, count: 1, schedule: true}\n"
@@ -584,8 +584,8 @@ def test_a_value_that_is_given_for_a_parameter_is_of_one_that_there_is_and_of_it
     with pytest.raises(WorkflowError) as caught:
         load(text, Findings("flow.yaml"), given)
 
-    assert [it.code for it in caught.value.found][:1] == ["JS003"]
-    assert says in str(caught.value.found[0])
+    assert [it.code for it in caught.value.errors][:1] == ["JS003"]
+    assert says in str(caught.value.errors[0])
 
 
 def test_a_group_that_is_referenced_and_stands_at_the_top_runs_once_where_it_is_referenced() -> None:

@@ -60,7 +60,7 @@ def flow(text: str) -> str:
     return "flow.yaml"
 
 
-def test_everything_that_is_wrong_with_any_job_is_said_before_the_first_is_submitted(
+def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(
     run: Run, log: Log, fake_commands: Callable[..., FakeScheduler]
 ) -> None:
     fake = fake_commands("slurm")
@@ -76,7 +76,7 @@ def test_everything_that_is_wrong_with_any_job_is_said_before_the_first_is_submi
     assert [line.split(": ")[1] for line in err.splitlines()] == ["one", "two"]
     assert "create_directory" not in err
     assert not fake.jobs
-    assert run("status", file)[2] == f"jpsi: {file} was never run here; `jpsi workflow run` does that\n"
+    assert run("status", file)[2] == f"jpsi: {file} was never run; `jpsi workflow run` runs it\n"
 
 
 def test_two_that_begin_at_once_begin_one_run(run: Run, log: Log) -> None:
@@ -96,7 +96,7 @@ def test_of_two_that_choose_which_run_to_go_on_with_one_waits(tmp_path: Path, lo
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_one_client_drives_a_run_and_another_says_so_and_waits(run: Run, log: Log) -> None:
+def test_one_client_drives_a_run_and_another_waits(run: Run, log: Log) -> None:
     file = flow(LONG)
     first = client("run", file)
     assert eventually(lambda: log() == ["a"])
@@ -113,7 +113,7 @@ def test_one_client_drives_a_run_and_another_says_so_and_waits(run: Run, log: Lo
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_who_is_interrupted_leaves_and_the_jobs_run_on(number: signal.Signals, run: Run, log: Log) -> None:
+def test_an_interrupted_client_exits_and_the_jobs_run_on(number: signal.Signals, run: Run, log: Log) -> None:
     file = flow(LONG)
     first = client("run", file)
     assert eventually(lambda: log() == ["a"])
@@ -121,10 +121,10 @@ def test_who_is_interrupted_leaves_and_the_jobs_run_on(number: signal.Signals, r
     _, err = first.communicate()
 
     assert first.returncode == 130
-    assert err == "jpsi: left; jobs run on, and `jpsi workflow wait` goes on with the rest\n"
+    assert err == "jpsi: interrupted; jobs run on, and `jpsi workflow wait` continues the run\n"
     assert (
         run("status", file)[2]
-        == f"jpsi: nobody drives this run; `jpsi workflow wait {file}` goes on with it\n"
+        == f"jpsi: no process drives this run; `jpsi workflow wait {file}` continues it\n"
     )
     Path(os.environ["LOG"] + ".gate").touch()
     assert run("wait", file)[0] == 0
@@ -149,7 +149,7 @@ def test_a_new_run_begins_once_the_last_one_has_ended(run: Run, log: Log) -> Non
     assert log() == ["a", "a", "b"]
 
 
-def test_who_waits_for_some_time_leaves_after_it(run: Run, log: Log) -> None:
+def test_a_wait_with_a_timeout_exits_after_it(run: Run, log: Log) -> None:
     file = flow(LONG)
     with client("run", file) as first:
         assert eventually(lambda: log() == ["a"])
@@ -157,14 +157,14 @@ def test_who_waits_for_some_time_leaves_after_it(run: Run, log: Log) -> None:
         first.kill()
 
     assert waiting[0] == 124
-    assert "not all has ended in that time" in waiting[2]
+    assert "--timeout is over" in waiting[2]
     assert run("wait", "--timeout", "0.2s", file)[0] == 124
     assert run("wait", "--timeout", "soon", file)[0] == 2
     assert run("cancel", file)[0] == 0
     assert run("wait", file)[0] == 130
 
 
-def test_programs_are_told_of_runs_as_json(run: Run) -> None:
+def test_runs_are_reported_as_json(run: Run) -> None:
     file = flow(
         f"{HEAD}- {{name: a, command: [sh, -c, echo x; exit 3], resources: r, attributes: {{watch: true}}}}\n"
     )
@@ -317,7 +317,7 @@ def test_what_is_cancelled_before_its_group_has_begun_never_begins(run: Run, log
     file = flow(GROUP)
     with client("run", file) as first:
         assert eventually(lambda: log() == ["first"])
-        says = "jpsi: g has not begun; once it does, that does not run in it\n"
+        says = "jpsi: g has not begun; once it does, what was cancelled does not run in it\n"
         assert run("cancel", file, "g/h", "g/a") == (0, "", says)
         touch("first", "b")
         first.communicate()
@@ -326,7 +326,7 @@ def test_what_is_cancelled_before_its_group_has_begun_never_begins(run: Run, log
     assert log() == ["first", "b", "clean"]
 
 
-def test_who_waits_for_a_task_in_a_group_drives_the_run_if_nobody_does(run: Run, log: Log) -> None:
+def test_a_wait_for_a_task_in_a_group_drives_the_run_if_no_other_process_does(run: Run, log: Log) -> None:
     file = flow(GROUP)
     with client("run", file) as first:
         assert eventually(lambda: log() == ["first"])
@@ -369,10 +369,10 @@ def test_the_exit_code_of_a_run_is_that_of_what_failed_in_it(
 ) -> None:
     plan = begun(f"{HEAD}- {{name: a, command: ior, resources: r}}\n", "local", tmp_path).plan
 
-    assert exit_code_of(Journal(tmp_path, plan, {"a": [part]}).every_part()) == expected
+    assert exit_code_of(Journal(tmp_path, plan, {"a": [part]}).all_parts()) == expected
 
 
-def test_what_ended_before_it_was_found_again_has_ended_as_it_did(tmp_path: Path, log: Log) -> None:
+def test_a_job_that_ended_before_its_recovery_keeps_its_end(tmp_path: Path, log: Log) -> None:
     """The end is written down, with its exit code, and counts."""
     journal = driven(f"{HEAD}- {{name: a, command: [sh, -c, exit 7], resources: r}}\n", "local", tmp_path)
     text = (journal.path / "journal").read_text().splitlines(keepends=True)

@@ -16,8 +16,8 @@ from jobspec_support import SYSTEMS, driven, entries, planned
 from jpsi import JobState
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.planning.planner import Site
-from jpsi_jobspec.reporting.plan_text import plan_lines
-from jpsi_jobspec.running.staging import archive, is_seen_as, pack, with_staged
+from jpsi_jobspec.reporting.plan_text import render_plan
+from jpsi_jobspec.running.staging import archive_path, is_shared_with_nodes, pack, staging_command
 from jpsi_testing.fake import FakeScheduler
 
 Log = Callable[[], list[str]]
@@ -35,7 +35,7 @@ FLOW = HEAD + (
 
 
 def run_on_node(paths: Sequence[str], folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    words = with_staged(paths, folder, command or ("echo", "it runs", "a  b"))
+    words = staging_command(paths, folder, command or ("echo", "it runs", "a  b"))
     return subprocess.run(words, check=False, capture_output=True, text=True)
 
 
@@ -71,7 +71,7 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
             "/data/x is looked for by each process on its node, and copied there if it is missing",
         ),
         (
-            Site(target="far", is_elsewhere=True),
+            Site(target="far", is_remote=True),
             "/data/x is put on 'far', and looked for by each process on its node",
         ),
     ],
@@ -80,7 +80,7 @@ def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
 def test_the_plan_says_what_becomes_of_files(site: Site, says: str) -> None:
     text = f"{HEAD}tasks: [{{name: setup, steps: [{{name: stage, path: /data/x}}]}}]\n"
 
-    assert f"    file: {says}" in list(plan_lines(planned(text, site)))
+    assert f"    file: {says}" in list(render_plan(planned(text, site)))
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])
@@ -117,7 +117,7 @@ def test_of_a_link_a_node_gets_what_it_leads_to(tmp_path: Path) -> None:
     assert (tmp_path / "link/file").read_text() == "a"
 
 
-def test_a_link_of_the_node_that_leads_nowhere_is_told_of(tmp_path: Path) -> None:
+def test_a_dangling_link_on_the_node_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("a")
     pack(str(path), tmp_path / "staged")
@@ -140,7 +140,7 @@ def test_a_link_that_leads_nowhere_cannot_be_staged(system: str, tmp_path: Path,
 
     (part,) = journal.parts["s"]
     assert (part.state, part.reason) == (JobState.FAILED, "staging")
-    assert "it is to be staged, and is not here" in str(part.message)
+    assert "it is to be staged, and does not exist on this machine" in str(part.message)
 
 
 @pytest.mark.parametrize(("number", "code"), [("TERM", 143), ("INT", 130), ("HUP", 129)])
@@ -195,21 +195,21 @@ def test_a_node_that_has_it_keeps_its_own(tmp_path: Path) -> None:
     assert path.read_text() == "own"
 
 
-def test_where_it_is_nowhere_the_command_does_not_run_and_it_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_and_the_command_does_not_run(tmp_path: Path) -> None:
     done = run_on_node([str(tmp_path / "x")], tmp_path / "staged")
 
     assert (done.returncode, done.stdout) == (125, "")
     assert f"jpsi: {tmp_path}/x is to be staged, and is neither on " in done.stderr
 
 
-def test_processes_that_come_at_once_all_find_it_whole(tmp_path: Path) -> None:
+def test_concurrent_processes_all_find_the_complete_file(tmp_path: Path) -> None:
     path, folder = tmp_path / "x", tmp_path / "staged"
     path.mkdir()
     for number in range(50):
         (path / str(number)).write_text("a" * 1000)
     pack(str(path), folder)
     shutil.rmtree(path)
-    words = with_staged([str(path)], folder, ["sh", "-c", f"ls '{path}' | wc -l"])
+    words = staging_command([str(path)], folder, ["sh", "-c", f"ls '{path}' | wc -l"])
 
     processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(8)]
 
@@ -254,7 +254,7 @@ def test_what_is_beside_the_runs_below_the_home_directory_is_seen_by_nodes(
     (tmp_path / path).parent.mkdir(exist_ok=True)
     (tmp_path / path).touch()
 
-    assert is_seen_as(tmp_path / folder, tmp_path / path) is is_seen
+    assert is_shared_with_nodes(tmp_path / folder, tmp_path / path) is is_seen
 
 
 @pytest.mark.clause("ng-stage", "ng-stage-transformer")
@@ -276,7 +276,7 @@ def test_a_job_gets_on_its_node_what_only_the_submit_host_has(
     journal = driven(text, system, tmp_path)
 
     assert {it.value for states in journal.states.values() for it in states} == {"COMPLETED"}
-    assert archive(str(path), journal.staging).exists()
+    assert archive_path(str(path), journal.staging).exists()
     assert path.read_text() == "staged\n"
 
 

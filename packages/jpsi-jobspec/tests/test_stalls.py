@@ -43,7 +43,7 @@ def queued() -> Job:
         (SubmitException("the agent does not answer"), None),
     ],
 )
-def test_a_job_that_waits_is_told_of_by_what_its_executor_says(
+def test_a_waiting_job_is_reported_with_the_message_of_its_executor(
     answer: Observation | SubmitException | None, why: str | None, says: Says
 ) -> None:
     says.answer = answer
@@ -51,7 +51,7 @@ def test_a_job_that_waits_is_told_of_by_what_its_executor_says(
     assert why_waiting(says, queued()) == why
 
 
-def test_a_job_that_has_not_been_submitted_is_told_of_by_nobody(says: Says) -> None:
+def test_a_job_that_was_not_submitted_is_not_reported(says: Says) -> None:
     says.answer = Observation(word="waiting", state=JobState.QUEUED, message="why")
 
     assert why_waiting(says, None) is None

@@ -31,7 +31,7 @@ def drive(journal: Journal, remarks: list[str], told: Callable[..., None] = lamb
     """Drive a run to its end; each look at the clock sees an hour more, so that no pause takes time."""
     clock = itertools.count(step=3600)
     Driver(
-        journal, JobExecutor(journal.plan.target), told, remark=remarks.append, clock=lambda: next(clock)
+        journal, JobExecutor(journal.plan.target), told, report=remarks.append, clock=lambda: next(clock)
     ).run()
     return runs.read_run(journal.path)
 
@@ -40,9 +40,7 @@ def states(journal: Journal) -> dict[str, list[str]]:
     return {name: [it.value for it in found] for name, found in journal.states.items()}
 
 
-def test_jobs_that_are_not_taken_now_are_submitted_later(
-    tmp_path: Path, log: Log, fake_commands: Fake
-) -> None:
+def test_submissions_that_fail_for_now_are_retried(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
     fake_commands("slurm").faults.fail("sbatch", times=3, stderr=DOWN)
     remarks: list[str] = []
 
@@ -54,7 +52,7 @@ def test_jobs_that_are_not_taken_now_are_submitted_later(
     assert "Unable to contact slurm controller" in remarks[0]
 
 
-def test_many_jobs_that_are_not_taken_are_told_of_once(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+def test_many_failed_submissions_are_reported_once(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
     fake_commands("slurm").faults.fail("sbatch", times=3, stderr=DOWN)
     remarks: list[str] = []
     text = HEAD + "".join(f"- {{name: {it}, command: spack, resources: r}}\n" for it in "abc")
@@ -66,7 +64,7 @@ def test_many_jobs_that_are_not_taken_are_told_of_once(tmp_path: Path, log: Log,
     assert "3 jobs wait to be submitted; trying again in 1 s" in remark
 
 
-def test_a_job_that_is_never_taken_fails_and_says_why(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+def test_a_refused_job_fails_with_a_message(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
     refusal = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination\n"
     fake_commands("slurm").faults.fail("sbatch", times=1, stderr=refusal)
 
@@ -97,7 +95,7 @@ def test_a_run_that_is_cancelled_while_its_jobs_wait_to_be_submitted_ends(
     assert not fake.jobs
 
 
-def test_what_could_not_be_told_to_end_is_told_again(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
+def test_a_failed_cancel_is_retried(tmp_path: Path, log: Log, fake_commands: Fake) -> None:
     fake = fake_commands("slurm")
     fake.faults.fail("scancel", times=2, stderr="scancel: error: Unable to contact slurm controller\n")
     remarks: list[str] = []
@@ -114,7 +112,7 @@ def test_what_could_not_be_told_to_end_is_told_again(tmp_path: Path, log: Log, f
     assert [it.rpartition("; ")[2] for it in remarks] == ["trying again in 1 s", "trying again in 2 s"]
 
 
-def test_what_a_client_left_is_found_again_once_the_batch_system_answers(
+def test_jobs_of_a_killed_client_are_recovered_once_the_batch_system_answers(
     tmp_path: Path, log: Log, fake_commands: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = fake_commands("slurm")

@@ -42,7 +42,7 @@ def flow(text: str) -> str:
     return "flow.yaml"
 
 
-def test_a_document_that_is_right_is_said_to_be_so(run: Run) -> None:
+def test_a_valid_document_is_reported_as_valid(run: Run) -> None:
     assert run("validate", flow(f"{HEAD}- {{command: a, resources: r}}\n")) == (
         0,
         "flow.yaml: nothing is wrong\n",
@@ -62,7 +62,7 @@ def test_warnings_are_counted_and_are_errors_if_all_is_to_be_strict(run: Run) ->
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "graph", "render", "satisfy", "run"])
-def test_what_is_loose_is_told_before_what_is_wrong(command: str, run: Run) -> None:
+def test_warnings_are_printed_before_errors(command: str, run: Run) -> None:
     code, out, err = run(command, flow(f"{HEAD}- {{command: a, resources: x, resplicas: 2}}\n"))
 
     assert (code, out) == (2, "")
@@ -70,7 +70,7 @@ def test_what_is_loose_is_told_before_what_is_wrong(command: str, run: Run) -> N
     assert [line.startswith("jpsi: warning: ") for line in err.splitlines()] == [True, False]
 
 
-def test_each_mistake_is_told_on_a_line_with_its_place(run: Run) -> None:
+def test_each_problem_is_printed_on_a_line_with_its_position(run: Run) -> None:
     code, out, err = run("validate", flow(f"{HEAD}- {{command: [], resources: x}}\n"))
 
     assert (code, out) == (2, "")
@@ -90,18 +90,18 @@ def test_what_is_no_yaml_is_shown_with_a_caret_below_it(run: Run) -> None:
 
 @pytest.mark.parametrize(("executor", "is_told"), [("lokal", True), ("local", False), ("LOCAL", False)])
 @pytest.mark.parametrize("command", ["plan", "graph"])
-def test_an_executor_that_is_not_here_is_told(command: str, executor: str, is_told: bool, run: Run) -> None:
+def test_an_unknown_executor_is_reported(command: str, executor: str, is_told: bool, run: Run) -> None:
     code, out, err = run(command, "-x", executor, flow(f"{HEAD}- {{command: a, resources: r}}\n"))
 
     assert (code, bool(out)) == (0, True)
     expected = (
-        "jpsi: warning: flow.yaml: JS095: it is planned for 'lokal', and no executor and no target is called"
-        " so; did you mean 'local'?\n"
+        "jpsi: warning: flow.yaml: JS095: it is planned for 'lokal', and no executor and no target has this"
+        " name; did you mean 'local'?\n"
     )
     assert err == (expected if is_told else "")
 
 
-def test_mistakes_are_told_to_programs_as_json(run: Run) -> None:
+def test_problems_are_reported_as_json(run: Run) -> None:
     code, out, _ = run("validate", "--json", flow(f"{HEAD}- {{command: a, resorces: r}}\n"))
 
     (unknown, slot) = json.loads(out)
@@ -109,7 +109,7 @@ def test_mistakes_are_told_to_programs_as_json(run: Run) -> None:
     assert (unknown["code"], unknown["is_error"], unknown["at"]["line"]) == ("JS003", False, 5) or slot
 
 
-def test_what_is_loose_is_told_beside_what_is_wrong(run: Run) -> None:
+def test_warnings_are_reported_beside_errors(run: Run) -> None:
     file = flow(f"{HEAD}- {{command: a, resources: x, depend_on: [b]}}\n")
 
     _, out, err = run("validate", file)
@@ -119,7 +119,7 @@ def test_what_is_loose_is_told_beside_what_is_wrong(run: Run) -> None:
     assert [it["code"] for it in json.loads(told)] == ["JS030", "JS003"]
 
 
-def test_where_nothing_is_required_that_is_said(run: Run) -> None:
+def test_a_document_without_requirements_is_reported(run: Run) -> None:
     file = flow(f"{HEAD}- {{command: a, resources: r}}\n")
 
     assert run("satisfy", file)[:2] == (0, "flow.yaml: nothing is required\n")
@@ -132,7 +132,7 @@ def test_what_is_loose_is_wrong_where_all_is_strict(run: Run) -> None:
     assert run("validate", "--strict", file)[0] == 2
 
 
-def test_a_plan_says_what_is_asked_for_what_it_waits_for_and_why(run: Run) -> None:
+def test_a_plan_shows_resources_dependencies_and_reasons(run: Run) -> None:
     code, out, err = run("plan", "--explain", "-x", "slurm", str(EXAMPLES / "17-nested.yaml"))
 
     assert code == 0
@@ -141,7 +141,7 @@ def test_a_plan_says_what_is_asked_for_what_it_waits_for_and_why(run: Run) -> No
     assert "      because it ends the group, and runs however what stands before it has ended\n" in out
 
 
-def test_a_plan_is_told_to_programs_as_json(run: Run) -> None:
+def test_a_plan_is_reported_as_json(run: Run) -> None:
     _, out, _ = run("plan", "--json", "-x", "slurm", str(EXAMPLES / "07-count.yaml"))
 
     (entry,) = json.loads(out)["entries"]
@@ -179,7 +179,7 @@ def test_what_would_be_submitted_has_the_directives_of_the_batch_system(
     assert line in out
 
 
-def test_a_run_is_looked_at_read_and_told_of_again(run: Run) -> None:
+def test_status_logs_and_a_repeated_run_report_the_run(run: Run) -> None:
     file = flow(
         f"{HEAD}- {{name: a, command: [echo, hello], resources: r}}\n"
         "- {name: b, command: [sh, -c, exit 3], resources: r}\n"
@@ -204,7 +204,7 @@ def test_a_run_is_looked_at_read_and_told_of_again(run: Run) -> None:
     assert run("cancel", file)[0] == 0
 
 
-def test_a_document_that_has_changed_is_not_gone_on_with(run: Run) -> None:
+def test_a_changed_document_does_not_continue_its_run(run: Run) -> None:
     run("run", flow(f"{HEAD}- {{command: 'true', resources: r}}\n"))
 
     code, _, err = run("run", flow(f"{HEAD}- {{command: 'false', resources: r}}\n"))
@@ -227,14 +227,14 @@ def test_parameters_are_given_where_a_document_is_run(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["status", "never.yaml"], "was never run here"),
+        (["status", "never.yaml"], "was never run; "),
         (["plan", "nowhere.yaml"], "cannot be read: No such file"),
         (["plan", "--set", "x", "flow.yaml"], "'x' is not NAME=VALUE"),
         (["plan", "--set", "x=1", "flow.yaml"], "no parameter 'x'"),
         (["plan", "--subsystems", "nowhere", "flow.yaml"], "no directory with subsystems"),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence(arguments: list[str], said: str, run: Run) -> None:
+def test_a_usage_error_is_reported_in_a_sentence(arguments: list[str], said: str, run: Run) -> None:
     flow(f"{HEAD}- {{command: a, resources: r}}\n")
 
     code, out, err = run(*arguments)
@@ -289,7 +289,7 @@ def lacking(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("jpsi_pilot.engines.find_spec", lambda it: None if it == name else it)
 
 
-def test_what_is_not_installed_is_told_besides_what_cannot_be_had(
+def test_missing_packages_are_reported_beside_other_problems(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jpsi_jobspec.commands.preparation.usable_engines", frozenset[str])
@@ -354,7 +354,7 @@ def test_a_workflow_goes_to_jobspecs_and_back(run: Run) -> None:
     assert run("plan", flow(back))[1].splitlines()[1] == "  a: job, 1 slot anywhere, 1 core each"
 
 
-def test_a_submit_script_becomes_a_workflow_and_what_is_lost_is_told(run: Run) -> None:
+def test_a_submit_script_becomes_a_workflow_and_losses_are_listed(run: Run) -> None:
     Path("job.sh").write_text("#!/bin/sh\n#SBATCH --time=30 --qos=high -o out -n 1\n./solve\n")
 
     code, out, err = run("convert", "--from-script", "job.sh")

@@ -21,8 +21,8 @@ from jpsi_pilot.config import PilotConfig
 from jpsi_testing import ExecutorConformance
 from jpsi_testing.conformance.base import Gate, Sign, shell
 from jpsi_testing.waiting import eventually
-from pilot_losses import LossTests, pytest_generate_tests, tell_pilot  # noqa: F401  pytest calls it
-from pilot_support import PATIENCE, end, end_agent, lives, processes, running
+from pilot_losses import LossTests, pytest_generate_tests, terminate_pilot  # noqa: F401  pytest calls it
+from pilot_support import PATIENCE, end, end_agent, is_alive, processes, running
 
 NODE = "jpsi_pilot.flux.node"
 _TARGET = """\
@@ -102,10 +102,10 @@ def kill_broker(folder: Path) -> None:
 
 
 class TestLossesOfFlux(LossTests):
-    losses = (kill_node, kill_broker, tell_pilot)
+    losses = (kill_node, kill_broker, terminate_pilot)
 
 
-def test_a_job_is_ended_when_its_time_is_up(executor: JobExecutor) -> None:
+def test_a_job_is_ended_at_its_time_limit(executor: JobExecutor) -> None:
     job = running(executor, shell("sleep 1000", attributes=JobAttributes(duration=timedelta(seconds=1))))
 
     status = end(job)
@@ -151,15 +151,15 @@ def test_the_processes_of_a_job_are_on_several_nodes_beside_jobs_of_one(
     spread = ResourceSpecV1(node_count=2, processes_per_node=1)
     job = running(wide, shell(text, gate.path, output, resources=spread))
     others = [running(wide, gate.job(6)) for _ in range(2)]
-    told = wide.info(job)
+    info = wide.info(job)
     # one that fails ends the others
     assert eventually(lambda: output.exists() and output.read_text().count("\n") == 2, PATIENCE)
     gate.open()
 
     assert [end(it).exit_code for it in (job, *others)] == [5, 6, 6]
     assert sorted(output.read_text().splitlines()) == ["0 0 2", "1 1 2"]
-    assert told is not None
-    assert len(told.nodes) == 2
+    assert info is not None
+    assert len(info.nodes) == 2
 
 
 def test_a_job_of_several_nodes_is_cancelled_on_all_of_them(wide: JobExecutor, tmp_path: Path) -> None:
@@ -172,4 +172,4 @@ def test_a_job_of_several_nodes_is_cancelled_on_all_of_them(wide: JobExecutor, t
     job.cancel()
 
     assert end(job).state is JobState.CANCELED
-    assert not [rank for rank in range(2) if lives(int((tmp_path / f"pid {rank}").read_text()))]
+    assert not [rank for rank in range(2) if is_alive(int((tmp_path / f"pid {rank}").read_text()))]

@@ -15,7 +15,7 @@ from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
-from pilot_support import PATIENCE, end, place_of, proving
+from pilot_support import PATIENCE, end, proving, wait_for_place
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_both_nodes_of_a_pilot_run_jobs(executor: JobExecutor, tmp_path: Path) -
     jobs = [Job(gate.job()) for _ in range(8)]
     executor.submit_many(jobs)
 
-    places = [place_of(executor, job) for job in jobs]
+    places = [wait_for_place(executor, job) for job in jobs]
     pilots = slurm_jobs()
     gate.open()
 

@@ -15,7 +15,7 @@ import pytest
 FIRST = 1 << 23
 
 
-def play(proc: Path, pid: int, environment: Mapping[str, str], start: int = 1) -> Path:
+def add_process(proc: Path, pid: int, environment: Mapping[str, str], start: int = 1) -> Path:
     """The folder of a process in a folder like /proc; it lives until that is removed."""
     folder = proc / str(pid)
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,13 +48,13 @@ class FakeProcesses:
         if pid is None:
             pid = self._next
             self._next += 1
-        play(self.proc, pid, environment, start)
+        add_process(self.proc, pid, environment, start)
         return pid
 
     def end(self, pid: int) -> None:
         shutil.rmtree(self.proc / str(pid))
 
-    def lives(self, pid: int) -> bool:
+    def is_alive(self, pid: int) -> bool:
         return (self.proc / str(pid)).exists()
 
     def _pidfd_open(self, pid: int) -> int:
@@ -79,5 +79,5 @@ class FakeProcesses:
         self.deaths.get(pid, lambda: self.end(pid))()
 
     def _need(self, pid: int) -> None:
-        if not self.lives(pid):
+        if not self.is_alive(pid):
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))

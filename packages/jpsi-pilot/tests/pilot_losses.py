@@ -14,12 +14,12 @@ from jpsi import Job, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, Proof, Sign, shell
 from jpsi_testing.waiting import eventually
-from pilot_support import PATIENCE, agent_pid, end, lives, processes, proving, running
+from pilot_support import PATIENCE, agent_pid, end, is_alive, processes, proving, running
 
 SUPERVISOR = "jpsi_pilot.node.node_supervisor"
 
 
-def tell_pilot(folder: Path) -> None:
+def terminate_pilot(folder: Path) -> None:
     """End a pilot as an executor ends a job."""
     (supervisor,) = processes(folder, SUPERVISOR)
     os.killpg(os.getsid(supervisor.pid), signal.SIGTERM)
@@ -37,7 +37,7 @@ class LossTests:
     #: The ways to lose a pilot: functions of the agent's folder.
     losses: ClassVar[Sequence[Callable[[Path], None]]]
 
-    def test_a_job_that_ran_in_a_lost_pilot_has_failed_and_is_gone(
+    def test_a_job_that_ran_in_a_lost_pilot_fails_and_its_processes_are_ended(
         self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
     ) -> None:
         sign = Sign(tmp_path / "sign")
@@ -51,10 +51,10 @@ class LossTests:
 
         status = end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
-        assert not lives(pid)
+        assert not is_alive(pid)
         assert end(waiting).exit_code == 4, "it runs in the next pilot"
 
-    def test_a_job_that_may_runs_again(
+    def test_a_job_with_retry_runs_again(
         self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
     ) -> None:
         gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")

@@ -23,12 +23,12 @@ from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
 
 # Seconds until what was cancelled must have ended.
-_PATIENCE = 60
+_CANCEL_TIMEOUT = 60
 #: Seconds until a job must run, or have ended, whatever else this machine does.
 PATIENCE = 240.0
 
 
-def ask(folder: Path, what: str, **values: object) -> dict[str, Any]:
+def send_request(folder: Path, what: str, **values: object) -> dict[str, Any]:
     """What an agent answers; one is started if there is none."""
     done = subprocess.run(
         [sys.executable, client.__file__, str(folder.parent)],
@@ -48,23 +48,23 @@ def agent_pid(folder: Path) -> int:
 
 def end_agent(folder: Path) -> None:
     """Cancel what an agent has, if it is there, and have it and its pilots go."""
-    if not is_there(folder):
+    if not is_agent_running(folder):
         return
 
     def is_idle() -> bool:
-        unfinished = list(ask(folder, "query", ids=None)["jobs"])
+        unfinished = list(send_request(folder, "query", ids=None)["jobs"])
         if unfinished:
-            ask(folder, "cancel", ids=unfinished)
+            send_request(folder, "cancel", ids=unfinished)
         return not unfinished
 
-    eventually(is_idle, _PATIENCE)
+    eventually(is_idle, _CANCEL_TIMEOUT)
     with contextlib.suppress(ProcessLookupError):
         os.kill(agent_pid(folder), signal.SIGTERM)
     with (folder / LOCK).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
 
 
-def is_there(folder: Path) -> bool:
+def is_agent_running(folder: Path) -> bool:
     """Whether an agent holds its lock."""
     if not (folder / LOCK).exists():
         return False
@@ -97,19 +97,19 @@ def proving(proof: Proof, gate: Gate, **custom: Any) -> JobSpec:
     return shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=attributes)
 
 
-def place_of(executor: JobExecutor, job: Job) -> str:
+def wait_for_place(executor: JobExecutor, job: Job) -> str:
     """Where a job runs, once it does; what the agent says of it may be older than what it says itself."""
-    found = ""
+    place = ""
 
-    def is_told() -> bool:
-        nonlocal found
-        told = executor.info(job)
-        found = "" if told is None else told.details.get("pilot.place", "")
-        return bool(found)
+    def is_place_known() -> bool:
+        nonlocal place
+        info = executor.info(job)
+        place = "" if info is None else info.details.get("pilot.place", "")
+        return bool(place)
 
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
-    assert eventually(is_told), job
-    return found
+    assert eventually(is_place_known), job
+    return place
 
 
 def processes(folder: Path, module: str) -> list[psutil.Process]:
@@ -124,7 +124,7 @@ def processes(folder: Path, module: str) -> list[psutil.Process]:
     return found
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether a process has not ended, be it that nobody has collected it."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -140,7 +140,7 @@ def submitted(number: int = 1, **changes: Any) -> dict[str, Any]:
         "environment": "environments/x",
         "umask": 0o022,
         "settings": "s",
-        "need": Need(seconds=60).plain(),
+        "need": Need(seconds=60).to_dict(),
         "client": "7.1",
         "retry": False,
         "elements": None,

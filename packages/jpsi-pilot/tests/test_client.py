@@ -26,9 +26,11 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.so
         yield agent
 
 
-def answering(agent: socket.socket, answers: Sequence[bytes]) -> tuple[subprocess.CompletedProcess[str], int]:
+def run_with_answers(
+    agent: socket.socket, answers: Sequence[bytes]
+) -> tuple[subprocess.CompletedProcess[str], int]:
     """What the program does where these are the answers, one for each connection; and how many it got."""
-    heard: list[bytes] = []
+    requests: list[bytes] = []
 
     def serve() -> None:
         for answer in answers:
@@ -36,10 +38,10 @@ def answering(agent: socket.socket, answers: Sequence[bytes]) -> tuple[subproces
             with connection:
                 # one that goes in haste reads nothing, by which the other side is cut off
                 if answer:
-                    heard.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))  # noqa: B023  at once
+                    requests.append(b"".join(iter(lambda: connection.recv(1 << 16), b"")))  # noqa: B023  at once
                     connection.sendall(answer)
                 else:
-                    heard.append(b"")
+                    requests.append(b"")
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -51,36 +53,38 @@ def answering(agent: socket.socket, answers: Sequence[bytes]) -> tuple[subproces
         check=False,
     )
     thread.join()
-    return done, len(heard)
+    return done, len(requests)
 
 
 def test_an_answer_is_printed(agent: socket.socket) -> None:
-    done, _ = answering(agent, [b'0\n{"jobs":{}}\n'])
+    done, _ = run_with_answers(agent, [b'0\n{"jobs":{}}\n'])
 
     assert (done.returncode, done.stdout) == (0, '{"jobs":{}}\n')
 
 
-def test_what_an_agent_refuses_is_said(agent: socket.socket) -> None:
-    done, _ = answering(agent, [b"4\nno such engine\n"])
+def test_a_refusal_of_the_agent_is_printed(agent: socket.socket) -> None:
+    done, _ = run_with_answers(agent, [b"4\nno such engine\n"])
 
     assert (done.returncode, done.stderr) == (client.REFUSED, "no such engine\n")
 
 
 @pytest.mark.parametrize("cut", [b"", b"0\n{"], ids=["at once", "in the middle"])
-def test_the_next_agent_is_asked_if_one_goes_before_it_has_answered(agent: socket.socket, cut: bytes) -> None:
-    done, count = answering(agent, [cut, b'0\n{"jobs":{}}\n'])
+def test_the_next_agent_gets_the_request_if_one_ends_before_it_answered(
+    agent: socket.socket, cut: bytes
+) -> None:
+    done, count = run_with_answers(agent, [cut, b'0\n{"jobs":{}}\n'])
 
     assert (done.returncode, done.stdout, count) == (0, '{"jobs":{}}\n', 2)
 
 
-def test_it_is_told_if_all_agents_go_before_they_have_answered(agent: socket.socket) -> None:
-    done, count = answering(agent, [b""] * 3)
+def test_the_client_fails_if_all_agents_end_before_they_answered(agent: socket.socket) -> None:
+    done, count = run_with_answers(agent, [b""] * 3)
 
-    assert (done.returncode, done.stderr) == (1, "the pilots' agent went before it had answered\n")
+    assert (done.returncode, done.stderr) == (1, "the pilots' agent ended before it answered\n")
     assert count == 3
 
 
-def test_it_goes_to_no_agent_in_a_folder_of_others(agent: socket.socket) -> None:
+def test_the_client_uses_no_agent_in_a_directory_of_another_user(agent: socket.socket) -> None:
     Path.cwd().chmod(0o777)
 
     done = subprocess.run(
@@ -92,4 +96,4 @@ def test_it_goes_to_no_agent_in_a_folder_of_others(agent: socket.socket) -> None
     )
 
     assert done.returncode == client.NOT_SENT
-    assert "it is not yours alone" in done.stderr
+    assert "other users have access to it" in done.stderr

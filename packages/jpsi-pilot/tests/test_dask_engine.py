@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_processes import FIRST, play
+from fake_processes import FIRST, add_process
 from jpsi_pilot.dask.engine import DaskEngine
 from jpsi_pilot.protocol.places import PlaceLost
 from jpsi_pilot.protocol.values import End, Task
@@ -125,13 +125,13 @@ def pilot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 BOTH = ("1/n1.1", "1/n0.1")
 
 
-def test_a_job_of_two_nodes_is_told_them_and_its_gpus_on_each(
+def test_a_job_of_two_nodes_has_their_names_and_its_gpus_on_each(
     pilot: Callable[..., None], tmp_path: Path
 ) -> None:
     async def test(it: Pilot) -> None:
-        told = tmp_path / "told"
-        several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=told), *BOTH))
-        await it.until(told.exists)
+        lines = tmp_path / "told"
+        several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
+        await it.until(lines.exists)
         beside = [
             await it.run(f"a-{n}", f'echo "$CUDA_VISIBLE_DEVICES" >{tmp_path}/{n}', place)
             for n, place in enumerate(BOTH, 2)
@@ -141,7 +141,7 @@ def test_a_job_of_two_nodes_is_told_them_and_its_gpus_on_each(
         again = await it.run("a-4", "true", *BOTH, gpus=2)
 
         assert [end.code, *(it.code for it in beside), again.code] == [3, 0, 0, 0]
-        assert told.read_text().splitlines() == [
+        assert lines.read_text().splitlines() == [
             "n1 n0",
             "7 0 n[0-1]",
             "n1 CUDA_VISIBLE_DEVICES=4",
@@ -171,7 +171,7 @@ def test_a_job_for_which_one_of_its_nodes_has_too_few_gpus_does_not_begin(
     pilot(test)
 
 
-def test_a_job_one_of_whose_nodes_is_lost_before_it_begins_is_lost_and_keeps_nothing(
+def test_a_job_that_loses_a_node_before_it_begins_is_lost_and_holds_no_gpus(
     pilot: Callable[..., None], tmp_path: Path
 ) -> None:
     async def test(it: Pilot) -> None:
@@ -186,22 +186,20 @@ def test_a_job_one_of_whose_nodes_is_lost_before_it_begins_is_lost_and_keeps_not
     pilot(test)
 
 
-def test_what_a_job_has_left_on_another_node_of_it_is_ended(
-    pilot: Callable[..., None], tmp_path: Path
-) -> None:
+def test_processes_of_a_job_on_its_other_nodes_are_ended(pilot: Callable[..., None], tmp_path: Path) -> None:
     """As a launcher does that is killed."""
 
     async def test(it: Pilot) -> None:
-        told = tmp_path / "told"
-        several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=told), *BOTH))
-        await it.until(told.exists)
-        left = play(it.proc, FIRST, {"JPSI_PILOT_JOB": "a-1", "SLURM_JOB_ID": "7"})
-        others = play(it.proc, FIRST + 1, {"JPSI_PILOT_JOB": "a-2", "SLURM_JOB_ID": "7"})
+        lines = tmp_path / "told"
+        several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
+        await it.until(lines.exists)
+        remaining = add_process(it.proc, FIRST, {"JPSI_PILOT_JOB": "a-1", "SLURM_JOB_ID": "7"})
+        others = add_process(it.proc, FIRST + 1, {"JPSI_PILOT_JOB": "a-2", "SLURM_JOB_ID": "7"})
         await it.engine.stop(BOTH[0], "a-1")
         end = await several
 
         assert end.why == "cancel"
-        await it.until(lambda: not left.exists())
+        await it.until(lambda: not remaining.exists())
         assert others.exists()
 
     pilot(test)

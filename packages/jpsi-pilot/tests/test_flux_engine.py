@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from jpsi_pilot.flux.engine import ADDRESS, FluxEngine
-from jpsi_pilot.network.certificates import Authority, calling
+from jpsi_pilot.network.certificates import Authority, client_context
 from jpsi_pilot.network.wire import Message, Wire
 from jpsi_pilot.protocol.places import PlaceLost
 from jpsi_pilot.protocol.values import End, Task
@@ -28,14 +28,14 @@ class Node:
 
     wire: Wire
 
-    async def told(self) -> Message:
+    async def next_message(self) -> Message:
         """What the agent says next."""
-        return await asyncio.wait_for(anext(aiter(self.wire.heard())), PATIENCE)
+        return await asyncio.wait_for(anext(aiter(self.wire.messages())), PATIENCE)
 
-    def ended(self, it: Task, end: End | None) -> None:
+    def send_end(self, it: Task, end: End | None) -> None:
         """Tell the agent of an end."""
-        plain = None if end is None else end.plain()
-        self.wire.say(native_id=it.native_id, restarts=it.restarts, end=plain)
+        plain = None if end is None else end.to_dict()
+        self.wire.send(native_id=it.native_id, restarts=it.restarts, end=plain)
 
 
 class Stage:
@@ -67,8 +67,8 @@ class Stage:
 
     async def report(self, place: str, rank: int) -> Node:
         """A node of the pilot that reports."""
-        node = await self.connected(calling(self.folder))
-        await self.until(lambda: node.wire.say(place=place, rank=rank))
+        node = await self.connected(client_context(self.folder))
+        await self.until(lambda: node.wire.send(place=place, rank=rank))
         return node
 
     async def until(self, act: Callable[[], object]) -> None:
@@ -78,122 +78,126 @@ class Stage:
         await asyncio.wait_for(self.changed.wait(), PATIENCE)
 
 
-Play = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[Stage], Awaitable[None]]
 
 
 @pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Play], None]:
+def run_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
     """Runs a test in an event loop."""
     monkeypatch.chdir(tmp_path)
 
-    async def whole(scene: Play) -> None:
+    async def run_to_end(scenario: Scenario) -> None:
         stage = Stage(tmp_path)
         await stage.start()
         try:
-            await scene(stage)
+            await scenario(stage)
         finally:
             await stage.close()
 
-    return lambda scene: asyncio.run(whole(scene))
+    return lambda scenario: asyncio.run(run_to_end(scenario))
 
 
-def test_nodes_are_places_once_the_first_of_them_takes_tasks(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_nodes_are_places_once_the_first_node_has_reported(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
+    async def scenario(stage: Stage) -> None:
         await stage.report(OTHER, 1)
         assert stage.engine.places() == {}
         await stage.report(HEAD, 0)
         assert set(stage.engine.places()) == {HEAD, OTHER}
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_task_goes_to_the_first_node_and_its_end_comes_back(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_a_task_goes_to_the_first_node_and_its_end_comes_back(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
+    async def scenario(stage: Stage) -> None:
         head = await stage.report(HEAD, 0)
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER], task()))
-        told = await head.told()
-        assert (told["do"], told["ranks"], told["place"]) == ("run", [1], OTHER)
-        assert Task.of(told["task"]) == task()
+        message = await head.next_message()
+        assert (message["do"], message["ranks"], message["place"]) == ("run", [1], OTHER)
+        assert Task.from_dict(message["task"]) == task()
         await stage.engine.stop(OTHER, "a-1")
-        assert await head.told() == {"do": "stop", "native_id": "a-1"}
-        head.ended(task(), End(code=7, why="cancel"))
+        assert await head.next_message() == {"do": "stop", "native_id": "a-1"}
+        head.send_end(task(), End(code=7, why="cancel"))
         assert await asyncio.wait_for(run, PATIENCE) == End(code=7, why="cancel")
 
-    play(scene)
+    run_scenario(scenario)
 
 
 def test_a_job_of_several_nodes_knows_them_in_the_order_of_its_processes(
-    play: Callable[[Play], None],
+    run_scenario: Callable[[Scenario], None],
 ) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         head = await stage.report(HEAD, 0)
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER, HEAD], task()))
-        told = await head.told()
-        assert (told["ranks"], told["place"]) == ([0, 1], HEAD)
-        assert told["task"]["variables"]["JPSI_PILOT_NODES"] == "a b"
-        head.ended(task(), End(code=0))
+        message = await head.next_message()
+        assert (message["ranks"], message["place"]) == ([0, 1], HEAD)
+        assert message["task"]["variables"]["JPSI_PILOT_NODES"] == "a b"
+        head.send_end(task(), End(code=0))
         assert await asyncio.wait_for(run, PATIENCE) == End(code=0)
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_with_the_first_node_all_is_lost(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_the_loss_of_the_first_node_loses_all_runs(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
         head = await stage.report(HEAD, 0)
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER], task()))
-        await head.told()
+        await head.next_message()
         await stage.until(lambda: asyncio.ensure_future(head.wire.close()))
         with pytest.raises(PlaceLost):
             await asyncio.wait_for(run, PATIENCE)
         assert stage.engine.places() == {}
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_node_that_flux_has_lost_is_no_place_any_more(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_a_node_that_flux_has_lost_is_no_place_any_more(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
         head = await stage.report(HEAD, 0)
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER], task()))
-        await head.told()
-        head.ended(task(), None)
+        await head.next_message()
+        head.send_end(task(), None)
         with pytest.raises(PlaceLost):
             await asyncio.wait_for(run, PATIENCE)
         assert set(stage.engine.places()) == {HEAD}
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_who_has_no_certificate_of_the_agents_is_turned_away(
-    play: Callable[[Play], None], tmp_path: Path
+def test_a_connection_without_a_certificate_of_the_agent_is_refused(
+    run_scenario: Callable[[Scenario], None], tmp_path: Path
 ) -> None:
     stranger = tmp_path / "stranger"
     stranger.mkdir()
     Authority().write(stranger, "7")
-    theirs, nobody = calling(stranger), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    for context in (theirs, nobody):
+    stranger_certificate, no_certificate = client_context(stranger), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for context in (stranger_certificate, no_certificate):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 
-    async def scene(stage: Stage) -> None:
-        for context in (theirs, nobody):
+    async def scenario(stage: Stage) -> None:
+        for context in (stranger_certificate, no_certificate):
             node = await stage.connected(context)
-            node.wire.say(place=HEAD, rank=0)
+            node.wire.send(place=HEAD, rank=0)
             with pytest.raises(StopAsyncIteration):
-                await node.told()
+                await node.next_message()
         assert stage.engine.places() == {}
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_node_says_only_what_it_is_itself(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
-        node = await stage.connected(calling(stage.folder))
-        node.wire.say(place="8/a.1", rank=0)
+def test_a_node_can_report_only_as_one_of_its_own_pilot(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
+        node = await stage.connected(client_context(stage.folder))
+        node.wire.send(place="8/a.1", rank=0)
         with pytest.raises(StopAsyncIteration):
-            await node.told()
+            await node.next_message()
         assert stage.engine.places() == {}
 
-    play(scene)
+    run_scenario(scenario)

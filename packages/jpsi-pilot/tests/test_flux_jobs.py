@@ -13,7 +13,7 @@ import pytest
 
 from jpsi import BulkException, Job, JobExecutor, SubmitException
 from jpsi_pilot.flux.jobs import FluxJobs
-from jpsi_pilot.node.node_log import NodeLog, carrier_of, log_of, story
+from jpsi_pilot.node.node_log import NodeLog, engine_log_place, log_path, read_node_log
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.fake import on_path
 from jpsi_testing.waiting import eventually
@@ -31,90 +31,94 @@ class Stage:
         self.folder.mkdir(parents=True)
         (folder / "environments").mkdir()
         (folder / "environments" / "x").write_text(json.dumps({"PATH": os.defpath}))
-        NodeLog(log_of(self.folder, PLACE)).worker(os.getpid())
+        NodeLog(log_path(self.folder, PLACE)).record_worker(os.getpid())
         self.ends: asyncio.Queue[tuple[str, End | None]] = asyncio.Queue()
-        self.jobs = FluxJobs(self.folder, PLACE, self._told)
+        self.jobs = FluxJobs(self.folder, PLACE, self._record_end)
 
-    def _told(self, it: Task, end: End | None) -> None:
+    def _record_end(self, it: Task, end: End | None) -> None:
         self.ends.put_nowait((it.native_id, end))
 
     async def next_end(self) -> tuple[str, End | None]:
         return await asyncio.wait_for(self.ends.get(), PATIENCE)
 
 
-Play = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[Stage], Awaitable[None]]
 
 
 @pytest.fixture
-def play(tmp_path: Path) -> Callable[[Play], None]:
+def run_scenario(tmp_path: Path) -> Callable[[Scenario], None]:
     """Runs a test in an event loop."""
 
-    async def whole(scene: Play) -> None:
-        await scene(Stage(tmp_path))
+    async def run_to_end(scenario: Scenario) -> None:
+        await scenario(Stage(tmp_path))
 
-    def run(scene: Play) -> None:
+    def run(scenario: Scenario) -> None:
         with on_path("flux"):
-            asyncio.run(whole(scene))
+            asyncio.run(run_to_end(scenario))
 
     return run
 
 
-def test_ends_are_told_and_written_down(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_ends_are_reported_and_recorded(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(script="exit 3"), PLACE, [0])
         assert await stage.next_end() == ("a-1", End(code=3))
-        assert story(log_of(stage.folder, carrier_of(PLACE))).ends == {("a-1", 2): End(code=3)}
-        assert story(log_of(stage.folder, PLACE)).begun == {("a-1", 2)}
-        await asyncio.wait_for(stage.jobs.drained(), PATIENCE)
+        assert read_node_log(log_path(stage.folder, engine_log_place(PLACE))).ends == {
+            ("a-1", 2): End(code=3)
+        }
+        assert read_node_log(log_path(stage.folder, PLACE)).begun == {("a-1", 2)}
+        await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_one_that_is_stopped_before_it_was_submitted_never_is(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_a_task_that_is_stopped_before_its_submission_is_not_submitted(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(), PLACE, [0])
         stage.jobs.stop("a-1")
         assert await stage.next_end() == ("a-1", End(code=None, why="cancel"))
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_without_its_environment_a_task_cannot_begin(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_without_its_environment_a_task_cannot_begin(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(environment="environments/nowhere"), PLACE, [0])
         _, end = await stage.next_end()
         assert end is not None
         assert (end.code, end.why) == (None, "unable")
-        await asyncio.wait_for(stage.jobs.drained(), PATIENCE)
+        await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_what_flux_refuses_cannot_begin_and_it_is_told_why(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_a_task_that_flux_refuses_ends_with_a_message(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(cores=1000), PLACE, [0])
         _, end = await stage.next_end()
         assert end is not None
         assert (end.code, end.why) == (None, "unable")
         assert "could not be submitted to Flux" in end.message
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_nothing_is_told_of_what_ends_with_the_pilot(play: Callable[[Play], None]) -> None:
-    async def scene(stage: Stage) -> None:
+def test_tasks_that_end_with_the_pilot_are_not_reported(run_scenario: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(), PLACE, [0])
         stage.jobs.close()
-        await asyncio.wait_for(stage.jobs.drained(), PATIENCE)
+        await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
         assert stage.ends.empty()
-        assert story(log_of(stage.folder, carrier_of(PLACE))).ends == {}
+        assert read_node_log(log_path(stage.folder, engine_log_place(PLACE))).ends == {}
 
-    play(scene)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("many", [True, False], ids=["of some", "of all"])
-def test_what_flux_did_not_cancel_is_cancelled_later(
-    play: Callable[[Play], None], monkeypatch: pytest.MonkeyPatch, many: bool
+def test_a_failed_cancel_is_retried(
+    run_scenario: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch, many: bool
 ) -> None:
     cancel_many, calls = JobExecutor.cancel_many, list[int]()
 
@@ -132,17 +136,17 @@ def test_what_flux_did_not_cancel_is_cancelled_later(
         raise error
 
     monkeypatch.setattr(JobExecutor, "cancel_many", fail_once)
-    monkeypatch.setattr("jpsi_pilot.flux.jobs._AGAIN", 0.01)
+    monkeypatch.setattr("jpsi_pilot.flux.jobs._CANCEL_RETRY_DELAY", 0.01)
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(script="sleep 1000", cores=1), PLACE, [0])
         stage.jobs.run(attrs.evolve(task(script="sleep 1000", cores=1), native_id="a-2"), PLACE, [0])
-        begun = log_of(stage.folder, PLACE)
-        assert await asyncio.to_thread(eventually, lambda: len(story(begun).begun) == 2)
+        begun = log_path(stage.folder, PLACE)
+        assert await asyncio.to_thread(eventually, lambda: len(read_node_log(begun).begun) == 2)
         stage.jobs.stop("a-1")
         stage.jobs.stop("a-2")
         ended = {await stage.next_end(), await stage.next_end()}
         assert {(name, end and end.why) for name, end in ended} == {("a-1", "cancel"), ("a-2", "cancel")}
         assert calls == [2, 1 if many else 2]
 
-    play(scene)
+    run_scenario(scenario)

@@ -15,9 +15,9 @@ import pytest
 
 from jpsi import JobState, JobStatus, Reason, ResourceSpecV1
 from jpsi_pilot import engines, flux_installation
-from jpsi_pilot.engines import EngineMissing, new_engine, usable
-from jpsi_pilot.flux.instance import Shape, Up
-from jpsi_pilot.flux.task import end_of, environment_script, task_spec
+from jpsi_pilot.engines import EngineMissing, new_engine, usable_engines
+from jpsi_pilot.flux.instance import InstanceStatus, Shape
+from jpsi_pilot.flux.task import end_from_status, environment_script, task_spec
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.fake import on_path
 from test_scheduling import SETTINGS
@@ -54,22 +54,24 @@ def task(**changes: Any) -> Task:
     ],
     ids=lambda it: str(it.why or it.code) if isinstance(it, End) else "",
 )
-def test_how_a_job_of_flux_ended_is_how_its_task_did(status: JobStatus, end: End | None) -> None:
-    assert end_of(status) == end
+def test_the_end_of_a_task_follows_from_the_status_of_its_flux_job(
+    status: JobStatus, end: End | None
+) -> None:
+    assert end_from_status(status) == end
 
 
-def test_a_job_that_flux_could_not_start_could_not_begin_and_it_is_told_why() -> None:
-    end = end_of(JobStatus(JobState.FAILED, message="no such shell", reason=Reason.LAUNCH))
+def test_a_job_that_flux_could_not_start_ends_with_a_message() -> None:
+    end = end_from_status(JobStatus(JobState.FAILED, message="no such shell", reason=Reason.LAUNCH))
 
     assert end is not None
     assert (end.code, end.why) == (None, "unable")
     assert "no such shell" in end.message
 
 
-def test_an_instance_has_what_the_pilot_was_asked_for(tmp_path: Path) -> None:
-    said = tomllib.loads(SHAPE.configuration(tmp_path / 'a "b"'))
+def test_an_instance_has_the_requested_resources(tmp_path: Path) -> None:
+    output = tomllib.loads(SHAPE.configuration(tmp_path / 'a "b"'))
 
-    assert said == {
+    assert output == {
         "resource": {"path": str(tmp_path / 'a "b"'), "noverify": True},
         "exec": {"kill-timeout": "0.5s"},
     }
@@ -80,15 +82,15 @@ def test_an_instance_has_what_the_pilot_was_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uptime", "rank", "up"),
     [
-        (" 09:30:51 run 29s,  owner me,  depth 0,  size 1\n", "0\n", Up(rank=0, size=1)),
-        (" 09:30:51 run 2.1h,  owner me,  depth 1,  size 16\n", "15\n", Up(rank=15, size=16)),
+        (" 09:30:51 run 29s,  owner me,  depth 0,  size 1\n", "0\n", InstanceStatus(rank=0, size=1)),
+        (" 09:30:51 run 2.1h,  owner me,  depth 1,  size 16\n", "15\n", InstanceStatus(rank=15, size=16)),
         (" 09:30:51 init 0.5s,  owner me,  depth 0,  size 1\n", "0\n", None),
         ("", "", None),
     ],
     ids=["one", "of many", "not yet", "nobody"],
 )
-def test_an_instance_is_up_once_it_runs_jobs(uptime: str, rank: str, up: Up | None) -> None:
-    assert Up.told(uptime, rank) == up
+def test_an_instance_is_up_once_it_runs_jobs(uptime: str, rank: str, up: InstanceStatus | None) -> None:
+    assert InstanceStatus.parse(uptime, rank) == up
 
 
 def test_a_task_has_the_environment_and_umask_of_its_submission_alone(tmp_path: Path) -> None:
@@ -128,7 +130,7 @@ def test_a_task_of_several_nodes_is_an_instance_whose_address_it_knows(tmp_path:
     assert (spec.attributes.custom_attributes or {})["flux.requires"] == "rank:0,3"
 
 
-def test_flux_is_chosen_where_it_is_and_dask_elsewhere(
+def test_flux_is_the_default_where_it_is_installed_and_dask_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unnamed = attrs.evolve(SETTINGS, engine=None)
@@ -138,7 +140,7 @@ def test_flux_is_chosen_where_it_is_and_dask_elsewhere(
     assert new_engine(lambda: None, unnamed).name == "dask"
 
 
-def test_a_flux_of_another_version_is_told_with_those_that_are_needed(
+def test_an_unsupported_version_of_flux_is_refused_with_the_supported_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "flux"
@@ -150,27 +152,27 @@ def test_a_flux_of_another_version_is_told_with_those_that_are_needed(
 
 
 @pytest.mark.parametrize(
-    ("lacking", "left"),
+    ("missing", "expected"),
     [("", {"dask", "flux"}), ("distributed", {"flux"}), ("flux", {"dask"}), ("cryptography", set())],
 )
-def test_engines_can_be_used_that_have_what_they_need(
-    monkeypatch: pytest.MonkeyPatch, lacking: str, left: set[str]
+def test_engines_are_usable_if_their_requirements_are_installed(
+    monkeypatch: pytest.MonkeyPatch, missing: str, expected: set[str]
 ) -> None:
     monkeypatch.setattr(
-        flux_installation, "flux_problem", lambda: "it is too old" if lacking == "flux" else ""
+        flux_installation, "flux_problem", lambda: "it is too old" if missing == "flux" else ""
     )
     for module in (engines, flux_installation):
-        monkeypatch.setattr(module, "find_spec", lambda name: None if name == lacking else find_spec(name))
+        monkeypatch.setattr(module, "find_spec", lambda name: None if name == missing else find_spec(name))
 
-    assert usable() == left
+    assert usable_engines() == expected
 
 
-def test_an_engine_lacks_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking() -> None:
+def test_a_missing_package_of_an_engine_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
         msg = "the executor flux is not installed"
         raise ImportError(msg)
 
-    monkeypatch.setattr(flux_installation, "need_backend", lacking)
+    monkeypatch.setattr(flux_installation, "check_backend", missing)
 
     with pytest.raises(EngineMissing, match=r"jpsi-pilot\[flux\]"):
         new_engine(lambda: None, attrs.evolve(SETTINGS, engine="flux"))

@@ -13,7 +13,7 @@ import pytest
 from jpsi import JobAttributes, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, shell
-from pilot_losses import LossTests, pytest_generate_tests, tell_pilot  # noqa: F401  pytest calls it
+from pilot_losses import LossTests, pytest_generate_tests, terminate_pilot  # noqa: F401  pytest calls it
 from pilot_support import agent_pid, end, end_agent, processes, running
 
 WORKER = "jpsi_pilot.dask.worker"
@@ -54,7 +54,7 @@ def kill_worker(folder: Path) -> None:
     worker.kill()
 
 
-def kill_warden(folder: Path) -> None:
+def kill_supervisor(folder: Path) -> None:
     (supervisor,) = processes(folder, SUPERVISOR)
     supervisor.kill()
 
@@ -68,7 +68,7 @@ def kill_both(folder: Path) -> None:
 
 
 class TestLossesOfDask(LossTests):
-    losses = (kill_worker, kill_warden, kill_both, tell_pilot)
+    losses = (kill_worker, kill_supervisor, kill_both, terminate_pilot)
 
 
 def test_a_job_that_an_earlier_agent_has_started_can_be_cancelled(
@@ -85,7 +85,7 @@ def test_a_job_that_an_earlier_agent_has_started_can_be_cancelled(
     assert end(jobs[1]).exit_code == 4
 
 
-def test_a_job_is_ended_when_its_time_is_up(executor: JobExecutor) -> None:
+def test_a_job_is_ended_at_its_time_limit(executor: JobExecutor) -> None:
     job = running(executor, shell("sleep 1000", attributes=_limit(1)))
 
     status = end(job)

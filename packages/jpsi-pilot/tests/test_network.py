@@ -30,13 +30,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     end_agent(tmp_path / "work" / "pilots")
 
 
-def listening(process: psutil.Process) -> set[int]:
+def listening_ports(process: psutil.Process) -> set[int]:
     """The ports of a process."""
     found = process.net_connections("inet")
     return {it.laddr.port for it in found if it.status == psutil.CONN_LISTEN}
 
 
-def refused(port: int, context: ssl.SSLContext | None) -> bool:
+def is_refused(port: int, context: ssl.SSLContext | None) -> bool:
     """Whether whoever connects like this is turned away without a word of dask's."""
     with socket.create_connection(("localhost", port), timeout=20) as plain:
         try:
@@ -49,12 +49,12 @@ def refused(port: int, context: ssl.SSLContext | None) -> bool:
             return True
 
 
-def test_whoever_has_no_certificate_of_the_agents_is_turned_away(folder: Path, tmp_path: Path) -> None:
+def test_a_connection_without_a_certificate_of_the_agent_is_refused(folder: Path, tmp_path: Path) -> None:
     (worker,) = processes(folder, "jpsi_pilot.dask.worker")
-    ports = [listening(psutil.Process(agent_pid(folder))), listening(worker)]
+    ports = [listening_ports(psutil.Process(agent_pid(folder))), listening_ports(worker)]
     assert [len(it) for it in ports] == [1, 1], "one port each"
-    nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    nobody.check_hostname, nobody.verify_mode = False, ssl.CERT_NONE
+    no_certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    no_certificate.check_hostname, no_certificate.verify_mode = False, ssl.CERT_NONE
     stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
     own = tmp_path / "stranger"
@@ -63,8 +63,8 @@ def test_whoever_has_no_certificate_of_the_agents_is_turned_away(folder: Path, t
     stranger.load_cert_chain(own / "certificate.pem", own / "key.pem")
 
     for port in set.union(*ports):
-        for context in (None, nobody, stranger):
-            assert refused(port, context), (port, context)
+        for context in (None, no_certificate, stranger):
+            assert is_refused(port, context), (port, context)
 
 
 def test_a_pilot_has_a_key_of_its_own_that_only_the_user_reads(folder: Path) -> None:

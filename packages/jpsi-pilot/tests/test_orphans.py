@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_pilot.node.node_log import NodeLog, story
+from jpsi_pilot.node.node_log import NodeLog, read_node_log
 from jpsi_pilot.node.orphans import end_orphans
-from pilot_support import lives
+from pilot_support import is_alive
 
 _FAMILY = "sleep 1000 & echo $!; wait"
 
@@ -37,29 +37,31 @@ def child_of(leader: subprocess.Popen[str]) -> int:
 def test_a_worker_and_its_runs_are_ended(log: NodeLog, leader: subprocess.Popen[str]) -> None:
     child = child_of(leader)
     with subprocess.Popen(["sleep", "1000"]) as worker:
-        log.worker(worker.pid)
-        log.begun("a-1", 0, leader.pid)
+        log.record_worker(worker.pid)
+        log.record_begun("a-1", 0, leader.pid)
 
         end_orphans(log.path)
 
         assert worker.wait() < 0
-    assert not lives(child)
-    assert not lives(leader.pid)
-    assert story(log.path).over
+    assert not is_alive(child)
+    assert not is_alive(leader.pid)
+    assert read_node_log(log.path).over
 
 
-def test_what_a_dead_leader_has_left_is_ended(log: NodeLog, leader: subprocess.Popen[str]) -> None:
+def test_processes_of_a_session_whose_leader_is_gone_are_ended(
+    log: NodeLog, leader: subprocess.Popen[str]
+) -> None:
     child = child_of(leader)
-    log.begun("a-1", 0, leader.pid)
+    log.record_begun("a-1", 0, leader.pid)
     leader.kill()
     leader.wait()
 
     end_orphans(log.path)
 
-    assert not lives(child)
+    assert not is_alive(child)
 
 
-def test_a_process_that_has_the_pid_of_a_run_of_old_is_left_alone(
+def test_a_process_with_the_reused_pid_of_a_run_is_not_killed(
     log: NodeLog, leader: subprocess.Popen[str]
 ) -> None:
     child = child_of(leader)
@@ -68,6 +70,6 @@ def test_a_process_that_has_the_pid_of_a_run_of_old_is_left_alone(
 
     end_orphans(log.path)
 
-    assert lives(child)
+    assert is_alive(child)
     assert leader.poll() is None
     subprocess.run(["kill", str(child)], check=True)

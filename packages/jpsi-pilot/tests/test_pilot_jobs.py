@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from jpsi.plugin import ResourceSpecV1
-from jpsi_pilot.agent.pilot_jobs import pilot_spec, prepare
+from jpsi_pilot.agent.pilot_jobs import create_pilot_directory, pilot_spec
 from jpsi_pilot.config import PilotConfig
-from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.engine import Equipment
 
 
-def test_a_pilot_asks_for_what_is_configured(tmp_path: Path) -> None:
+def test_a_pilot_requests_the_configured_resources(tmp_path: Path) -> None:
     config = PilotConfig(
         target="slurm",
         nodes_per_pilot=2,
@@ -28,7 +28,7 @@ def test_a_pilot_asks_for_what_is_configured(tmp_path: Path) -> None:
         project_name="proj",
     )
 
-    spec = pilot_spec("7", settings(config), tmp_path, Equipment(module=["a.module"]))
+    spec = pilot_spec("7", pilot_settings(config), tmp_path, Equipment(module=["a.module"]))
 
     assert spec.name == "pilot-7"
     assert spec.resources == ResourceSpecV1(
@@ -44,16 +44,16 @@ def test_a_pilot_asks_for_what_is_configured(tmp_path: Path) -> None:
 def test_nothing_in_a_path_is_expanded(tmp_path: Path) -> None:
     folder = tmp_path / "${HOME}"
 
-    spec = pilot_spec("7", settings(PilotConfig()), folder, Equipment(module=["a.module"]))
+    spec = pilot_spec("7", pilot_settings(PilotConfig()), folder, Equipment(module=["a.module"]))
 
     assert spec.arguments is not None
     assert f"{tmp_path}/$${{HOME}}" in spec.arguments
 
 
-def test_lines_for_the_start_are_run_before_anything_else(tmp_path: Path) -> None:
-    config = settings(PilotConfig(startup=("module load python", "ulimit -s 1")))
+def test_startup_lines_run_before_anything_else(tmp_path: Path) -> None:
+    config = pilot_settings(PilotConfig(startup=("module load python", "ulimit -s 1")))
 
-    prepare(tmp_path / "7", config)
+    create_pilot_directory(tmp_path / "7", config)
 
     spec = pilot_spec("7", config, tmp_path / "7", Equipment(module=["a.module"]))
     assert spec.pre_launch is not None
@@ -61,10 +61,10 @@ def test_lines_for_the_start_are_run_before_anything_else(tmp_path: Path) -> Non
     assert stat.S_IMODE((tmp_path / "7").stat().st_mode) == 0o700
 
 
-def test_of_the_allocation_that_is_here_a_launcher_takes_the_nodes(tmp_path: Path) -> None:
+def test_a_pilot_in_the_current_allocation_starts_on_its_nodes_by_a_launcher(tmp_path: Path) -> None:
     config = PilotConfig(target="here", nodes_per_pilot=2, cores_per_node=4, launcher="srun")
 
-    spec = pilot_spec("7", settings(config), tmp_path, Equipment(module=["a.module"]))
+    spec = pilot_spec("7", pilot_settings(config), tmp_path, Equipment(module=["a.module"]))
 
     assert spec.resources == ResourceSpecV1(process_count=2, cpu_cores_per_process=4)
     assert spec.launcher == "srun"

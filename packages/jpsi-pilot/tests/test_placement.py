@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi_pilot.agent.placement import Kind, Room, Waiting, placed, takes
+from jpsi_pilot.agent.placement import Kind, NodeCapacity, Waiting, accepts, place_jobs
 from jpsi_pilot.protocol.places import pilot_of
 from jpsi_pilot.protocol.values import Need
 
@@ -25,9 +25,9 @@ KINDS = st.builds(
 WAITING = st.lists(
     st.builds(Waiting, kind=KINDS, count=st.integers(1, 8)), max_size=5, unique_by=lambda it: it.kind
 )
-ROOMS = st.lists(
+CAPACITIES = st.lists(
     st.builds(
-        Room,
+        NodeCapacity,
         name=st.builds("{}/{}.1".format, st.sampled_from("pq"), st.uuids()),
         cores=st.integers(0, 8),
         gpus=st.integers(0, 2),
@@ -41,97 +41,110 @@ ROOMS = st.lists(
 )
 
 
-@given(WAITING, ROOMS)
-def test_no_node_is_given_more_than_it_has(waiting: list[Waiting], rooms: list[Room]) -> None:
-    left = {room.name: room for room in rooms}
-    for kind, names, times in placed(waiting, rooms):
+@given(WAITING, CAPACITIES)
+def test_no_node_gets_more_jobs_than_fit(waiting: list[Waiting], capacities: list[NodeCapacity]) -> None:
+    remaining = {capacity.name: capacity for capacity in capacities}
+    for kind, names, times in place_jobs(waiting, capacities):
         for name in names:
-            left[name] = left[name].without(kind.need, times)
+            remaining[name] = remaining[name].without(kind.need, times)
 
-    assert all(room.cores >= 0 and room.gpus >= 0 and (room.memory or 0) >= 0 for room in left.values())
+    assert all(
+        capacity.cores >= 0 and capacity.gpus >= 0 and (capacity.memory or 0) >= 0
+        for capacity in remaining.values()
+    )
 
 
-@given(WAITING, ROOMS)
-def test_what_starts_ends_in_time_and_where_it_may(waiting: list[Waiting], rooms: list[Room]) -> None:
-    by_name = {room.name: room for room in rooms}
-    for kind, names, _ in placed(waiting, rooms):
+@given(WAITING, CAPACITIES)
+def test_started_jobs_end_before_the_pilot_and_belong_to_it(
+    waiting: list[Waiting], capacities: list[NodeCapacity]
+) -> None:
+    by_name = {capacity.name: capacity for capacity in capacities}
+    for kind, names, _ in place_jobs(waiting, capacities):
         assert len(set(names)) == kind.need.nodes
         assert len({pilot_of(name) for name in names}) == 1
         for name in names:
             assert kind.need.seconds <= by_name[name].seconds
-            assert takes(by_name[name], kind)
+            assert accepts(by_name[name], kind)
 
 
-@given(WAITING, ROOMS)
-def test_no_more_start_than_wait(waiting: list[Waiting], rooms: list[Room]) -> None:
+@given(WAITING, CAPACITIES)
+def test_no_more_jobs_start_than_wait(waiting: list[Waiting], capacities: list[NodeCapacity]) -> None:
     started: Counter[Kind] = Counter()
-    for kind, _, times in placed(waiting, rooms):
+    for kind, _, times in place_jobs(waiting, capacities):
         started[kind] += times
 
     assert all(started[it.kind] <= it.count for it in waiting)
 
 
-@given(WAITING, ROOMS)
-def test_what_still_waits_fits_nowhere(waiting: list[Waiting], rooms: list[Room]) -> None:
-    left = {room.name: room for room in rooms}
+@given(WAITING, CAPACITIES)
+def test_jobs_that_still_wait_fit_nowhere(waiting: list[Waiting], capacities: list[NodeCapacity]) -> None:
+    remaining = {capacity.name: capacity for capacity in capacities}
     started: Counter[Kind] = Counter()
-    for kind, names, times in placed(waiting, rooms):
+    for kind, names, times in place_jobs(waiting, capacities):
         for name in names:
-            left[name] = left[name].without(kind.need, times)
+            remaining[name] = remaining[name].without(kind.need, times)
         started[kind] += times
 
     for it in waiting:
         if started[it.kind] < it.count:
             fitting = [
-                room.name for room in left.values() if takes(room, it.kind) and room.times(it.kind.need)
+                capacity.name
+                for capacity in remaining.values()
+                if accepts(capacity, it.kind) and capacity.count_fitting(it.kind.need)
             ]
             assert all(count < it.kind.need.nodes for count in Counter(map(pilot_of, fitting)).values())
 
 
-def test_the_first_come_first() -> None:
-    room = Room(name="n", cores=4, seconds=60)
+def test_jobs_start_in_the_order_of_submission() -> None:
+    capacity = NodeCapacity(name="n", cores=4, seconds=60)
     old, young = Kind(need=Need(cores=3, seconds=1)), Kind(need=Need(cores=1, seconds=1))
 
-    assert placed([Waiting(kind=old, count=2), Waiting(kind=young, count=2)], [room]) == [
+    assert place_jobs([Waiting(kind=old, count=2), Waiting(kind=young, count=2)], [capacity]) == [
         (old, ("n",), 1),
         (young, ("n",), 1),
     ]
 
 
 def test_a_pilot_that_ends_soon_is_filled_first() -> None:
-    rooms = [Room(name="long", cores=1, seconds=100), Room(name="short", cores=1, seconds=10)]
+    capacities = [
+        NodeCapacity(name="long", cores=1, seconds=100),
+        NodeCapacity(name="short", cores=1, seconds=10),
+    ]
     kind = Kind(need=Need(seconds=5))
 
-    assert placed([Waiting(kind=kind, count=1)], rooms) == [(kind, ("short",), 1)]
+    assert place_jobs([Waiting(kind=kind, count=1)], capacities) == [(kind, ("short",), 1)]
 
 
 def test_a_pilot_of_a_client_takes_no_others() -> None:
-    mine, anybodys = Room(name="a", cores=1, seconds=9, client="me"), Room(name="b", cores=1, seconds=9)
+    own, shared = (
+        NodeCapacity(name="a", cores=1, seconds=9, client="me"),
+        NodeCapacity(name="b", cores=1, seconds=9),
+    )
 
-    assert takes(mine, Kind(need=Need(seconds=1), client="me"))
-    assert not takes(mine, Kind(need=Need(seconds=1), client="you"))
-    assert not takes(mine, Kind(need=Need(seconds=1)))
-    assert takes(anybodys, Kind(need=Need(seconds=1), client="you"))
+    assert accepts(own, Kind(need=Need(seconds=1), client="me"))
+    assert not accepts(own, Kind(need=Need(seconds=1), client="you"))
+    assert not accepts(own, Kind(need=Need(seconds=1)))
+    assert accepts(shared, Kind(need=Need(seconds=1), client="you"))
 
 
 def test_memory_is_counted_only_where_it_is_known() -> None:
     need = Need(memory=4, seconds=1)
 
-    assert Room(name="a", cores=8, memory=9, seconds=9).times(need) == 2
-    assert Room(name="a", cores=8, memory=None, seconds=9).times(need) == 8
+    assert NodeCapacity(name="a", cores=8, memory=9, seconds=9).count_fitting(need) == 2
+    assert NodeCapacity(name="a", cores=8, memory=None, seconds=9).count_fitting(need) == 8
 
 
 def test_jobs_of_several_nodes_get_the_emptiest_of_one_pilot() -> None:
-    rooms = [Room(name=f"a/{cores}.1", cores=cores, seconds=9) for cores in (1, 2, 3)]
+    capacities = [NodeCapacity(name=f"a/{cores}.1", cores=cores, seconds=9) for cores in (1, 2, 3)]
     kind = Kind(need=Need(nodes=2, seconds=5))
 
-    assert placed([Waiting(kind=kind, count=9)], rooms) == [
+    assert place_jobs([Waiting(kind=kind, count=9)], capacities) == [
         (kind, ("a/3.1", "a/2.1"), 2),
         (kind, ("a/1.1", "a/3.1"), 1),
     ]
 
 
-def test_several_nodes_that_no_pilot_has_are_none() -> None:
-    rooms = [Room(name=f"{pilot}/n.1", cores=8, seconds=9) for pilot in "abc"]
+def test_a_job_with_more_nodes_than_any_pilot_does_not_start() -> None:
+    capacities = [NodeCapacity(name=f"{pilot}/n.1", cores=8, seconds=9) for pilot in "abc"]
 
-    assert placed([Waiting(kind=Kind(need=Need(nodes=2, seconds=5)), count=1)], rooms) == []
+    assert place_jobs([Waiting(kind=Kind(need=Need(nodes=2, seconds=5)), count=1)], capacities) == []

@@ -10,19 +10,19 @@ from typing import NoReturn
 
 import pytest
 
-from jpsi_pilot.node.process_wait import ends_within
+from jpsi_pilot.node.process_wait import wait_for_exit
 
 PATIENCE = 30.0
 
 
-def none_left(_: int) -> NoReturn:
+def raise_no_descriptors(_: int) -> NoReturn:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 @pytest.fixture(params=["by its pidfd", "where there are none"], autouse=True)
-def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _with_and_without_pidfd(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "by its pidfd":
-        monkeypatch.setattr(os, "pidfd_open", none_left, raising=False)
+        monkeypatch.setattr(os, "pidfd_open", raise_no_descriptors, raising=False)
 
 
 @pytest.fixture
@@ -33,20 +33,20 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_process_that_runs_has_not_ended_when_the_time_is_up(process: subprocess.Popen[bytes]) -> None:
-    assert not ends_within(process, 0.01)
+    assert not wait_for_exit(process, 0.01)
     assert process.poll() is None
 
 
-def test_the_end_is_told_and_can_be_collected(process: subprocess.Popen[bytes]) -> None:
+def test_an_exit_is_noticed_and_its_code_can_be_collected(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     process.stdin.close()
 
-    assert ends_within(process, PATIENCE)
+    assert wait_for_exit(process, PATIENCE)
     assert process.wait() == 0
 
 
-def test_a_time_that_poll_cannot_take_is_waited_for_in_parts(process: subprocess.Popen[bytes]) -> None:
+def test_a_timeout_longer_than_that_of_poll_is_waited_for_in_parts(process: subprocess.Popen[bytes]) -> None:
     process.kill()
 
-    assert ends_within(process, 100 * 86400.0)
+    assert wait_for_exit(process, 100 * 86400.0)
     assert process.wait() == -9

@@ -14,10 +14,10 @@ import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
 from jpsi_pilot import client
 from jpsi_pilot.config import PilotConfig
-from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.values import Need
 from jpsi_testing.waiting import eventually
-from pilot_support import ask, end_agent
+from pilot_support import end_agent, send_request
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def pilots(place: Path, **settings: Any) -> JobExecutor:
     return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=place, **settings))
 
 
-def test_an_engine_that_is_not_there_is_told_at_submit(place: Path) -> None:
+def test_submit_fails_if_the_engine_is_not_installed(place: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
     with pilots(place, engine="abacus") as executor, pytest.raises(jpsi.InvalidJobException, match="abacus"):
@@ -47,26 +47,26 @@ def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
 ) -> None:
     """No launcher is installed with this package that could start it."""
     config = PilotConfig(work_directory=place, engine="dask", nodes_per_pilot=2)
-    asked = {
+    request = {
         "tag": "a-tag",
         "script": "true",
         "elements": None,
         "at_a_time": None,
-        "need": Need(nodes=2, seconds=60).plain(),
-        "settings": settings(config).plain(),
+        "need": Need(nodes=2, seconds=60).to_dict(),
+        "settings": pilot_settings(config).to_dict(),
         "retry": False,
         "has_launcher": has_launcher,
     }
 
     if has_launcher:
-        assert ask(place / "pilots", "submit", **asked)["id"]
+        assert send_request(place / "pilots", "submit", **request)["id"]
     else:
         with pytest.raises(subprocess.CalledProcessError) as raised:
-            ask(place / "pilots", "submit", **asked)
+            send_request(place / "pilots", "submit", **request)
         assert raised.value.returncode == client.REFUSED
 
 
-def test_a_network_that_is_not_there_is_told_at_submit(place: Path) -> None:
+def test_submit_fails_if_the_network_interface_does_not_exist(place: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
     with (
@@ -78,15 +78,15 @@ def test_a_network_that_is_not_there_is_told_at_submit(place: Path) -> None:
     assert job.status.state is JobState.NEW
 
 
-def test_why_pilots_do_not_start_is_told_of_the_jobs_that_wait(place: Path) -> None:
+def test_waiting_jobs_report_why_pilots_do_not_start(place: Path) -> None:
     quick = timedelta(seconds=0.1)
     with pilots(place, launcher="nowhere", shortest_interval=quick, longest_interval=quick) as executor:
         job = Job(JobSpec("/bin/true"))
         executor.submit(job)
 
         def message() -> str:
-            told = executor.info(job)
-            return "" if told is None else told.message or ""
+            message = executor.info(job)
+            return "" if message is None else message.message or ""
 
         assert eventually(lambda: bool(message()))
         assert "no launcher 'nowhere'" in message()
@@ -109,10 +109,10 @@ targets:
         ("nowhere", jpsi.PluginError, "the target of pilots: no executor 'nowhere'"),
         ("pilot", jpsi.ConfigError, "runs jobs in pilots itself"),
         ("inner", jpsi.ConfigError, "runs jobs in pilots itself"),
-        ("far", jpsi.ConfigError, "say url=ssh://login.example of the executor pilot itself"),
+        ("far", jpsi.ConfigError, "set url=ssh://login.example for the executor pilot itself"),
     ],
 )
-def test_a_target_in_which_no_pilot_can_start_is_refused_at_once(
+def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(
     place: Path, tmp_path: Path, target: str, error: type[Exception], why: str
 ) -> None:
     folder = tmp_path / "config" / "jpsi"
@@ -135,6 +135,6 @@ def test_an_agents_folder_that_others_can_use_is_refused(place: Path, mode: int)
 
     with (
         pilots(place) as executor,
-        pytest.raises(jpsi.SubmitException, match="it is not yours alone"),
+        pytest.raises(jpsi.SubmitException, match="other users have access to it"),
     ):
         executor.submit(Job(JobSpec("/bin/true")))

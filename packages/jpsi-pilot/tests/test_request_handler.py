@@ -11,7 +11,7 @@ import pytest
 from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.request_handler import ENVIRONMENTS, RequestHandler
 from jpsi_pilot.config import PilotConfig
-from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.values import Need
 
 
@@ -22,8 +22,8 @@ def submit(handler: RequestHandler, tag: str, **environment: str) -> dict[str, A
         script="true",
         elements=None,
         at_a_time=None,
-        need=Need(seconds=1).plain(),
-        settings=settings(PilotConfig()).plain(),
+        need=Need(seconds=1).to_dict(),
+        settings=pilot_settings(PilotConfig()).to_dict(),
         retry=False,
         environment=environment,
         umask=0o022,
@@ -48,28 +48,30 @@ def handler(tmp_path: Path, journal: Journal) -> RequestHandler:
     return RequestHandler(journal, tmp_path, lambda: 7.0, {})
 
 
-def test_a_submission_that_was_taken_already_is_the_same(handler: RequestHandler) -> None:
+def test_a_repeated_submission_has_the_same_id(handler: RequestHandler) -> None:
     assert submit(handler, "one") == submit(handler, "one") != submit(handler, "other")
 
 
-def test_an_environment_is_kept_once_for_its_user_alone(handler: RequestHandler, tmp_path: Path) -> None:
+def test_an_environment_is_stored_once_and_readable_by_its_user_alone(
+    handler: RequestHandler, tmp_path: Path
+) -> None:
     submit(handler, "one", SECRET="1")
     submit(handler, "other", SECRET="1")
 
-    (kept,) = (tmp_path / ENVIRONMENTS).iterdir()
-    assert kept.stat().st_mode & 0o077 == 0
+    (environment_file,) = (tmp_path / ENVIRONMENTS).iterdir()
+    assert environment_file.stat().st_mode & 0o077 == 0
 
 
-def test_an_environment_goes_with_the_last_job_that_had_it(
+def test_an_environment_is_removed_with_its_last_job(
     handler: RequestHandler, journal: Journal, tmp_path: Path
 ) -> None:
     submit(handler, "one", SECRET="1")
     submit(handler, "other", SECRET="2")
 
     handler.cancel(ids=[journal.state.native_id(1, None)])
-    handler.tidy()
+    handler.remove_unused_environments()
     assert environments(tmp_path) == ['{"SECRET": "1"}', '{"SECRET": "2"}'], "it is still told of"
-    journal.tidy(8.0)
-    handler.tidy()
+    journal.compact(8.0)
+    handler.remove_unused_environments()
 
     assert environments(tmp_path) == ['{"SECRET": "2"}']

@@ -16,7 +16,7 @@ from jpsi_pilot import hooks
 from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.request_handler import RequestHandler
 from jpsi_pilot.config import PilotConfig
-from jpsi_pilot.executor.requirements import settings
+from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.values import Need
 from jpsi_testing import answered
 
@@ -37,8 +37,8 @@ def submit(handler: RequestHandler, tag: str, elements: int | None = None) -> st
         script="true",
         elements=elements,
         at_a_time=None,
-        need=Need(seconds=1).plain(),
-        settings=settings(PilotConfig()).plain(),
+        need=Need(seconds=1).to_dict(),
+        settings=pilot_settings(PilotConfig()).to_dict(),
         retry=False,
         environment={},
         umask=0o022,
@@ -54,37 +54,37 @@ def request(command: Command) -> dict[str, Any]:
     return dict(values)
 
 
-def said(handler: RequestHandler, ids: list[str] | None) -> str:
+def observations(handler: RequestHandler, ids: list[str] | None) -> str:
     """What client.py prints of an answer."""
     return json.dumps(handler.query(**request(hooks.query(ids, SITE)))) + "\n"
 
 
-def test_an_answer_says_whose_job_it_is_about(handler: RequestHandler) -> None:
+def test_status_carries_the_tag_of_the_job(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
     ids = [job, f"{array}[1]", f"{array}[2]"]
 
     for asked in ([job, array], None):
-        found = hooks.parse_status(answered(said(handler, asked)), None if asked is None else ids)
+        found = hooks.parse_status(answered(observations(handler, asked)), None if asked is None else ids)
         assert {it: seen.tag for it, seen in found.items()} == dict(
             zip(ids, ("jpsi-1-1", "jpsi-2-1", "jpsi-2-1"), strict=True)
         )
 
 
-def test_what_the_agent_does_not_have_is_denied(handler: RequestHandler) -> None:
+def test_unknown_jobs_are_denied(handler: RequestHandler) -> None:
     job = submit(handler, "jpsi-1-1")
     ids = [job, "aaaaaaaa-9", "aaaaaaaa-8[1]"]
 
-    found = hooks.parse_status(answered(said(handler, [job, "aaaaaaaa-9", "aaaaaaaa-8"])), ids)
+    found = hooks.parse_status(answered(observations(handler, [job, "aaaaaaaa-9", "aaaaaaaa-8"])), ids)
 
     assert found[job].exists
     assert {it for it, seen in found.items() if not seen.exists} == {"aaaaaaaa-9", "aaaaaaaa-8[1]"}
 
 
-def test_an_answer_that_tells_nothing_of_a_job_is_none(handler: RequestHandler) -> None:
+def test_an_answer_without_a_requested_job_is_refused(handler: RequestHandler) -> None:
     job = submit(handler, "jpsi-1-1")
 
     with pytest.raises(SubmitException, match="aaaaaaaa-9"):
-        hooks.parse_status(answered(said(handler, [job])), [job, "aaaaaaaa-9"])
+        hooks.parse_status(answered(observations(handler, [job])), [job, "aaaaaaaa-9"])
 
 
 def _same_or_none(text: str, ids: list[str] | None, whole: dict[str, Observation]) -> bool:
@@ -94,13 +94,13 @@ def _same_or_none(text: str, ids: list[str] | None, whole: dict[str, Observation
         return True
 
 
-def test_an_answer_that_is_cut_anywhere_is_none(handler: RequestHandler) -> None:
+def test_a_truncated_answer_is_refused(handler: RequestHandler) -> None:
     array = submit(handler, "jpsi-2-1", 2)
     asked = [array, "aaaaaaaa-9"]
     ids = [f"{array}[1]", f"{array}[2]", "aaaaaaaa-9"]
 
     for names, native_ids in ((asked, ids), (None, None)):
-        text = said(handler, names)
+        text = observations(handler, names)
         whole = dict(hooks.parse_status(answered(text), native_ids))
         assert whole
         for end in range(len(text)):
@@ -114,7 +114,7 @@ _JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["word",
 
 
 @given(jobs=st.dictionaries(st.sampled_from(["a-1", "b-2"]), _JSON), unknown=_JSON)
-def test_an_answer_that_means_something_else_is_none(jobs: dict[str, Any], unknown: Any) -> None:
+def test_a_malformed_answer_is_refused(jobs: dict[str, Any], unknown: Any) -> None:
     """Whatever it is, it fails as an answer does, and ends no job that it does not tell of."""
     result = answered(json.dumps({"jobs": jobs, "unknown": unknown}))
 
@@ -125,9 +125,9 @@ def test_an_answer_that_means_something_else_is_none(jobs: dict[str, Any], unkno
     assert found["a-1"].exists is ("a-1" in jobs)
 
 
-def test_only_a_job_that_carries_its_tag_is_cancelled(handler: RequestHandler) -> None:
+def test_only_a_job_with_the_same_tag_is_cancelled(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
-    seen = hooks.parse_status(answered(said(handler, None)), None)
+    seen = hooks.parse_status(answered(observations(handler, None)), None)
     others = {it: Observation(state=JobState.QUEUED, word="waiting", tag="jpsi-9-9") for it in seen}
 
     answer, _ = handler.cancel(**request(hooks.cancel([job, array], SITE, others)))
@@ -138,7 +138,7 @@ def test_only_a_job_that_carries_its_tag_is_cancelled(handler: RequestHandler) -
 
 def test_elements_are_cancelled_by_their_tags(handler: RequestHandler) -> None:
     array = submit(handler, "jpsi-2-1", 3)
-    seen = hooks.parse_status(answered(said(handler, None)), None)
+    seen = hooks.parse_status(answered(observations(handler, None)), None)
 
     for tag, ended in (("jpsi-9-9", 0), ("jpsi-2-1", 2)):
         told = {it: Observation(state=None, word="", tag=tag) for it in seen}

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from fake_processes import FakeProcesses
-from jpsi_pilot.client import process
+from jpsi_pilot.client import process_name
 from jpsi_pilot.node.devices import NoDeviceError
-from jpsi_pilot.node.node_log import NodeLog, story
+from jpsi_pilot.node.node_log import NodeLog, read_node_log
 from jpsi_pilot.node.runs import Runs
-from jpsi_pilot.node.sessions import end_marked, members
+from jpsi_pilot.node.sessions import end_marked, session_members
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.conformance.base import Sign
-from pilot_support import lives
+from pilot_support import is_alive
 
 PATIENCE = 30.0
 
@@ -54,7 +54,7 @@ def task(
     )
 
 
-def begun(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
+def start_run(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
     """Start a run that gives a sign; what is returned waits for its end."""
     found: list[End] = []
     thread = threading.Thread(target=lambda: found.append(runs.run(it)))
@@ -69,53 +69,53 @@ def begun(runs: Runs, it: Task, sign: Sign) -> Callable[[], End]:
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)])
-def test_a_run_ends_as_its_script_does(runs: Runs, log: NodeLog, script: str, code: int) -> None:
+def test_a_run_has_the_exit_code_of_its_script(runs: Runs, log: NodeLog, script: str, code: int) -> None:
     assert runs.run(task(script)) == End(code=code)
-    assert story(log.path).ends == {("a-1", 0): End(code=code)}
+    assert read_node_log(log.path).ends == {("a-1", 0): End(code=code)}
 
 
-def test_it_has_the_environment_and_umask_of_its_submission_alone(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_has_only_the_environment_and_umask_of_its_submission(runs: Runs, tmp_path: Path) -> None:
     runs.run(task(f"env >{tmp_path}/out; umask >>{tmp_path}/out"))
 
-    told = (tmp_path / "out").read_bytes().splitlines()
-    assert b"GIVEN=\xe4" in told
-    assert b"JPSI_PILOT_JOB=a-1" in told
-    assert not [it for it in told if it.startswith(b"HOME=")]
-    assert told[-1] == b"0027"
+    content = (tmp_path / "out").read_bytes().splitlines()
+    assert b"GIVEN=\xe4" in content
+    assert b"JPSI_PILOT_JOB=a-1" in content
+    assert not [it for it in content if it.startswith(b"HOME=")]
+    assert content[-1] == b"0027"
 
 
-def test_what_a_run_leaves_behind_is_ended(runs: Runs, tmp_path: Path) -> None:
+def test_processes_that_a_run_leaves_behind_are_ended(runs: Runs, tmp_path: Path) -> None:
     runs.run(task(f"sleep 1000 & echo $! >{tmp_path}/pid"))
 
-    assert not lives(int((tmp_path / "pid").read_text()))
+    assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
-def test_a_run_is_ended_when_its_time_is_up(runs: Runs) -> None:
+def test_a_run_is_ended_at_its_time_limit(runs: Runs) -> None:
     assert runs.run(task("sleep 1000", seconds=1)) == End(code=143, why="timeout")
 
 
 @pytest.mark.parametrize("trap", ["", "trap '' TERM;", "trap 'exit 0' TERM;"])
-def test_a_run_that_is_stopped_is_gone_with_all_its_processes(runs: Runs, tmp_path: Path, trap: str) -> None:
+def test_stop_ends_all_processes_of_a_run(runs: Runs, tmp_path: Path, trap: str) -> None:
     sign = Sign(tmp_path / "sign")
     script = f"{trap} echo $$ >{tmp_path}/pid; sleep 1000 & echo >{sign.path}; while :; do sleep 0.05; done"
-    end = begun(runs, task(script), sign)
+    end = start_run(runs, task(script), sign)
 
     runs.stop("a-1")
 
     assert end().why == "cancel"
-    assert members(int((tmp_path / "pid").read_text())) == []
+    assert session_members(int((tmp_path / "pid").read_text())) == []
 
 
-def test_one_that_is_stopped_before_it_begins_never_does(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_before_it_begins_never_begins(runs: Runs, tmp_path: Path) -> None:
     runs.stop("a-1")
 
     assert runs.run(task(f"touch {tmp_path}/ran")) == End(code=None, why="cancel")
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_ends_with_the_pilot_ends_because_of_it(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_that_ends_with_the_pilot_has_that_reason(runs: Runs, tmp_path: Path) -> None:
     sign = Sign(tmp_path / "sign")
-    end = begun(runs, task(f"echo >{sign.path}; sleep 1000"), sign)
+    end = start_run(runs, task(f"echo >{sign.path}; sleep 1000"), sign)
 
     runs.end_all()
 
@@ -123,9 +123,9 @@ def test_what_ends_with_the_pilot_ends_because_of_it(runs: Runs, tmp_path: Path)
     assert runs.run(task("true", "a-2")) == End(code=None, why="pilot")
 
 
-def test_what_hears_of_the_pilots_end_before_its_worker_does_ends_with_it(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_that_is_signalled_before_its_worker_ends_with_the_pilot(runs: Runs, tmp_path: Path) -> None:
     sign = Sign(tmp_path / "sign")
-    end = begun(runs, task(f"echo >{sign.path}; kill -TERM $$"), sign)
+    end = start_run(runs, task(f"echo >{sign.path}; kill -TERM $$"), sign)
 
     runs.close()
 
@@ -135,40 +135,40 @@ def test_what_hears_of_the_pilots_end_before_its_worker_does_ends_with_it(runs: 
 def test_a_run_may_end_by_the_same_signal_without_the_pilot(
     monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
-    monkeypatch.setattr("jpsi_pilot.node.runs._DOUBT", 0.01)
+    monkeypatch.setattr("jpsi_pilot.node.runs._PILOT_END_TIMEOUT", 0.01)
 
     assert runs.run(task("kill -TERM $$")) == End(code=143)
 
 
-def test_a_log_tells_which_sessions_are_left(log: NodeLog) -> None:
-    log.worker(16)
-    log.beginning("a-1", 0)
-    log.begun("a-1", 0, 17)
-    log.beginning("a-2[3]", 1)
-    log.begun("a-2[3]", 1, 18)
-    log.ended("a-1", 0, End(code=3))
-    log.ended("a-3", 0, End(code=None, why="cancel"))
+def test_a_log_lists_the_sessions_that_have_not_ended(log: NodeLog) -> None:
+    log.record_worker(16)
+    log.record_beginning("a-1", 0)
+    log.record_begun("a-1", 0, 17)
+    log.record_beginning("a-2[3]", 1)
+    log.record_begun("a-2[3]", 1, 18)
+    log.record_ended("a-1", 0, End(code=3))
+    log.record_ended("a-3", 0, End(code=None, why="cancel"))
 
-    told = story(log.path)
+    content = read_node_log(log.path)
 
-    assert told.worker == process(16)
-    assert told.sessions == {("a-2[3]", 1): process(18)}
-    assert told.begun == {("a-1", 0), ("a-2[3]", 1)}
-    assert told.ends == {("a-1", 0): End(code=3), ("a-3", 0): End(code=None, why="cancel")}
-    assert not told.over
-    log.over()
-    assert story(log.path).over
+    assert content.worker == process_name(16)
+    assert content.sessions == {("a-2[3]", 1): process_name(18)}
+    assert content.begun == {("a-1", 0), ("a-2[3]", 1)}
+    assert content.ends == {("a-1", 0): End(code=3), ("a-3", 0): End(code=None, why="cancel")}
+    assert not content.over
+    log.record_over()
+    assert read_node_log(log.path).over
 
 
-def test_half_a_line_tells_nothing(log: NodeLog) -> None:
-    log.beginning("a-1", 0)
+def test_an_incomplete_line_is_skipped(log: NodeLog) -> None:
+    log.record_beginning("a-1", 0)
     with log.path.open("a") as file:
         file.write("ended a-1 0 1")
 
-    assert story(log.path).ends == {}
+    assert read_node_log(log.path).ends == {}
 
 
-def test_each_run_has_gpus_of_its_own_and_what_has_ended_gives_its_back(
+def test_each_run_has_gpus_of_its_own_and_releases_them_at_its_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
@@ -176,7 +176,7 @@ def test_each_run_has_gpus_of_its_own_and_what_has_ended_gives_its_back(
     runs = Runs(tmp_path, log)
     show = f'printf %s "$CUDA_VISIBLE_DEVICES" >{tmp_path}'
     sign = Sign(tmp_path / "sign")
-    first = begun(runs, task(f"{show}/a; echo >{sign.path}; sleep 1000", "a-1", gpus=1), sign)
+    first = start_run(runs, task(f"{show}/a; echo >{sign.path}; sleep 1000", "a-1", gpus=1), sign)
 
     assert runs.run(task(f"{show}/b", "a-2", gpus=2)).code == 0
     runs.stop("a-1")
@@ -185,8 +185,8 @@ def test_each_run_has_gpus_of_its_own_and_what_has_ended_gives_its_back(
     assert runs.run(task(f"{show}/none", "a-4", gpus=0)).code == 0
     assert runs.run(task(f"{show}/uncounted", "a-5")).code == 0
 
-    told = {it: (tmp_path / it).read_text() for it in ("a", "b", "c", "none", "uncounted")}
-    assert told == {
+    content = {it: (tmp_path / it).read_text() for it in ("a", "b", "c", "none", "uncounted")}
+    assert content == {
         "a": "GPU-a",
         "b": "GPU-b,GPU-c",
         "c": "GPU-a,GPU-b,GPU-c",
@@ -208,7 +208,7 @@ def test_a_run_for_which_the_node_has_too_few_gpus_does_not_begin(
     assert not (tmp_path / "ran").exists()
 
 
-def test_gpus_that_are_kept_for_a_job_of_several_nodes_are_no_others(
+def test_gpus_that_are_held_for_a_job_of_several_nodes_are_not_assigned_to_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: NodeLog
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
@@ -228,27 +228,27 @@ def test_gpus_that_are_kept_for_a_job_of_several_nodes_are_no_others(
     assert (tmp_path / "after").read_text() == "GPU-a,GPU-b"
 
 
-def test_what_a_job_of_several_nodes_has_left_on_one_is_ended_and_nothing_else(
+def test_release_ends_the_processes_of_its_job_and_no_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runs: Runs
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     processes = FakeProcesses(tmp_path, monkeypatch, pidfds=True)
     monkeypatch.setattr("jpsi_pilot.node.runs.end_marked", functools.partial(end_marked, proc=processes.proc))
-    left = processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "7"})
+    remaining = processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "7"})
     # a job of Slurm that it has submitted, and another job in the pilot
     processes.start({"JPSI_PILOT_JOB": "of-this-1", "SLURM_JOB_ID": "8"})
     processes.start({"JPSI_PILOT_JOB": "of-this-10", "SLURM_JOB_ID": "7"})
 
     runs.release("of-this-1")
 
-    assert processes.killed == [(left, "pidfd")]
+    assert processes.killed == [(remaining, "pidfd")]
 
 
-@pytest.mark.parametrize("line", ["beginning", "begun"])
-def test_a_run_whose_begin_cannot_be_written_down_is_none(
+@pytest.mark.parametrize("line", ["record_beginning", "record_begun"])
+def test_a_run_whose_begin_cannot_be_recorded_is_not_started(
     monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path, line: str
 ) -> None:
-    monkeypatch.setattr(NodeLog, line, _full)
+    monkeypatch.setattr(NodeLog, line, raise_disk_full)
 
     end = runs.run(task(f"sleep 1000 & echo $! >{tmp_path}/pid; sleep 1000"))
 
@@ -256,55 +256,55 @@ def test_a_run_whose_begin_cannot_be_written_down_is_none(
     assert "No space left" in end.message
     runs.drain()
     pid = tmp_path / "pid"
-    assert not (pid.exists() and pid.read_text() and lives(int(pid.read_text())))
+    assert not (pid.exists() and pid.read_text() and is_alive(int(pid.read_text())))
 
 
-def test_a_run_whose_end_cannot_be_written_down_has_ended_all_the_same(
+def test_a_run_whose_end_cannot_be_recorded_still_reports_it(
     monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
-    monkeypatch.setattr(NodeLog, "ended", _full)
+    monkeypatch.setattr(NodeLog, "record_ended", raise_disk_full)
 
     assert runs.run(task("exit 3")) == End(code=3)
     runs.drain()
 
 
-def test_a_run_that_cannot_be_watched_is_ended_and_lost(
+def test_a_run_that_cannot_be_monitored_is_ended_and_lost(
     monkeypatch: pytest.MonkeyPatch, runs: Runs, log: NodeLog
 ) -> None:
     processes: list[int] = []
 
     def fail(it: subprocess.Popen[bytes], _: float) -> bool:
         processes.append(it.pid)
-        _no_thread()
+        raise_no_thread()
 
-    monkeypatch.setattr("jpsi_pilot.node.runs.ends_within", fail)
+    monkeypatch.setattr("jpsi_pilot.node.runs.wait_for_exit", fail)
 
     end = runs.run(task("trap '' TERM; sleep 1000"))
 
     assert (end.code, end.why) == (None, "lost")
-    assert "could not watch over the job: can't start new thread" in end.message
-    assert story(log.path).ends["a-1", 0].why == "lost"
-    assert not [it for pid in processes for it in members(pid)]
+    assert "could not monitor the job: can't start new thread" in end.message
+    assert read_node_log(log.path).ends["a-1", 0].why == "lost"
+    assert not [it for pid in processes for it in session_members(pid)]
     runs.drain()
 
 
-def test_a_run_whose_end_cannot_be_begun_is_ended_when_its_time_is_up(
+def test_a_run_whose_stop_fails_is_ended_at_its_time_limit(
     monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path
 ) -> None:
     sign = Sign(tmp_path / "sign")
-    end = begun(runs, task(f"echo >{sign.path}; sleep 1000", seconds=1), sign)
+    end = start_run(runs, task(f"echo >{sign.path}; sleep 1000", seconds=1), sign)
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi_pilot.node.runs.threading.Thread.start", _no_thread)
+        patch.setattr("jpsi_pilot.node.runs.threading.Thread.start", raise_no_thread)
         with pytest.raises(RuntimeError):
             runs.stop("a-1")
 
     assert (end().code, end().why) == (143, "cancel")
 
 
-def _no_thread(*_: object) -> None:
+def raise_no_thread(*_: object) -> None:
     msg = "can't start new thread"
     raise RuntimeError(msg)
 
 
-def _full(*_: object) -> None:
+def raise_disk_full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi_pilot.agent.placement import Kind, Room, Waiting
-from jpsi_pilot.agent.scaling import Pilot, more, needless
+from jpsi_pilot.agent.placement import Kind, NodeCapacity, Waiting
+from jpsi_pilot.agent.scaling import PilotFigures, count_pilots_to_start, find_needless_pilots
 from jpsi_pilot.protocol.values import Need
 
-FRESH = [Room(name="fresh", cores=4, seconds=100)]
+FRESH = [NodeCapacity(name="fresh", cores=4, seconds=100)]
 
 
 def waiting(count: int, cores: int = 1, seconds: int = 10) -> list[Waiting]:
@@ -18,41 +18,41 @@ def waiting(count: int, cores: int = 1, seconds: int = 10) -> list[Waiting]:
 
 
 @given(st.integers(0, 50), st.integers(1, 4), st.integers(0, 9))
-def test_there_are_never_more_than_allowed(count: int, cores: int, allowed: int) -> None:
-    assert more(waiting(count, cores) if count else [], [], FRESH, allowed) <= allowed
+def test_there_are_never_more_pilots_than_allowed(count: int, cores: int, allowed: int) -> None:
+    assert count_pilots_to_start(waiting(count, cores) if count else [], [], FRESH, allowed) <= allowed
 
 
 @given(st.integers(1, 50), st.integers(1, 4))
-def test_there_are_as_many_as_the_load_fills(count: int, cores: int) -> None:
+def test_there_are_as_many_pilots_as_the_jobs_fill(count: int, cores: int) -> None:
     beside = 4 // cores
 
-    assert more(waiting(count, cores), [], FRESH, 100) == -(-count // beside)
+    assert count_pilots_to_start(waiting(count, cores), [], FRESH, 100) == -(-count // beside)
 
 
-def test_what_is_free_is_used_first() -> None:
-    free = [Room(name="a", cores=3, seconds=100)]
+def test_free_capacity_is_used_first() -> None:
+    free = [NodeCapacity(name="a", cores=3, seconds=100)]
 
-    assert more(waiting(3), free, FRESH, 9) == 0
-    assert more(waiting(4), free, FRESH, 9) == 1
+    assert count_pilots_to_start(waiting(3), free, FRESH, 9) == 0
+    assert count_pilots_to_start(waiting(4), free, FRESH, 9) == 1
 
 
-def test_none_is_started_that_would_be_of_no_use() -> None:
-    assert more(waiting(1, seconds=1000), [], FRESH, 9) == 0
-    assert more([], [], FRESH, 9) == 0
+def test_no_pilot_is_started_that_no_job_could_use() -> None:
+    assert count_pilots_to_start(waiting(1, seconds=1000), [], FRESH, 9) == 0
+    assert count_pilots_to_start([], [], FRESH, 9) == 0
 
 
 def test_a_pilot_with_several_nodes_counts_as_all_of_them() -> None:
-    two = [Room(name="x", cores=4, seconds=100), Room(name="y", cores=4, seconds=100)]
+    two = [NodeCapacity(name="x", cores=4, seconds=100), NodeCapacity(name="y", cores=4, seconds=100)]
 
-    assert more(waiting(9), [], two, 9) == 2
+    assert count_pilots_to_start(waiting(9), [], two, 9) == 2
 
 
-def test_a_pilot_goes_when_it_was_idle_for_long_enough_or_has_no_time_left() -> None:
+def test_a_pilot_is_needless_if_idle_for_too_long_or_out_of_time() -> None:
     pilots = [
-        Pilot(name="busy", idle=None, seconds=0),
-        Pilot(name="young", idle=9, seconds=50),
-        Pilot(name="idle", idle=10, seconds=50),
-        Pilot(name="ending", idle=0, seconds=0.5),
+        PilotFigures(name="busy", idle_seconds=None, seconds=0),
+        PilotFigures(name="young", idle_seconds=9, seconds=50),
+        PilotFigures(name="idle", idle_seconds=10, seconds=50),
+        PilotFigures(name="ending", idle_seconds=0, seconds=0.5),
     ]
 
-    assert needless(pilots, 10, 1) == ["idle", "ending"]
+    assert find_needless_pilots(pilots, 10, 1) == ["idle", "ending"]

@@ -64,11 +64,11 @@ def test_processes_with_all_marks_are_killed_and_no_others(
     end_marked()
 
     assert processes.killed == [(marked, means)]
-    assert all(map(processes.lives, others))
+    assert all(map(processes.is_alive, others))
     assert not caplog.records
 
 
-def test_a_process_that_has_the_pid_of_one_that_was_found_is_left_alone(
+def test_a_process_with_a_reused_pid_is_not_killed(
     processes: FakeProcesses, end_marked: Callable[[], None]
 ) -> None:
     pid = processes.start(MARK)
@@ -76,7 +76,7 @@ def test_a_process_that_has_the_pid_of_one_that_was_found_is_left_alone(
 
     end_marked()
 
-    assert processes.lives(pid)
+    assert processes.is_alive(pid)
     assert not processes.killed
 
 
@@ -92,7 +92,7 @@ def test_a_process_that_ends_by_itself_before_it_is_killed_is_no_error(
     assert not caplog.records
 
 
-def test_what_a_process_has_started_before_it_was_killed_is_killed_as_well(
+def test_children_of_a_killed_process_are_killed_as_well(
     processes: FakeProcesses, end_marked: Callable[[], None]
 ) -> None:
     parent = processes.start(MARK)
@@ -107,10 +107,10 @@ def test_what_a_process_has_started_before_it_was_killed_is_killed_as_well(
     end_marked()
 
     assert [pid for pid, _ in processes.killed] == [parent, *children]
-    assert not any(map(processes.lives, children))
+    assert not any(map(processes.is_alive, children))
 
 
-def test_a_process_that_does_not_end_is_killed_once_and_left_after_a_while_with_a_warning(
+def test_a_process_that_does_not_end_is_killed_once_and_left_with_a_warning_after_a_timeout(
     processes: FakeProcesses,
     means: str,
     end_marked: Callable[[], None],
@@ -127,11 +127,11 @@ def test_a_process_that_does_not_end_is_killed_once_and_left_after_a_while_with_
     assert sorted(processes.killed) == [(stuck, means), (other, means)]
     assert 0 < clock.time < 2
     (record,) = caplog.records
-    assert record.getMessage().endswith(f"and are left: {stuck}")
+    assert record.getMessage().endswith(f"and are left running: {stuck}")
     assert "JPSI_PILOT_JOB=played-1" in record.getMessage()
 
 
-def test_a_process_that_may_not_be_killed_is_not_waited_for_and_keeps_no_other_alive(
+def test_a_process_that_may_not_be_killed_is_not_waited_for_and_others_are_killed(
     processes: FakeProcesses,
     end_marked: Callable[[], None],
     clock: Clock,
@@ -143,13 +143,13 @@ def test_a_process_that_may_not_be_killed_is_not_waited_for_and_keeps_no_other_a
     end_marked()
 
     assert sorted(pid for pid, _ in processes.killed) == [foreign, own]
-    assert not processes.lives(own)
+    assert not processes.is_alive(own)
     assert clock.time < 0.1
     (record,) = caplog.records
-    assert record.getMessage().endswith(f"and are left: {foreign}")
+    assert record.getMessage().endswith(f"and are left running: {foreign}")
 
 
-def test_processes_that_start_others_without_end_are_not_killed_for_ever(
+def test_killing_stops_at_the_timeout_if_processes_keep_starting_others(
     processes: FakeProcesses, end_marked: Callable[[], None], clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     def start() -> None:
@@ -177,13 +177,13 @@ def test_nothing_is_killed_without_proc(end_marked: Callable[[], None], processe
     assert not processes.killed
 
 
-def test_no_mark_is_refused_as_it_would_be_that_of_all(processes: FakeProcesses) -> None:
+def test_an_empty_set_of_marks_is_refused(processes: FakeProcesses) -> None:
     pid = processes.start({})
 
-    with pytest.raises(ValueError, match="no variables"):
+    with pytest.raises(ValueError, match="needs a variable"):
         sessions.end_marked({}, proc=processes.proc)
 
-    assert processes.lives(pid)
+    assert processes.is_alive(pid)
 
 
 def refuse() -> None:

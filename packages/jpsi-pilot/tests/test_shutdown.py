@@ -9,10 +9,10 @@ from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState
 from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.shutdown import leave
 from jpsi_testing.waiting import eventually
-from pilot_support import is_there
+from pilot_support import is_agent_running
 
 
-def test_an_agent_that_is_told_to_goes_with_its_pilots(tmp_path: Path) -> None:
+def test_leave_ends_the_agent_and_its_pilots(tmp_path: Path) -> None:
     config = PilotConfig(work_directory=tmp_path, target="here")
     with JobExecutor.get_instance("pilot", config=config) as executor:
         job = Job(JobSpec("true", attributes=JobAttributes(duration=timedelta(minutes=1))))
@@ -20,18 +20,18 @@ def test_an_agent_that_is_told_to_goes_with_its_pilots(tmp_path: Path) -> None:
         status = job.wait(120)
     assert status is not None
     assert status.state is JobState.COMPLETED
-    assert is_there(tmp_path / "pilots")
+    assert is_agent_running(tmp_path / "pilots")
 
     leave(tmp_path)
 
-    assert eventually(lambda: not is_there(tmp_path / "pilots"))
+    assert eventually(lambda: not is_agent_running(tmp_path / "pilots"))
 
 
-def test_where_there_is_no_agent_nobody_is_told(tmp_path: Path) -> None:
+def test_leave_does_nothing_without_an_agent(tmp_path: Path) -> None:
     leave(tmp_path)
 
     (tmp_path / "pilots").mkdir()
     (tmp_path / "pilots" / "agent.lock").write_text("1 another-machine\n")
     leave(tmp_path)
 
-    assert not is_there(tmp_path / "pilots")
+    assert not is_agent_running(tmp_path / "pilots")

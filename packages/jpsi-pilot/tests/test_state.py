@@ -16,11 +16,11 @@ from pilot_support import submitted
 
 def state(*events: dict[str, Any]) -> AgentState:
     """A state that has learnt of these events."""
-    found = AgentState()
-    found.take({"what": "begun", "letters": "abcdefgh", "number": 0, "pilot": 0})
+    agent_state = AgentState()
+    agent_state.apply({"what": "begun", "letters": "abcdefgh", "number": 0, "pilot": 0})
     for event in events:
-        found.take(event)
-    return found
+        agent_state.apply(event)
+    return agent_state
 
 
 def started(*ids: str, place: str = "1/n.2") -> dict[str, Any]:
@@ -33,79 +33,91 @@ def ended(native_id: str, word: str = "done", code: int | None = 0, time: float 
     return {"what": "ended", "id": native_id, "word": word, "code": code, "time": time}
 
 
-def seen(found: AgentState) -> dict[str, Any]:
+def seen(agent_state: AgentState) -> dict[str, Any]:
     """Everything that a client can see, and what waits."""
-    jobs = {it: (job.word, job.code, job.restarts, job.places) for it, job in found.jobs.items()}
-    return {"jobs": jobs, "waiting": found.waiting(), "pilots": found.pilots, "last": found.last_number}
+    jobs = {it: (job.word, job.code, job.restarts, job.places) for it, job in agent_state.jobs.items()}
+    return {
+        "jobs": jobs,
+        "waiting": agent_state.waiting(),
+        "pilots": agent_state.pilots,
+        "last": agent_state.last_number,
+    }
 
 
 def test_a_job_goes_from_waiting_to_running_to_its_end() -> None:
-    found = state(submitted())
-    job = found.jobs["abcdefgh-1"]
-    assert (job.word, found.waiting()[0].count) == ("waiting", 1)
+    agent_state = state(submitted())
+    job = agent_state.jobs["abcdefgh-1"]
+    assert (job.word, agent_state.waiting()[0].count) == ("waiting", 1)
 
-    found.take(started("abcdefgh-1"))
-    assert (job.word, found.waiting(), found.running) == ("running", [], [job])
+    agent_state.apply(started("abcdefgh-1"))
+    assert (job.word, agent_state.waiting(), agent_state.running) == ("running", [], [job])
 
-    found.take(ended("abcdefgh-1", "failed", 3))
-    assert (job.word, job.code, found.unfinished) == ("failed", 3, [])
+    agent_state.apply(ended("abcdefgh-1", "failed", 3))
+    assert (job.word, job.code, agent_state.unfinished) == ("failed", 3, [])
 
 
 def test_elements_of_an_array_are_jobs_of_their_own() -> None:
-    found = state(submitted(elements=3))
+    agent_state = state(submitted(elements=3))
 
-    assert [job.native_id for job in found.named("abcdefgh-1")] == [f"abcdefgh-1[{it}]" for it in (1, 2, 3)]
-    assert [job.index for job in found.named("abcdefgh-1[2]")] == [2]
-    assert found.named("abcdefgh-2") == found.named("abcdefgh-1[4]") == found.named("other") == []
+    assert [job.native_id for job in agent_state.find_jobs("abcdefgh-1")] == [
+        f"abcdefgh-1[{it}]" for it in (1, 2, 3)
+    ]
+    assert [job.index for job in agent_state.find_jobs("abcdefgh-1[2]")] == [2]
+    assert (
+        agent_state.find_jobs("abcdefgh-2")
+        == agent_state.find_jobs("abcdefgh-1[4]")
+        == agent_state.find_jobs("other")
+        == []
+    )
 
 
 def test_no_more_elements_start_than_may_run_at_a_time() -> None:
-    found = state(submitted(elements=5, at_a_time=2), started("abcdefgh-1[1]"))
+    agent_state = state(submitted(elements=5, at_a_time=2), started("abcdefgh-1[1]"))
 
-    assert [it.count for it in found.waiting()] == [1]
-    found.take(ended("abcdefgh-1[1]"))
-    assert [it.count for it in found.waiting()] == [2]
+    assert [it.count for it in agent_state.waiting()] == [1]
+    agent_state.apply(ended("abcdefgh-1[1]"))
+    assert [it.count for it in agent_state.waiting()] == [2]
 
 
 def test_a_job_that_comes_back_waits_behind_the_others() -> None:
-    found = state(submitted(elements=3), started("abcdefgh-1[1]"))
+    agent_state = state(submitted(elements=3), started("abcdefgh-1[1]"))
 
-    found.take({"what": "back", "id": "abcdefgh-1[1]", "ran": True, "time": 4.0})
+    agent_state.apply({"what": "back", "id": "abcdefgh-1[1]", "ran": True, "time": 4.0})
 
-    (waiting,) = found.waiting()
-    assert [job.index for job in found.next(waiting.kind, 9)] == [2, 3, 1]
-    assert found.jobs["abcdefgh-1[1]"].restarts == 1
-
-
-def test_one_that_was_only_on_its_way_was_not_restarted() -> None:
-    found = state(submitted(), started("abcdefgh-1"))
-
-    found.take({"what": "back", "id": "abcdefgh-1", "ran": False, "time": 4.0})
-
-    assert found.jobs["abcdefgh-1"].restarts == 0
+    (waiting,) = agent_state.waiting()
+    assert [job.index for job in agent_state.next_jobs(waiting.kind, 9)] == [2, 3, 1]
+    assert agent_state.jobs["abcdefgh-1[1]"].restarts == 1
 
 
-def test_what_belongs_to_a_client_that_is_gone_belongs_to_nobody() -> None:
+def test_a_job_that_never_began_was_not_restarted() -> None:
+    agent_state = state(submitted(), started("abcdefgh-1"))
+
+    agent_state.apply({"what": "back", "id": "abcdefgh-1", "ran": False, "time": 4.0})
+
+    assert agent_state.jobs["abcdefgh-1"].restarts == 0
+
+
+def test_jobs_and_pilots_of_a_client_that_is_gone_are_released() -> None:
     pilot = {"what": "pilot", "name": "1", "settings": "s", "client": "7.1", "job_id": "x", "time": 1.0}
-    found = state(submitted(1), submitted(2, client="8.1"), pilot)
-    assert found.clients == {"7.1", "8.1"}
+    agent_state = state(submitted(1), submitted(2, client="8.1"), pilot)
+    assert agent_state.clients == {"7.1", "8.1"}
 
-    found.disown("7.1")
+    agent_state.release_client("7.1")
 
-    assert found.clients == {"8.1"}
-    assert {it.kind.client for it in found.waiting()} == {None, "8.1"}
-    assert found.pilots["1"].client is None
+    assert agent_state.clients == {"8.1"}
+    assert {it.kind.client for it in agent_state.waiting()} == {None, "8.1"}
+    assert agent_state.pilots["1"].client is None
 
 
-def test_what_has_ended_long_ago_is_forgotten_and_no_other() -> None:
-    found = state(
+def test_only_jobs_that_ended_long_ago_are_pruned() -> None:
+    agent_state = state(
         submitted(1), submitted(2), submitted(3), ended("abcdefgh-1"), ended("abcdefgh-2", time=9.0)
     )
 
-    found.forget(5.0)
+    agent_state.prune(5.0)
 
-    assert set(found.jobs) == {"abcdefgh-2", "abcdefgh-3"}
-    assert (found.number_of("tag-1"), found.number_of("tag-2")) == (None, 2)
+    assert set(agent_state.jobs) == {"abcdefgh-2", "abcdefgh-3"}
+    assert (agent_state.submission_number("tag-1"), agent_state.submission_number("tag-2")) == (None, 2)
 
 
 _STEPS = st.lists(st.tuples(st.sampled_from(["start", "end", "back", "stop", "lost"]), st.integers(1, 4)))
@@ -113,34 +125,36 @@ _STEPS = st.lists(st.tuples(st.sampled_from(["start", "end", "back", "stop", "lo
 
 @settings(max_examples=50)
 @given(_STEPS)
-def test_written_anew_it_says_the_same(steps: list[tuple[str, int]]) -> None:
-    found = state(submitted(1), submitted(2, elements=3, client=None))
-    ids = list(found.jobs)
+def test_a_rewritten_journal_has_the_same_state(steps: list[tuple[str, int]]) -> None:
+    agent_state = state(submitted(1), submitted(2, elements=3, client=None))
+    ids = list(agent_state.jobs)
     for step, number in steps:
-        job = found.jobs[ids[number - 1]]
+        job = agent_state.jobs[ids[number - 1]]
         if job.word in FINAL:
             continue
         running = job.word == "running"
         match step:
             case "start" if not running:
-                found.take(started(job.native_id))
+                agent_state.apply(started(job.native_id))
             case "back" if running:
-                found.take({"what": "back", "id": job.native_id, "ran": True, "time": 5.0})
+                agent_state.apply({"what": "back", "id": job.native_id, "ran": True, "time": 5.0})
             case "stop":
-                found.take({"what": "stopped", "ids": [job.native_id]})
+                agent_state.apply({"what": "stopped", "ids": [job.native_id]})
             case "end" | "lost" if running:
-                found.take(ended(job.native_id, "done" if step == "end" else "lost"))
+                agent_state.apply(ended(job.native_id, "done" if step == "end" else "lost"))
 
-    again = AgentState()
-    for event in map(json.dumps, found.events()):
-        again.take(json.loads(event))
+    replayed = AgentState()
+    for event in map(json.dumps, agent_state.events()):
+        replayed.apply(json.loads(event))
 
     # those that have come back may wait in another order
-    assert {**seen(again), "waiting": 0} == {**seen(found), "waiting": 0}
-    assert {it.kind: it.count for it in again.waiting()} == {it.kind: it.count for it in found.waiting()}
+    assert {**seen(replayed), "waiting": 0} == {**seen(agent_state), "waiting": 0}
+    assert {it.kind: it.count for it in replayed.waiting()} == {
+        it.kind: it.count for it in agent_state.waiting()
+    }
 
 
-def test_a_journal_goes_on_where_it_ended_even_in_the_middle_of_a_line(tmp_path: Path) -> None:
+def test_a_journal_continues_after_an_incomplete_last_line(tmp_path: Path) -> None:
     first = Journal(tmp_path, 0.0)
     letters = first.state.letters
     first.write(submitted(), synced=True)
@@ -162,16 +176,16 @@ def test_only_the_user_reads_the_journal(tmp_path: Path) -> None:
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_journal_that_is_tidied_goes_on(tmp_path: Path) -> None:
+def test_a_compacted_journal_can_be_written(tmp_path: Path) -> None:
     journal = Journal(tmp_path, 0.0)
     letters = journal.state.letters
     journal.write(submitted(1), ended(f"{letters}-1"), submitted(2))
 
-    journal.tidy(5.0)
+    journal.compact(5.0)
     journal.write(started(f"{letters}-2"))
     journal.close()
 
-    again = Journal(tmp_path, 0.0)
-    assert {it: job.word for it, job in again.state.jobs.items()} == {f"{letters}-2": "running"}
-    assert again.state.last_number == 2
-    again.close()
+    replayed = Journal(tmp_path, 0.0)
+    assert {it: job.word for it, job in replayed.state.jobs.items()} == {f"{letters}-2": "running"}
+    assert replayed.state.last_number == 2
+    replayed.close()

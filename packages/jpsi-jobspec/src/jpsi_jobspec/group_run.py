@@ -24,8 +24,8 @@ from .planning import (
     Entry,
     flatten,
     is_spread,
+    multinode_entries,
     slots_of_nodes,
-    spanning,
     usable_engines,
 )
 from .run_store import CANCELLED, Journal, inner_journal, read_run
@@ -47,31 +47,31 @@ def main(path: str, entry_id: str, life: str) -> int:
     allocation = next(it for it in run.plan.entries if it.id == entry_id)
 
     def end(why: str) -> None:
-        journal.cancel(why=CANCELLED if run.is_unwanted(entry_id) else why)
+        journal.cancel(reason=CANCELLED if run.is_cancel_requested(entry_id) else why)
 
     journal = inner_journal(run.path, allocation)
     # a process whose keeper has died is still at work for a while
-    with journal.held(is_waiting=True):
+    with journal.lock(is_waiting=True):
         journal = inner_journal(run.path, allocation)
-        is_restarted = begin_life(journal, life, is_wanted=not run.is_unwanted(entry_id))
+        is_restarted = begin_life(journal, life, is_wanted=not run.is_cancel_requested(entry_id))
         used = timedelta(seconds=time.time() - float(life.partition(" ")[0]))
         watch_for_end(end, time_to_run(allocation.attributes.duration, used))
-        found = _run(journal, allocation, run.plan.target, is_restarted=is_restarted)
+        code = _run(journal, allocation, run.plan.target, is_restarted=is_restarted)
     journal.close()
-    return found
+    return code
 
 
 def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool) -> int:
     nodes = _nodes(allocation)
     launcher = "" if len(nodes) == 1 else JobExecutor(target).system.capabilities.default_launcher
     with open_executor(allocation, nodes, launcher, journal.work) as executor:
-        capacity = Capacity(allocation, nodes, can_span=any(spanning(allocation)))
+        capacity = Capacity(allocation, nodes, can_span=any(multinode_entries(allocation)))
         # the output of watched tasks is shown outside as well, without lines of this process in between
         is_watched = any(it.is_watched for it in flatten(allocation))
-        told = _keep_quiet if is_watched else _tell
-        Driver(journal, executor, told, capacity, is_restarted=is_restarted, show=_show).run()
-    found = exit_code_of(journal.every_part())
-    return EXIT_TIMEOUT if found == EXIT_CANCELLED and journal.why == TIMEOUT else found
+        on_state = _ignore_state if is_watched else _print_state
+        Driver(journal, executor, on_state, capacity, is_restarted=is_restarted, show=_show).run()
+    code = exit_code_of(journal.all_parts())
+    return EXIT_TIMEOUT if code == EXIT_CANCELLED and journal.cancel_reason == TIMEOUT else code
 
 
 def _nodes(allocation: Entry) -> tuple[int, ...]:
@@ -85,11 +85,11 @@ def _nodes(allocation: Entry) -> tuple[int, ...]:
     return nodes
 
 
-def _tell(entry: Entry, state: JobState) -> None:
+def _print_state(entry: Entry, state: JobState) -> None:
     _show(f"{entry.id}: {state.value}\n".encode(), "stdout")
 
 
-def _keep_quiet(_: Entry, __: JobState) -> None:
+def _ignore_state(_: Entry, __: JobState) -> None:
     """Write nothing about the state of an entry."""
 
 

@@ -16,8 +16,8 @@ import time
 from types import FrameType
 
 # How often the process that runs the inside is started, as it may be killed each time.
-_MOST_STARTS = 20
-_TOLD_BY = {signal.SIGTERM, signal.SIGINT}
+_MAX_STARTS = 20
+_END_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 _SIGNAL_BASE = 128
 
 
@@ -27,13 +27,13 @@ def main(path: str, entry_id: str) -> int:
     life = f"{time.time()} {socket.gethostname()} {os.getpid()}"
     command = [sys.executable, "-m", "jpsi_jobspec.group_run", path, entry_id, life]
     keeper = _Keeper()
-    for number in _TOLD_BY:
-        signal.signal(number, keeper.tell)
-    for _ in range(_MOST_STARTS):
+    for number in _END_SIGNALS:
+        signal.signal(number, keeper.forward_signal)
+    for _ in range(_MAX_STARTS):
         code = keeper.run(command)
         if code >= 0:
             return code
-        sys.stderr.write(f"jpsi: what runs the group {entry_id} was ended by signal {-code}\n")
+        sys.stderr.write(f"jpsi: the process that runs the group {entry_id} was ended by signal {-code}\n")
         sys.stderr.flush()
     return _SIGNAL_BASE - code
 
@@ -43,19 +43,19 @@ class _Keeper:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_told = False
+        self._is_signalled = False
 
     def run(self, command: list[str]) -> int:
         # the process unblocks signals once it has handlers for them
-        signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
         with subprocess.Popen(command, stdin=subprocess.PIPE) as self._process:  # noqa: S603  ours
-            if self._is_told:
+            if self._is_signalled:
                 self._process.send_signal(signal.SIGTERM)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_BY)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)
             return self._process.wait()
 
-    def tell(self, _: int, __: FrameType | None) -> None:
-        self._is_told = True
+    def forward_signal(self, _: int, __: FrameType | None) -> None:
+        self._is_signalled = True
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
 

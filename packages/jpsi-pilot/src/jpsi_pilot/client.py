@@ -22,31 +22,31 @@ LOG = "agent.log"
 NOT_SENT, REFUSED = 3, 4
 # The number of agents that the client tries, if one after the other ends before it has answered.
 _TRIES = 3
-_PATIENCE = 30.0
+_CONNECT_TIMEOUT = 30.0
 # The seconds after which the client starts an agent again, if the one that it started does not listen.
-_AGAIN = 5.0
+_RESTART_DELAY = 5.0
 _AGENT = "import sys; sys.path.append(sys.argv[1]); from jpsi_pilot.agent import main; main(sys.argv[2])"
 
 
 def main() -> int:
     """Pass the request on standard input to the agent, and print its answer."""
-    folder = folder_of(sys.argv[1])
-    message = sent(sys.stdin.buffer.read())
+    folder = agent_directory(sys.argv[1])
+    message = render_message(sys.stdin.buffer.read())
     try:
-        enter(folder)
+        enter_directory(folder)
         for _ in range(_TRIES):
-            code, _, answer = carried(folder, message).partition(b"\n")
+            code, _, answer = send_request(folder, message).partition(b"\n")
             if answer.endswith(b"\n"):
                 (sys.stderr if int(code) else sys.stdout).buffer.write(answer)
                 return int(code)
     except OSError as e:
-        sys.stderr.write(f"the pilots' agent in {folder} cannot be reached: {e}; {_where()}\n")
+        sys.stderr.write(f"the pilots' agent in {folder} cannot be reached: {e}; {_location_hint()}\n")
         return NOT_SENT
-    sys.stderr.write("the pilots' agent went before it had answered\n")
+    sys.stderr.write("the pilots' agent ended before it answered\n")
     return 1
 
 
-def carried(folder: str, message: bytes) -> bytes:
+def send_request(folder: str, message: bytes) -> bytes:
     """Return the agent's answer; an incomplete one if the agent ends meanwhile.
 
     The caller may then send the same message to the next agent, which recognises a submission by its tag.
@@ -54,13 +54,13 @@ def carried(folder: str, message: bytes) -> bytes:
     Raises:
         OSError: there is no agent.
     """
-    agent = connected(folder)
+    agent = connect_agent(folder)
     text = b""
     try:
         agent.sendall(message)
         agent.shutdown(SHUT_WR)
-        while part := agent.recv(1 << 16):
-            text += part
+        while chunk := agent.recv(1 << 16):
+            text += chunk
     except ConnectionError:
         return text
     finally:
@@ -68,17 +68,17 @@ def carried(folder: str, message: bytes) -> bytes:
     return text
 
 
-def sent(request: bytes) -> bytes:
+def render_message(request: bytes) -> bytes:
     """Return the message for a request, which is one line.
 
     The umask, the client and each variable of the environment come first, each with a NUL after it.
     """
     umask = os.umask(0o077)
     variables = (name + b"=" + value for name, value in os.environb.items())
-    return b"\0".join([f"{umask:o}".encode(), process(os.getppid()).encode(), *variables, request])
+    return b"\0".join([f"{umask:o}".encode(), process_name(os.getppid()).encode(), *variables, request])
 
 
-def folder_of(work_directory: str) -> str:
+def agent_directory(work_directory: str) -> str:
     """Return the agent's directory: `pilots` in the work directory, else in the user's state directory."""
     if work_directory:
         return os.path.abspath(os.path.join(os.path.expanduser(work_directory), "pilots"))  # noqa: PTH100, PTH111, PTH118  as above
@@ -86,7 +86,7 @@ def folder_of(work_directory: str) -> str:
     return os.path.join(state, "jpsi", "work", "pilots")  # noqa: PTH118
 
 
-def enter(folder: str) -> None:
+def enter_directory(folder: str) -> None:
     """Change into the agent's directory, and create it if it is missing.
 
     A socket's path is at most 107 characters, so that the client uses the name alone. From then on nothing
@@ -97,13 +97,13 @@ def enter(folder: str) -> None:
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  no pathlib: it takes a while to import
     os.chdir(folder)
-    found = os.stat(".")  # noqa: PTH116  as above
-    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        msg = "it is not yours alone; choose another work_directory or run: chmod go-rwx"
+    status = os.stat(".")  # noqa: PTH116  as above
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        msg = "other users have access to it; choose another work_directory or run: chmod go-rwx"
         raise PermissionError(msg)
 
 
-def process(pid: int) -> str:
+def process_name(pid: int) -> str:
     """Return a unique name of a process: its pid, and its start time where /proc tells it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
@@ -112,13 +112,13 @@ def process(pid: int) -> str:
         return f"{pid}."
 
 
-def connected(folder: str) -> socket:
+def connect_agent(folder: str) -> socket:
     """Return a connection to the agent; start the agent if none answers.
 
     Raises:
         OSError: there is no agent.
     """
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _CONNECT_TIMEOUT
     started = float("-inf")
     while True:
         agent = socket(AF_UNIX)
@@ -129,7 +129,7 @@ def connected(folder: str) -> socket:
             now = time.monotonic()
             if now > deadline:
                 raise
-            if now > started + _AGAIN:
+            if now > started + _RESTART_DELAY:
                 start_agent(folder)
                 started = now
             time.sleep(0.02)
@@ -142,7 +142,7 @@ def start_agent(folder: str) -> None:
     import subprocess  # noqa: PLC0415  it takes a while, and mostly an agent runs already
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    with open(LOG, "ab", opener=_private) as log:
+    with open(LOG, "ab", opener=_open_private) as log:
         subprocess.Popen(  # noqa: S603  a program of our own
             [sys.executable, "-c", _AGENT, package, folder],
             stdin=subprocess.DEVNULL,
@@ -152,19 +152,17 @@ def start_agent(folder: str) -> None:
         )
 
 
-def _where() -> str:
+def _location_hint() -> str:
     """Return a hint at where the agent runs; clients reach it only from its own machine."""
     try:
         with open(LOCK, encoding="utf-8") as file:  # noqa: PTH123  as above
             pid, _, host = file.read().strip().partition(" ")
     except OSError:
         return f"see {LOG} there"
-    return (
-        f"see {LOG} there; the last one was process {pid} on {host}, and is reached from that machine alone"
-    )
+    return f"see {LOG} there; the last agent was process {pid} on {host}, and only that machine can reach it"
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 

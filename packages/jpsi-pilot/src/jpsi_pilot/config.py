@@ -14,32 +14,32 @@ HERE = "here"
 _LARGEST_ARRAY = 10_000
 
 
-def _count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    least = 0 if attribute.name == "gpus_per_node" else 1
-    if type(value) is not int or value < least:
-        msg = f"{attribute.name} must be a whole number of at least {least}, not {value!r}"
+def _check_count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    minimum = 0 if attribute.name == "gpus_per_node" else 1
+    if type(value) is not int or value < minimum:
+        msg = f"{attribute.name} must be a whole number of at least {minimum}, not {value!r}"
         raise ValueError(msg)
 
 
-def _interval(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+def _check_interval(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, timedelta) or value <= timedelta(0):
-        msg = f"{attribute.name} must be a timedelta of some length, not {value!r}"
+        msg = f"{attribute.name} must be a positive timedelta, not {value!r}"
         raise ValueError(msg)
 
 
-def _name(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+def _check_name(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if not isinstance(value, str) or not value:
         msg = f"{attribute.name} must be a name, not {value!r}"
         raise ValueError(msg)
 
 
-def _lines(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(it, str) and "\0" not in it for it in value):
+def _check_lines(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(line, str) and "\0" not in line for line in value):
         msg = f"{attribute.name} must be a list of lines of shell, not {value!r}"
         raise ValueError(msg)
 
 
-def _tuple(value: object) -> object:
+def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -53,48 +53,48 @@ class PilotConfig(BatchConfig):
 
     #: The executor that runs pilots as jobs, or a target of the configuration; `here` is the allocation that
     #: the program is in. For several of its nodes, `launcher` must be named.
-    target: str = attrs.field(default="local", validator=_name)
+    target: str = attrs.field(default="local", validator=_check_name)
     #: The engine that runs jobs inside pilots: an entry point of the group `jpsi.pilot_engines`; None is
     #: `flux` where the agent's machine has it, else `dask`.
-    engine: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    engine: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_name))
     #: The largest number of pilots at a time for one client.
-    max_pilots: int = attrs.field(default=1, validator=_count)
+    max_pilots: int = attrs.field(default=1, validator=_check_count)
     #: The number of nodes of a pilot.
-    nodes_per_pilot: int = attrs.field(default=1, validator=_count)
+    nodes_per_pilot: int = attrs.field(default=1, validator=_check_count)
     #: The number of cores of a node that a pilot asks for, and jobs share.
-    cores_per_node: int = attrs.field(default=1, validator=_count)
+    cores_per_node: int = attrs.field(default=1, validator=_check_count)
     #: The number of GPUs of a node that a pilot asks for, and jobs share.
-    gpus_per_node: int = attrs.field(default=0, validator=_count)
+    gpus_per_node: int = attrs.field(default=0, validator=_check_count)
     #: The memory of a node that a pilot asks for, in bytes, and jobs share; None leaves it to the target, and
     #: the memory that jobs ask for is not counted.
-    memory_per_node: int | None = attrs.field(default=None, validator=attrs.validators.optional(_count))
+    memory_per_node: int | None = attrs.field(default=None, validator=attrs.validators.optional(_check_count))
     #: The time for which jobs can run in a pilot, from its start on; no job starts there that could run past
     #: that.
-    walltime: timedelta = attrs.field(default=timedelta(hours=1), validator=_interval)
+    walltime: timedelta = attrs.field(default=timedelta(hours=1), validator=_check_interval)
     #: The time that is added to `walltime` in the request to the target, so that a pilot can start and wind
     #: up; two thirds of it are for the start.
-    margin: timedelta = attrs.field(default=timedelta(seconds=30), validator=_interval)
+    margin: timedelta = attrs.field(default=timedelta(seconds=30), validator=_check_interval)
     #: The time for which a pilot without a job waits for another, and so for which pilots outlive their
     #: client.
-    idle_time: timedelta = attrs.field(default=timedelta(minutes=2), validator=_interval)
+    idle_time: timedelta = attrs.field(default=timedelta(minutes=2), validator=_check_interval)
     #: True if a pilot takes the jobs of all clients, not only those of the process it was started for.
     shared: bool = False
     #: True if a job runs again whose pilot was lost while it ran; else it is FAILED. A job overrides this by
     #: the custom attribute `pilot.retry_on_pilot_loss`.
     retry_on_pilot_loss: bool = False
     #: The queue that pilots are submitted to; None leaves it to the target.
-    queue_name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    queue_name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_name))
     #: The project that pilots are charged to; None leaves it to the target.
-    project_name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    project_name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_name))
     #: Lines of POSIX shell that a pilot runs before anything else, such as `module load python`.
-    startup: tuple[str, ...] = attrs.field(default=(), converter=_tuple, validator=_lines)
+    startup: tuple[str, ...] = attrs.field(default=(), converter=_to_tuple, validator=_check_lines)
     #: The launcher that starts a pilot's process on each of its nodes; None is the target's own.
-    launcher: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    launcher: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_name))
     #: The path of a Python that has jpsi-pilot and the engine, on the host of agent and pilots; None is the
     #: one that runs the program. Where `url` names a remote host, it is required.
-    python: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    python: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_name))
     #: The network interface by which nodes reach this machine, such as `ib0`; None finds one.
-    interface: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+    interface: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_name))
 
     def __attrs_post_init__(self) -> None:
         if self.work_directory is not None and self.python is None:

@@ -12,7 +12,7 @@ from . import flux_installation
 from .protocol import EngineMaker, PilotEngine, Settings
 
 GROUP = "jpsi.pilot_engines"
-_NEEDED_BY_DASK = ("distributed", "cryptography")
+_DASK_PACKAGES = ("distributed", "cryptography")
 
 
 class EngineMissing(Exception):
@@ -30,16 +30,16 @@ def flux(changed: Callable[[], None], settings: Settings) -> PilotEngine:
     """Return the engine `flux`; its entry point exists even if Flux is not installed."""
     from .flux import FluxEngine  # noqa: PLC0415  imports the library that signs certificates
 
-    flux_installation.need_backend()
+    flux_installation.check_backend()
     return FluxEngine(changed, settings)
 
 
-def usable() -> frozenset[str]:
+def usable_engines() -> frozenset[str]:
     """Return the names of the engines that this machine can probably use, without starting any."""
     found = {it.name for it in entry_points(group=GROUP)}
-    if not all(map(find_spec, _NEEDED_BY_DASK)):
+    if not all(map(find_spec, _DASK_PACKAGES)):
         found.discard("dask")
-    if "flux" in found and flux_installation.why_not():
+    if "flux" in found and flux_installation.find_problem():
         found.discard("flux")
     return frozenset(found)
 
@@ -50,7 +50,7 @@ def new_engine(changed: Callable[[], None], settings: Settings) -> PilotEngine:
     Raises:
         EngineMissing: the engine is not installed, or something that it needs is not.
     """
-    name = settings.engine or ("dask" if flux_installation.why_not() else "flux")
+    name = settings.engine or ("dask" if flux_installation.find_problem() else "flux")
     found = {it.name: it for it in entry_points(group=GROUP)}
     if name not in found:
         msg = f"no pilot engine {name!r}; installed: {', '.join(sorted(found)) or 'none'}"

@@ -9,30 +9,30 @@ from importlib.util import find_spec
 from importlib_metadata import entry_points
 
 #: The supported versions of flux-core: from the first on, and before the second.
-_FIRST, _BEFORE = (0, 58), (1, 0)
+_MIN_VERSION, _MAX_VERSION = (0, 58), (1, 0)
 # The library that signs certificates.
-_SIGNING = "cryptography"
+_CERTIFICATE_LIBRARY = "cryptography"
 _VERSION = re.compile(r"^commands:\s+([0-9]+)\.([0-9]+)", re.MULTILINE)
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 
 
-def why_not() -> str:
+def find_problem() -> str:
     """Return why the engine cannot be used on this machine; an empty text if it can."""
     try:
-        need_backend()
+        check_backend()
     except ImportError as e:
         return str(e)
     return flux_problem()
 
 
-def need_backend() -> None:
+def check_backend() -> None:
     """Raise if a Python package that the engine needs is missing.
 
     Raises:
         ImportError: a package is not installed.
     """
-    if find_spec(_SIGNING) is None:
-        msg = f"No module named {_SIGNING!r}"
+    if find_spec(_CERTIFICATE_LIBRARY) is None:
+        msg = f"No module named {_CERTIFICATE_LIBRARY!r}"
         raise ImportError(msg)
     if not entry_points(group="jpsi.executors", name="flux"):
         msg = "the executor flux is not installed"
@@ -42,31 +42,31 @@ def need_backend() -> None:
 def flux_problem() -> str:
     """Return a problem with the Flux on PATH of this machine; an empty text if there is none."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["flux", "--version"],  # noqa: S607  whichever is on PATH
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=False,
         )
     except FileNotFoundError:
         return "there is no flux on PATH"
     except (OSError, subprocess.TimeoutExpired) as e:
-        return f"flux does not tell its version: {e}"
-    return version_problem(done.stdout.decode(errors="replace"))
+        return f"`flux --version` failed: {e}"
+    return version_problem(completed.stdout.decode(errors="replace"))
 
 
-def version_problem(said: str) -> str:
+def version_problem(output: str) -> str:
     r"""Return a problem with the version in the output of `flux --version`; an empty text if there is none.
 
     >>> version_problem("commands:    \t\t0.88.0\n"), version_problem("commands: 0.40.1-3-gabc")
     ('', 'flux-core is 0.40, and the engine flux needs >=0.58, <1.0')
     """
-    match = _VERSION.search(said)
+    match = _VERSION.search(output)
     if match is None:
-        return f"flux does not tell its version: {said.strip()!r}"
+        return f"the output of `flux --version` has no version: {output.strip()!r}"
     version = (int(match[1]), int(match[2]))
-    if _FIRST <= version < _BEFORE:
+    if _MIN_VERSION <= version < _MAX_VERSION:
         return ""
-    first, before = (".".join(map(str, it)) for it in (_FIRST, _BEFORE))
+    first, before = (".".join(map(str, it)) for it in (_MIN_VERSION, _MAX_VERSION))
     return f"flux-core is {match[1]}.{match[2]}, and the engine flux needs >={first}, <{before}"

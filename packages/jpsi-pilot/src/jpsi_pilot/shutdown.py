@@ -9,7 +9,7 @@ import signal
 import socket
 from pathlib import Path
 
-from .client import LOCK, folder_of
+from .client import LOCK, agent_directory
 
 
 def leave(work_directory: Path) -> None:
@@ -17,7 +17,10 @@ def leave(work_directory: Path) -> None:
 
     Its pilots then take no more jobs, and end when no job runs in them any more.
     """
-    with contextlib.suppress(OSError, ValueError), Path(folder_of(str(work_directory)), LOCK).open() as lock:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        Path(agent_directory(str(work_directory)), LOCK).open() as lock,
+    ):
         pid, _, host = lock.read().strip().partition(" ")
         if host == socket.gethostname() and _is_held(lock.fileno()):
             os.kill(int(pid), signal.SIGTERM)

@@ -13,13 +13,13 @@ from jpsi import Job, JobExecutor, read_document, read_script
 
 from ..conversion import Converted, from_canonical, from_job, to_canonical
 from ..document import WorkflowError
-from ..planning import Entry, Verdict, weigh_requirements
-from ..reporting import as_plain, group_journals, plan_lines, plan_tree, render_svg
+from ..planning import Entry, Verdict, evaluate_requirements
+from ..reporting import group_journals, plan_to_dict, render_plan, render_svg, render_tree
 from ..run_store import latest_run
-from ..running import EXIT_DONE, EXIT_FAILED, EXIT_MISTAKE, joined, submitted_spec
+from ..running import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, combined_state, submitted_spec
 from .arguments import Arguments
-from .messages import fenced, warn
-from .preparation import opened, planned, read, site
+from .messages import handle_errors, print_warnings
+from .preparation import find_site, load_document, plan_document, read_text
 
 
 def validate(arguments: Arguments, *, as_json: bool) -> int:
@@ -27,19 +27,19 @@ def validate(arguments: Arguments, *, as_json: bool) -> int:
 
     def command() -> int:
         try:
-            found = opened(arguments)[1].warnings
+            found = load_document(arguments)[1].warnings
         except WorkflowError as e:
             if not as_json:
                 raise
-            found = [*e.found, *e.loose]
+            found = [*e.errors, *e.warnings]
         if as_json:
             click.echo(json.dumps([attrs.asdict(it) for it in found], indent=2))
-            return EXIT_MISTAKE if any(it.is_error for it in found) else EXIT_DONE
-        warn(found)
+            return EXIT_USAGE if any(it.is_error for it in found) else EXIT_DONE
+        print_warnings(found)
         click.echo(f"{arguments.file}: {_verdict(len(found))}")
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
 def _verdict(warnings: int) -> str:
@@ -52,52 +52,52 @@ def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
     """Show the plan of a document, and return the exit code."""
 
     def command() -> int:
-        made, findings = planned(arguments)
+        made, findings = plan_document(arguments)
         if as_json:
-            click.echo(json.dumps(as_plain(made), indent=2))
+            click.echo(json.dumps(plan_to_dict(made), indent=2))
             return EXIT_DONE
-        warn(findings.warnings)
-        for line in plan_lines(made, is_explained=is_explained):
+        print_warnings(findings.warnings)
+        for line in render_plan(made, is_explained=is_explained):
             click.echo(line)
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
 def graph(arguments: Arguments, *, has_states: bool, output: str | None) -> int:
     """Draw the dependency graph of a document, and return the exit code."""
 
     def command() -> int:
-        made, findings = planned(arguments)
-        warn(findings.warnings)
+        made, findings = plan_document(arguments)
+        print_warnings(findings.warnings)
         run = latest_run(arguments.file) if has_states else None
         found = () if run is None else (run, *group_journals(run))
-        states = {name: joined(it).value for each in found for name, it in each.states.items()}
+        states = {name: combined_state(it).value for each in found for name, it in each.states.items()}
         if output is not None:
             Path(output).write_text(render_svg(made, states), encoding="utf-8")
             return EXIT_DONE
-        for line in plan_tree(made, states):
+        for line in render_tree(made, states):
             click.echo(line)
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
 def render(arguments: Arguments) -> int:
     """Show what would be submitted, and return the exit code."""
 
     def command() -> int:
-        made, findings = planned(arguments)
-        warn(findings.warnings)
+        made, findings = plan_document(arguments)
+        print_warnings(findings.warnings)
         with JobExecutor(made.target) as executor:
             for entry in made.entries:
-                click.echo(_rendered(entry, executor))
+                click.echo(_render_entry(entry, executor))
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
-def _rendered(entry: Entry, executor: JobExecutor) -> str:
+def _render_entry(entry: Entry, executor: JobExecutor) -> str:
     head = f"### {entry.id}: {entry.kind.value}" + (f" x {entry.replicas}" if entry.replicas > 1 else "")
     spec = submitted_spec(entry)
     if spec is None:
@@ -113,9 +113,9 @@ def satisfy(arguments: Arguments, *, as_json: bool) -> int:
     """Report whether the requirements of a document are met, and return the exit code."""
 
     def command() -> int:
-        document, _ = opened(arguments)
-        known = site(arguments).subsystems
-        answers = dict(weigh_requirements(document, known))
+        document, _ = load_document(arguments)
+        known = find_site(arguments).subsystems
+        answers = dict(evaluate_requirements(document, known))
         if as_json:
             content = {
                 name: {"verdict": it.verdict.value, "reasons": it.reasons} for name, it in answers.items()
@@ -128,10 +128,10 @@ def satisfy(arguments: Arguments, *, as_json: bool) -> int:
                     click.echo(f"  {reason}")
             if not answers:
                 click.echo(f"{arguments.file}: nothing is required")
-        wrong = {Verdict.NO, Verdict.UNKNOWN} if arguments.missing == "fail" else {Verdict.NO}
-        return EXIT_FAILED if any(it.verdict in wrong for it in answers.values()) else EXIT_DONE
+        failing = {Verdict.NO, Verdict.UNKNOWN} if arguments.missing == "fail" else {Verdict.NO}
+        return EXIT_FAILED if any(it.verdict in failing for it in answers.values()) else EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
 def convert(arguments: Arguments, *, direction: str) -> int:
@@ -141,17 +141,17 @@ def convert(arguments: Arguments, *, direction: str) -> int:
         if direction == "to-flux":
             _to_flux(arguments)
             return EXIT_DONE
-        converted = _converted(arguments, direction)
-        warn(converted.lost)
+        converted = _convert(arguments, direction)
+        print_warnings(converted.lost)
         click.echo(yaml.safe_dump(dict(converted.content), sort_keys=False), nl=False)
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
-def _converted(arguments: Arguments, direction: str) -> Converted:
+def _convert(arguments: Arguments, direction: str) -> Converted:
     """Return the workflow that another kind of document becomes."""
-    text = read(arguments.file)
+    text = read_text(arguments.file)
     if direction == "from-flux":
         return from_canonical(text, arguments.file)
     if direction == "from-jpsi":
@@ -162,10 +162,10 @@ def _converted(arguments: Arguments, direction: str) -> Converted:
 
 
 def _to_flux(arguments: Arguments) -> None:
-    document, _ = opened(arguments)
-    made, _ = planned(arguments)
+    document, _ = load_document(arguments)
+    made, _ = plan_document(arguments)
     found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command or it.replicated}
     for entry in made.entries:
         lost = found[entry.id].lost if entry.id in found else ("it is no job, and left out",)
-        warn(f"{entry.id}: {it}" for it in lost)
+        print_warnings(f"{entry.id}: {it}" for it in lost)
     click.echo(json.dumps({name: it.content for name, it in found.items()}, indent=2))

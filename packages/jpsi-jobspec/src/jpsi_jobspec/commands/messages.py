@@ -10,34 +10,34 @@ from jpsi import InvalidJobException, JpsiError
 from jpsi.plugin import printable
 
 from ..document import WorkflowError
-from ..running import EXIT_JPSI, EXIT_MISTAKE
+from ..running import EXIT_JPSI, EXIT_USAGE
 
 
-def fenced(command: Callable[[], int]) -> int:
+def handle_errors(command: Callable[[], int]) -> int:
     """Run a command; report each failure that jpsi knows in a sentence, and return its exit code."""
     try:
         return command()
     except WorkflowError as e:
         # an unknown key may be the whole reason for the other problems
-        warn(e.loose)
+        print_warnings(e.warnings)
         # for a syntax error in YAML, the message shows the line with a caret below it
-        complain(printable(str(it)) for it in e.found)
-        return EXIT_MISTAKE
+        print_errors(printable(str(it)) for it in e.errors)
+        return EXIT_USAGE
     except InvalidJobException as e:
-        complain(e.problems if len(e.problems) > 1 else [str(e)])
-        return EXIT_MISTAKE
+        print_errors(e.problems if len(e.problems) > 1 else [str(e)])
+        return EXIT_USAGE
     except JpsiError as e:
-        complain([str(e)])
+        print_errors([str(e)])
         return EXIT_JPSI
 
 
-def complain(sentences: Iterable[str]) -> None:
+def print_errors(sentences: Iterable[str]) -> None:
     """Write errors to standard error."""
     for sentence in sentences:
         click.echo(f"jpsi: {sentence}", err=True)
 
 
-def warn(sentences: Iterable[object]) -> None:
+def print_warnings(sentences: Iterable[object]) -> None:
     """Write warnings to standard error."""
     for sentence in sentences:
         click.echo(f"jpsi: warning: {sentence}", err=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jpsi import InvalidJobException, configuration, plugins
 
-from ..document import NOWHERE, Document, Findings, Position, instead, load
+from ..document import NOWHERE, Document, Findings, Position, load, suggest_name
 from ..planning import (
     SUBSYSTEM_DIRECTORY,
     Mapped,
@@ -15,23 +15,23 @@ from ..planning import (
     Site,
     Subsystems,
     configured_constraints,
+    default_duration,
     draft_plan,
-    groups_of_several_nodes,
+    find_unsupported_groups,
     has_choice,
     has_pieces,
     launcher_of,
+    multinode_groups,
     queue_limits,
     read_subsystems,
-    shortcomings,
-    takes_several_kinds,
+    supports_heterogeneous_jobs,
     this_machine,
     usable_engines,
-    usual_duration,
 )
 from .arguments import Arguments
 
 
-def read(file: str) -> str:
+def read_text(file: str) -> str:
     """Return the text of a document.
 
     Raises:
@@ -44,36 +44,40 @@ def read(file: str) -> str:
         raise InvalidJobException(msg, e) from e
 
 
-def opened(arguments: Arguments) -> tuple[Document, Findings]:
+def load_document(arguments: Arguments) -> tuple[Document, Findings]:
     """Return the document and its findings; raise WorkflowError as `load` does."""
     findings = Findings(arguments.file, arguments.is_strict)
-    return load(read(arguments.file), findings, pairs(arguments.parameters, "NAME=VALUE")), findings
+    return load(
+        read_text(arguments.file), findings, parse_pairs(arguments.parameters, "NAME=VALUE")
+    ), findings
 
 
-def site(arguments: Arguments, document: Document | None = None) -> Site:
+def find_site(arguments: Arguments, document: Document | None = None) -> Site:
     """Return the facts about the target; query its queues only if the document leaves a choice."""
     known = configuration()
     target = arguments.executor or known.default_executor or "local"
     section = known.targets.get(target.lower())
     executor = (section.executor if section is not None else None) or target
     sections = (section, known.executors.get(executor.lower()))
-    typed = pairs(arguments.constraints, "SUBSYSTEM.FIELD=OPTION")
-    is_elsewhere = any(it is not None and it.url is not None for it in sections)
+    typed = parse_pairs(arguments.constraints, "SUBSYSTEM.FIELD=OPTION")
+    is_remote = any(it is not None and it.url is not None for it in sections)
     is_one_machine = executor.lower() == "local"
     return Site(
         target=target,
         is_one_machine=is_one_machine,
-        machine=this_machine() if is_one_machine and not is_elsewhere else None,
-        usual_duration=usual_duration(target) if executor.lower() == "pilot" else None,
-        is_elsewhere=is_elsewhere,
+        machine=this_machine() if is_one_machine and not is_remote else None,
+        default_duration=default_duration(target) if executor.lower() == "pilot" else None,
+        is_remote=is_remote,
         subsystems=known_subsystems(arguments.subsystems),
-        is_missing_wrong=arguments.missing == "fail",
+        is_missing_error=arguments.missing == "fail",
         constraints={
             **configured_constraints(executor.lower()),
             **configured_constraints(target.lower()),
             **{name: Mapped(option=it) for name, it in typed.items()},
         },
-        is_heterogeneous=document is not None and has_pieces(document) and takes_several_kinds(target),
+        is_heterogeneous=document is not None
+        and has_pieces(document)
+        and supports_heterogeneous_jobs(target),
         limits=queue_limits(target) if document is not None and has_choice(document) else (),
     )
 
@@ -87,27 +91,27 @@ def known_subsystems(directory: str | None) -> Subsystems:
     return read_subsystems(path)
 
 
-def planned(arguments: Arguments) -> tuple[Plan, Findings]:
+def plan_document(arguments: Arguments) -> tuple[Plan, Findings]:
     """Return the plan of a document and its findings; raise WorkflowError if it cannot run on the target."""
-    plan, findings, _ = prepared(arguments)
+    plan, findings, _ = prepare_plan(arguments)
     return plan, findings
 
 
-def prepared(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan, Findings, Site]:
+def prepare_plan(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan, Findings, Site]:
     """Return the plan of a document, its findings, and the site that it was planned for.
 
     Raises:
         WorkflowError: the document cannot run on the target; with `is_to_run`, also if a package is missing.
     """
-    document, findings = opened(arguments)
-    found = site(arguments, document)
+    document, findings = load_document(arguments)
+    found = find_site(arguments, document)
     plan = draft_plan(document, found, findings)
     if not is_to_run:
         _check_target(found.target, findings)
-    note = findings.wrong if is_to_run else findings.loose
-    launcher = launcher_of(plan.target) if groups_of_several_nodes(plan) else ""
-    for name, says, do in shortcomings(plan, usable_engines(), launcher):
-        note("JS092", _place(name, document), says, do)
+    add_problem = findings.add_error if is_to_run else findings.add_warning
+    launcher = launcher_of(plan.target) if multinode_groups(plan) else ""
+    for name, message, hint in find_unsupported_groups(plan, usable_engines(), launcher):
+        add_problem("JS092", _find_position(name, document), message, hint)
     findings.check()
     return plan, findings, found
 
@@ -117,11 +121,11 @@ def _check_target(target: str, findings: Findings) -> None:
     names = {name for it in plugins() if it.kind == "executor" for name in (it.name, *it.aliases)}
     names |= configuration().targets.keys()
     if target.lower() not in {it.lower() for it in names}:
-        says = f"it is planned for {target!r}, and no executor and no target is called so"
-        findings.loose("JS095", NOWHERE, says, instead(target, names))
+        message = f"it is planned for {target!r}, and no executor and no target has this name"
+        findings.add_warning("JS095", NOWHERE, message, suggest_name(target, names))
 
 
-def _place(name: str, document: Document) -> Position:
+def _find_position(name: str, document: Document) -> Position:
     """Return the position of the group, or of the task with replicas, that has this name in the plan."""
     task = next((it for it in document.tasks if it.name == name), None)
     group = document.groups.get(name if task is None or task.group is None else task.group)
@@ -129,7 +133,7 @@ def _place(name: str, document: Document) -> Position:
     return NOWHERE if it is None else it.at
 
 
-def pairs(words: Iterable[str], form: str) -> Mapping[str, str]:
+def parse_pairs(words: Iterable[str], form: str) -> Mapping[str, str]:
     """Return the values in `NAME=VALUE` words by their names."""
     found = {}
     for word in words:

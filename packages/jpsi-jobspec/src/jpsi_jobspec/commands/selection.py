@@ -8,7 +8,7 @@ import attrs
 
 from jpsi import InvalidJobException, JobState
 
-from ..document import instead
+from ..document import suggest_name
 from ..groups import mark_lost
 from ..planning import Kind
 from ..run_store import Journal, Part, inner_journal, latest_run
@@ -43,7 +43,7 @@ class Named:
         """Return the states of all their replicas, as far as they are on disk."""
         found = [part for name in self.top for part in run.parts[name]]
         for group, it in self.inside.items():
-            it.journal.catch_up()
+            it.journal.read_new_events()
             if run.have_ended([group]):
                 mark_lost(it.journal)
             found += [part for name in it.names for part in it.journal.parts[name]]
@@ -72,28 +72,32 @@ class Named:
         return Named(self.top, {group: it for group, it in self.inside.items() if it.has_begun})
 
 
-def named(words: Iterable[str], run: Journal) -> Named:
+def select_entries(words: Iterable[str], run: Journal) -> Named:
     """Return the entries that words name; a group in a group stands for all that is in it.
 
     Raises:
         InvalidJobException: there is no such entry.
     """
-    insides = {it.id: inner_journal(run.path, it) for it in run.plan.entries if it.kind is Kind.ALLOCATION}
-    wanted = dict.fromkeys(words)
+    inner_journals = {
+        it.id: inner_journal(run.path, it) for it in run.plan.entries if it.kind is Kind.ALLOCATION
+    }
+    names_given = dict.fromkeys(words)
     found: dict[str, None] = {}
-    for word in wanted:
+    for word in names_given:
         group = word.partition("/")[0]
-        known = run.parts if word in run.parts or group not in insides else insides[group].parts
+        known = run.parts if word in run.parts or group not in inner_journals else inner_journals[group].parts
         matching = [it for it in known if it == word or it.startswith(f"{word}/")]
         if not matching:
-            everything = [*run.parts, *(name for it in insides.values() for name in it.parts)]
-            msg = f"there is no task {word!r}; {instead(word, everything)}"
+            everything = [*run.parts, *(name for it in inner_journals.values() for name in it.parts)]
+            msg = f"there is no task {word!r}; {suggest_name(word, everything)}"
             raise InvalidJobException(msg)
         found |= dict.fromkeys(matching)
-    chosen = {group: tuple(name for name in it.parts if name in found) for group, it in insides.items()}
+    chosen = {
+        group: tuple(name for name in it.parts if name in found) for group, it in inner_journals.items()
+    }
     return Named(
         tuple(name for name in run.parts if name in found),
-        {group: Inside(insides[group], names) for group, names in chosen.items() if names},
+        {group: Inside(inner_journals[group], names) for group, names in chosen.items() if names},
     )
 
 
@@ -105,6 +109,6 @@ def last_run(file: str) -> Journal:
     """
     last = latest_run(file)
     if last is None:
-        msg = f"{file} was never run here; `jpsi workflow run` does that"
+        msg = f"{file} was never run; `jpsi workflow run` runs it"
         raise InvalidJobException(msg)
     return last

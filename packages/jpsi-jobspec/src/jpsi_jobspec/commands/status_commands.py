@@ -11,11 +11,11 @@ import click
 from jpsi import InvalidJobException
 from jpsi_engine import job_store
 
-from ..reporting import entry_line, group_journals, refresh, run_records
+from ..reporting import group_journals, refresh_states, render_entry, run_records
 from ..run_store import Journal, Part
 from ..running import EXIT_DONE
 from .arguments import Arguments
-from .messages import complain, fenced
+from .messages import handle_errors, print_errors
 from .selection import last_run
 
 
@@ -24,19 +24,19 @@ def status(arguments: Arguments, *, as_json: bool) -> int:
 
     def command() -> int:
         last = last_run(arguments.file)
-        is_left = not last.is_over and not last.is_driven
-        refresh(last)
+        is_unattended = not last.is_over and not last.is_driven
+        refresh_states(last)
         if as_json:
             click.echo(json.dumps(list(run_records(last)), indent=2))
             return EXIT_DONE
         for journal in (last, *group_journals(last)):
             for entry in journal.plan.entries:
-                click.echo(entry_line(entry, journal.parts[entry.id], is_coloured=sys.stdout.isatty()))
-        if is_left:
-            complain([f"nobody drives this run; `jpsi workflow wait {arguments.file}` goes on with it"])
+                click.echo(render_entry(entry, journal.parts[entry.id], is_coloured=sys.stdout.isatty()))
+        if is_unattended:
+            print_errors([f"no process drives this run; `jpsi workflow wait {arguments.file}` continues it"])
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
 def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
@@ -44,15 +44,15 @@ def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
 
     def command() -> int:
         last = last_run(arguments.file)
-        shown = (last, *group_journals(last))
-        chosen = _named(task, _by_task(last, shown))
-        jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in shown])}
+        journals = (last, *group_journals(last))
+        chosen = _select_replicas(task, _replicas_by_name(last, journals))
+        jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
         for name, part in chosen.items():
             job = jobs.get(part.job_id or "")
             if len(chosen) > 1:
                 click.echo(f"==> {name} <==")
             if job is None:
-                complain([f"{name} has written nothing: it is {part.state.value}"])
+                print_errors([f"{name} has written nothing: it is {part.state.value}"])
                 continue
             output, offset = job.output("stderr" if is_stderr else "stdout"), 0
             while (chunk := output.read(offset)) is not None and chunk.data:
@@ -60,17 +60,17 @@ def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
                 offset = chunk.end
         return EXIT_DONE
 
-    return fenced(command)
+    return handle_errors(command)
 
 
-def _by_task(last: Journal, shown: Iterable[Journal]) -> dict[str, list[Part]]:
+def _replicas_by_name(last: Journal, journals: Iterable[Journal]) -> dict[str, list[Part]]:
     """Return the replicas of every entry by its name; an allocation of replicas has these by its own name."""
-    found = {name: it for run in shown for name, it in run.parts.items()}
+    found = {name: it for run in journals for name, it in run.parts.items()}
     inside = {it.id: it.replicated for it in last.plan.entries}
     return found | {name: found[it.id] for name, it in inside.items() if it is not None}
 
 
-def _named(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Part]:
+def _select_replicas(task: str, parts: Mapping[str, list[Part]]) -> dict[str, Part]:
     """Return the replicas that a word stands for, by their names."""
     if task in parts and len(parts[task]) == 1:
         return {task: parts[task][0]}

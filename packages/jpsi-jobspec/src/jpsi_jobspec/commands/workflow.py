@@ -13,55 +13,57 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b
 Exit codes:
   0  {done}
-  2  a mistake in the command line or the document; nothing was done
+  2  an error in the command line or the document; nothing was done
   125  jpsi failed
 """
 _RUN_CODES = """\b
 Exit codes:
   0  everything has completed, or was not to run
-  2  a mistake in the command line or the document; nothing was done
+  2  an error in the command line or the document; nothing was done
   124  a task used up its time, or --timeout is over
   125  jpsi failed, or something has failed without an exit code
-  130  it was cancelled, or left by Ctrl-C, SIGTERM or SIGHUP: jobs run on then
+  130  it was cancelled, or interrupted by Ctrl-C, SIGTERM or SIGHUP: jobs run on then
 Any other is that of the first task that has failed.
 """
 _RUN = """Run a document to its end.
 
-A run that was interrupted goes on where it was: what has ended is not run again, what runs is found again.
-One that is over is only told of; --again begins a new one.
+An interrupted run continues where it was: ended jobs do not run again, and running jobs are recovered.
+A run that is over is only reported; --again begins a new one.
 """
 _FILE = click.Argument(["file"], metavar="FILE")
 
 
-def _of_document() -> list[click.Parameter]:
+def _document_options() -> list[click.Parameter]:
     return [
         _FILE,
-        click.Option(["--strict", "is_strict"], is_flag=True, help="Take what is only loose for wrong."),
+        click.Option(["--strict", "is_strict"], is_flag=True, help="Treat warnings as errors."),
         click.Option(
             ["--set", "parameters"], multiple=True, metavar="NAME=VALUE", help="Give a parameter a value."
         ),
     ]
 
 
-def _of_site() -> list[click.Parameter]:
+def _site_options() -> list[click.Parameter]:
     return [
-        *_of_document(),
+        *_document_options(),
         click.Option(["-x", "--executor"], metavar="NAME", help="The executor, or a configured target."),
         click.Option(
-            ["--subsystems"], metavar="DIRECTORY", help="Where subsystems are (~/.compspec/subsystems)."
+            ["--subsystems"],
+            metavar="DIRECTORY",
+            help="Directory of subsystems (~/.compspec/subsystems).",
         ),
         click.Option(
             ["--missing"],
             type=click.Choice(["ignore", "fail"]),
             default="ignore",
             show_default=True,
-            help="What to do if nothing is known of a subsystem.",
+            help="What to do if a subsystem is unknown.",
         ),
         click.Option(
             ["--constraint", "constraints"],
             multiple=True,
             metavar="SUBSYSTEM.FIELD=OPTION",
-            help="Hand a requirement to the batch system, as in system.platform=slurm.constraint.",
+            help="Map a requirement to a batch system's option, as in system.platform=slurm.constraint.",
         ),
     ]
 
@@ -82,7 +84,7 @@ def _command(
     return click.Command(
         name,
         params=params,
-        callback=_later(name),
+        callback=_import_on_call(name),
         context_settings=_SETTINGS,
         short_help=short,
         help=text,
@@ -91,16 +93,16 @@ def _command(
     )
 
 
-def _later(name: str) -> Callable[..., int]:
+def _import_on_call(name: str) -> Callable[..., int]:
     """Return the function of a command, which imports the library when it is called, so that help is fast."""
 
-    def call(**given: Any) -> int:  # noqa: ANN401  what the parameters are
+    def call(**arguments: Any) -> int:  # noqa: ANN401  what the parameters are
         from . import document_commands, run_commands, status_commands  # noqa: PLC0415  as above
 
-        words = {key: given.pop(key) for key in list(given) if key in Arguments.__slots__}
+        words = {key: arguments.pop(key) for key in list(arguments) if key in Arguments.__slots__}
         module = next(it for it in (run_commands, status_commands, document_commands) if name in vars(it))
         function = getattr(module, name)
-        code: int = function(Arguments(**words), **given)
+        code: int = function(Arguments(**words), **arguments)
         return code
 
     return call
@@ -124,53 +126,57 @@ WORKFLOW = click.Group(
     commands=[
         _command(
             "validate",
-            "Say what is wrong with a document.",
-            "Say what is wrong with a document, everything at once, each with its place and what to do.",
-            [*_of_document(), _JSON],
+            "Report the problems of a document.",
+            "Report all problems of a document, each with its position and a hint.",
+            [*_document_options(), _JSON],
             done="nothing is wrong with it",
         ),
         _command(
             "plan",
-            "Show which jobs a document comes to.",
-            "Show which jobs a document comes to, with what resources, and what waits for what.",
+            "Show which jobs a document becomes.",
+            "Show which jobs a document becomes, with their resources and dependencies.",
             [
-                *_of_site(),
-                click.Option(["--explain", "is_explained"], is_flag=True, help="Say why."),
+                *_site_options(),
+                click.Option(["--explain", "is_explained"], is_flag=True, help="Show the reasons."),
                 _JSON,
             ],
         ),
         _command(
             "graph",
-            "Draw what waits for what.",
-            "Draw what waits for what, as SVG, or on the terminal.",
-            [*_of_site(), _STATES, click.Option(["-o", "--output"], metavar="FILE.svg", help="Write SVG.")],
+            "Draw the dependency graph.",
+            "Draw the dependency graph, as SVG, or on the terminal.",
+            [
+                *_site_options(),
+                _STATES,
+                click.Option(["-o", "--output"], metavar="FILE.svg", help="Write SVG."),
+            ],
         ),
         _command(
             "render",
             "Show what would be submitted.",
             "Show the scripts that a batch system would get, and by which commands.",
-            _of_site(),
+            _site_options(),
         ),
         _command(
             "satisfy",
-            "Say whether what is required is there.",
-            "Say whether what a document requires is there: yes, no or unknown, and why.",
-            [*_of_site(), _JSON],
+            "Check the requirements of a document.",
+            "Check whether the requirements of a document are met: yes, no or unknown, with reasons.",
+            [*_site_options(), _JSON],
             epilog="""\b
 Exit codes:
-  0  all of it is there, or nobody can tell (unless --missing fail)
+  0  all of it is there, or unknown (unless --missing fail)
   1  something is not there
-  2  a mistake in the command line or the document
+  2  an error in the command line or the document
   125  jpsi failed
 """,
         ),
         _command(
             "convert",
-            "Make a workflow of another document, or the other way round.",
+            "Convert another document to a workflow, or a workflow to jobspecs.",
             "Make a workflow of a job document, of a submit script, or of a canonical jobspec of Flux"
-            " (version 1), or such jobspecs of a workflow, and tell what could not be carried over.",
+            " (version 1), or such jobspecs of a workflow, and report what could not be converted.",
             [
-                *_of_site(),
+                *_site_options(),
                 click.Option(
                     ["--from-jpsi", "direction"], flag_value="from-jpsi", default=True, help="The default"
                 ),
@@ -187,14 +193,18 @@ Exit codes:
             "run",
             "Run a document to its end.",
             _RUN,
-            [*_of_site(), click.Option(["--again", "is_new"], is_flag=True, help="Begin a new run."), _JSON],
+            [
+                *_site_options(),
+                click.Option(["--again", "is_new"], is_flag=True, help="Begin a new run."),
+                _JSON,
+            ],
             epilog=_RUN_CODES,
         ),
         _command(
             "wait",
-            "Wait for the end of the last run, and drive it if nobody does.",
+            "Wait for the end of the last run, and drive it if no other process does.",
             "Wait for the end of the last run of a document, or of some of its tasks and groups, named as"
-            " `status` does, and drive it if nobody does.",
+            " `status` does, and drive it if no other process does.",
             [
                 _FILE,
                 _TASKS,
@@ -205,25 +215,25 @@ Exit codes:
         ),
         _command(
             "status",
-            "Show how far the last run has come.",
-            "Show how far the last run of a document has come.",
+            "Show the state of the last run.",
+            "Show the state of the last run of a document.",
             [_FILE, _JSON],
         ),
         _command(
             "cancel",
-            "End the last run.",
-            "End the last run, or some of its tasks and groups, named as `status` does: nothing more of it is"
-            " submitted, jobs are cancelled and waited for.",
+            "Cancel the last run.",
+            "Cancel the last run, or some of its tasks and groups, named as `status` does: nothing more of"
+            " it is submitted, jobs are cancelled and waited for.",
             [_FILE, _TASKS],
         ),
         _command(
             "logs",
-            "Show what a task of the last run has written.",
-            "Show what a task of the last run has written; TASK.3 is its third replica alone.",
+            "Show the output of a task of the last run.",
+            "Show the output of a task of the last run; TASK.3 is its third replica alone.",
             [
                 _FILE,
                 click.Argument(["task"]),
-                click.Option(["--stderr", "is_stderr"], is_flag=True, help="Show errors."),
+                click.Option(["--stderr", "is_stderr"], is_flag=True, help="Show standard error."),
             ],
         ),
     ],

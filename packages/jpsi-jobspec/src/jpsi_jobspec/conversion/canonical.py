@@ -15,7 +15,7 @@ import yaml
 
 from jpsi import InvalidJobException
 
-from ..document import ONE_SLOT, Shape, shown
+from ..document import ONE_SLOT, Shape, describe_value
 from ..planning import Entry
 
 _LABEL = "task"
@@ -39,7 +39,10 @@ def from_canonical(text: str, source: str) -> Converted:
         InvalidJobException: the text is neither, or no canonical jobspec.
     """
     content = _read(text, source)
-    resources, tasks = _one(content, "resources", source), _one(content, "tasks", source)
+    resources, tasks = (
+        _single_mapping(content, "resources", source),
+        _single_mapping(content, "tasks", source),
+    )
     command = tasks.get("command")
     lost: list[str] = []
     system = _mapping(_mapping(_mapping(content).get("attributes")).get("system"))
@@ -50,18 +53,18 @@ def from_canonical(text: str, source: str) -> Converted:
     }
     if attributes := _attributes(system, lost):
         task["attributes"] = attributes
-    made = {
+    converted = {
         "version": 1,
-        "resources": {_LABEL: _vertex(resources, "resources[0]", lost, source)},
+        "resources": {_LABEL: _convert_vertex(resources, "resources[0]", lost, source)},
         "tasks": [task],
     }
     user = _mapping(_mapping(content).get("attributes")).get("user")
     if user is not None:
-        made["user"] = user
+        converted["user"] = user
     count = _mapping(tasks.get("count"))
     if count not in ({"per_slot": 1}, {}):
         lost.append(f"tasks[0].count is {count}; a workflow runs one process in each slot")
-    return Converted(made, tuple(lost))
+    return Converted(converted, tuple(lost))
 
 
 def _read(text: str, source: str) -> object:
@@ -75,7 +78,7 @@ def _read(text: str, source: str) -> object:
         raise InvalidJobException(msg, e) from e
 
 
-def _one(content: object, key: str, source: str) -> dict[str, Any]:
+def _single_mapping(content: object, key: str, source: str) -> dict[str, Any]:
     items = content.get(key) if isinstance(content, dict) else None
     if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
         return items[0]
@@ -87,23 +90,25 @@ def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _vertex(vertex: object, place: str, lost: list[str], source: str) -> dict[str, Any]:
+def _convert_vertex(vertex: object, location: str, lost: list[str], source: str) -> dict[str, Any]:
     if not isinstance(vertex, dict):
-        msg = f"{source}: {place} must be a mapping with a type and a count, not {shown(vertex)}"
+        msg = f"{source}: {location} must be a mapping with a type and a count, not {describe_value(vertex)}"
         raise InvalidJobException(msg)
-    made = {key: vertex[key] for key in ("type", "count", "label", "exclusive") if key in vertex}
-    lost += [f"{place}.{key} has no meaning in a workflow" for key in vertex if key not in _VERTEX]
-    if isinstance(made.get("count"), dict):
-        made["count"] = made["count"].get("min", 1)
-        lost.append(f"{place}.count is a range, of which the least is taken: {made['count']}")
-    made.setdefault("count", 1)
-    held = vertex.get("with")
-    if held and not isinstance(held, list):
-        msg = f"{source}: {place}.with must be a list, not {shown(held)}"
+    converted = {key: vertex[key] for key in ("type", "count", "label", "exclusive") if key in vertex}
+    lost += [f"{location}.{key} has no meaning in a workflow" for key in vertex if key not in _VERTEX]
+    if isinstance(converted.get("count"), dict):
+        converted["count"] = converted["count"].get("min", 1)
+        lost.append(f"{location}.count is a range, of which the least is taken: {converted['count']}")
+    converted.setdefault("count", 1)
+    children = vertex.get("with")
+    if children and not isinstance(children, list):
+        msg = f"{source}: {location}.with must be a list, not {describe_value(children)}"
         raise InvalidJobException(msg)
-    if held:
-        made["with"] = [_vertex(it, f"{place}.with[{n}]", lost, source) for n, it in enumerate(held)]
-    return made
+    if children:
+        converted["with"] = [
+            _convert_vertex(it, f"{location}.with[{n}]", lost, source) for n, it in enumerate(children)
+        ]
+    return converted
 
 
 def _attributes(system: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
@@ -124,17 +129,19 @@ def to_canonical(entry: Entry, user: object = None) -> Converted:
     """
     inner = entry.replicated
     if inner is not None:
-        alone = attrs.evolve(inner, id=entry.id, after=entry.after, steps=entry.steps, lost=entry.lost)
-        whole = to_canonical(attrs.evolve(alone, constraints=entry.constraints), user)
-        many = f"it is one of {inner.replicas} replicas"
-        lost = [f"{many}, which have one allocation" if it == many else it for it in whole.lost]
+        document = attrs.evolve(inner, id=entry.id, after=entry.after, steps=entry.steps, lost=entry.lost)
+        whole = to_canonical(attrs.evolve(document, constraints=entry.constraints), user)
+        replica_note = f"it is one of {inner.replicas} replicas"
+        lost = [
+            f"{replica_note}, which have one allocation" if it == replica_note else it for it in whole.lost
+        ]
         return Converted(whole.content, tuple(lost))
     attributes = entry.attributes
     unset = [name for name, value in attributes.environment.items() if value is None]
     shape = entry.shape or ONE_SLOT
     lost = [f"the variable {name} is not unset" for name in unset]
-    lost += [f"nothing is said of what it waits for: {it.id} ({it.when})" for it in entry.after]
-    lost += [f"nothing is said of {name}" for name in (*entry.constraints, *attributes.options)]
+    lost += [f"its dependency is left out: {it.id} ({it.when})" for it in entry.after]
+    lost += [f"the option {name} is left out" for name in (*entry.constraints, *attributes.options)]
     if shape.pieces:
         lost.append(f"of its pieces only the first is asked for: {shape}")
         shape = shape.pieces[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from .graph import Graph, Scope, resolve
 from .loader import load
-from .matchers import matcher
+from .matchers import get_matcher
 from .model import (
     NO_ATTRIBUTES,
     Attributes,
@@ -26,17 +26,17 @@ from .model import (
     Vertex,
     When,
 )
-from .problems import NOWHERE, Findings, Position, WorkflowError, instead, shown
+from .problems import NOWHERE, Findings, Position, WorkflowError, describe_value, suggest_name
 from .rules import schedulable
 from .shape import (
     ONE_SLOT,
     Shape,
     as_one_kind,
     as_resources,
-    losses,
+    combine_pieces,
     measure,
-    side_by_side,
-    together,
+    merge_alike,
+    unsupported_parts,
     vertices,
 )
 
@@ -63,15 +63,15 @@ __all__ = [
     "WorkflowError",
     "as_one_kind",
     "as_resources",
-    "instead",
+    "combine_pieces",
+    "describe_value",
+    "get_matcher",
     "load",
-    "losses",
-    "matcher",
     "measure",
+    "merge_alike",
     "resolve",
     "schedulable",
-    "shown",
-    "side_by_side",
-    "together",
+    "suggest_name",
+    "unsupported_parts",
     "vertices",
 ]

@@ -14,18 +14,18 @@ Matcher = Callable[[str, str], bool]
 GROUP = "jpsi_jobspec.matchers"
 
 
-def names() -> list[str]:
+def matcher_names() -> list[str]:
     """Return the matchers that a requirement may name."""
-    return sorted({*_OWN, *(it.name for it in entry_points(group=GROUP))})
+    return sorted({*_BUILT_IN, *(it.name for it in entry_points(group=GROUP))})
 
 
 @functools.cache
-def matcher(name: str | None) -> Matcher:
+def get_matcher(name: str | None) -> Matcher:
     """Return the matcher of a name; without a name, the one that goes by the form of the wanted value."""
     if name is None:
         return is_match
-    if name in _OWN:
-        return _OWN[name]
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
     (found, *_) = entry_points(group=GROUP, name=name)
     loaded: Matcher = found.load()
     return loaded
@@ -60,7 +60,7 @@ _COMPARE = {
     ">": lambda a, b: a > b,
     "<": lambda a, b: a < b,
 }
-_OWN: Mapping[str, Matcher] = {
+_BUILT_IN: Mapping[str, Matcher] = {
     "exact": lambda value, wanted: value == wanted,
     "glob": fnmatch.fnmatchcase,
     "version": is_in_range,
@@ -69,10 +69,10 @@ _OWN: Mapping[str, Matcher] = {
 
 def _is_within(value: str, bound: str) -> bool:
     sign = bound[:2] if bound[:2] in _COMPARE else bound[:1]
-    mine, limit = _version(value), _version(bound.removeprefix(sign))
-    length = max(len(mine), len(limit))
-    padded = [it + ((0, ""),) * (length - len(it)) for it in (mine, limit)]
-    return bool(mine) and _COMPARE[sign](padded[0], padded[1])
+    version, limit = _version(value), _version(bound.removeprefix(sign))
+    length = max(len(version), len(limit))
+    padded = [it + ((0, ""),) * (length - len(it)) for it in (version, limit)]
+    return bool(version) and _COMPARE[sign](padded[0], padded[1])
 
 
 def _version(text: str) -> tuple[tuple[int, str], ...]:

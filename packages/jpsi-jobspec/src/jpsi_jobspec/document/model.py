@@ -30,7 +30,7 @@ class Attributes:
     #: Attributes at different positions are equal if they have the same values.
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
-    def under(self, nearer: Attributes) -> Attributes:
+    def overridden_by(self, nearer: Attributes) -> Attributes:
         """Return these attributes, overridden by those that the nearer ones set."""
         return Attributes(
             duration=self.duration if nearer.duration is None else nearer.duration,
@@ -80,7 +80,7 @@ class Vertex:
     #: True if no other job shares it.
     is_exclusive: bool = False
     requires: tuple[Requirement, ...] = ()
-    holds: tuple[Vertex, ...] = ()
+    children: tuple[Vertex, ...] = ()
     at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
     @property

@@ -45,22 +45,22 @@ class Problem:
 
     def __str__(self) -> str:
         place = ":".join(map(str, filter(None, (self.source, self.at.line, self.at.column))))
-        sentence = " ".join(filter(None, (spelled(self.at.path), self.says)))
+        sentence = " ".join(filter(None, (render_path(self.at.path), self.says)))
         return f"{place}: {self.code}: {sentence}; {self.do}"
 
 
 class WorkflowError(InvalidJobException):
     """A document that cannot be used; the error names all of its problems."""
 
-    def __init__(self, source: str, found: Sequence[Problem], loose: Sequence[Problem] = ()) -> None:
-        sentences = [str(it) for it in found]
-        told = sentences[0] if len(sentences) == 1 else "".join(f"\n  - {it}" for it in sentences)
-        message = told if len(sentences) == 1 else f"{source} is not valid:{told}"
+    def __init__(self, source: str, errors: Sequence[Problem], warnings: Sequence[Problem] = ()) -> None:
+        sentences = [str(it) for it in errors]
+        text = sentences[0] if len(sentences) == 1 else "".join(f"\n  - {it}" for it in sentences)
+        message = text if len(sentences) == 1 else f"{source} is not valid:{text}"
         super().__init__(message, problems=sentences)
         #: The errors, in the order of the document.
-        self.found: tuple[Problem, ...] = tuple(found)
+        self.errors: tuple[Problem, ...] = tuple(errors)
         #: The warnings.
-        self.loose: tuple[Problem, ...] = tuple(loose)
+        self.warnings: tuple[Problem, ...] = tuple(warnings)
 
 
 @attrs.define(slots=True)
@@ -72,74 +72,74 @@ class Findings:
     is_strict: bool = False
     _found: dict[Problem, None] = attrs.field(factory=dict)
 
-    def wrong(self, code: str, at: Position, says: str, do: str) -> None:
+    def add_error(self, code: str, at: Position, message: str, hint: str) -> None:
         """Note an error, which makes the document unusable."""
-        self._found[Problem(code, at, says, do, is_error=True, source=self.source)] = None
+        self._found[Problem(code, at, message, hint, is_error=True, source=self.source)] = None
 
-    def loose(self, code: str, at: Position, says: str, do: str) -> None:
+    def add_warning(self, code: str, at: Position, message: str, hint: str) -> None:
         """Note a warning, which is an error if `is_strict`."""
-        self._found[Problem(code, at, says, do, is_error=self.is_strict, source=self.source)] = None
+        self._found[Problem(code, at, message, hint, is_error=self.is_strict, source=self.source)] = None
 
     @property
     def errors(self) -> list[Problem]:
         """The errors, in the order of the document."""
-        return [it for it in self._sorted() if it.is_error]
+        return [it for it in self._sort() if it.is_error]
 
     @property
     def warnings(self) -> list[Problem]:
         """The warnings, in the order of the document."""
-        return [it for it in self._sorted() if not it.is_error]
+        return [it for it in self._sort() if not it.is_error]
 
     def check(self) -> None:
         """Raise one WorkflowError for all errors, if there is any."""
         if errors := self.errors:
             raise WorkflowError(self.source, errors, self.warnings)
 
-    def _sorted(self) -> list[Problem]:
+    def _sort(self) -> list[Problem]:
         return sorted(self._found, key=lambda it: (it.at.line, it.at.column, it.code))
 
 
-def spelled(path: Path) -> str:
+def render_path(path: Path) -> str:
     """Return a path as people write it.
 
-    >>> spelled(("tasks", 0, "command")), spelled(("resources", "my node"))
+    >>> render_path(("tasks", 0, "command")), render_path(("resources", "my node"))
     ('tasks[0].command', "resources['my node']")
     """
-    return "".join(map(_step, path)).removeprefix(".")
+    return "".join(map(_render_step, path)).removeprefix(".")
 
 
-def _step(step: str | int) -> str:
+def _render_step(step: str | int) -> str:
     if isinstance(step, str) and _WORD.fullmatch(step):
         return f".{step}"
     return f"[{step!r}]"
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a value in a few words of YAML, for a message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}..."
 
 
-def meant(word: str, known: Iterable[str]) -> str | None:
+def closest_name(word: str, known: Iterable[str]) -> str | None:
     """Return the known name that an unknown one probably means, or None."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), None)
 
 
-def instead(word: str, known: Iterable[str]) -> str:
+def suggest_name(word: str, known: Iterable[str]) -> str:
     """Return what to do about an unknown name: the name that was probably meant, else all known ones."""
     names = sorted(known)
-    if close := meant(word, names):
-        return f"did you mean {close!r}?"
+    if closest := closest_name(word, names):
+        return f"did you mean {closest!r}?"
     if not names:
         return "there is none; define one"
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"known are: {', '.join(names[:_NAMED])}{more}"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"known are: {', '.join(names[:_MAX_NAMES])}{more}"
 
 
-_SHOWN = 60
-_NAMED = 12
+_MAX_VALUE_LENGTH = 60
+_MAX_NAMES = 12
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -42,9 +42,9 @@ class Shape:
     def __str__(self) -> str:
         if self.pieces:
             return " & ".join(map(str, self.pieces))
-        nodes = "anywhere" if self.nodes is None else f"on {_many(self.nodes, 'node')}"
-        parts = [f"{_many(self.slots, 'slot')} {nodes}"]
-        each = [_many(n, what) for n, what in ((self.cores, "core"), (self.gpus, "gpu")) if n]
+        nodes = "anywhere" if self.nodes is None else f"on {_pluralize(self.nodes, 'node')}"
+        parts = [f"{_pluralize(self.slots, 'slot')} {nodes}"]
+        each = [_pluralize(n, what) for n, what in ((self.cores, "core"), (self.gpus, "gpu")) if n]
         if each:
             parts.append(f"{' and '.join(each)} each")
         if self.memory:
@@ -56,7 +56,7 @@ class Shape:
 ONE_SLOT = Shape()
 
 
-def _many(count: int, what: str) -> str:
+def _pluralize(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
@@ -71,7 +71,7 @@ def measure(root: Vertex) -> Shape:
 def vertices(root: Vertex) -> Iterator[Vertex]:
     """Yield a vertex and all vertices inside of it."""
     yield root
-    for vertex in root.holds:
+    for vertex in root.children:
         yield from vertices(vertex)
 
 
@@ -79,7 +79,7 @@ class _Measure:
     def __init__(self, slot: Vertex | None, root: Vertex) -> None:
         self._root = root
         self._slot = slot or next((it for it in vertices(root) if it.type == "node"), None)
-        self._is_given = slot is not None
+        self._has_slot = slot is not None
         self._nodes: int | None = None
         self._slots = 1
         self._each: dict[str, int] = {}
@@ -101,33 +101,33 @@ class _Measure:
             is_detailed=any(it.type in {"core", "gpu", "socket"} for it in vertices(self._root)),
         )
 
-    def _walk(self, vertex: Vertex, outside: int, inside: int | None) -> None:
+    def _walk(self, vertex: Vertex, outer_count: int, inner_count: int | None) -> None:
         """Count a vertex, with the products of the counts around it outside and inside of the slot."""
         amount = vertex.count if vertex.size is None else vertex.count * vertex.size
-        if inside is not None:
-            inside *= vertex.count
-            self._add(self._each, vertex, inside // vertex.count * amount)
+        if inner_count is not None:
+            inner_count *= vertex.count
+            self._add(self._each, vertex, inner_count // vertex.count * amount)
         elif vertex is self._slot:
-            outside *= vertex.count
-            self._slots, inside = outside, 1
+            outer_count *= vertex.count
+            self._slots, inner_count = outer_count, 1
             if vertex.type == "node":
-                self._nodes = None if self._is_given else outside
+                self._nodes = None if self._has_slot else outer_count
             else:
                 self._add(self._each, vertex, 1)
         else:
-            outside *= vertex.count
+            outer_count *= vertex.count
             if vertex.type == "node":
-                self._nodes = outside
-            self._add(self._shared, vertex, outside // vertex.count * amount)
-        for held in vertex.holds:
-            self._walk(held, outside, inside)
+                self._nodes = outer_count
+            self._add(self._shared, vertex, outer_count // vertex.count * amount)
+        for child in vertex.children:
+            self._walk(child, outer_count, inner_count)
 
     @staticmethod
     def _add(counts: dict[str, int], vertex: Vertex, amount: int) -> None:
         counts[vertex.type] = counts.get(vertex.type, 0) + amount
 
 
-def together(pieces: Sequence[Shape]) -> Shape | None:
+def merge_alike(pieces: Sequence[Shape]) -> Shape | None:
     """Return the shape of several shapes together; None if their slots differ."""
     cores = {it.cores for it in pieces if it.cores}
     kinds = {(it.gpus, it.slots_per_node, it.nodes_per_slot) for it in pieces}
@@ -136,7 +136,7 @@ def together(pieces: Sequence[Shape]) -> Shape | None:
     return attrs.evolve(_sum(pieces), gpus=pieces[0].gpus, nodes_per_slot=pieces[0].nodes_per_slot)
 
 
-def side_by_side(pieces: Sequence[Shape]) -> Shape:
+def combine_pieces(pieces: Sequence[Shape]) -> Shape:
     """Return the shape of several shapes together, each with its own kind of slots."""
     return attrs.evolve(_sum(pieces), pieces=tuple(pieces))
 
@@ -176,7 +176,7 @@ def as_one_kind(shape: Shape) -> ResourceSpecV1:
     )
 
 
-def losses(shape: Shape) -> list[str]:
+def unsupported_parts(shape: Shape) -> list[str]:
     """Return what a job cannot ask for of a shape, one sentence each."""
     found = []
     if shape.racks:
@@ -186,7 +186,7 @@ def losses(shape: Shape) -> list[str]:
     return found
 
 
-def excess(child: Shape, parent: Shape) -> list[str]:
+def find_excess(child: Shape, parent: Shape) -> list[str]:
     """Return what a child asks for that its parent does not have, one phrase each."""
     found = []
     if parent.nodes is not None and (child.nodes or 0) > parent.nodes:
@@ -198,13 +198,16 @@ def excess(child: Shape, parent: Shape) -> list[str]:
     if not parent.is_detailed:
         return found
     for what in ("cores", "gpus"):
-        asked, there = getattr(child, what) * child.slots, getattr(parent, what) * parent.slots
-        if asked > there and (there or what == "gpus"):
-            found.append(f"{asked} {what} of {there}")
+        requested, available = getattr(child, what) * child.slots, getattr(parent, what) * parent.slots
+        if requested > available and (available or what == "gpus"):
+            found.append(f"{requested} {what} of {available}")
             continue
-        here, most = (child.slots_per_node or 0) * getattr(child, what), _per_node(parent, what)
-        if most and here > most:
-            found.append(f"{here} {what} on a node that has {most}")
+        requested_per_node, available_per_node = (
+            (child.slots_per_node or 0) * getattr(child, what),
+            _per_node(parent, what),
+        )
+        if available_per_node and requested_per_node > available_per_node:
+            found.append(f"{requested_per_node} {what} on a node that has {available_per_node}")
     return found
 
 

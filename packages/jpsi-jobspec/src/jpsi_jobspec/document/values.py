@@ -15,7 +15,7 @@ import attrs
 
 from jpsi import parse_duration
 
-from .problems import Findings, Position, instead, meant, shown
+from .problems import Findings, Position, closest_name, describe_value, suggest_name
 from .yaml_text import Value
 
 #: The form of a name; characters that join names are not allowed.
@@ -34,43 +34,47 @@ class Reader:
 
     findings: Findings
 
-    def mapping(self, value: Value, code: str, known: Collection[str], also: Mapping[str, str]) -> Entries:
+    def mapping(self, value: Value, code: str, known: Collection[str], aliases: Mapping[str, str]) -> Entries:
         """Return a mapping with these keys, or with others that stand for them.
 
         Args:
             value: where the mapping should be.
             code: of the problem if it is no mapping.
             known: the keys that it may have.
-            also: other spellings of some of them.
+            aliases: other spellings of some of them.
         """
         if not isinstance(value.content, dict):
-            self.findings.wrong(code, value.at, f"must be a mapping, not {kind(value)}", "write `key: value`")
+            self.findings.add_error(
+                code, value.at, f"must be a mapping, not {describe_kind(value)}", "write `key: value`"
+            )
             return Entries({})
         found: dict[str, Value] = {}
         for key, item in value.content.items():
-            name = also.get(key, key)
+            name = aliases.get(key, key)
             if name not in known:
                 at = attrs.evolve(item.at, path=(*value.at.path, key))
-                do = _elsewhere(key, known) or instead(key, known)
-                self.findings.loose("JS003", at, "is a key that nobody knows", do)
+                hint = _suggest_attributes(key, known) or suggest_name(key, known)
+                self.findings.add_warning("JS003", at, "is an unknown key", hint)
                 continue
             if name != key:
-                self.findings.loose("JS003", item.at, f"is another word for {name!r}", f"write {name!r}")
+                self.findings.add_warning(
+                    "JS003", item.at, f"is another word for {name!r}", f"write {name!r}"
+                )
             if name in found:
-                self.findings.wrong("JS004", item.at, f"is given twice, as {name!r}, too", "remove one")
+                self.findings.add_error("JS004", item.at, f"is given twice, as {name!r}, too", "remove one")
             found[name] = item
         return Entries(found)
 
     def text(self, value: Value, code: str) -> str:
         """Return a text; note a word that YAML takes for something else."""
-        if isinstance(value.content, str) and not value.is_trap:
+        if isinstance(value.content, str) and not value.is_ambiguous:
             return value.content
-        if value.is_trap:
-            says = f"is {value.text} without quotes, which YAML takes for something else"
-            self.findings.wrong("JS005", value.at, says, f"put it in quotes: {value.text!r}")
+        if value.is_ambiguous:
+            message = f"is {value.text} without quotes, which YAML takes for something else"
+            self.findings.add_error("JS005", value.at, message, f"put it in quotes: {value.text!r}")
         else:
-            do = f"put it in quotes: {value.text!r}" if value.text else "write a text"
-            self.findings.wrong(code, value.at, f"must be text, not {kind(value)}", do)
+            hint = f"put it in quotes: {value.text!r}" if value.text else "write a text"
+            self.findings.add_error(code, value.at, f"must be text, not {describe_kind(value)}", hint)
         return value.text
 
     def name(self, value: Value) -> str:
@@ -82,36 +86,41 @@ class Reader:
     def check_name(self, name: str, at: Position) -> None:
         """Note a name that is not valid, as one with characters that join names."""
         if not NAME.fullmatch(name):
-            says = f"cannot be called {shown(name)}"
-            do = "begin with a letter or a digit; then letters, digits, and _ . - may follow"
-            self.findings.wrong("JS010", at, says, do)
+            message = f"cannot be called {describe_value(name)}"
+            hint = "begin with a letter or a digit; then letters, digits, and _ . - may follow"
+            self.findings.add_error("JS010", at, message, hint)
 
     def flag(self, value: Value, code: str) -> bool:
         """Return True or False; False, with a note, if the value is neither."""
         if isinstance(value.content, bool):
-            if value.is_trap:
-                self.findings.loose("JS005", value.at, f"is {value.text}", "write true or false")
+            if value.is_ambiguous:
+                self.findings.add_warning("JS005", value.at, f"is {value.text}", "write true or false")
             return value.content
-        self.findings.wrong(
-            code, value.at, f"must be true or false, not {kind(value)}", "write true or false"
+        self.findings.add_error(
+            code, value.at, f"must be true or false, not {describe_kind(value)}", "write true or false"
         )
         return False
 
     def count(self, value: Value, code: str) -> int:
         """Return a whole number, at least 1; 1, with a note, if the value is none."""
         content = value.content
-        if isinstance(content, int) and not isinstance(content, bool) and content >= 1 and not value.is_trap:
+        if (
+            isinstance(content, int)
+            and not isinstance(content, bool)
+            and content >= 1
+            and not value.is_ambiguous
+        ):
             return content
-        says = f"must be a whole number from 1 on, not {kind(value)}"
-        self.findings.wrong(code, value.at, says, "write a number such as 4")
+        message = f"must be a whole number from 1 on, not {describe_kind(value)}"
+        self.findings.add_error(code, value.at, message, "write a number such as 4")
         return 1
 
     def items(self, value: Value, code: str) -> list[Value]:
         """Return the items of a list; none, with a note, if the value is no list."""
         if isinstance(value.content, list):
             return value.content
-        says = f"must be a list, not {kind(value)}"
-        self.findings.wrong(code, value.at, says, "write its items in [ ], or each on a line after -")
+        message = f"must be a list, not {describe_kind(value)}"
+        self.findings.add_error(code, value.at, message, "write its items in [ ], or each on a line after -")
         return []
 
     def duration(self, value: Value) -> timedelta | None:
@@ -123,36 +132,38 @@ class Reader:
                 return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
             with contextlib.suppress(ValueError):
                 return parse_duration(value.text)
-        says = f"must be a time, not {kind(value)}"
-        self.findings.wrong(
-            "JS060", value.at, says, "write seconds, 300s, 1h30m, 1:30:00 or PT5M; 0 is no limit"
+        message = f"must be a time, not {describe_kind(value)}"
+        self.findings.add_error(
+            "JS060", value.at, message, "write seconds, 300s, 1h30m, 1:30:00 or PT5M; 0 is no limit"
         )
         return None
 
     def size(self, value: Value, unit: str) -> int | None:
         """Return a size in bytes from a number with a unit, in powers of 1024."""
         match = _SIZE.fullmatch(f"{value.text} {unit}".strip()) if value.text else None
-        if match is not None and not value.is_trap:
+        if match is not None and not value.is_ambiguous:
             return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
-        says = f"must be a size, not {kind(value)}"
-        self.findings.wrong("JS027", value.at, says, "write a number and a unit: 16GB")
+        message = f"must be a size, not {describe_kind(value)}"
+        self.findings.add_error("JS027", value.at, message, "write a number and a unit: 16GB")
         return None
 
     def environment(self, value: Value) -> dict[str, str | None]:
         """Return environment variables, spelled as in the document; null unsets a variable."""
         if not isinstance(value.content, dict):
-            says = f"must be a mapping, not {kind(value)}"
-            self.findings.wrong("JS062", value.at, says, "write `NAME: value`")
+            message = f"must be a mapping, not {describe_kind(value)}"
+            self.findings.add_error("JS062", value.at, message, "write `NAME: value`")
             return {}
         found: dict[str, str | None] = {}
         for name, item in value.content.items():
             if not _VARIABLE.fullmatch(name):
-                do = "use letters, digits and _, with no digit first"
-                self.findings.wrong("JS062", item.at, f"is no name of a variable: {shown(name)}", do)
+                hint = "use letters, digits and _, with no digit first"
+                self.findings.add_error(
+                    "JS062", item.at, f"is no name of a variable: {describe_value(name)}", hint
+                )
             is_number = isinstance(item.content, int | float) and not isinstance(item.content, bool)
-            if item.content is None and not item.is_trap:
+            if item.content is None and not item.is_ambiguous:
                 found[name] = None
-            elif is_number and not item.is_trap:
+            elif is_number and not item.is_ambiguous:
                 found[name] = item.text
             else:
                 found[name] = self.text(item, "JS062")
@@ -177,27 +188,29 @@ class Entries:
         return None if value is None or value.content is None else value
 
 
-def _elsewhere(key: str, known: Collection[str]) -> str | None:
+def _suggest_attributes(key: str, known: Collection[str]) -> str | None:
     """Return what to do about a key that belongs into the attributes beside it."""
-    if "attributes" not in known or meant(key, known) is not None:
+    if "attributes" not in known or closest_name(key, known) is not None:
         return None
     if key in ATTRIBUTES:
         return "move it into `attributes:`"
-    close = meant(key, ATTRIBUTES)
-    return None if close is None else f"did you mean {close!r}, in `attributes:`?"
+    closest = closest_name(key, ATTRIBUTES)
+    return None if closest is None else f"did you mean {closest!r}, in `attributes:`?"
 
 
-def kind(value: Value) -> str:
+def describe_kind(value: Value) -> str:
     """Return a short description of a value, for a message."""
     if isinstance(value.content, list | dict):
-        return shown(value.content) if value.content else f"{shown(value.content)} of nothing"
-    return shown(value.content) if isinstance(value.content, str) else value.text or "nothing"
+        return (
+            describe_value(value.content) if value.content else f"{describe_value(value.content)} of nothing"
+        )
+    return describe_value(value.content) if isinstance(value.content, str) else value.text or "nothing"
 
 
-def plain(value: Value) -> Any:  # noqa: ANN401  any value of YAML
+def to_plain(value: Value) -> Any:  # noqa: ANN401  any value of YAML
     """Return a value without positions."""
     if isinstance(value.content, dict):
-        return {key: plain(item) for key, item in value.content.items()}
+        return {key: to_plain(item) for key, item in value.content.items()}
     if isinstance(value.content, list):
-        return [plain(item) for item in value.content]
+        return [to_plain(item) for item in value.content]
     return value.content

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 import attrs
 import yaml
 
-from .problems import Findings, Path, Position, shown
+from .problems import Findings, Path, Position, describe_value
 
 #: The limits of a document: its size, the depth of its values, and how many values aliases may repeat.
-MOST_BYTES, MOST_DEPTH, MOST_REPEATED = 32 * 2**20, 60, 10_000
+MAX_BYTES, MAX_DEPTH, MAX_REPEATED = 32 * 2**20, 60, 10_000
 
 Scalar = str | int | float | bool | None
 
@@ -26,33 +26,33 @@ class Value:
     #: The text of a scalar in the document.
     text: str = ""
     #: True if YAML 1.1 reads a word as something unexpected, such as `no` and `1:30`.
-    is_trap: bool = False
+    is_ambiguous: bool = False
 
 
 def parse(text: str, findings: Findings) -> Value | None:
     """Return the value of a document; None if it is not YAML, with the problem in `findings`."""
-    if len(text) > MOST_BYTES:
-        says = f"it has {len(text)} characters, more than {MOST_BYTES}"
-        findings.wrong("JS006", Position(1, 1), says, "split it")
+    if len(text) > MAX_BYTES:
+        message = f"it has {len(text)} characters, more than {MAX_BYTES}"
+        findings.add_error("JS006", Position(1, 1), message, "split it")
         return None
     text = text.removeprefix("\ufeff")
     kind = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         return _Builder(yaml.parse(text, kind), findings).document()
     except yaml.YAMLError as e:
-        findings.wrong(*complaint(text, e))
-    except _TooMuchError as e:
-        findings.wrong("JS006", e.at, e.says, "write less")
+        findings.add_error(*explain_error(text, e))
+    except _TooLargeError as e:
+        findings.add_error("JS006", e.at, e.message, "write less")
     return None
 
 
-class _TooMuchError(Exception):
+class _TooLargeError(Exception):
     """A document that is larger than the limits."""
 
-    def __init__(self, at: Position, says: str) -> None:
-        super().__init__(says)
+    def __init__(self, at: Position, message: str) -> None:
+        super().__init__(message)
         self.at = at
-        self.says = says
+        self.message = message
 
 
 class _Builder:
@@ -70,16 +70,18 @@ class _Builder:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if not is_first:
-                    says = "there is a second document in it"
-                    self._findings.wrong("JS001", _at(event, ()), says, "make it a file of its own")
+                    message = "there is a second document in it"
+                    self._findings.add_error(
+                        "JS001", _event_position(event, ()), message, "make it a file of its own"
+                    )
                     break
                 found, is_first = self._value(next(self._events), ()), False
         return found
 
     def _value(self, event: yaml.Event, path: Path) -> Value:
-        at = _at(event, path)
-        if len(path) > MOST_DEPTH:
-            raise _TooMuchError(at, f"is nested more than {MOST_DEPTH} levels deep")
+        at = _event_position(event, path)
+        if len(path) > MAX_DEPTH:
+            raise _TooLargeError(at, f"is nested more than {MAX_DEPTH} levels deep")
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, at)
         if isinstance(event, yaml.ScalarEvent):
@@ -95,12 +97,12 @@ class _Builder:
     def _alias(self, event: yaml.AliasEvent, at: Position) -> Value:
         value = self._anchors.get(event.anchor or "")
         if value is None:
-            says = f"names the anchor {event.anchor!r}, which is not complete before it"
-            self._findings.wrong("JS006", at, says, "write out what is meant")
+            message = f"names the anchor {event.anchor!r}, which is not complete before it"
+            self._findings.add_error("JS006", at, message, "write out what is meant")
             return Value(None, at)
         self._repeated += _size(value)
-        if self._repeated > MOST_REPEATED:
-            raise _TooMuchError(at, f"repeats by aliases more than {MOST_REPEATED} values")
+        if self._repeated > MAX_REPEATED:
+            raise _TooLargeError(at, f"repeats by aliases more than {MAX_REPEATED} values")
         return value
 
     def _list(self, path: Path) -> list[Value]:
@@ -117,31 +119,31 @@ class _Builder:
             if key is None:
                 continue
             if key in content:
-                says = f"has the key {shown(key)} twice"
-                self._findings.wrong("JS004", _at(event, path), says, "remove one")
+                message = f"has the key {describe_value(key)} twice"
+                self._findings.add_error("JS004", _event_position(event, path), message, "remove one")
             else:
                 content[key] = value
         return content
 
     def _key(self, event: yaml.Event, path: Path) -> str | None:
-        at = _at(event, path)
+        at = _event_position(event, path)
         if not isinstance(event, yaml.ScalarEvent):
             self._value(event, path)
-            self._findings.wrong("JS003", at, "has a key that is no text", "give it a name")
+            self._findings.add_error("JS003", at, "has a key that is no text", "give it a name")
             return None
         text: str = event.value
-        kind = None if event.style else _resolved(text)
+        kind = None if event.style else _resolve(text)
         if kind == "merge":
-            self._findings.wrong("JS003", at, "has the key <<", "write out what is meant")
+            self._findings.add_error("JS003", at, "has the key <<", "write out what is meant")
             return None
         if kind is not None:
-            says = f"has the key {text}, of which YAML makes {_KINDS[kind]}"
-            self._findings.wrong("JS005", at, says, f"put it in quotes: {text!r}")
+            message = f"has the key {text}, of which YAML makes {_KINDS[kind]}"
+            self._findings.add_error("JS005", at, message, f"put it in quotes: {text!r}")
             return None
         return text
 
 
-def _at(event: yaml.Event, path: Path) -> Position:
+def _event_position(event: yaml.Event, path: Path) -> Position:
     mark = event.start_mark
     return Position(0, 0, path) if mark is None else Position(mark.line + 1, mark.column + 1, path)
 
@@ -156,49 +158,49 @@ def _size(value: Value) -> int:
 
 def _scalar(event: yaml.ScalarEvent, at: Position) -> Value:
     text: str = event.value
-    kind = None if event.style else _resolved(text)
+    kind = None if event.style else _resolve(text)
     if kind is None:
         return Value(text, at, text)
     try:
-        content = _MADE[kind](text)
+        content = _CONVERTERS[kind](text)
     except (ValueError, OverflowError):
-        return Value(text, at, text, is_trap=True)
+        return Value(text, at, text, is_ambiguous=True)
     is_word = kind == "bool" and text.lower() not in {"true", "false"}
-    return Value(content, at, text, is_trap=is_word or (kind in {"int", "float"} and ":" in text))
+    return Value(content, at, text, is_ambiguous=is_word or (kind in {"int", "float"} and ":" in text))
 
 
 @functools.lru_cache(maxsize=1024)
-def _resolved(text: str) -> str | None:
+def _resolve(text: str) -> str | None:
     """Return the type that YAML 1.1 gives a word without quotes; None for text, dates and `=`."""
     for tag, form in yaml.SafeLoader.yaml_implicit_resolvers.get(text[:1], []):
         kind = tag.removeprefix("tag:yaml.org,2002:")
-        if form.match(text) and (kind in _MADE or kind == "merge"):
+        if form.match(text) and (kind in _CONVERTERS or kind == "merge"):
             return str(kind)
     return None
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if _DIGITS.fullmatch(text):
         return int(text)
     # YAML 1.1 has base-60 and octal numbers
     return int(yaml.SafeLoader("").construct_yaml_int(yaml.ScalarNode("", text)))
 
 
-def _fraction(text: str) -> float:
+def _parse_float(text: str) -> float:
     return float(yaml.SafeLoader("").construct_yaml_float(yaml.ScalarNode("", text)))
 
 
 _DIGITS = re.compile(r"[1-9][0-9]{0,17}|0")
 _KINDS = {"bool": "true or false", "null": "nothing", "int": "a number", "float": "a number"}
-_MADE: Mapping[str, Callable[[str], Scalar]] = {
+_CONVERTERS: Mapping[str, Callable[[str], Scalar]] = {
     "null": lambda _: None,
     "bool": lambda text: text.lower() in {"yes", "true", "on"},
-    "int": _whole,
-    "float": _fraction,
+    "int": _parse_integer,
+    "float": _parse_float,
 }
 
 
-def complaint(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
+def explain_error(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
     """Return YAML's syntax error as a problem: with the line, a caret, and the columns of sibling items."""
     if yaml.__with_libyaml__:
         # the messages of libyaml say less than those of the parser in Python
@@ -212,14 +214,14 @@ def complaint(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str
         return "JS000", at, f"holds the character U+{ord(text[error.position]):04X}", "write it as an escape"
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if not isinstance(error, yaml.MarkedYAMLError) or mark is None:
-        return "JS000", Position(1, 1), f"it is not YAML: {error}", "mend it"
+        return "JS000", Position(1, 1), f"it is not YAML: {error}", "fix it"
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     caret = f"\n    {line}\n    {' ' * mark.column}^\n   "
-    says = f"it is not YAML: {', '.join(filter(None, (error.context, error.problem)))}{caret}"
+    message = f"it is not YAML: {', '.join(filter(None, (error.context, error.problem)))}{caret}"
     problem = error.problem or ""
-    do = next((hint for part, hint in _HINTS if part in problem), None) or _sibling_hint(lines, mark.line)
-    return "JS000", Position(mark.line + 1, mark.column + 1), says, do
+    hint = next((hint for part, hint in _HINTS if part in problem), None) or _sibling_hint(lines, mark.line)
+    return "JS000", Position(mark.line + 1, mark.column + 1), message, hint
 
 
 #: The usual mistakes, by words of the parser's message.
@@ -240,22 +242,22 @@ def _sibling_hint(lines: list[str], index: int) -> str:
         return "see whether it, and the lines before it, are indented and quoted as they should be"
     if not found:
         return "indent it as the other items of its list"
-    least = min(abs(column - indent) for column in found)
-    told = (
+    minimum = min(abs(column - indent) for column in found)
+    columns = (
         f"sibling item starts at column {column + 1} (line {number + 1})"
         for column, number in found.items()
-        if abs(column - indent) == least
+        if abs(column - indent) == minimum
     )
-    return f"this item starts at column {indent + 1}, where no list has its items: {', or '.join(told)}"
+    return f"this item starts at column {indent + 1}, where no list has its items: {', or '.join(columns)}"
 
 
 def _siblings(lines: list[str], index: int) -> Iterator[tuple[int, int]]:
     """Yield the column of each list that is open where a line begins, with the line of its last item."""
-    least: int | None = None
+    minimum: int | None = None
     for number in range(index - 1, -1, -1):
         indent = _item_indent(lines[number])
-        if indent is not None and (least is None or indent < least):
-            least = indent
+        if indent is not None and (minimum is None or indent < minimum):
+            minimum = indent
             yield indent, number
 
 

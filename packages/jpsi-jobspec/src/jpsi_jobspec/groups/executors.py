@@ -25,7 +25,7 @@ from ..document import ONE_SLOT
 from ..planning import DASK, Entry, engine_for, usable_engines
 from ..running import Executor, JobDetails
 from . import stalls
-from .multinode import launch_on_nodes, name_nodes, node_count
+from .multinode import launch_on_nodes, node_count, set_node_count
 
 # A pilot starts a job only if the job's walltime ends before its own. The allocation ends both.
 _NO_LIMIT = timedelta(days=365)
@@ -68,8 +68,8 @@ class SplitExecutor:
 
     def recall(self, job_ids: Iterable[str]) -> Sequence[Job]:
         """Return the jobs with these ids that either executor knows."""
-        wanted = list(job_ids)
-        return [*self._first.recall(wanted), *self._nodes.recall(wanted)]
+        ids = list(job_ids)
+        return [*self._first.recall(ids), *self._nodes.recall(ids)]
 
     def submit_many(self, jobs: Sequence[Job]) -> None:
         """Submit each job by the executor that it belongs to.
@@ -77,33 +77,33 @@ class SplitExecutor:
         Raises:
             BulkException: some jobs were not submitted.
         """
-        here = [it for it in jobs if self._is_local(it)]
-        there = [it for it in jobs if not self._is_local(it)]
-        for job in there:
+        local_jobs = [it for it in jobs if self._is_local(it)]
+        node_jobs = [it for it in jobs if not self._is_local(it)]
+        for job in node_jobs:
             self.latest = job
             if job.spec is not None:
-                _for_pilot(job.spec, self._cores)
-                name_nodes(job.spec, self._cores_per_node, self._gpus_per_node)
+                _adapt_to_pilot(job.spec, self._cores)
+                set_node_count(job.spec, self._cores_per_node, self._gpus_per_node)
                 if self._launcher and node_count(job.spec) > 1:
                     launch_on_nodes(job.spec, self._launcher)
-        done: list[Job] = []
+        submitted: list[Job] = []
         failed: dict[Job, JpsiError] = {}
-        for executor, some in ((self._first, here), (self._nodes, there)):
+        for executor, batch in ((self._first, local_jobs), (self._nodes, node_jobs)):
             try:
-                executor.submit_many(some)
+                executor.submit_many(batch)
             except BulkException as e:
-                done += e.done
+                submitted += e.done
                 failed.update(e.failed)
             else:
-                done += some
+                submitted += batch
         if failed:
-            raise BulkException.of(_SUBMITTED, done, failed)
+            raise BulkException.of(_SUBMITTED, submitted, failed)
 
     def cancel_many(self, jobs: Iterable[Job]) -> None:
         """Cancel jobs."""
-        wanted = list(jobs)
-        self._first.cancel_many([it for it in wanted if it.executor is self._first])
-        self._nodes.cancel_many([it for it in wanted if it.executor is self._nodes])
+        to_cancel = list(jobs)
+        self._first.cancel_many([it for it in to_cancel if it.executor is self._first])
+        self._nodes.cancel_many([it for it in to_cancel if it.executor is self._nodes])
 
     def info(self, job: Job) -> JobDetails | None:
         """Return what the executor of a job knows of it."""
@@ -161,13 +161,13 @@ def open_executor(allocation: Entry, nodes: Sequence[int], launcher: str, folder
                 gpus_per_node=config.gpus_per_node,
                 launcher=launcher if engine == DASK else "",
             )
-            with stalls.told(pilots, lambda: split.latest):
+            with stalls.warn_of_stalls(pilots, lambda: split.latest):
                 yield split
     finally:
         leave(folder)
 
 
-def _for_pilot(spec: JobSpec, cores: int) -> None:
+def _adapt_to_pilot(spec: JobSpec, cores: int) -> None:
     """Adapt a job to a pilot: set its walltime and the cores of its slots.
 
     Without a walltime of its own, the job may run until the allocation ends. Without cores of its own, it has
@@ -176,5 +176,5 @@ def _for_pilot(spec: JobSpec, cores: int) -> None:
     if not spec.attributes.duration:
         spec.attributes.duration = _NO_LIMIT
     if isinstance(spec.resources, ResourceSpecV1):
-        own = spec.resources.cpu_cores_per_process
-        spec.resources.cpu_cores_per_process = (own or cores) if cores else None
+        own_cores = spec.resources.cpu_cores_per_process
+        spec.resources.cpu_cores_per_process = (own_cores or cores) if cores else None

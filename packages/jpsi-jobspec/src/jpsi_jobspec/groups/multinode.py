@@ -11,9 +11,9 @@ from jpsi import JobSpec, ResourceSpecV1, escape
 # shares that of the group: srun(1), --mem.
 _OPTIONS = {"srun.distribution": "arbitrary", "srun.gpus-per-task": False, "srun.mem": "0"}
 # srun(1), INPUT ENVIRONMENT VARIABLES: the step would ask for what the group has asked for as well.
-_OF_THE_GROUP: Mapping[str, str | None] = {"SLURM_GPUS_PER_TASK": None}
+_UNSET_GROUP_VARIABLES: Mapping[str, str | None] = {"SLURM_GPUS_PER_TASK": None}
 # A step sees all GPUs that the allocation has on a node.
-_OWN_DEVICES = """\
+_SELECT_DEVICES = """\
 while read -r node variable; do
   [ "$node" != "$SLURMD_NODENAME" ] || export "$variable"
 done <<END
@@ -28,7 +28,7 @@ def node_count(spec: JobSpec) -> int:
     return (spec.resources.node_count or 1) if isinstance(spec.resources, ResourceSpecV1) else 1
 
 
-def name_nodes(spec: JobSpec, cores: int, gpus: int) -> None:
+def set_node_count(spec: JobSpec, cores: int, gpus: int) -> None:
     """Set the number of nodes for a spec whose processes may be on any nodes.
 
     Args:
@@ -36,21 +36,21 @@ def name_nodes(spec: JobSpec, cores: int, gpus: int) -> None:
         cores: of each node of the pilot.
         gpus: of each node of the pilot.
     """
-    asked = spec.resources
-    if not isinstance(asked, ResourceSpecV1) or asked.node_count is not None:
+    resources = spec.resources
+    if not isinstance(resources, ResourceSpecV1) or resources.node_count is not None:
         return
-    most = cores // (asked.cpu_cores_per_process or 1)
-    if asked.gpu_cores_per_process:
-        most = min(most, gpus // asked.gpu_cores_per_process)
-    if 0 < most < asked.computed_process_count:
-        asked.node_count = -(-asked.computed_process_count // most)
+    processes_per_node = cores // (resources.cpu_cores_per_process or 1)
+    if resources.gpu_cores_per_process:
+        processes_per_node = min(processes_per_node, gpus // resources.gpu_cores_per_process)
+    if 0 < processes_per_node < resources.computed_process_count:
+        resources.node_count = -(-resources.computed_process_count // processes_per_node)
 
 
 def launch_on_nodes(spec: JobSpec, launcher: str) -> None:
     """Have a launcher start the processes of a spec on the nodes and GPUs that the pilot chooses."""
     spec.launcher = launcher
-    spec.environment = {**_OF_THE_GROUP, **(spec.environment or {})}
+    spec.environment = {**_UNSET_GROUP_VARIABLES, **(spec.environment or {})}
     spec.attributes.custom_attributes = {**(spec.attributes.custom_attributes or {}), **_OPTIONS}
     if isinstance(spec.resources, ResourceSpecV1) and spec.resources.gpu_cores_per_process:
-        own = [escape(_OWN_DEVICES), "task", spec.executable or "", *(spec.arguments or ())]
-        spec.executable, spec.arguments = "/bin/sh", ["-c", *own]
+        wrapped = [escape(_SELECT_DEVICES), "task", spec.executable or "", *(spec.arguments or ())]
+        spec.executable, spec.arguments = "/bin/sh", ["-c", *wrapped]

@@ -27,7 +27,7 @@ def end_orphans(run: Journal, executor: JobExecutor) -> None:
         inside = inner_journal(run.path, entry)
         life = inside.life
         if life is not None and not inside.is_over:
-            inside.cancel(why=INTERRUPTED)
+            inside.cancel(reason=INTERRUPTED)
             command = [sys.executable, "-m", "jpsi_jobspec.group_run", str(run.path), entry.id, life]
             # the process goes on for as long as its standard input is open
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:  # noqa: S603  ours

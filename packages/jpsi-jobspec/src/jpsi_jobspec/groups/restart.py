@@ -28,9 +28,9 @@ def begin_life(journal: Journal, life: str, *, is_wanted: bool) -> bool:
     if last == life:
         return False
     if is_wanted and journal.is_cancelled:
-        journal.note(list(restart_events(journal.plan.entries, journal.parts)), is_synced=True)
-        journal.go_on()
-    journal.live(life)
+        journal.append(list(restart_events(journal.plan.entries, journal.parts)), is_synced=True)
+        journal.withdraw_cancel()
+    journal.record_life(life)
     return last is not None
 
 

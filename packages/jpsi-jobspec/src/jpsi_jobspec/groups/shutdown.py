@@ -11,8 +11,8 @@ from datetime import timedelta
 #: Why an inside ends that the user does not cancel: its walltime is over, or the allocation was taken away.
 TIMEOUT, INTERRUPTED = "timeout", "interrupted"
 # How long before the end of the walltime tasks begin to clean up: a tenth of it, and no more than this.
-_CLEANING = timedelta(minutes=1)
-_PART = 10
+_MAX_CLEANUP_TIME = timedelta(minutes=1)
+_CLEANUP_FRACTION = 10
 
 
 def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None:
@@ -23,28 +23,28 @@ def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None
     """
     if not duration:
         return None
-    return max(timedelta(0), duration - min(_CLEANING, duration / _PART) - used)
+    return max(timedelta(0), duration - min(_MAX_CLEANUP_TIME, duration / _CLEANUP_FRACTION) - used)
 
 
-def watch_for_end(end: Callable[[str], None], left: timedelta | None) -> None:
-    """Call `end` with the reason when the inside has to end; unblock signals from now on.
+def watch_for_end(on_end: Callable[[str], None], remaining: timedelta | None) -> None:
+    """Call `on_end` with the reason when the inside has to end; unblock signals from now on.
 
     Args:
-        end: may be called several times, in the main thread and in others.
-        left: for how long the inside may run.
+        on_end: may be called several times, in the main thread and in others.
+        remaining: for how long the inside may run.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: end(INTERRUPTED))
+        signal.signal(number, lambda *_: on_end(INTERRUPTED))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
-    threading.Thread(target=_wait_for_keeper, args=(end,), daemon=True).start()
-    if left is not None:
-        timer = threading.Timer(left.total_seconds(), end, (TIMEOUT,))
+    threading.Thread(target=_wait_for_keeper, args=(on_end,), daemon=True).start()
+    if remaining is not None:
+        timer = threading.Timer(remaining.total_seconds(), on_end, (TIMEOUT,))
         timer.daemon = True
         timer.start()
 
 
-def _wait_for_keeper(end: Callable[[str], None]) -> None:
+def _wait_for_keeper(on_end: Callable[[str], None]) -> None:
     """Wait for the end of the keeper, which holds standard input open and writes nothing, then end."""
     while os.read(0, 1):
         pass
-    end(INTERRUPTED)
+    on_end(INTERRUPTED)

@@ -16,7 +16,7 @@ _SECONDS = 10.0
 
 
 @contextlib.contextmanager
-def told(executor: JobExecutor, latest: Callable[[], Job | None]) -> Iterator[None]:
+def warn_of_stalls(executor: JobExecutor, latest: Callable[[], Job | None]) -> Iterator[None]:
     """Within the block, warn of each reason why the job that was submitted last waits.
 
     Args:
@@ -25,7 +25,7 @@ def told(executor: JobExecutor, latest: Callable[[], Job | None]) -> Iterator[No
     """
     is_over = threading.Event()
 
-    def look() -> None:
+    def watch() -> None:
         last: str | None = None
         while not is_over.wait(_SECONDS):
             why = why_waiting(executor, latest())
@@ -33,7 +33,7 @@ def told(executor: JobExecutor, latest: Callable[[], Job | None]) -> Iterator[No
                 log.warning("tasks wait: %s", why)
                 last = why
 
-    threading.Thread(target=look, name="jpsi-stalls", daemon=True).start()
+    threading.Thread(target=watch, name="jpsi-stalls", daemon=True).start()
     try:
         yield
     finally:

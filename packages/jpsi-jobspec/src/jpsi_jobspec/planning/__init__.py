@@ -10,21 +10,21 @@ can be flattened.
 from __future__ import annotations
 
 from .capacity import Capacity
-from .chooser import weigh_requirements
+from .chooser import evaluate_requirements
 from .constraints import Mapped, configured_constraints
 from .engines import (
     DASK,
     INSTALL_HINT,
     engine_for,
-    groups_of_several_nodes,
+    find_unsupported_groups,
     launcher_of,
-    shortcomings,
+    multinode_groups,
     usable_engines,
 )
 from .flattening import flatten
-from .limits import Limit, has_choice, has_pieces, queue_limits, takes_several_kinds, usual_duration
+from .limits import Limit, default_duration, has_choice, has_pieces, queue_limits, supports_heterogeneous_jobs
 from .machine import Machine, this_machine
-from .nodes import is_spread, slots_of_nodes, spanning
+from .nodes import is_spread, multinode_entries, slots_of_nodes
 from .plan import After, Entry, Kind, Plan
 from .planner import Site, draft_plan, make_plan
 from .requirements import Verdict
@@ -47,23 +47,23 @@ __all__ = [
     "Subsystems",
     "Verdict",
     "configured_constraints",
+    "default_duration",
     "draft_plan",
     "engine_for",
+    "evaluate_requirements",
+    "find_unsupported_groups",
     "flatten",
-    "groups_of_several_nodes",
     "has_choice",
     "has_pieces",
     "is_spread",
     "launcher_of",
     "make_plan",
+    "multinode_entries",
+    "multinode_groups",
     "queue_limits",
     "read_subsystems",
-    "shortcomings",
     "slots_of_nodes",
-    "spanning",
-    "takes_several_kinds",
+    "supports_heterogeneous_jobs",
     "this_machine",
     "usable_engines",
-    "usual_duration",
-    "weigh_requirements",
 ]

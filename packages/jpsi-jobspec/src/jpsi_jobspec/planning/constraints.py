@@ -40,10 +40,10 @@ def configured_constraints(name: str) -> dict[str, Mapped]:
     found: dict[str, Mapped] = {}
     for folder in (platformdirs.site_config_path("jpsi"), platformdirs.user_config_path("jpsi")):
         path = folder / _FILE
-        for whose, table in _tables(path):
-            if whose.lower() == name:
-                place = f"{path}: constraints.{whose}"
-                found |= {key: _mapped(it, f"{place}.{key}") for key, it in table.items()}
+        for target, table in _tables(path):
+            if target.lower() == name:
+                location = f"{path}: constraints.{target}"
+                found |= {key: _parse_option(it, f"{location}.{key}") for key, it in table.items()}
     return found
 
 
@@ -65,14 +65,14 @@ def _tables(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield str(name), table
 
 
-def _mapped(given: object, place: str) -> Mapped:
-    words = {"option": given} if isinstance(given, str) else given
+def _parse_option(content: object, location: str) -> Mapped:
+    fields = {"option": content} if isinstance(content, str) else content
     if (
-        isinstance(words, dict)
-        and words.keys() <= set(_KEYS)
-        and isinstance(words.get("option"), str)
-        and all(isinstance(it, str) for it in words.values())
+        isinstance(fields, dict)
+        and fields.keys() <= set(_KEYS)
+        and isinstance(fields.get("option"), str)
+        and all(isinstance(it, str) for it in fields.values())
     ):
-        return Mapped(**words)
-    msg = f"{place} must be an option such as slurm.constraint, or have option, value and join"
+        return Mapped(**fields)
+    msg = f"{location} must be an option such as slurm.constraint, or have option, value and join"
     raise ConfigError(msg)

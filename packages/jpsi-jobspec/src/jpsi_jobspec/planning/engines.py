@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jpsi import JobExecutor, JpsiError, Launcher
 
-from .nodes import is_spread, spanning
+from .nodes import is_spread, multinode_entries
 from .plan import Entry, Kind, Plan
 
 #: The engines of jpsi-pilot. Flux starts the processes of a task on several nodes itself, dask by a launcher.
@@ -24,7 +24,7 @@ def usable_engines() -> frozenset[str]:
         from jpsi_pilot import engines  # noqa: PLC0415  it may not be installed
     except ImportError:
         return frozenset()
-    return engines.usable()
+    return engines.usable_engines()
 
 
 def launcher_of(target: str) -> str:
@@ -37,16 +37,18 @@ def launcher_of(target: str) -> str:
 
 def engine_for(allocation: Entry, engines: frozenset[str]) -> str:
     """Return the engine that runs the inside of an allocation of several nodes."""
-    is_wanted = FLUX in engines and any(spanning(allocation))
-    return FLUX if is_wanted or DASK not in engines else DASK
+    needs_flux = FLUX in engines and any(multinode_entries(allocation))
+    return FLUX if needs_flux or DASK not in engines else DASK
 
 
-def groups_of_several_nodes(plan: Plan) -> list[Entry]:
+def multinode_groups(plan: Plan) -> list[Entry]:
     """Return the groups that ask for several nodes."""
     return [it for it in plan.entries if it.kind is Kind.ALLOCATION and is_spread(it)]
 
 
-def shortcomings(plan: Plan, engines: frozenset[str], launcher: str) -> Iterator[tuple[str, str, str]]:
+def find_unsupported_groups(
+    plan: Plan, engines: frozenset[str], launcher: str
+) -> Iterator[tuple[str, str, str]]:
     """Yield why groups of a plan cannot run: the group, what is wrong, and what to do.
 
     Args:
@@ -54,13 +56,21 @@ def shortcomings(plan: Plan, engines: frozenset[str], launcher: str) -> Iterator
         engines: those that can be used.
         launcher: reaches the nodes of an allocation; empty if it is not installed.
     """
-    for group in groups_of_several_nodes(plan):
-        wide = list(spanning(group))
+    for group in multinode_groups(plan):
+        multinode = list(multinode_entries(group))
         if not engines or not launcher:
             nodes = None if group.shape is None else group.shape.nodes
-            says = f"has {nodes} nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
-            yield group.id, says, INSTALL_HINT
-        elif wide and engine_for(group, engines) == DASK and launcher != SRUN:
-            names = ", ".join(it.id for it in wide)
-            says = f"has tasks that need several of its nodes each, which {launcher} does not start: {names}"
-            yield group.id, says, "ask for one node, or move them to the top, or install jpsi-pilot and Flux"
+            message = (
+                f"has {nodes} nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
+            )
+            yield group.id, message, INSTALL_HINT
+        elif multinode and engine_for(group, engines) == DASK and launcher != SRUN:
+            names = ", ".join(it.id for it in multinode)
+            message = (
+                f"has tasks that need several of its nodes each, which {launcher} does not start: {names}"
+            )
+            yield (
+                group.id,
+                message,
+                "ask for one node, or move them to the top, or install jpsi-pilot and Flux",
+            )

@@ -17,7 +17,7 @@ def flatten(allocation: Entry) -> tuple[Entry, ...]:
     the dependencies of the group. An entry without resources has those of the group around it.
     """
     members = {it.id: tuple(_members(it)) for it in allocation.walk() if it.kind is Kind.POOL}
-    return tuple(_flat(allocation, (), members))
+    return tuple(_flatten_entries(allocation, (), members))
 
 
 def _members(pool: Entry) -> Iterator[Entry]:
@@ -28,25 +28,27 @@ def _members(pool: Entry) -> Iterator[Entry]:
             yield entry
 
 
-def _flat(
+def _flatten_entries(
     outer: Entry, inherited: tuple[After, ...], members: Mapping[str, tuple[Entry, ...]]
 ) -> Iterator[Entry]:
     for entry in outer.inside:
-        after = (*inherited, *_spread(entry.after, members))
-        shaped = entry if entry.is_local else attrs.evolve(entry, shape=_shape(entry, outer))
+        after = (*inherited, *_expand_groups(entry.after, members))
+        shaped = entry if entry.is_local else attrs.evolve(entry, shape=_inherited_shape(entry, outer))
         if entry.kind is Kind.POOL:
-            yield from _flat(shaped, after, members)
+            yield from _flatten_entries(shaped, after, members)
         else:
             yield attrs.evolve(shaped, after=tuple(dict.fromkeys(after)))
 
 
-def _spread(waits: tuple[After, ...], members: Mapping[str, tuple[Entry, ...]]) -> Iterator[After]:
-    for after in waits:
+def _expand_groups(
+    dependencies: tuple[After, ...], members: Mapping[str, tuple[Entry, ...]]
+) -> Iterator[After]:
+    for after in dependencies:
         if after.id in members:
             yield from (After(it.id, after.when) for it in members[after.id])
         else:
             yield after
 
 
-def _shape(entry: Entry, outer: Entry) -> Shape | None:
+def _inherited_shape(entry: Entry, outer: Entry) -> Shape | None:
     return outer.shape if entry.shape is None else entry.shape

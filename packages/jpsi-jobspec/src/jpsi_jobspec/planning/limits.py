@@ -21,7 +21,7 @@ class Limit:
     nodes: int | None = None
     seconds: float | None = None
 
-    def takes(self, shape: Shape, duration: timedelta | None) -> bool:
+    def accepts(self, shape: Shape, duration: timedelta | None) -> bool:
         """Return True if the queue takes a job of this shape and duration; None is within any limit."""
         has_nodes = self.nodes is None or (shape.nodes or 1) <= self.nodes
         return has_nodes and (
@@ -31,8 +31,8 @@ class Limit:
 
 def has_choice(document: Document) -> bool:
     """Return True if a task or group at the top names alternatives."""
-    asking: list[Task | Group] = [*document.tasks, *document.groups.values()]
-    return any(it.resources is not None and len(it.resources.alternatives) > 1 for it in asking)
+    requesters: list[Task | Group] = [*document.tasks, *document.groups.values()]
+    return any(it.resources is not None and len(it.resources.alternatives) > 1 for it in requesters)
 
 
 def has_pieces(document: Document) -> bool:
@@ -41,14 +41,14 @@ def has_pieces(document: Document) -> bool:
     return any(len(names) > 1 for alternatives in named for names in alternatives)
 
 
-def takes_several_kinds(target: str) -> bool:
+def supports_heterogeneous_jobs(target: str) -> bool:
     """Return True if jobs of a target may have slots of several kinds; False if there is no such target."""
     with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
         return executor.system.capabilities.heterogeneous
     return False
 
 
-def usual_duration(target: str) -> timedelta | None:
+def default_duration(target: str) -> timedelta | None:
     """Return the walltime of a target's jobs without a duration; None if there is no such target."""
     with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
         return executor.system.default_duration
@@ -59,27 +59,27 @@ def queue_limits(target: str) -> tuple[Limit, ...]:
     """Return the limits of all open queues; none if the batch system reports none."""
     # a plan needs no batch system
     with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
-        return tuple(limit(it) for it in executor.system.queues() if it.is_open is not False)
+        return tuple(queue_limit(it) for it in executor.system.queues() if it.is_open is not False)
     return ()
 
 
-def limit(queue: Queue) -> Limit:
+def queue_limit(queue: Queue) -> Limit:
     """Return the limits of a queue."""
     nodes = [it for it in (queue.most_nodes, queue.nodes) if it is not None]
     seconds = queue.longest.total_seconds() if queue.longest else None
     return Limit(queue=queue.name, nodes=min(nodes, default=None), seconds=seconds)
 
 
-def refusal(limits: Iterable[Limit], shape: Shape, duration: timedelta | None) -> str | None:
+def explain_refusal(limits: Iterable[Limit], shape: Shape, duration: timedelta | None) -> str | None:
     """Return why no queue takes a job; None if one does, or no limits are known."""
     known = list(limits)
-    if not known or any(it.takes(shape, duration) for it in known):
+    if not known or any(it.accepts(shape, duration) for it in known):
         return None
-    time = f" for {duration}" if duration else ""
-    told = ", ".join(f"{it.queue} {_told(it)}" for it in known)
-    return f"no queue takes {shape}{time}: {told}"
+    duration_text = f" for {duration}" if duration else ""
+    limits_text = ", ".join(f"{it.queue} {_render_limit(it)}" for it in known)
+    return f"no queue takes {shape}{duration_text}: {limits_text}"
 
 
-def _told(it: Limit) -> str:
+def _render_limit(it: Limit) -> str:
     nodes = f"{it.nodes} nodes" if it.nodes is not None else "any nodes"
     return nodes if it.seconds is None else f"{nodes} for {timedelta(seconds=it.seconds)}"

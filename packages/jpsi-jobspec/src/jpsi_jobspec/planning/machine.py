@@ -24,7 +24,7 @@ class Machine:
     #: In bytes.
     memory: int | None = None
 
-    def lack(self, shape: Shape) -> str | None:
+    def find_missing(self, shape: Shape) -> str | None:
         """Return what a shape asks for that the machine does not have, or None."""
         gpus = sum(it.gpus * it.slots for it in shape.pieces or (shape,))
         if self.gpus is not None and gpus > self.gpus:

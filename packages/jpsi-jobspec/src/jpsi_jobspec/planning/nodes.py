@@ -28,13 +28,13 @@ def slots_of_nodes(shape: Shape, names: Sequence[str]) -> tuple[int, ...]:
     return (min(counts.values()),) * len(counts)
 
 
-def even(slots: int, most: int) -> int:
+def spread_evenly(slots: int, maximum: int) -> int:
     """Return how many slots are on each node, where they are spread evenly over as few as can be.
 
-    >>> even(9, most=4), even(4, most=4)
+    >>> spread_evenly(9, maximum=4), spread_evenly(4, maximum=4)
     (3, 4)
     """
-    return -(-slots // -(-slots // most))
+    return -(-slots // -(-slots // maximum))
 
 
 def is_spread(allocation: Entry) -> bool:
@@ -45,7 +45,7 @@ def is_spread(allocation: Entry) -> bool:
     return allocation.shape is not None and (allocation.shape.nodes or 1) > 1
 
 
-def spanning(allocation: Entry) -> Iterator[Entry]:
+def multinode_entries(allocation: Entry) -> Iterator[Entry]:
     """Yield the entries inside of an allocation that can run only on several of its nodes."""
     whole = allocation.shape
     if whole is None or not is_spread(allocation):
@@ -54,15 +54,15 @@ def spanning(allocation: Entry) -> Iterator[Entry]:
         if entry.is_local:
             continue
         shapes = [entry.shape or ONE_SLOT, *(it for _, it in entry.others)]
-        if all(_spans(it, whole) for it in shapes):
+        if all(_needs_several_nodes(it, whole) for it in shapes):
             yield entry
 
 
-def _spans(shape: Shape, whole: Shape) -> bool:
+def _needs_several_nodes(shape: Shape, whole: Shape) -> bool:
     """Return True if a shape needs several nodes: it asks for them, or one node has too little."""
     if (shape.nodes or 1) > 1:
         return True
-    each = whole.slots_per_node or whole.slots
+    slots_per_node = whole.slots_per_node or whole.slots
     if whole.cores:
-        return (shape.cores or whole.cores) * shape.slots > whole.cores * each
-    return shape.slots > each
+        return (shape.cores or whole.cores) * shape.slots > whole.cores * slots_per_node
+    return shape.slots > slots_per_node

@@ -9,7 +9,7 @@ import attrs
 from ..document import Shape, Task
 
 # The process that runs the inside of an allocation ends it that long before its walltime is over.
-_CLEANING = timedelta(minutes=1)
+_CLEANUP_TIME = timedelta(minutes=1)
 
 
 def share_allocation(task: Task) -> bool:
@@ -30,10 +30,10 @@ def one_slot(shape: Shape) -> Shape:
     )
 
 
-def time_of_all(replicas: int, slots: int, each: timedelta) -> timedelta:
+def total_duration(replicas: int, slots: int, each: timedelta) -> timedelta:
     """Return how long the replicas take at most, with as many at a time as there are slots.
 
-    >>> print(time_of_all(5, slots=2, each=timedelta(hours=1)))
+    >>> print(total_duration(5, slots=2, each=timedelta(hours=1)))
     3:01:00
     """
-    return -(-replicas // slots) * each + _CLEANING if each else each
+    return -(-replicas // slots) * each + _CLEANUP_TIME if each else each

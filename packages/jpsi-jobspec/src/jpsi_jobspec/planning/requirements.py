@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from ..document import Expression, Requirement, matcher
+from ..document import Expression, Requirement, get_matcher
 from .subsystems import SubsystemNode, Subsystems
 
 
@@ -28,33 +28,33 @@ class Answer:
     reasons: tuple[str, ...] = ()
 
 
-def every(answers: Iterable[Answer]) -> Answer:
+def all_of(answers: Iterable[Answer]) -> Answer:
     """Return the verdict of several answers that must all be yes."""
-    return _joined(answers, (Verdict.NO, Verdict.UNKNOWN), Verdict.YES)
+    return _combine(answers, (Verdict.NO, Verdict.UNKNOWN), Verdict.YES)
 
 
-def some(answers: Iterable[Answer]) -> Answer:
+def any_of(answers: Iterable[Answer]) -> Answer:
     """Return the verdict of several answers of which one must be yes."""
-    return _joined(answers, (Verdict.YES, Verdict.UNKNOWN), Verdict.NO)
+    return _combine(answers, (Verdict.YES, Verdict.UNKNOWN), Verdict.NO)
 
 
-def _joined(answers: Iterable[Answer], deciding: Iterable[Verdict], other: Verdict) -> Answer:
-    told = list(answers)
-    verdict = next((it for it in deciding if any(answer.verdict is it for answer in told)), other)
-    return Answer(verdict, tuple(reason for answer in told for reason in answer.reasons))
+def _combine(answers: Iterable[Answer], deciding: Iterable[Verdict], other: Verdict) -> Answer:
+    evaluated = list(answers)
+    verdict = next((it for it in deciding if any(answer.verdict is it for answer in evaluated)), other)
+    return Answer(verdict, tuple(reason for answer in evaluated for reason in answer.reasons))
 
 
-def satisfies(
+def evaluate_expression(
     expression: Expression, blocks: Mapping[str, Iterable[Requirement]], subsystems: Subsystems
 ) -> Answer:
     """Return the verdict on an expression: it takes all blocks of one alternative, and all of each block."""
-    return some(
-        every(every(meets(it, subsystems) for it in blocks[name]) for name in names)
+    return any_of(
+        all_of(all_of(evaluate_requirement(it, subsystems) for it in blocks[name]) for name in names)
         for names in expression.alternatives
     )
 
 
-def meets(requirement: Requirement, subsystems: Subsystems) -> Answer:
+def evaluate_requirement(requirement: Requirement, subsystems: Subsystems) -> Answer:
     """Return the verdict on a requirement: yes if one node of the subsystem meets it."""
     if requirement.name not in subsystems:
         known = ", ".join(sorted(subsystems)) or "none"
@@ -66,23 +66,22 @@ def meets(requirement: Requirement, subsystems: Subsystems) -> Answer:
     found = next((it for it in nodes if _is_met(requirement, it)), None)
     if found is not None:
         return Answer(Verdict.YES, (f"{requirement}: {found.name} has it",))
-    return Answer(Verdict.NO, (f"{requirement}: {_nearest(requirement, nodes)}",))
+    return Answer(Verdict.NO, (f"{requirement}: {_describe_nearest(requirement, nodes)}",))
 
 
 def _is_met(requirement: Requirement, node: SubsystemNode) -> bool:
-    is_wanted = matcher(requirement.matcher)
+    matches = get_matcher(requirement.matcher)
     # the same node must meet both
     pairs = (
         (requirement.field, requirement.match, node.fields),
         (requirement.attribute, requirement.value, node.attributes),
     )
     return all(
-        key is None or (key in values and is_wanted(values[key], wanted or ""))
-        for key, wanted, values in pairs
+        key is None or (key in values and matches(values[key], wanted or "")) for key, wanted, values in pairs
     )
 
 
-def _nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) -> str:
+def _describe_nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) -> str:
     """Return the values that exist instead of the wanted one."""
     has_field = [it for it in nodes if requirement.field is None or _has_field(requirement, it)]
     if requirement.attribute is not None and has_field:
@@ -95,13 +94,15 @@ def _nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) -> str:
         values = {it.fields[key] for it in nodes if key in it.fields}
     if not values:
         return f"no node has {key!r}"
-    close = difflib.get_close_matches(wanted, sorted(values), n=_TOLD, cutoff=0.0)
-    return f"no node has that; values of {key!r} are: {', '.join(close)}"
+    closest = difflib.get_close_matches(wanted, sorted(values), n=_MAX_SUGGESTIONS, cutoff=0.0)
+    return f"no node has that; values of {key!r} are: {', '.join(closest)}"
 
 
 def _has_field(requirement: Requirement, node: SubsystemNode) -> bool:
     field = requirement.field or ""
-    return field in node.fields and matcher(requirement.matcher)(node.fields[field], requirement.match or "")
+    return field in node.fields and get_matcher(requirement.matcher)(
+        node.fields[field], requirement.match or ""
+    )
 
 
-_TOLD = 5
+_MAX_SUGGESTIONS = 5

@@ -49,25 +49,25 @@ def read_subsystem(text: str, source: str) -> tuple[SubsystemNode, ...]:
     else:
         msg = f"{source}: it has no graph with nodes; write {{'graph': {{'nodes': ...}}}}"
         raise InvalidJobException(msg)
-    return tuple(_node(str(name), it) for name, it in pairs if isinstance(it, dict))
+    return tuple(_read_node(str(name), it) for name, it in pairs if isinstance(it, dict))
 
 
-def _node(name: str, content: Mapping[str, Any]) -> SubsystemNode:
+def _read_node(name: str, content: Mapping[str, Any]) -> SubsystemNode:
     metadata = content.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     inner = metadata.get("attributes", content.get("attributes"))
-    fields = dict(_flat(metadata, ""))
+    fields = dict(_flatten(metadata, ""))
     if "label" in content:
         fields.setdefault("label", str(content["label"]))
-    return SubsystemNode(name, fields, dict(_flat(inner if isinstance(inner, dict) else {}, "")))
+    return SubsystemNode(name, fields, dict(_flatten(inner if isinstance(inner, dict) else {}, "")))
 
 
-def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def _flatten(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     """Yield each value by its dotted path; a key with dots in it is a path as well."""
     for key, value in content.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict):
-            yield from _flat(value, f"{path}.")
+            yield from _flatten(value, f"{path}.")
         elif isinstance(value, bool):
             yield path, str(value).lower()
         elif value is not None:

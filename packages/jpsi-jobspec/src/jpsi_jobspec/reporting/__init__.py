@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from .plan_json import as_plain
+from .plan_json import plan_to_dict
 from .plan_svg import render_svg
-from .plan_text import plan_lines, plan_tree
-from .run_report import ended_badly, entry_line, group_journals, refresh, run_records, why_not_completed
+from .plan_text import render_plan, render_tree
+from .run_report import (
+    explain_failure,
+    group_journals,
+    is_unsuccessful,
+    refresh_states,
+    render_entry,
+    run_records,
+)
 
 __all__ = [
-    "as_plain",
-    "ended_badly",
-    "entry_line",
+    "explain_failure",
     "group_journals",
-    "plan_lines",
-    "plan_tree",
-    "refresh",
+    "is_unsuccessful",
+    "plan_to_dict",
+    "refresh_states",
+    "render_entry",
+    "render_plan",
     "render_svg",
+    "render_tree",
     "run_records",
-    "why_not_completed",
 ]

@@ -10,12 +10,16 @@ from ..document import Shape, as_one_kind
 from ..planning import Entry, Plan
 
 
-def as_plain(made: Plan) -> dict[str, Any]:
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Return a plan as values of JSON."""
-    return {"source": made.source, "target": made.target, "entries": [_plain(it) for it in made.entries]}
+    return {
+        "source": plan.source,
+        "target": plan.target,
+        "entries": [_entry_to_dict(it) for it in plan.entries],
+    }
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _entry_to_dict(entry: Entry) -> dict[str, Any]:
     attributes = entry.attributes
     return {
         "id": entry.id,
@@ -23,7 +27,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
         "command": list(entry.command),
         "replicas": entry.replicas,
         "resources": entry.resources,
-        "asks": None if entry.shape is None else _asked(entry.shape),
+        "asks": None if entry.shape is None else _shape_to_dict(entry.shape),
         "after": [attrs.asdict(it) for it in entry.after],
         "when": entry.when.value,
         "duration": None if attributes.duration is None else attributes.duration.total_seconds(),
@@ -33,11 +37,11 @@ def _plain(entry: Entry) -> dict[str, Any]:
         "why": list(entry.why),
         "lost": list(entry.lost),
         "files": list(entry.files),
-        "inside": [_plain(it) for it in entry.inside],
+        "inside": [_entry_to_dict(it) for it in entry.inside],
     }
 
 
-def _asked(shape: Shape) -> dict[str, Any]:
+def _shape_to_dict(shape: Shape) -> dict[str, Any]:
     if shape.pieces:
-        return {"components": [_asked(it) for it in shape.pieces]}
+        return {"components": [_shape_to_dict(it) for it in shape.pieces]}
     return {key: it for key, it in attrs.asdict(as_one_kind(shape)).items() if it is not None}

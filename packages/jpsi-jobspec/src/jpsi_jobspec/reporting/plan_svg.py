@@ -29,14 +29,14 @@ def render_svg(plan: Plan, states: Mapping[str, str] | None = None) -> str:
         plan: to draw.
         states: of entries, by their ids; a box has the colour of its state.
     """
-    area = _laid(plan.entries)
+    area = _lay_out(plan.entries)
     width, height = area.width + 2 * _EDGE, area.height + 2 * _EDGE
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {_FONT}>',
         f"<title>{escape(plan.source)} on {escape(plan.target)}</title>",
         _ARROWHEAD,
         f'<path d="M0,0 h{width} v{height} h-{width} z" fill="#ffffff"/>',
-        *_drawn(area, _EDGE, _EDGE, states or {}),
+        *_draw(area, _EDGE, _EDGE, states or {}),
     ]
     return "\n".join([*parts, "</svg>\n"])
 
@@ -62,7 +62,7 @@ class _Area:
     height: int
 
 
-def _laid(entries: Sequence[Entry]) -> _Area:
+def _lay_out(entries: Sequence[Entry]) -> _Area:
     """Return a layout: a column for each number of dependencies in a chain, and in it a row per entry."""
     columns: dict[str, int] = {}
     boxes: list[_Box] = []
@@ -71,7 +71,7 @@ def _laid(entries: Sequence[Entry]) -> _Area:
     for entry in entries:
         column = max((columns[it.id] for it in entry.after if it.id in columns), default=-1) + 1
         columns[entry.id] = column
-        inside = _laid(entry.inside) if entry.inside else None
+        inside = _lay_out(entry.inside) if entry.inside else None
         width = _WIDTH if inside is None else max(_WIDTH, inside.width + 2 * _EDGE)
         height = _HEIGHT if inside is None else inside.height + _HEAD + _EDGE
         boxes.append(_Box(entry, 0, bottoms.get(column, 0), width, height, inside))
@@ -85,16 +85,16 @@ def _laid(entries: Sequence[Entry]) -> _Area:
     return _Area(placed, right - _ARROW, max(bottoms.values(), default=_GAP) - _GAP)
 
 
-def _drawn(area: _Area, left: int, top: int, states: Mapping[str, str]) -> Iterator[str]:
-    places = {it.entry.id: it for it in area.boxes}
+def _draw(area: _Area, left: int, top: int, states: Mapping[str, str]) -> Iterator[str]:
+    boxes_by_id = {it.entry.id: it for it in area.boxes}
     # behind the boxes, as some arrows pass behind others' boxes
     for box in area.boxes:
         for after in box.entry.after:
-            yield _arrow(places[after.id], box, left, top, is_plain=after.when == "ok")
+            yield _arrow(boxes_by_id[after.id], box, left, top, is_plain=after.when == "ok")
     for box in area.boxes:
         yield _rectangle(box, left, top, states.get(box.entry.id, ""))
         if box.inside is not None:
-            yield from _drawn(box.inside, left + box.left + _EDGE, top + box.top + _HEAD, states)
+            yield from _draw(box.inside, left + box.left + _EDGE, top + box.top + _HEAD, states)
 
 
 def _rectangle(box: _Box, left: int, top: int, state: str) -> str:

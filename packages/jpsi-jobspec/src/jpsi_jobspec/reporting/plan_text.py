@@ -16,7 +16,7 @@ COLOURS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def plan_lines(plan: Plan, *, is_explained: bool = False) -> Iterator[str]:
+def render_plan(plan: Plan, *, is_explained: bool = False) -> Iterator[str]:
     """Yield a line for each entry that is submitted or runs inside, with reasons if `is_explained`."""
     jobs = "1 job" if plan.requests == 1 else f"{plan.requests} jobs"
     yield f"{plan.source} on {plan.target}: {jobs}"
@@ -31,7 +31,7 @@ def _entry_lines(entry: Entry, depth: int, *, is_explained: bool) -> Iterator[st
     if entry.shape is not None:
         parts.append(str(entry.shape))
     if entry.after:
-        parts.append(f"after {', '.join(map(_after, entry.after))}")
+        parts.append(f"after {', '.join(map(_render_dependency, entry.after))}")
     yield ", ".join(parts)
     if is_explained:
         for sentence in entry.why:
@@ -46,12 +46,12 @@ def _entry_lines(entry: Entry, depth: int, *, is_explained: bool) -> Iterator[st
         yield from _entry_lines(inner, depth + 1, is_explained=is_explained)
 
 
-def _after(after: After) -> str:
+def _render_dependency(after: After) -> str:
     name = after.id.rpartition("/")[2]
     return name if after.when == "ok" else f"{name} ({after.when})"
 
 
-def plan_tree(plan: Plan, states: Mapping[str, str] | None = None) -> Iterator[str]:
+def render_tree(plan: Plan, states: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield the dependency graph as lines: below each entry those inside, beside it its dependencies."""
     states = states or {}
     for entry in plan.entries:
@@ -61,7 +61,7 @@ def plan_tree(plan: Plan, states: Mapping[str, str] | None = None) -> Iterator[s
 def _branch(entry: Entry, indent: str, states: Mapping[str, str]) -> Iterator[str]:
     state = states.get(entry.id, "")
     times = f" x {entry.replicas}" if entry.replicas > 1 else ""
-    after = f"  <- {', '.join(map(_after, entry.after))}" if entry.after else ""
+    after = f"  <- {', '.join(map(_render_dependency, entry.after))}" if entry.after else ""
     mark = f"  {state}" if state else ""
     yield f"{indent}{entry.name} [{entry.kind.value}{times}]{mark}{after}"
     for inner in entry.inside:

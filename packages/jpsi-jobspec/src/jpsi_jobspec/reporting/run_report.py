@@ -12,10 +12,10 @@ from jpsi_engine import job_store
 from ..groups import mark_lost
 from ..planning import Entry, Kind
 from ..run_store import Journal, Part, inner_journal
-from ..running import joined
+from ..running import combined_state
 from .plan_text import COLOURS
 
-_WIDEST = 30
+_NAME_WIDTH = 30
 
 
 def run_records(run: Journal) -> Iterator[dict[str, object]]:
@@ -34,19 +34,19 @@ def run_records(run: Journal) -> Iterator[dict[str, object]]:
                 }
 
 
-def entry_line(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
+def render_entry(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
     """Return the state of an entry as a line for a terminal."""
-    state = joined([it.state for it in parts]).value
-    shown = (
+    state = combined_state([it.state for it in parts]).value
+    state_text = (
         click.style(f"{state:<9}", fg=COLOURS.get(state, ("white", ""))[0]) if is_coloured else f"{state:<9}"
     )
     counts = ""
     if len(parts) > 1:
-        done = sum(it.state.final for it in parts)
-        counts = f" {done} of {len(parts)} have ended"
-    worst = next(filter(ended_badly, parts), None)
-    told = "" if worst is None else f"  {why_not_completed(worst)}"
-    return f"{shown}  {entry.id:<{_WIDEST}}{counts}{told}".rstrip()
+        ended = sum(it.state.final for it in parts)
+        counts = f" {ended} of {len(parts)} have ended"
+    worst = next(filter(is_unsuccessful, parts), None)
+    explanation = "" if worst is None else f"  {explain_failure(worst)}"
+    return f"{state_text}  {entry.id:<{_NAME_WIDTH}}{counts}{explanation}".rstrip()
 
 
 def group_journals(last: Journal) -> Iterator[Journal]:
@@ -54,13 +54,13 @@ def group_journals(last: Journal) -> Iterator[Journal]:
     for entry in last.plan.entries:
         if entry.kind is Kind.ALLOCATION:
             journal = inner_journal(last.path, entry)
-            refresh(journal)
+            refresh_states(journal)
             if last.have_ended([entry.id]):
                 mark_lost(journal)
             yield journal
 
 
-def refresh(last: Journal) -> None:
+def refresh_states(last: Journal) -> None:
     """Update the states of jobs that have not ended, in this copy of the journal, from the job store."""
     open_parts = {
         part.job_id: part
@@ -76,12 +76,12 @@ def refresh(last: Journal) -> None:
             part.message = job.status.message
 
 
-def ended_badly(part: Part) -> bool:
+def is_unsuccessful(part: Part) -> bool:
     """Return True if a replica has ended, and has not completed."""
     return part.state.final and part.state is not JobState.COMPLETED
 
 
-def why_not_completed(part: Part) -> str:
+def explain_failure(part: Part) -> str:
     """Return why a replica has not completed."""
     if part.reason == Reason.EXIT_CODE.value:
         return f"exit code {part.exit_code}"

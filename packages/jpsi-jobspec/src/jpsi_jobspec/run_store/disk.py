@@ -12,21 +12,21 @@ from jpsi_engine import open_private
 
 
 @contextlib.contextmanager
-def kept(says: str) -> Iterator[None]:
+def convert_disk_errors(message: str) -> Iterator[None]:
     """Within the block, turn an error of the disk into a SubmitException that begins with a sentence."""
     try:
         yield
     except OSError as e:
-        msg = f"{says}: {e.strerror}"
+        msg = f"{message}: {e.strerror}"
         raise SubmitException(msg, e) from e
 
 
-def write(file: int, data: bytes) -> None:
+def write_all(file: int, data: bytes) -> None:
     """Write all of the data."""
-    left = memoryview(data)
-    while left:
+    remaining = memoryview(data)
+    while remaining:
         # a disk that is nearly full takes only a part
-        left = left[os.write(file, left) :]
+        remaining = remaining[os.write(file, remaining) :]
 
 
 def write_synced(path: Path, text: str) -> None:
@@ -37,7 +37,7 @@ def write_synced(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def sync(folder: Path) -> None:
+def sync_directory(folder: Path) -> None:
     """Make the names in a folder survive a crash of the machine."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -22,27 +22,27 @@ NO_LONGER_NEEDED = "no_longer_needed"
 #: The reason of an entry that failed because services leave no room for it.
 NO_ROOM = "room"
 #: The same as a sentence.
-SERVICES_HAVE_IT = "services have it"
+HELD_BY_SERVICES = "services hold the resources that it needs"
 
 #: Reasons of a job that ended with its allocation, not by itself.
 LOST = {Reason.LOST, Reason.NODE_FAIL}
 
 
 @attrs.frozen(slots=True)
-class Place:
+class EntryReplica:
     """A replica of an entry; replicas count from 1."""
 
     entry: Entry
     replica: int
 
 
-def replica_event(place: Place, **content: Any) -> Event:  # noqa: ANN401  what JSON has
+def replica_event(entry_replica: EntryReplica, **content: Any) -> Event:  # noqa: ANN401  what JSON has
     """Return an event of a replica."""
-    return {"entry": place.entry.id, "replica": place.replica, **content}
+    return {"entry": entry_replica.entry.id, "replica": entry_replica.replica, **content}
 
 
 def end_event(
-    place: Place,
+    entry_replica: EntryReplica,
     state: JobState,
     *,
     exit_code: int | None = None,
@@ -50,14 +50,18 @@ def end_event(
     message: str | None = None,
 ) -> Event:
     """Return the event that a replica has ended."""
-    return replica_event(place, state=state.value, exit_code=exit_code, reason=reason, message=message)
+    return replica_event(
+        entry_replica, state=state.value, exit_code=exit_code, reason=reason, message=message
+    )
 
 
-def end_event_of(place: Place, status: JobStatus, why_cancelled: str | None = None) -> Event:
+def end_event_from_status(
+    entry_replica: EntryReplica, status: JobStatus, why_cancelled: str | None = None
+) -> Event:
     """Return the event that a replica has ended as its job did.
 
     Args:
-        place: the replica.
+        entry_replica: the replica.
         status: the last one of its job.
         why_cancelled: why the driver ended the job, if it did.
     """
@@ -66,4 +70,6 @@ def end_event_of(place: Place, status: JobStatus, why_cancelled: str | None = No
         reason = DEPENDENCY_FAILED
     elif status.state is JobState.CANCELED and why_cancelled is not None:
         reason = why_cancelled
-    return end_event(place, status.state, exit_code=status.exit_code, reason=reason, message=status.message)
+    return end_event(
+        entry_replica, status.state, exit_code=status.exit_code, reason=reason, message=status.message
+    )

@@ -18,7 +18,7 @@ from jpsi import JobState, SubmitException
 from jpsi_engine import make_private_directory, open_private
 
 from ..planning import Entry, Plan, flatten
-from .disk import kept, sync, write
+from .disk import convert_disk_errors, sync_directory, write_all
 from .events import CANCELLED
 
 _INSIDE = "inside"
@@ -56,7 +56,7 @@ class Journal:
         """The state of each replica of each entry."""
         return {name: [it.state for it in parts] for name, parts in self.parts.items()}
 
-    def every_part(self) -> list[Part]:
+    def all_parts(self) -> list[Part]:
         """Return the replicas of all entries, in their order."""
         return [part for parts in self.parts.values() for part in parts]
 
@@ -88,66 +88,66 @@ class Journal:
         except FileNotFoundError:
             return None
 
-    def live(self, life: str) -> None:
+    def record_life(self, life: str) -> None:
         """Record the start of the allocation in which this inside runs."""
-        new = self.path / "life.new"
+        new_file = self.path / "life.new"
         with os.fdopen(
-            open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
+            open_private(new_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
         ) as file:
             file.write(life)
-        new.rename(self.path / "life")
+        new_file.rename(self.path / "life")
 
     @property
     def is_cancelled(self) -> bool:
         """True if the run is to be cancelled as a whole."""
         return self.path.joinpath("cancel").exists()
 
-    def is_unwanted(self, entry: str) -> bool:
+    def is_cancel_requested(self, entry: str) -> bool:
         """Return True if this entry, or the whole run, is to be cancelled."""
-        return self.is_cancelled or entry in self.cancelled
+        return self.is_cancelled or entry in self.cancelled_entries
 
     @property
-    def why(self) -> str:
+    def cancel_reason(self) -> str:
         """The reason why the run is to end; `cancelled` if there is none."""
         try:
             return self.path.joinpath("cancel").read_text(encoding="utf-8") or CANCELLED
         except FileNotFoundError:
             return CANCELLED
 
-    def cancel(self, *entries: str, why: str = "") -> None:
+    def cancel(self, *entries: str, reason: str = "") -> None:
         """Ask the process that drives the run, now or later, to end it, or some of its entries.
 
         Args:
             entries: those to end; none is all.
-            why: the reason in all ends that this causes; empty is `cancelled`.
+            reason: the reason in all ends that this causes; empty is `cancelled`.
         """
         path = self.path / "cancel"
-        with kept(f"{path} cannot be made"):
+        with convert_disk_errors(f"{path} cannot be made"):
             for name in entries:
                 os.close(open_private(self.path / f"cancel.{quote(name, safe='')}", os.O_RDWR | os.O_CREAT))
             if not entries and not path.exists():
                 # the driver reads the reason as soon as the file exists
-                file, new = tempfile.mkstemp(dir=self.path, prefix="new.")
+                file, new_file = tempfile.mkstemp(dir=self.path, prefix="new.")
                 with os.fdopen(file, "w", encoding="utf-8") as written:
-                    written.write(why)
-                Path(new).rename(path)
+                    written.write(reason)
+                Path(new_file).rename(path)
 
-    def go_on(self) -> None:
+    def withdraw_cancel(self) -> None:
         """Withdraw the request to end the run."""
         self.path.joinpath("cancel").unlink()
 
     @property
-    def cancelled(self) -> set[str]:
+    def cancelled_entries(self) -> set[str]:
         """The entries that the user wants to end."""
         return {unquote(it.name.partition(".")[2]) for it in self.path.glob("cancel.*")}
 
     @property
     def is_driven(self) -> bool:
         """True if a process drives the run."""
-        with self.held() as is_held:
-            return not is_held
+        with self.lock() as is_locked:
+            return not is_locked
 
-    def note(self, events: Sequence[Mapping[str, Any]], *, is_synced: bool = False) -> None:
+    def append(self, events: Sequence[Mapping[str, Any]], *, is_synced: bool = False) -> None:
         """Append events to the journal, and apply them.
 
         Args:
@@ -158,16 +158,16 @@ class Journal:
             return
         text = "".join(json.dumps(it, separators=(",", ":")) + "\n" for it in events)
         path = self.path / "journal"
-        with kept(f"the journal of the workflow, {path}, cannot be written"):
+        with convert_disk_errors(f"the journal of the workflow, {path}, cannot be written"):
             if self._file is None:
-                self._file = _opened(path)
-            write(self._file, text.encode())
+                self._file = _open_journal(path)
+            write_all(self._file, text.encode())
             if is_synced:
                 os.fsync(self._file)
         for event in events:
-            _take_in(self.parts, event)
+            _apply_event(self.parts, event)
 
-    def catch_up(self) -> None:
+    def read_new_events(self) -> None:
         """Apply events that other processes have written since the last read; not for the writer itself.
 
         Raises:
@@ -177,17 +177,17 @@ class Journal:
         try:
             with path.open("rb") as file:
                 file.seek(self._read)
-                new = file.read()
+                new_file = file.read()
             # the last line may be incomplete
-            whole = new[: new.rfind(b"\n") + 1]
-            for line in whole.splitlines():
-                _take_in(self.parts, json.loads(line))
+            complete = new_file[: new_file.rfind(b"\n") + 1]
+            for line in complete.splitlines():
+                _apply_event(self.parts, json.loads(line))
         except FileNotFoundError:
             return
         except (OSError, ValueError, LookupError) as e:
             msg = f"the journal {path} cannot be read: {e}"
             raise SubmitException(msg, e) from e
-        self._read += len(whole)
+        self._read += len(complete)
 
     def close(self) -> None:
         """Close the journal's file."""
@@ -196,14 +196,14 @@ class Journal:
             self._file = None
 
     @contextlib.contextmanager
-    def held(self, *, is_waiting: bool = False) -> Iterator[bool]:
+    def lock(self, *, is_waiting: bool = False) -> Iterator[bool]:
         """Hold the lock of the run within the block; yield False if another process holds it.
 
         Args:
             is_waiting: True to wait until the process that drives the run has ended.
         """
         path = self.path / "lock"
-        with kept(f"{path} cannot be opened"):
+        with convert_disk_errors(f"{path} cannot be opened"):
             file = open_private(path, os.O_RDWR | os.O_CREAT)
         try:
             try:
@@ -216,12 +216,12 @@ class Journal:
             os.close(file)
 
 
-def _opened(path: Path) -> int:
+def _open_journal(path: Path) -> int:
     """Open a journal to append to it; cut away an incomplete last line."""
     is_new = not path.exists()
     file = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     if is_new:
-        sync(path.parent)
+        sync_directory(path.parent)
     written = os.pread(file, os.fstat(file).st_size, 0)
     os.ftruncate(file, written.rfind(b"\n") + 1)
     return file
@@ -230,19 +230,19 @@ def _opened(path: Path) -> int:
 def inner_journal(path: Path, allocation: Entry) -> Journal:
     """Return the journal of the inside of an allocation; `path` is the folder of the run."""
     folder = path / _INSIDE / allocation.id
-    with kept(f"{folder} cannot be made"):
+    with convert_disk_errors(f"{folder} cannot be made"):
         make_private_directory(folder, "the folder of what runs inside")
-    return with_events(folder, Plan(source=allocation.id, target="local", entries=flatten(allocation)))
+    return load_journal(folder, Plan(source=allocation.id, target="local", entries=flatten(allocation)))
 
 
-def with_events(path: Path, plan: Plan) -> Journal:
+def load_journal(path: Path, plan: Plan) -> Journal:
     """Return the journal in a folder, of a run of a plan, with all events read."""
     found = Journal(path, plan, {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries})
-    found.catch_up()
+    found.read_new_events()
     return found
 
 
-def _take_in(parts: Mapping[str, list[Part]], event: Mapping[str, Any]) -> None:
+def _apply_event(parts: Mapping[str, list[Part]], event: Mapping[str, Any]) -> None:
     part = parts[event["entry"]][event["replica"] - 1]
     if "job" in event:
         part.job_id, part.is_submitted, part.is_ready = event["job"], False, False

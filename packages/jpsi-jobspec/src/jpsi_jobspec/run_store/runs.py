@@ -30,8 +30,8 @@ from jpsi_engine import check_private_directory, make_private_directory, open_pr
 
 from ..document import Findings, load
 from ..planning import Limit, Machine, Mapped, Site, SubsystemNode, make_plan
-from .disk import kept, sync, write_synced
-from .journal import Journal, with_events
+from .disk import convert_disk_errors, sync_directory, write_synced
+from .journal import Journal, load_journal
 
 #: The name of the directory in messages.
 RUNS = "the directory of runs"
@@ -50,7 +50,7 @@ def runs_folder(file: str) -> Path:
 def locked_runs(file: str) -> Iterator[None]:
     """Hold the lock on the runs of a document: no other process chooses or creates a run within the block."""
     root = runs_folder(file)
-    with kept(f"the runs of {file} cannot be kept in {root}"):
+    with convert_disk_errors(f"the runs of {file} cannot be kept in {root}"):
         make_private_directory(root, RUNS)
         lock = open_private(root / "lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -80,15 +80,15 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         "parameters": dict(parameters),
         "constraints": {name: attrs.asdict(it) for name, it in site.constraints.items()},
         "limits": [attrs.asdict(it) for it in site.limits],
-        "is_missing_wrong": site.is_missing_wrong,
+        "is_missing_wrong": site.is_missing_error,
         "is_one_machine": site.is_one_machine,
-        "is_elsewhere": site.is_elsewhere,
+        "is_elsewhere": site.is_remote,
         "machine": site.machine and attrs.asdict(site.machine),
         "is_heterogeneous": site.is_heterogeneous,
-        "usual_seconds": site.usual_duration and site.usual_duration.total_seconds(),
+        "usual_seconds": site.default_duration and site.default_duration.total_seconds(),
         "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
     }
-    with kept(f"the run of {file} cannot be kept in {root}"):
+    with convert_disk_errors(f"the run of {file} cannot be kept in {root}"):
         make_private_directory(root, RUNS)
         path = root / str(max(_numbers(root), default=0) + 1)
         path.mkdir(mode=0o700)
@@ -99,7 +99,7 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         write_synced(path / "run.json.new", json.dumps(content))
         (path / "run.json.new").rename(path / "run.json")
         for it in (path, root, root.parent):
-            sync(it)
+            sync_directory(it)
     return read_run(path)
 
 
@@ -128,15 +128,15 @@ def read_run(path: Path) -> Journal:
         target=content["target"],
         constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
         limits=tuple(Limit(**it) for it in content["limits"]),
-        is_missing_wrong=content["is_missing_wrong"],
+        is_missing_error=content["is_missing_wrong"],
         is_one_machine=content["is_one_machine"],
-        is_elsewhere=content.get("is_elsewhere", False),
+        is_remote=content.get("is_elsewhere", False),
         machine=Machine(**content["machine"]) if content.get("machine") else None,
         is_heterogeneous=content["is_heterogeneous"],
-        usual_duration=None if seconds is None else timedelta(seconds=seconds),
+        default_duration=None if seconds is None else timedelta(seconds=seconds),
         subsystems={
             name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
         },
     )
     plan = make_plan(load(text, findings, content["parameters"]), site, findings)
-    return with_events(path, plan)
+    return load_journal(path, plan)

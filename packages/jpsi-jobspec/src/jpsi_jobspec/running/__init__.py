@@ -8,7 +8,7 @@ probes of services, live output, checks before the first submission, and exit co
 
 from __future__ import annotations
 
-from .dependencies import joined
+from .dependencies import combined_state
 from .driver import Driver
 from .executor import Executor, JobDetails
 from .exit_codes import (
@@ -16,8 +16,8 @@ from .exit_codes import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_JPSI,
-    EXIT_MISTAKE,
     EXIT_TIMEOUT,
+    EXIT_USAGE,
     exit_code_of,
 )
 from .job_specs import submitted_spec
@@ -29,14 +29,14 @@ __all__ = [
     "EXIT_DONE",
     "EXIT_FAILED",
     "EXIT_JPSI",
-    "EXIT_MISTAKE",
     "EXIT_TIMEOUT",
+    "EXIT_USAGE",
     "Driver",
     "Executor",
     "JobDetails",
     "check_jobs",
     "cleans_up",
+    "combined_state",
     "exit_code_of",
-    "joined",
     "submitted_spec",
 ]

@@ -13,7 +13,7 @@ class Backoff:
 
     >>> now = [0.0]
     >>> backoff = Backoff(lambda: now[0])
-    >>> backoff.failed(), backoff.failed(), backoff.is_over
+    >>> backoff.start_next(), backoff.start_next(), backoff.is_over
     (1.0, 2.0, False)
     >>> now[0] = 2.0
     >>> backoff.is_over
@@ -31,12 +31,12 @@ class Backoff:
         """True if it is time to retry."""
         return self._clock() >= self._end
 
-    def failed(self) -> float:
+    def start_next(self) -> float:
         """Begin the next pause, and return how many seconds it takes."""
         self._seconds = min(max(_SHORTEST_SECONDS, self._seconds * 2), _LONGEST_SECONDS)
         self._end = self._clock() + self._seconds
         return self._seconds
 
-    def went_well(self) -> None:
+    def reset(self) -> None:
         """Reset after a success: the next pause is a short one."""
         self._seconds = self._end = 0.0

@@ -20,20 +20,20 @@ from ..run_store import (
     LOST,
     NO_LONGER_NEEDED,
     NO_ROOM,
+    EntryReplica,
     Event,
     Journal,
     Part,
-    Place,
     end_event,
     replica_event,
 )
-from .dependencies import Dependants, DependencyHandoff, joined
+from .dependencies import Dependants, DependencyHandoff, combined_state
 from .executor import Executor
 from .live_output import LiveOutput, Show
-from .outcome import cleans_up, end_of
+from .outcome import cleans_up, end_event_for_job
 from .probes import Probes
 from .starter import Starter
-from .submissions import Remark, SubmissionResult, Submissions
+from .submissions import Report, SubmissionResult, Submissions
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 StateCallback = Callable[[Entry, JobState], None]
 
 # How often the driver checks for a request to cancel, in seconds.
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 def _show(data: bytes, stream: str) -> None:
@@ -62,11 +62,11 @@ class Driver:
         self,
         journal: Journal,
         executor: Executor,
-        told: StateCallback,
+        on_state: StateCallback,
         capacity: Capacity | None = None,
         *,
         is_restarted: bool = False,
-        remark: Remark = _warn,
+        report: Report = _warn,
         show: Show = _show,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -75,34 +75,34 @@ class Driver:
         Args:
             journal: of the run.
             executor: runs the jobs.
-            told: called with each entry that comes into another state.
+            on_state: called with each entry that comes into another state.
             capacity: of an allocation, if the run is the inside of one: no more runs at a time than it has
                 room for.
             is_restarted: True if jobs were submitted so far in an earlier start of that allocation; jobs that
                 were lost with it run again.
-            remark: called with a sentence about each problem that the user should know, such as a retry.
+            report: called with a sentence about each problem that the user should know, such as a retry.
             show: called with the output of jobs that are watched.
             clock: returns seconds.
         """
         self._journal = journal
         self._executor = executor
-        self._told = told
+        self._on_state = on_state
         self._is_inside = capacity is not None
         self._entries = {it.id: it for it in journal.plan.entries}
-        self._dependants = Dependants.of(journal.plan.entries)
+        self._dependants = Dependants.from_entries(journal.plan.entries)
         # a job's status, or None for a service that can be used now
-        self._news: queue.SimpleQueue[tuple[str, JobStatus | None]] = queue.SimpleQueue()
-        self._submissions = Submissions(journal, executor, remark, clock, is_restarted=is_restarted)
+        self._updates: queue.SimpleQueue[tuple[str, JobStatus | None]] = queue.SimpleQueue()
+        self._submissions = Submissions(journal, executor, report, clock, is_restarted=is_restarted)
         self._handoff = DependencyHandoff(journal, executor, self._submissions)
         self._starter = Starter(journal, executor, self._handoff, capacity)
-        self._earlier = set(self._written_down()) if is_restarted else set()
-        self._probes = Probes(lambda: executor.files, lambda job_id: self._news.put((job_id, None)))
+        self._jobs_of_earlier_start = set(self._journaled_jobs()) if is_restarted else set()
+        self._probes = Probes(lambda: executor.files, lambda job_id: self._updates.put((job_id, None)))
         self._live_output = LiveOutput(show)
         self._shown: dict[str, JobState] = {}
         # why the driver ended jobs, by their ids
         self._why_ended: dict[str, str] = {}
         # entries that the user has cancelled
-        self._unwanted: set[str] = set()
+        self._cancelled_entries: set[str] = set()
         self._is_cancelling = False
         self._is_ending = False
 
@@ -112,27 +112,30 @@ class Driver:
         Raises:
             JpsiError: the disk cannot be used; nothing is lost by that.
         """
-        self._executor.set_job_status_callback(lambda job, status: self._news.put((job.id, status)))
+        self._executor.set_job_status_callback(lambda job, status: self._updates.put((job.id, status)))
         self._is_cancelling = self._journal.is_cancelled
-        self._unwanted |= self._journal.cancelled & self._entries.keys()
-        self._digest(self._submissions.seek(self._written_down()))
+        self._cancelled_entries |= self._journal.cancelled_entries & self._entries.keys()
+        self._handle_result(self._submissions.recover(self._journaled_jobs()))
         self._proceed(self._entries)
         is_done = self._journal.have_ended if until is None else until
         while not is_done():
             if self._journal.is_cancelled and not self._is_cancelling:
                 self._is_cancelling = True
-                self._give_up(it for it in self._jobs if not cleans_up(self._place(it).entry))
-            elif unwanted := self._journal.cancelled & self._entries.keys() - self._unwanted:
-                self._unwanted |= unwanted
-                self._give_up(it for it in self._jobs if self._place(it).entry.id in unwanted)
+                self._withdraw(it for it in self._jobs if not cleans_up(self._entry_replica(it).entry))
+            elif (
+                newly_cancelled := self._journal.cancelled_entries
+                & self._entries.keys() - self._cancelled_entries
+            ):
+                self._cancelled_entries |= newly_cancelled
+                self._withdraw(it for it in self._jobs if self._entry_replica(it).entry.id in newly_cancelled)
             elif not self._is_ending and self._has_only_services():
                 self._is_ending = True
-                self._give_up(self._jobs)
-            self._digest(self._submissions.try_again())
-            self._refuse_the_rest()
-            self._live_output.look()
-            self._take_news()
-        self._live_output.look()
+                self._withdraw(self._jobs)
+            self._handle_result(self._submissions.retry())
+            self._fail_blocked_entries()
+            self._live_output.update()
+            self._process_updates()
+        self._live_output.update()
 
     # ------------------------------------------------------------------------------- state of the run
 
@@ -140,16 +143,16 @@ class Driver:
     def _jobs(self) -> list[Job]:
         return list(self._submissions.jobs.values())
 
-    def _place(self, job: Job) -> Place:
-        return self._submissions.places[job.id]
+    def _entry_replica(self, job: Job) -> EntryReplica:
+        return self._submissions.entry_replicas[job.id]
 
-    def _part(self, place: Place) -> Part:
-        return self._journal.parts[place.entry.id][place.replica - 1]
+    def _part(self, entry_replica: EntryReplica) -> Part:
+        return self._journal.parts[entry_replica.entry.id][entry_replica.replica - 1]
 
-    def _written_down(self) -> dict[str, Place]:
+    def _journaled_jobs(self) -> dict[str, EntryReplica]:
         """Return the jobs in the journal that an earlier process made and whose end it did not see."""
         return {
-            part.job_id: Place(self._entries[name], replica)
+            part.job_id: EntryReplica(self._entries[name], replica)
             for name, parts in self._journal.parts.items()
             for replica, part in enumerate(parts, 1)
             if part.job_id is not None and not part.state.final
@@ -157,44 +160,46 @@ class Driver:
 
     def _has_only_services(self) -> bool:
         """Return True if only services are left, which run until all else has ended."""
-        rest = [
+        other_states = [
             it.state.final
             for name, parts in self._journal.parts.items()
             if self._entries[name].kind is not Kind.SERVICE
             for it in parts
         ]
-        return bool(rest) and all(rest)
+        return bool(other_states) and all(other_states)
 
-    def _is_given_up(self, entry: Entry) -> bool:
+    def _is_withdrawn(self, entry: Entry) -> bool:
         """Return True if an entry is not to run any more; tasks that clean up after a group always run."""
         is_unwanted = self._is_cancelling and not cleans_up(entry)
-        return is_unwanted or entry.id in self._unwanted or self._is_ending
+        return is_unwanted or entry.id in self._cancelled_entries or self._is_ending
 
     # ------------------------------------------------------------------------------------- actions
 
-    def _digest(self, news: SubmissionResult) -> None:
+    def _handle_result(self, result: SubmissionResult) -> None:
         """Go on from the results of submissions."""
-        for job in news.followed:
-            place = self._place(job)
-            part = self._part(place)
+        for job in result.followed:
+            entry_replica = self._entry_replica(job)
+            part = self._part(entry_replica)
             part.is_submitted = True
             # the final state is set when the journal has it
             part.state = JobState.QUEUED if job.status.final else job.status.state
-            self._news.put((job.id, job.status))
-        for place in news.unknown:
-            self._part(place).job_id = None
-        found = [*news.followed, *news.unsubmitted]
+            self._updates.put((job.id, job.status))
+        for entry_replica in result.unknown:
+            self._part(entry_replica).job_id = None
+        found = [*result.followed, *result.unsubmitted]
         for job in found:
-            self._starter.take(self._place(job).entry, self._place(job).replica)
-        given_up = [it for it in found if self._is_given_up(self._place(it).entry)]
-        touched = self._end(given_up, self._why_given_up)
-        touched |= self._submit([it for it in news.unsubmitted if it not in given_up])
-        touched |= self._took(news) | {place.entry.id: None for place in news.unknown}
-        self._settle(touched)
+            self._starter.reserve(self._entry_replica(job).entry, self._entry_replica(job).replica)
+        withdrawn = [it for it in found if self._is_withdrawn(self._entry_replica(it).entry)]
+        affected = self._end(withdrawn, self._withdrawal_reason)
+        affected |= self._submit([it for it in result.unsubmitted if it not in withdrawn])
+        affected |= self._handle_refusals(result) | {
+            entry_replica.entry.id: None for entry_replica in result.unknown
+        }
+        self._report_and_proceed(affected)
 
-    def _settle(self, touched: Iterable[str]) -> None:
+    def _report_and_proceed(self, affected: Iterable[str]) -> None:
         """Report the state of changed entries, and go on with them and with those that wait for them."""
-        names = dict.fromkeys(touched)
+        names = dict.fromkeys(affected)
         for name in names:
             self._show(name)
         self._proceed({**names, **dict.fromkeys(it for name in names for it in self._dependants[name])})
@@ -204,140 +209,146 @@ class Driver:
         changed = dict.fromkeys(names)
         while changed:
             jobs: list[Job] = []
-            touched: dict[str, None] = {}
+            affected: dict[str, None] = {}
             for name in changed:
                 entry = self._entries[name]
-                in_vain = (it for it in self._handoff.in_vain(entry) if it.id not in self._why_ended)
-                touched |= self._end(in_vain, DEPENDENCY_FAILED)
-                why_not = self._why_given_up if self._is_given_up(entry) else None
-                made, is_changed = self._starter.begin(entry, why_not)
-                for job, place in made.items():
-                    self._submissions.add(job, place)
-                jobs += made
-                touched |= dict.fromkeys([name] if is_changed else ())
-            touched |= self._submit(jobs)
-            for name in touched:
+                unsatisfiable = (
+                    it for it in self._handoff.find_unsatisfiable(entry) if it.id not in self._why_ended
+                )
+                affected |= self._end(unsatisfiable, DEPENDENCY_FAILED)
+                why_not = self._withdrawal_reason if self._is_withdrawn(entry) else None
+                new_jobs, is_changed = self._starter.begin(entry, why_not)
+                for job, entry_replica in new_jobs.items():
+                    self._submissions.add(job, entry_replica)
+                jobs += new_jobs
+                affected |= dict.fromkeys([name] if is_changed else ())
+            affected |= self._submit(jobs)
+            for name in affected:
                 self._show(name)
-            again = dict.fromkeys(it for it in touched if it in self._handoff.held)
-            changed = {**again, **dict.fromkeys(it for name in touched for it in self._dependants[name])}
+            held = dict.fromkeys(it for it in affected if it in self._handoff.held)
+            changed = {**held, **dict.fromkeys(it for name in affected for it in self._dependants[name])}
 
-    def _give_up(self, jobs: Iterable[Job]) -> None:
+    def _withdraw(self, jobs: Iterable[Job]) -> None:
         """End these jobs, and submit no more of the entries that are given up."""
-        self._settle(self._end(jobs, self._why_given_up))
+        self._report_and_proceed(self._end(jobs, self._withdrawal_reason))
         self._proceed(self._entries)
 
     @property
-    def _why_given_up(self) -> str:
-        return NO_LONGER_NEEDED if self._is_ending else self._journal.why
+    def _withdrawal_reason(self) -> str:
+        return NO_LONGER_NEEDED if self._is_ending else self._journal.cancel_reason
 
     def _submit(self, jobs: Sequence[Job]) -> dict[str, None]:
         """Submit jobs; return the entries that have changed."""
         if not jobs:
             return {}
-        touched = dict.fromkeys(self._place(it).entry.id for it in jobs)
-        return touched | self._took(self._submissions.submit(jobs))
+        affected = dict.fromkeys(self._entry_replica(it).entry.id for it in jobs)
+        return affected | self._handle_refusals(self._submissions.submit(jobs))
 
-    def _took(self, news: SubmissionResult) -> dict[str, None]:
+    def _handle_refusals(self, result: SubmissionResult) -> dict[str, None]:
         """Note the jobs that were refused; return the entries that this concerns."""
-        self._handoff.held |= news.held
-        for name in news.changed:
-            self._starter.give_back(self._entries[name])
-        return news.changed
+        self._handoff.held |= result.held
+        for name in result.changed:
+            self._starter.release(self._entries[name])
+        return result.changed
 
     def _end(self, jobs: Iterable[Job], why: str) -> dict[str, None]:
         """End jobs; return the entries of those that the batch system never got."""
-        live = [it for it in jobs if not self._part(self._place(it)).state.final]
+        live = [it for it in jobs if not self._part(self._entry_replica(it)).state.final]
         self._why_ended |= {it.id: why for it in live}
-        never = self._submissions.end(live)
+        never_submitted = self._submissions.cancel(live)
         state = JobState.FAILED if why == NO_ROOM else JobState.CANCELED
-        self._journal.note([end_event(it, state, reason=why) for it in never])
-        for place in never:
-            self._starter.give_back(place.entry)
-        return {it.entry.id: None for it in never}
+        self._journal.append([end_event(it, state, reason=why) for it in never_submitted])
+        for entry_replica in never_submitted:
+            self._starter.release(entry_replica.entry)
+        return {it.entry.id: None for it in never_submitted}
 
     # -------------------------------------------------------------------------------------- news
 
-    def _take_news(self) -> None:
+    def _process_updates(self) -> None:
         """Wait for status changes, and do all that is possible after them."""
         try:
-            news = [self._news.get(timeout=_LOOK_SECONDS)]
+            updates = [self._updates.get(timeout=_POLL_SECONDS)]
         except queue.Empty:
             return
-        while not self._news.empty():
-            news.append(self._news.get())
-        told: dict[str, None] = {}
+        while not self._updates.empty():
+            updates.append(self._updates.get())
+        changed: dict[str, None] = {}
         events: list[Event] = []
-        for job_id, status in news:
-            place = self._submissions.places.get(job_id)
-            if place is not None and not self._part(place).state.final:
-                events += self._taken_in(job_id, status, place)
-                told[place.entry.id] = None
-        self._journal.note(events)
-        for name in told:
-            self._starter.give_back(self._entries[name])
+        for job_id, status in updates:
+            entry_replica = self._submissions.entry_replicas.get(job_id)
+            if entry_replica is not None and not self._part(entry_replica).state.final:
+                events += self._apply_status(job_id, status, entry_replica)
+                changed[entry_replica.entry.id] = None
+        self._journal.append(events)
+        for name in changed:
+            self._starter.release(self._entries[name])
             self._show(name)
         waiting, self._starter.waiting = self._starter.waiting, {}
-        self._proceed({**dict.fromkeys(it for name in told for it in self._dependants[name]), **waiting})
+        self._proceed({**dict.fromkeys(it for name in changed for it in self._dependants[name]), **waiting})
 
-    def _taken_in(self, job_id: str, status: JobStatus | None, place: Place) -> list[Event]:
+    def _apply_status(
+        self, job_id: str, status: JobStatus | None, entry_replica: EntryReplica
+    ) -> list[Event]:
         """Take in a status of a job, or that its service is ready; return the events to journal."""
-        part, job = self._part(place), self._submissions.jobs[job_id]
+        part, job = self._part(entry_replica), self._submissions.jobs[job_id]
         if status is None:
-            return [replica_event(place, is_ready=True)]
+            return [replica_event(entry_replica, is_ready=True)]
         if status.state is JobState.NEW:
             return []
         part.state = status.state
-        if place.entry.is_watched:
+        if entry_replica.entry.is_watched:
             self._live_output.begin(job)
         if status.final:
             self._probes.end(job_id)
-            return [self._told_by(job_id, status, place)]
-        if status.state is JobState.ACTIVE and place.entry.ready is not None and not part.is_ready:
-            self._probes.begin(job_id, place)
+            return [self._end_event(job_id, status, entry_replica)]
+        if status.state is JobState.ACTIVE and entry_replica.entry.ready is not None and not part.is_ready:
+            self._probes.begin(job_id, entry_replica)
         return []
 
-    def _told_by(self, job_id: str, status: JobStatus, place: Place) -> Event:
+    def _end_event(self, job_id: str, status: JobStatus, entry_replica: EntryReplica) -> Event:
         """Return the event to journal for a job that has ended."""
-        if job_id in self._earlier and status.reason in LOST:
+        if job_id in self._jobs_of_earlier_start and status.reason in LOST:
             self._submissions.forget(job_id)
-            self._starter.waiting[place.entry.id] = None
-            return replica_event(place, job=None, state=JobState.NEW.value)
+            self._starter.waiting[entry_replica.entry.id] = None
+            return replica_event(entry_replica, job=None, state=JobState.NEW.value)
         why = self._why_ended.get(job_id)
-        return end_of(place, status, self._journal, why, is_inside=self._is_inside)
+        return end_event_for_job(entry_replica, status, self._journal, why, is_inside=self._is_inside)
 
     def _show(self, name: str) -> None:
-        state = joined([it.state for it in self._journal.parts[name]])
+        state = combined_state([it.state for it in self._journal.parts[name]])
         if self._shown.get(name) is not state:
             self._shown[name] = state
-            self._told(self._entries[name], state)
+            self._on_state(self._entries[name], state)
 
-    def _refuse_the_rest(self) -> None:
+    def _fail_blocked_entries(self) -> None:
         """Fail entries that wait for room which services keep, since services end last.
 
         On several nodes, a pilot may have placed services otherwise than the capacity assumes. The driver
         asks the pilot where they run once nothing else does.
         """
-        live = [it for it in self._jobs if not self._part(self._place(it)).state.final]
-        services = [it for it in live if self._place(it).entry.kind is Kind.SERVICE and self._is_active(it)]
+        live = [it for it in self._jobs if not self._part(self._entry_replica(it)).state.final]
+        services = [
+            it for it in live if self._entry_replica(it).entry.kind is Kind.SERVICE and self._is_active(it)
+        ]
         others = [it for it in live if it not in services]
-        if not self._is_inside or any(map(self._is_active, others)) or not self._news.empty():
+        if not self._is_inside or any(map(self._is_active, others)) or not self._updates.empty():
             return
         waiting = self._starter.waiting
         if not (waiting or others) or (others and not services):
             return
-        found = [self._starter.locate(it, self._place(it)) for it in services]
+        found = [self._starter.locate(it, self._entry_replica(it)) for it in services]
         if None in found:
             return
         if any(found):
             self._starter.waiting = {}
             self._proceed(waiting)
             return
-        staying = [self._place(it) for it in services]
-        if not all(self._starter.is_kept_by(staying, self._place(it)) for it in others):
+        remaining = [self._entry_replica(it) for it in services]
+        if not all(self._starter.is_blocked_by(remaining, self._entry_replica(it)) for it in others):
             return
         self._starter.waiting = {}
-        self._starter.refuse(self._entries[name] for name in waiting)
-        self._settle({**waiting, **self._end(others, NO_ROOM)})
+        self._starter.fail_waiting(self._entries[name] for name in waiting)
+        self._report_and_proceed({**waiting, **self._end(others, NO_ROOM)})
 
     def _is_active(self, job: Job) -> bool:
-        return self._part(self._place(job)).state is JobState.ACTIVE
+        return self._part(self._entry_replica(job)).state is JobState.ACTIVE

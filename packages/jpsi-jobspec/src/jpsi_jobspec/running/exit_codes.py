@@ -9,7 +9,7 @@ from jpsi import JobState, Reason
 from ..run_store import DEPENDENCY_FAILED, NO_LONGER_NEEDED, Part
 
 #: The exit codes of the commands, as everywhere in `jpsi`.
-EXIT_DONE, EXIT_FAILED, EXIT_MISTAKE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED = 0, 1, 2, 124, 125, 130
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED = 0, 1, 2, 124, 125, 130
 _LARGEST_CODE = 255
 #: Reasons of cancellations that are consequences: no user asked for them.
 _CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
@@ -29,5 +29,5 @@ def _code(failed: Part) -> int:
     if failed.reason == Reason.TIMEOUT.value:
         return EXIT_TIMEOUT
     # what has failed must not look like a success
-    given = failed.exit_code
-    return given if given is not None and 0 < given <= _LARGEST_CODE else EXIT_JPSI
+    code = failed.exit_code
+    return code if code is not None and 0 < code <= _LARGEST_CODE else EXIT_JPSI

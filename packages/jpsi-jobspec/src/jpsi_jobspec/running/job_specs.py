@@ -12,7 +12,7 @@ from jpsi import Dependency, Job, JobAttributes, JobSpec, escape
 
 from ..document import ONE_SLOT, as_resources
 from ..planning import Entry, Kind
-from .staging import with_staged
+from .staging import staging_command
 
 
 def inside_command(path: Path, entry_id: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def job_spec(
     if after:
         attributes.after = [*after]
     is_process = entry.staged and entry.kind is not Kind.ALLOCATION
-    command = with_staged(entry.staged, staging, entry.command) if is_process else entry.command
+    command = staging_command(entry.staged, staging, entry.command) if is_process else entry.command
     return JobSpec(
         command[0],
         [escape(word) for word in command[1:]],

@@ -20,11 +20,11 @@ class _Stream:
     output: Output
     offset: int = 0
 
-    def look(self, show: Show) -> None:
+    def show_new(self, show: Show) -> None:
         """Show the output since the last look."""
-        while (part := self.output.read(self.offset)) is not None and part.data:
-            show(part.data, self.name)
-            self.offset = part.end
+        while (chunk := self.output.read(self.offset)) is not None and chunk.data:
+            show(chunk.data, self.name)
+            self.offset = chunk.end
 
 
 class LiveOutput:
@@ -46,13 +46,13 @@ class LiveOutput:
         streams = [_Stream(name, it) for name, it in outputs.items() if it is not None]
         self._streams[job.id] = (job, streams)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Show the output since the last look; all that is left of a job that has ended."""
         for job_id, (job, streams) in list(self._streams.items()):
             is_final = job.status.final
             try:
                 for it in streams:
-                    it.look(self._show)
+                    it.show_new(self._show)
             except JpsiError:
                 # on a remote host the next look may succeed
                 if not is_final:

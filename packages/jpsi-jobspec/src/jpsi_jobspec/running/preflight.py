@@ -10,7 +10,7 @@ from ..planning import Entry, Plan
 from .job_specs import submitted_spec
 
 # The number of entries with the same problem that a message names.
-_NAMED = 3
+_MAX_NAMES = 3
 
 
 def check_jobs(plan: Plan) -> None:
@@ -26,26 +26,26 @@ def check_jobs(plan: Plan) -> None:
     found: dict[str, list[str]] = {}
     with JobExecutor(plan.target) as executor:
         for entry in plan.entries:
-            key = _key(entry)
+            key = _problem_key(entry)
             if key not in known:
-                known[key] = _problems(entry, executor)
+                known[key] = _find_problems(entry, executor)
             for problem in known[key]:
                 found.setdefault(problem, []).append(entry.id)
     if found:
         raise InvalidJobException.of(
-            plan.source, [f"{_named(ids)}: {problem}" for problem, ids in found.items()]
+            plan.source, [f"{_render_names(ids)}: {problem}" for problem, ids in found.items()]
         )
 
 
-def _key(entry: Entry) -> Hashable:
+def _problem_key(entry: Entry) -> Hashable:
     """Return a key that is the same for entries with the same problems."""
     attributes = entry.attributes
     options = {**entry.constraints, **attributes.options}
-    given = (attributes.duration, attributes.cwd, repr(attributes.environment), repr(options))
-    return (entry.kind, entry.shape, entry.command[:1], bool(entry.staged), *given)
+    fields = (attributes.duration, attributes.cwd, repr(attributes.environment), repr(options))
+    return (entry.kind, entry.shape, entry.command[:1], bool(entry.staged), *fields)
 
 
-def _problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:
+def _find_problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:
     spec = submitted_spec(entry)
     if spec is None:
         return ()
@@ -60,7 +60,7 @@ def _problems(entry: Entry, executor: JobExecutor) -> Sequence[str]:
     return ()
 
 
-def _named(ids: Sequence[str]) -> str:
+def _render_names(ids: Sequence[str]) -> str:
     """Return the names of entries, only the first ones of many."""
-    more = len(ids) - _NAMED
-    return ", ".join(ids[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(ids) - _MAX_NAMES
+    return ", ".join(ids[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

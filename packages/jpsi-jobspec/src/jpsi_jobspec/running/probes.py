@@ -15,7 +15,7 @@ import attrs
 from jpsi import JobFiles, JpsiError
 
 from ..document import Ready
-from ..run_store import Place
+from ..run_store import EntryReplica
 
 _SHORTEST_SECONDS = 0.1
 _LONGEST_SECONDS = 5.0
@@ -24,81 +24,81 @@ _CONNECT_SECONDS = 5.0
 _COMMAND_SECONDS = 60.0
 
 
-def is_ready(place: Place, files: JobFiles) -> bool:
+def is_ready(entry_replica: EntryReplica, files: JobFiles) -> bool:
     """Return True if a service can be used now, by its probe.
 
     The probe looks for a file where jobs run. It connects, and runs a command, on this machine, with the
     environment and in the directory of the service.
 
     Args:
-        place: a service with a probe.
+        entry_replica: a service with a probe.
         files: those of the host where the service runs.
     """
-    ready = place.entry.ready or Ready()
+    ready = entry_replica.entry.ready or Ready()
     try:
         if ready.tcp is not None:
             host, _, port = ready.tcp.rpartition(":")
             with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
                 return True
         if ready.file is not None:
-            return files.read(_absolute(ready.file, place), 0, 1) is not None
-        return not ready.command or _succeeds(place, ready)
+            return files.read(_absolute_path(ready.file, entry_replica), 0, 1) is not None
+        return not ready.command or _run_command(entry_replica, ready)
     except (OSError, ValueError, OverflowError, JpsiError, subprocess.SubprocessError):
         # an impossible host name raises ValueError
         return False
 
 
-def _absolute(path: str, place: Place) -> str:
+def _absolute_path(path: str, entry_replica: EntryReplica) -> str:
     is_absolute = path.startswith(("/", "~/"))
-    return path if is_absolute else f"{place.entry.attributes.cwd or '~'}/{path}"
+    return path if is_absolute else f"{entry_replica.entry.attributes.cwd or '~'}/{path}"
 
 
-def _succeeds(place: Place, ready: Ready) -> bool:
-    given = {
-        "JPSI_TASK": place.entry.id,
-        "JPSI_REPLICA": str(place.replica),
-        **place.entry.attributes.environment,
+def _run_command(entry_replica: EntryReplica, ready: Ready) -> bool:
+    job_variables = {
+        "JPSI_TASK": entry_replica.entry.id,
+        "JPSI_REPLICA": str(entry_replica.replica),
+        **entry_replica.entry.attributes.environment,
     }
-    variables = {name: it for name, it in {**os.environ, **given}.items() if it is not None}
-    done = subprocess.run(  # noqa: S603  what the document says
+    variables = {name: it for name, it in {**os.environ, **job_variables}.items() if it is not None}
+    completed = subprocess.run(  # noqa: S603  what the document says
         list(ready.command),
         check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=Path(place.entry.attributes.cwd or "~").expanduser(),
+        cwd=Path(entry_replica.entry.attributes.cwd or "~").expanduser(),
         env=variables,
         timeout=_COMMAND_SECONDS,
     )
-    return done.returncode == 0
+    return completed.returncode == 0
 
 
 @attrs.define(slots=True, eq=False)
 class _Probe:
     """The probe of one service, with a thread of its own."""
 
-    place: Place
+    entry_replica: EntryReplica
     is_over: threading.Event = attrs.field(factory=threading.Event)
 
 
 class Probes:
     """The probes of services, each on a thread of its own, with growing pauses."""
 
-    def __init__(self, files: Callable[[], JobFiles], told: Callable[[str], None]) -> None:
+    def __init__(self, files: Callable[[], JobFiles], on_ready: Callable[[str], None]) -> None:
         """Prepare.
 
         Args:
             files: returns the files of the host where jobs run.
-            told: called from a probe's thread with the id of a job whose service can be used.
+            on_ready: called from a probe's thread with the id of a job whose service can be used.
         """
         self._files = files
-        self._told = told
+        self._on_ready = on_ready
         self._probes: dict[str, _Probe] = {}
 
-    def begin(self, job_id: str, place: Place) -> None:
+    def begin(self, job_id: str, entry_replica: EntryReplica) -> None:
         """Probe the service that a job runs, until it can be used; a second call does nothing."""
         if job_id not in self._probes:
-            probe = self._probes[job_id] = _Probe(place)
+            probe = self._probes[job_id] = _Probe(entry_replica)
             threading.Thread(target=self._run, args=(job_id, probe), name="jpsi-ready", daemon=True).start()
 
     def end(self, job_id: str) -> None:
@@ -107,10 +107,10 @@ class Probes:
             self._probes[job_id].is_over.set()
 
     def _run(self, job_id: str, probe: _Probe) -> None:
-        pause = _SHORTEST_SECONDS
-        while not probe.is_over.wait(pause):
+        delay = _SHORTEST_SECONDS
+        while not probe.is_over.wait(delay):
             with contextlib.suppress(JpsiError):
-                if is_ready(probe.place, self._files()):
-                    self._told(job_id)
+                if is_ready(probe.entry_replica, self._files()):
+                    self._on_ready(job_id)
                     return
-            pause = min(pause * 2, _LONGEST_SECONDS)
+            delay = min(delay * 2, _LONGEST_SECONDS)

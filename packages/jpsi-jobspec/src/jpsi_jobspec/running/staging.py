@@ -45,12 +45,12 @@ exec "$@"
 """
 
 
-def archive(path: str, folder: Path) -> Path:
+def archive_path(path: str, folder: Path) -> Path:
     """Return the path of a staged path's archive, which need not exist."""
     return folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.tar"
 
 
-def is_here(path: str) -> bool:
+def exists_locally(path: str) -> bool:
     """Return True if a path exists on this machine; a link must lead to something."""
     # returns False where the user has no permission to look
     return os.path.exists(Path(path).expanduser())  # noqa: PTH110
@@ -59,22 +59,22 @@ def is_here(path: str) -> bool:
 def pack(path: str, folder: Path) -> None:
     """Write the archive of a path; concurrent readers see the old archive or the new one as a whole."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    target = archive(path, folder)
+    target = archive_path(path, folder)
     file, new = tempfile.mkstemp(dir=folder, prefix="new.")
     try:
-        with os.fdopen(file, "wb") as written, tarfile.open(fileobj=written, mode="w") as found:
+        with os.fdopen(file, "wb") as archive_file, tarfile.open(fileobj=archive_file, mode="w") as archive:
             # the target of a link, since the node may not have it
-            found.add(Path(path).expanduser().resolve(), _MEMBER)
-            found.close()
-            written.flush()
-            os.fsync(written.fileno())
+            archive.add(Path(path).expanduser().resolve(), _MEMBER)
+            archive.close()
+            archive_file.flush()
+            os.fsync(archive_file.fileno())
         Path(new).rename(target)
     except BaseException:
         Path(new).unlink(missing_ok=True)
         raise
 
 
-def is_seen_as(folder: Path, path: Path) -> bool:
+def is_shared_with_nodes(folder: Path, path: Path) -> bool:
     """Return True if nodes see a path as they see a folder: both are below home, on one file system.
 
     The folder of a run has to be visible wherever its jobs run.
@@ -85,14 +85,14 @@ def is_seen_as(folder: Path, path: Path) -> bool:
     return parent.stat().st_dev == path.stat().st_dev
 
 
-def with_staged(paths: Iterable[str], folder: Path, command: Iterable[str]) -> tuple[str, ...]:
+def staging_command(paths: Iterable[str], folder: Path, command: Iterable[str]) -> tuple[str, ...]:
     """Return a command that first provides these paths on its node, and then runs the given one."""
-    pairs = [(path, archive(path, folder).name) for path in paths]
+    pairs = [(path, archive_path(path, folder).name) for path in paths]
     words = (word for pair in pairs for word in pair)
     return ("/bin/sh", "-c", _UNPACK, "stage", str(folder), str(len(pairs)), *words, *command)
 
 
-def do_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> str | None:
+def run_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> str | None:
     """Stage and write the files of steps; return what went wrong, or None.
 
     A file to stage has to be on this machine. The client sends it to a remote host; where jobs run on nodes
@@ -117,23 +117,23 @@ def do_steps(steps: Iterable[Step], files: JobFiles, staging: Path | None) -> st
 
 
 def _stage(path: str, files: JobFiles, staging: Path | None) -> None:
-    here = Path(path).expanduser()
-    if not is_here(path):
-        if staging is not None and archive(path, staging).exists():
+    local_path = Path(path).expanduser()
+    if not exists_locally(path):
+        if staging is not None and archive_path(path, staging).exists():
             # the file was on the host that submitted the group, and processes take it from the archive
             return
-        raise FileNotFoundError(2, "it is to be staged, and is not here")
+        raise FileNotFoundError(2, "it is to be staged, and does not exist on this machine")
     if not files.are_here:
-        files.put(str(here), path)
-    elif staging is not None and not is_seen_as(staging, here):
+        files.put(str(local_path), path)
+    elif staging is not None and not is_shared_with_nodes(staging, local_path):
         pack(path, staging)
 
 
 def _write(path: str, content: str, files: JobFiles) -> None:
     if files.are_here:
-        there = Path(path).expanduser()
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.write_text(content, encoding="utf-8")
+        target = Path(path).expanduser()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
         return
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".jpsi") as file:
         file.write(content)

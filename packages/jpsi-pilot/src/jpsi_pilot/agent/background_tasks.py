@@ -20,15 +20,15 @@ class BackgroundTasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a coroutine as a task; an exception in it is logged and stops nothing else."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_done)
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.error("a step of the agent has failed", exc_info=task.exception())
+            log.error("a background task of the agent failed", exc_info=task.exception())
         self._wake()

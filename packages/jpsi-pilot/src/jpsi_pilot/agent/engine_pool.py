@@ -23,14 +23,14 @@ class EnginePool:
         self._engines: dict[tuple[str | None, str | None], PilotEngine] = {}
         self._starting = asyncio.Lock()
 
-    async def ready(self, settings: Settings) -> PilotEngine:
+    async def get_or_start(self, settings: Settings) -> PilotEngine:
         """Return the engine for pilots with these settings; start it if this is its first use.
 
         Raises:
             EngineMissing: there is no such engine.
             OSError: the engine cannot be started on this machine.
         """
-        key = _key(settings)
+        key = _engine_key(settings)
         async with self._starting:
             if key not in self._engines:
                 engine = await asyncio.to_thread(self._new_engine, self._changed, settings)
@@ -38,14 +38,14 @@ class EnginePool:
                 self._engines[key] = engine
         return self._engines[key]
 
-    def of(self, settings: Settings) -> PilotEngine:
+    def get(self, settings: Settings) -> PilotEngine:
         """Return the engine for pilots with these settings.
 
         Raises:
             PlaceLost: this agent never started that engine.
         """
         try:
-            return self._engines[_key(settings)]
+            return self._engines[_engine_key(settings)]
         except KeyError:
             raise PlaceLost(settings.engine) from None
 
@@ -59,5 +59,5 @@ class EnginePool:
             await engine.close()
 
 
-def _key(settings: Settings) -> tuple[str | None, str | None]:
+def _engine_key(settings: Settings) -> tuple[str | None, str | None]:
     return settings.engine, settings.interface

@@ -13,7 +13,7 @@ from ..config import HERE
 from ..node import python_command
 from ..protocol import Equipment, Settings
 
-_STARTUP = "startup.sh"
+_STARTUP_FILE = "startup.sh"
 #: The file in a pilot's directory that receives its output.
 OUTPUT = "output"
 
@@ -28,17 +28,17 @@ def pilot_spec(name: str, settings: Settings, folder: Path, equipment: Equipment
         equipment: the module and environment that the engine runs on each node.
     """
     engine, *arguments = equipment.module
-    words = python_command(
+    command = python_command(
         "jpsi_pilot.node.node_supervisor", str(folder), str(settings.cores), engine, *arguments
     )
-    executable, *rest = words
+    executable, *command_arguments = command
     return JobSpec(
         executable,
-        [jpsi.escape(word) for word in rest],
+        [jpsi.escape(word) for word in command_arguments],
         name=f"pilot-{name}",
         directory=folder,
         environment=dict(equipment.environment) or None,
-        pre_launch=folder / _STARTUP if settings.startup else None,
+        pre_launch=folder / _STARTUP_FILE if settings.startup else None,
         stdout_path=folder / OUTPUT,
         stderr_path=folder / OUTPUT,
         launcher=settings.launcher,
@@ -65,11 +65,11 @@ def _resources(settings: Settings) -> ResourceSpecV1:
     )
 
 
-def prepare(folder: Path, settings: Settings) -> None:
+def create_pilot_directory(folder: Path, settings: Settings) -> None:
     """Create a pilot's private directory, with its startup script."""
     folder.mkdir(mode=0o700, parents=True)
     if settings.startup:
-        (folder / _STARTUP).write_text("\n".join([*settings.startup, ""]), encoding="utf-8")
+        (folder / _STARTUP_FILE).write_text("\n".join([*settings.startup, ""]), encoding="utf-8")
 
 
 class PilotJobs:
@@ -91,7 +91,7 @@ class PilotJobs:
         """Return the job of a pilot that an earlier agent submitted; None if the target has no such job.
 
         Raises:
-            JpsiError: the target could not say.
+            JpsiError: the target did not answer.
         """
         found = list(self._executor(target).recall([job_id]))
         job = found[0] if found else None

@@ -11,12 +11,12 @@ from jpsi import Job, JpsiError
 from ..engines import EngineMissing
 from .engine_pool import EnginePool
 from .pilot import Pilot
-from .pilot_jobs import PilotJobs, pilot_spec, prepare
+from .pilot_jobs import PilotJobs, create_pilot_directory, pilot_spec
 
 log = logging.getLogger(__name__)
 
 # The delays before a retry, in seconds.
-_PAUSE, _LONG_PAUSE = 2.0, 30.0
+_RETRY_DELAY, _LONG_RETRY_DELAY = 2.0, 30.0
 
 
 class NotStartedError(Exception):
@@ -46,8 +46,8 @@ class PilotLifecycle:
         """
         folder = self._folder / pilot.name
         try:
-            engine = await self._engines.ready(pilot.settings)
-            prepare(folder, pilot.settings)
+            engine = await self._engines.get_or_start(pilot.settings)
+            create_pilot_directory(folder, pilot.settings)
             job.spec = pilot_spec(pilot.name, pilot.settings, folder, engine.equip(folder, pilot.settings))
             await asyncio.to_thread(self._jobs.submit, job, pilot.settings.target)
         except Exception as e:
@@ -64,23 +64,23 @@ class PilotLifecycle:
                     self._jobs.recall, pilot.entry.job_id, pilot.settings.target
                 )
             except Exception as e:  # noqa: BLE001  a fence, as in `start`
-                _warn(e, "pilot %s of an earlier agent is not to be found now: %s", pilot.name)
-                await asyncio.sleep(_LONG_PAUSE)
+                _warn(e, "the lookup of pilot %s of an earlier agent failed, and is retried: %s", pilot.name)
+                await asyncio.sleep(_LONG_RETRY_DELAY)
             else:
-                pilot.over = pilot.job is None
+                pilot.is_over = pilot.job is None
                 return
 
-    async def dismiss(self, pilot: Pilot, job: Job) -> None:
+    async def cancel(self, pilot: Pilot, job: Job) -> None:
         """Cancel a pilot's job; if that fails, the poll loop retries after a pause."""
         try:
             await asyncio.to_thread(self._jobs.cancel, job)
         except Exception as e:  # noqa: BLE001  a fence, as in `start`
-            _warn(e, "pilot %s cannot be told to end now: %s", pilot.name)
-            await asyncio.sleep(_PAUSE)
-            pilot.told = False
+            _warn(e, "the cancel of pilot %s failed, and is retried: %s", pilot.name)
+            await asyncio.sleep(_RETRY_DELAY)
+            pilot.is_cancelled = False
 
 
 def _warn(error: Exception, message: str, name: str) -> None:
     """Log a problem with a pilot; add a traceback if the exception is an unexpected one."""
-    is_foreseen = isinstance(error, (EngineMissing, JpsiError, OSError))
-    log.warning(message, name, error, exc_info=None if is_foreseen else error)
+    is_expected = isinstance(error, (EngineMissing, JpsiError, OSError))
+    log.warning(message, name, error, exc_info=None if is_expected else error)

@@ -13,7 +13,7 @@ Start = tuple["Kind", tuple[str, ...], int]
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Room:
+class NodeCapacity:
     """The free capacity of one node of a pilot."""
 
     #: The name of the place.
@@ -29,14 +29,14 @@ class Room:
     #: The client whose jobs the pilot takes; None if it takes those of every client.
     client: str | None = None
 
-    def times(self, need: Need) -> int:
+    def count_fitting(self, need: Need) -> int:
         """Return how many jobs with this need fit on the node at the same time.
 
         Other nodes that such a job needs are not considered.
 
-        >>> Room(name="a", cores=4, seconds=60).times(Need(cores=2, seconds=60))
+        >>> NodeCapacity(name="a", cores=4, seconds=60).count_fitting(Need(cores=2, seconds=60))
         2
-        >>> Room(name="a", cores=4, seconds=60).times(Need(seconds=61))
+        >>> NodeCapacity(name="a", cores=4, seconds=60).count_fitting(Need(seconds=61))
         0
         """
         if need.seconds > self.seconds:
@@ -48,13 +48,13 @@ class Room:
             counts.append(self.memory // need.memory)
         return max(0, min(counts, default=0))
 
-    def without(self, need: Need, times: int = 1) -> Room:
+    def without(self, need: Need, count: int = 1) -> NodeCapacity:
         """Return the capacity that is left beside such jobs."""
         return attrs.evolve(
             self,
-            cores=self.cores - times * need.cores,
-            gpus=self.gpus - times * need.gpus,
-            memory=None if self.memory is None else self.memory - times * need.memory,
+            cores=self.cores - count * need.cores,
+            gpus=self.gpus - count * need.gpus,
+            memory=None if self.memory is None else self.memory - count * need.memory,
         )
 
 
@@ -78,12 +78,12 @@ class Waiting:
     count: int
 
 
-def takes(room: Room, kind: Kind) -> bool:
-    """Return True if the pilot of this room takes jobs of this kind, however much of it is free."""
-    return room.settings == kind.settings and room.client in {None, kind.client}
+def accepts(capacity: NodeCapacity, kind: Kind) -> bool:
+    """Return True if the pilot of this node takes jobs of this kind, however much of it is free."""
+    return capacity.settings == kind.settings and capacity.client in {None, kind.client}
 
 
-def placed(waiting: Iterable[Waiting], rooms: Sequence[Room]) -> list[Start]:
+def place_jobs(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -> list[Start]:
     """Return how many jobs of which kind start at which places.
 
     The kinds that have waited longest come first. A job that fits nowhere now does not keep others from
@@ -91,29 +91,33 @@ def placed(waiting: Iterable[Waiting], rooms: Sequence[Room]) -> list[Start]:
 
     Args:
         waiting: the kinds, in the order in which they are served.
-        rooms: the free capacity; the pilot that ends first is filled first, so that others can become idle.
+        capacities: the free capacity; the pilot that ends first is filled first, so that others can become
+            idle.
     """
-    free = {room.name: room for room in sorted(rooms, key=lambda room: (room.seconds, room.name))}
-    found: list[Start] = []
+    free = {
+        capacity.name: capacity
+        for capacity in sorted(capacities, key=lambda capacity: (capacity.seconds, capacity.name))
+    }
+    starts: list[Start] = []
     for it in waiting:
-        left, need = it.count, it.kind.need
-        for group in _groups(it.kind, free.values()):
-            while left and (fit := _fitting(need, [free[name] for name in group])):
-                names, most = fit
-                times = min(left, most)
-                found.append((it.kind, names, times))
-                left -= times
+        remaining, need = it.count, it.kind.need
+        for group in _group_places(it.kind, free.values()):
+            while remaining and (fit := _find_places(need, [free[name] for name in group])):
+                names, fitting = fit
+                times = min(remaining, fitting)
+                starts.append((it.kind, names, times))
+                remaining -= times
                 for name in names:
                     free[name] = free[name].without(need, times)
-    return found
+    return starts
 
 
-def _groups(kind: Kind, rooms: Iterable[Room]) -> Iterable[Sequence[str]]:
-    """Return the groups of rooms in which one job finds its places.
+def _group_places(kind: Kind, capacities: Iterable[NodeCapacity]) -> Iterable[Sequence[str]]:
+    """Return the groups of places among which one job finds its own.
 
-    A job on one node gets a group for each room; a job on several nodes gets one for each pilot.
+    A job on one node gets a group for each place; a job on several nodes gets one for each pilot.
     """
-    names = [room.name for room in rooms if takes(room, kind)]
+    names = [capacity.name for capacity in capacities if accepts(capacity, kind)]
     if kind.need.nodes == 1:
         return [(name,) for name in names]
     pilots: dict[str, list[str]] = {}
@@ -122,13 +126,13 @@ def _groups(kind: Kind, rooms: Iterable[Room]) -> Iterable[Sequence[str]]:
     return pilots.values()
 
 
-def _fitting(need: Need, rooms: Sequence[Room]) -> tuple[tuple[str, ...], int] | None:
+def _find_places(need: Need, capacities: Sequence[NodeCapacity]) -> tuple[tuple[str, ...], int] | None:
     """Return the places that a job gets, and how many such jobs fit there; None if it does not fit.
 
     The job gets the nodes with the most capacity, so that as many such jobs as possible start together.
     """
-    roomy = sorted(rooms, key=lambda room: -room.times(need))[: need.nodes]
-    if len(roomy) < need.nodes:
+    largest = sorted(capacities, key=lambda capacity: -capacity.count_fitting(need))[: need.nodes]
+    if len(largest) < need.nodes:
         return None
-    times = roomy[-1].times(need)
-    return (tuple(room.name for room in roomy), times) if times else None
+    fitting = largest[-1].count_fitting(need)
+    return (tuple(capacity.name for capacity in largest), fitting) if fitting else None

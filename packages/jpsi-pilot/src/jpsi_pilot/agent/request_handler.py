@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..client import process
+from ..client import process_name
 from ..protocol import Need, Settings, node_of, write_private
 from .journal import Journal
 from .state import FINAL, Job
@@ -17,11 +17,11 @@ from .state import FINAL, Job
 ENVIRONMENTS = "environments"
 
 
-def is_there(client: str) -> bool:
+def is_client_running(client: str) -> bool:
     """Return True if the process with this name, which is a pid and a start time, still runs."""
     pid, _, start = client.partition(".")
     if start:
-        return process(int(pid)) == client
+        return process_name(int(pid)) == client
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -70,13 +70,13 @@ class RequestHandler:
         client: str,
     ) -> dict[str, Any]:
         """Take a job or an array; a repeated submission with the same tag returns the same id."""
-        number = self._state.number_of(tag)
+        number = self._state.submission_number(tag)
         if number is None:
             number = self._state.last_number + 1
-            asked = Settings.of(settings)
+            pilot_settings = Settings.from_dict(settings)
             events: list[dict[str, Any]] = []
-            if asked.key not in self._state.settings:
-                events.append({"what": "settings", "values": asked.plain()})
+            if pilot_settings.key not in self._state.settings:
+                events.append({"what": "settings", "values": pilot_settings.to_dict()})
             events.append(
                 {
                     "what": "submitted",
@@ -86,12 +86,12 @@ class RequestHandler:
                     "script": script,
                     "elements": elements,
                     "at_a_time": at_a_time,
-                    "need": Need.of(need).plain(),
-                    "settings": asked.key,
+                    "need": Need.from_dict(need).to_dict(),
+                    "settings": pilot_settings.key,
                     "retry": retry,
-                    "environment": self._keep(environment),
+                    "environment": self._store_environment(environment),
                     "umask": umask,
-                    "client": None if asked.shared or not is_there(client) else client,
+                    "client": None if pilot_settings.shared or not is_client_running(client) else client,
                 }
             )
             self._journal.write(*events, synced=True)
@@ -99,7 +99,7 @@ class RequestHandler:
 
     def find(self, *, tags: Sequence[str]) -> dict[str, Any]:
         """Return the native ids of the jobs that carry these tags."""
-        numbers = {tag: self._state.number_of(tag) for tag in tags}
+        numbers = {tag: self._state.submission_number(tag) for tag in tags}
         return {
             "found": {
                 tag: self._state.native_id(number, None)
@@ -110,11 +110,13 @@ class RequestHandler:
 
     def query(self, *, ids: Sequence[str] | None) -> dict[str, Any]:
         """Return the states of these jobs, array elements one by one, or of all jobs that have not ended."""
-        named = {it: self._state.named(it) for it in ids or ()}
-        told = self._state.unfinished if ids is None else [job for jobs in named.values() for job in jobs]
+        jobs_by_id = {it: self._state.find_jobs(it) for it in ids or ()}
+        queried = (
+            self._state.unfinished if ids is None else [job for jobs in jobs_by_id.values() for job in jobs]
+        )
         return {
-            "jobs": {job.native_id: self._told(job) for job in told},
-            "unknown": [it for it, jobs in named.items() if not jobs],
+            "jobs": {job.native_id: self._describe_job(job) for job in queried},
+            "unknown": [it for it, jobs in jobs_by_id.items() if not jobs],
         }
 
     def cancel(
@@ -129,7 +131,7 @@ class RequestHandler:
         jobs = [
             job
             for it in ids
-            for job in self._state.named(it)
+            for job in self._state.find_jobs(it)
             if job.word not in FINAL and (tags or {}).get(it, job.submission.tag) == job.submission.tag
         ]
         now = self._now()
@@ -145,32 +147,32 @@ class RequestHandler:
         running = [job for job in jobs if job.word == "running"]
         return {"cancelled": {job.native_id: job.word for job in jobs}}, running
 
-    def tidy(self) -> None:
+    def remove_unused_environments(self) -> None:
         """Remove environment files, which may hold secrets, that no known job needs any more."""
         needed = {it.environment for it in self._state.submissions.values()}
         for path in (self._folder / ENVIRONMENTS).glob("*"):
             if f"{ENVIRONMENTS}/{path.name}" not in needed:
                 path.unlink(missing_ok=True)
 
-    def _told(self, job: Job) -> dict[str, Any]:
-        told: dict[str, Any] = {"word": job.word, "time": job.time, "tag": job.submission.tag}
+    def _describe_job(self, job: Job) -> dict[str, Any]:
+        answer: dict[str, Any] = {"word": job.word, "time": job.time, "tag": job.submission.tag}
         if job.restarts:
-            told["restarts"] = job.restarts
+            answer["restarts"] = job.restarts
         if job.code is not None:
-            told["code"] = job.code
+            answer["code"] = job.code
         if job.word in FINAL:
-            told["ran"] = bool(job.places) and job.word != "unable"
+            answer["ran"] = bool(job.places) and job.word != "unable"
         if job.message:
-            told["message"] = job.message
+            answer["message"] = job.message
         if job.places:
-            told["place"] = job.places[0]
-            told["nodes"] = [node_of(place) for place in job.places]
+            answer["place"] = job.places[0]
+            answer["nodes"] = [node_of(place) for place in job.places]
         problem = self._problems.get(job.submission.settings)
         if job.word == "waiting" and problem:
-            told["message"] = problem
-        return told
+            answer["message"] = problem
+        return answer
 
-    def _keep(self, environment: Mapping[str, str]) -> str:
+    def _store_environment(self, environment: Mapping[str, str]) -> str:
         """Store this environment in a file, once for all jobs that have the same; return the file's name."""
         text = json.dumps(environment, sort_keys=True).encode()
         name = f"{ENVIRONMENTS}/{hashlib.sha256(text).hexdigest()[:24]}"

@@ -15,14 +15,14 @@ from .journal import Journal
 from .lost_places import LostPlaces
 from .pilot_jobs import PilotJobs
 from .pilot_lifecycle import PilotLifecycle
-from .placement import Room, placed
-from .request_handler import is_there
+from .placement import NodeCapacity, place_jobs
+from .request_handler import is_client_running
 from .state import Job
 from .verdict import Verdicts
 
 PILOTS = "pilots"
 # The interval, in seconds, at which the agent checks which clients still run.
-_COUNTING = 1.0
+_CLIENT_CHECK_INTERVAL = 1.0
 
 
 class Scheduling:
@@ -53,14 +53,14 @@ class Scheduling:
         self._folder = folder / PILOTS
         self._now = now
         self._jobs = jobs
-        self._steps = BackgroundTasks(wake)
+        self._background_tasks = BackgroundTasks(wake)
         self._engines = EnginePool(new_engine, wake)
-        work = PilotLifecycle(self._folder, self._engines, jobs)
-        self._fleet = Fleet(journal, self._folder, now, work, self._steps)
-        self._counted = float("-inf")
-        self._lost_places = LostPlaces(self._folder, self._steps)
+        lifecycle = PilotLifecycle(self._folder, self._engines, jobs)
+        self._fleet = Fleet(journal, self._folder, now, lifecycle, self._background_tasks)
+        self._clients_checked_at = float("-inf")
+        self._lost_places = LostPlaces(self._folder, self._background_tasks)
         #: The runs whose end an engine has still to report, by native id and number of restarts.
-        self._carried: set[tuple[str, int]] = set()
+        self._tracked_runs: set[tuple[str, int]] = set()
         self._verdicts = Verdicts(journal, now, self._lost_places)
 
     @property
@@ -71,63 +71,63 @@ class Scheduling:
     @property
     def is_idle(self) -> bool:
         """True if no job waits or runs, no pilot exists and no background task runs."""
-        return not self._state.unfinished and not self._fleet.pilots and not self._steps
+        return not self._state.unfinished and not self._fleet.pilots and not self._background_tasks
 
-    def round(self) -> None:
+    def run_round(self) -> None:
         """Run the poll loop once."""
         now = self._now()
         places = self._engines.places()
-        self._count_clients(now)
-        self._fleet.look(places, now)
-        self._verdicts.judge(places, self._fleet.pilots, self._carried)
-        self._fleet.bury(places)
-        self._lost_places.keep(self._fleet.pilots)
-        rooms = self._place(places, now)
-        self._fleet.size(rooms, now)
+        self._check_clients(now)
+        self._fleet.update_states(places, now)
+        self._verdicts.judge(places, self._fleet.pilots, self._tracked_runs)
+        self._fleet.remove_ended(places)
+        self._lost_places.forget_others(self._fleet.pilots)
+        capacities = self._start_waiting_jobs(places, now)
+        self._fleet.adjust_count(capacities, now)
 
-    def count_clients(self) -> None:
+    def request_client_check(self) -> None:
         """Have the next round check at once which clients still run, as their pilots may be taken over."""
-        self._counted = float("-inf")
+        self._clients_checked_at = float("-inf")
 
-    async def ready_engine(self, settings: Settings) -> PilotEngine:
-        """Return the engine for pilots with these settings; see `EnginePool.ready`."""
-        return await self._engines.ready(settings)
+    async def get_engine(self, settings: Settings) -> PilotEngine:
+        """Return the engine for pilots with these settings; see `EnginePool.get_or_start`."""
+        return await self._engines.get_or_start(settings)
 
     def stop(self, jobs: Iterable[Job]) -> None:
         """End running jobs; return before they have ended."""
         for job in jobs:
-            self._steps.begin(self._stop(job))
+            self._background_tasks.start(self._stop(job))
 
     async def close(self) -> None:
         """Close engines and executors; pilots and jobs run on."""
         await self._engines.close()
         self._jobs.close()
 
-    def _count_clients(self, now: float) -> None:
-        if now - self._counted > _COUNTING:
-            self._counted = now
+    def _check_clients(self, now: float) -> None:
+        if now - self._clients_checked_at > _CLIENT_CHECK_INTERVAL:
+            self._clients_checked_at = now
             for client in self._state.clients:
-                if not is_there(client):
-                    self._state.disown(client)
+                if not is_client_running(client):
+                    self._state.release_client(client)
 
-    def _place(self, places: Mapping[str, Place], now: float) -> list[Room]:
+    def _start_waiting_jobs(self, places: Mapping[str, Place], now: float) -> list[NodeCapacity]:
         """Start the jobs that fit, and return the capacity that is left."""
-        rooms = self._fleet.rooms(places, now)
+        capacities = self._fleet.capacities(places, now)
         for job in self._state.running:
-            for it in rooms.keys() & job.places:
-                rooms[it] = rooms[it].without(job.submission.need)
-        for kind, names, times in placed(self._state.waiting(), list(rooms.values())):
-            jobs = self._state.next(kind, times)
+            for it in capacities.keys() & job.places:
+                capacities[it] = capacities[it].without(job.submission.need)
+        for kind, names, times in place_jobs(self._state.waiting(), list(capacities.values())):
+            jobs = self._state.next_jobs(kind, times)
             ids = [job.native_id for job in jobs]
             self._journal.write({"what": "started", "ids": ids, "places": names, "time": now})
             for name in names:
-                rooms[name] = rooms[name].without(kind.need, times)
+                capacities[name] = capacities[name].without(kind.need, times)
             for job in jobs:
-                self._steps.begin(self._carry(job, names))
-        return list(rooms.values())
+                self._background_tasks.start(self._run_job(job, names))
+        return list(capacities.values())
 
-    async def _carry(self, job: Job, places: tuple[str, ...]) -> None:
-        run, pilot, submission = job.run, job.pilot, job.submission
+    async def _run_job(self, job: Job, places: tuple[str, ...]) -> None:
+        run, pilot, submission = job.run_key, job.pilot, job.submission
         settings = self._state.settings[submission.settings]
         variables = {JOB_VARIABLE: job.native_id}
         if job.index is not None:
@@ -145,27 +145,27 @@ class Scheduling:
             cores=submission.need.cores,
             gpus=submission.need.gpus if settings.gpus else None,
         )
-        self._carried.add(run)
+        self._tracked_runs.add(run)
         try:
-            end = await self._engines.of(settings).run(places, task)
+            end = await self._engines.get(settings).run(places, task)
         except PlaceLost:
             if job.stopped:
                 # the engine may not have passed on the request to stop
                 await self._stop(job)
             return
         finally:
-            self._carried.discard(run)
+            self._tracked_runs.discard(run)
         if pilot is not None and end.why != "lost":
-            self._fleet.use(pilot)
-        if (job.word, job.places, job.run) == ("running", places, run):
-            self._verdicts.note(job, end)
+            self._fleet.record_success(pilot)
+        if (job.word, job.places, job.run_key) == ("running", places, run):
+            self._verdicts.record_end(job, end)
 
     async def _stop(self, job: Job) -> None:
         if not job.places:
             # the job was requeued meanwhile, and is not started again
             return
         try:
-            engine = self._engines.of(self._state.settings[job.submission.settings])
+            engine = self._engines.get(self._state.settings[job.submission.settings])
             await engine.stop(job.places[0], job.native_id)
         except PlaceLost:
             # it may still run at a place that reports to an earlier agent; else the verdict counts it as

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..client import LOCK, SOCKET, enter
+from ..client import LOCK, SOCKET, enter_directory
 from ..engines import EngineMissing, new_engine
 from ..protocol import Need, Request, Settings, read_request, render_answer
 from .journal import Journal
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 # The interval, in seconds, between rounds of the poll loop when nothing has happened.
 _TICK = 0.5
-# The agent remembers ended jobs for `_MEMORY` seconds, and drops older ones every `_TIDYING` seconds.
-_MEMORY = 86400.0
-_TIDYING = 3600.0
+# The agent remembers ended jobs for `_RETENTION` seconds, and drops older ones every `_CLEANUP_INTERVAL`.
+_RETENTION = 86400.0
+_CLEANUP_INTERVAL = 3600.0
 # The seconds for which an agent that never took a job waits for requests before it ends.
 _LINGER = 20.0
 
@@ -38,7 +38,7 @@ def main(folder: str) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # jobs get the umask of the process that submits them; the agent's own files are the user's alone
     os.umask(0o077)
-    enter(folder)
+    enter_directory(folder)
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,11 +55,11 @@ class Agent:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._journal = Journal(folder, time.time() - _MEMORY)
+        self._journal = Journal(folder, time.time() - _RETENTION)
         self._linger = _LINGER
-        self._asked = self._tidied = time.monotonic()
+        self._last_request = self._cleaned_up_at = time.monotonic()
         self._changed = asyncio.Event()
-        self._is_told = False
+        self._is_shutting_down = False
 
     async def serve(self) -> None:
         """Serve until there is nothing to do, or the agent gets SIGTERM."""
@@ -85,15 +85,15 @@ class Agent:
             new_engine=new_engine,
         )
         self._requests = RequestHandler(self._journal, self._folder, time.time, self._scheduling.problems)
-        self._requests.tidy()
-        loop.add_signal_handler(signal.SIGTERM, self._leave)
-        server = await asyncio.start_unix_server(self._connected, SOCKET)
+        self._requests.remove_unused_environments()
+        loop.add_signal_handler(signal.SIGTERM, self._shut_down)
+        server = await asyncio.start_unix_server(self._serve_client, SOCKET)
         async with server:
             while not self._is_done():
                 begun = time.monotonic()
                 self._changed.clear()
-                self._scheduling.round()
-                self._tidy()
+                self._scheduling.run_round()
+                self._clean_up()
                 # a round looks at all that runs: the agent spends at most half of its time in rounds, and
                 # looks at events that come meanwhile together
                 await asyncio.sleep(time.monotonic() - begun)
@@ -103,34 +103,34 @@ class Agent:
         await self._scheduling.close()
         self._journal.close()
 
-    def _tidy(self) -> None:
+    def _clean_up(self) -> None:
         now = time.monotonic()
-        if now > self._tidied + _TIDYING:
-            self._tidied = now
-            self._journal.tidy(time.time() - _MEMORY)
-            self._requests.tidy()
+        if now > self._cleaned_up_at + _CLEANUP_INTERVAL:
+            self._cleaned_up_at = now
+            self._journal.compact(time.time() - _RETENTION)
+            self._requests.remove_unused_environments()
 
-    def _leave(self) -> None:
-        self._is_told = True
+    def _shut_down(self) -> None:
+        self._is_shutting_down = True
         self._changed.set()
 
     def _is_done(self) -> bool:
-        is_bored = self._scheduling.is_idle and time.monotonic() > self._asked + self._linger
-        return is_bored or self._is_told
+        is_unused = self._scheduling.is_idle and time.monotonic() > self._last_request + self._linger
+        return is_unused or self._is_shutting_down
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request; close the connection without an answer if the request is incomplete."""
-        self._asked = time.monotonic()
+        self._last_request = time.monotonic()
         with contextlib.suppress(ConnectionError):
             text = await reader.read()
             request = read_request(text)
             if request is not None:
-                writer.write(render_answer(await self._answer(request)))
+                writer.write(render_answer(await self._handle_request(request)))
                 await writer.drain()
             writer.close()
             await writer.wait_closed()
 
-    async def _answer(self, request: Request) -> dict[str, Any]:  # Any: as JSON has it
+    async def _handle_request(self, request: Request) -> dict[str, Any]:  # Any: as JSON has it
         match request.what:
             case "submit":
                 return await self._submit(request)
@@ -145,34 +145,35 @@ class Agent:
                 return self._requests.query(**request.values)
             case what:
                 return {
-                    "refused": f"the pilots' agent does not know how to {what}; is it of another version?"
+                    "refused": f"the pilots' agent does not know the request {what}; is its version another?"
                 }
 
     async def _submit(self, request: Request) -> dict[str, Any]:  # as above
         values = dict(request.values)
         has_launcher = values.pop("has_launcher", False)
-        settings, need = Settings.of(values["settings"]), Need.of(values["need"])
+        settings, need = Settings.from_dict(values["settings"]), Need.from_dict(values["need"])
         try:
-            engine = await self._scheduling.ready_engine(settings)
+            engine = await self._scheduling.get_engine(settings)
         except EngineMissing as e:
             return {"refused": str(e)}
         except OSError as e:
-            return {"unable": f"the engine of pilots cannot be started: {e}"}
+            return {"unable": f"the pilot engine cannot be started: {e}"}
         except Exception as e:
             # a fence: engines are plugins, and a client waits for an answer
-            log.exception("the engine of pilots cannot be started")
-            return {"unable": f"the engine of pilots cannot be started: {e!r}"}
+            log.exception("the pilot engine cannot be started")
+            return {"unable": f"the pilot engine cannot be started: {e!r}"}
         if need.nodes > 1 and not engine.spans_nodes:
             return {
-                "refused": f"the engine {engine.name} runs a job on one node, and it needs {need.nodes} nodes"
+                "refused": f"the engine {engine.name} runs each job on one node, and this one needs "
+                f"{need.nodes} nodes"
             }
         if need.nodes > 1 and engine.needs_launcher and not has_launcher:
-            why = (
-                f"of a job on {need.nodes} nodes the engine {engine.name} starts the processes by a launcher"
-            )
-            return {"refused": f"{why} that the job names, such as srun; the engine flux needs none"}
+            return {
+                "refused": f"with the engine {engine.name}, a job on {need.nodes} nodes must name a launcher "
+                "that starts its processes, such as srun; the engine flux needs none"
+            }
         self._linger = settings.idle
-        self._scheduling.count_clients()
+        self._scheduling.request_client_check()
         self._changed.set()
         return self._requests.submit(
             **values,

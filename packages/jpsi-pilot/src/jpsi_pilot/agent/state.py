@@ -68,7 +68,7 @@ class Job:
     message: str = ""
 
     @property
-    def run(self) -> tuple[str, int]:
+    def run_key(self) -> tuple[str, int]:
         """The name of its current run."""
         return self.native_id, self.restarts
 
@@ -93,7 +93,7 @@ class PilotEntry:
 
 
 class AgentState:
-    """Jobs and pilots; only `take` changes them, apart from `disown` and `forget`."""
+    """Jobs and pilots; only `apply` changes them, apart from `release_client` and `prune`."""
 
     def __init__(self) -> None:
         self.letters = ""
@@ -107,7 +107,7 @@ class AgentState:
         self._waiting: dict[Kind, dict[str, Job]] = {}
         self._running: dict[str, Job] = {}
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Apply an event."""
         rest = {name: value for name, value in event.items() if name != "what"}
         getattr(self, f"_{event['what']}")(**rest)
@@ -118,11 +118,11 @@ class AgentState:
         self.letters, self.last_number, self.last_pilot = letters, number, pilot
 
     def _settings(self, *, values: Mapping[str, Any]) -> None:  # as above
-        settings = Settings.of(values)
+        settings = Settings.from_dict(values)
         self.settings[settings.key] = settings
 
     def _submitted(self, *, number: int, time: float, need: Mapping[str, Any], **values: Any) -> None:  # noqa: ANN401  as above
-        submission = Submission(number=number, need=Need.of(need), **values)
+        submission = Submission(number=number, need=Need.from_dict(need), **values)
         self.last_number = max(self.last_number, number)
         self.submissions[number] = submission
         self._tags[submission.tag] = number
@@ -130,12 +130,12 @@ class AgentState:
             job = Job(native_id=self.native_id(number, index), index=index, submission=submission, time=time)
             self.jobs[job.native_id] = job
             submission.unfinished += 1
-            self._wait(job)
+            self._enqueue(job)
 
     def _started(self, *, ids: Sequence[str], places: Sequence[str], time: float) -> None:
         for native_id in ids:
             job = self.jobs[native_id]
-            self._leave(job)
+            self._dequeue(job)
             job.word, job.places, job.time = "running", tuple(places), time
             job.submission.running += 1
             self._running[native_id] = job
@@ -146,17 +146,17 @@ class AgentState:
 
     def _ended(self, *, id: str, word: str, code: int | None, time: float, message: str = "") -> None:  # noqa: A002  as the journal has it
         job = self.jobs[id]
-        self._leave(job)
+        self._dequeue(job)
         job.word, job.code, job.time, job.message = word, code, time, message
         job.submission.unfinished -= 1
 
     def _back(self, *, id: str, ran: bool, time: float) -> None:  # noqa: A002  as above
         job = self.jobs[id]
-        self._leave(job)
+        self._dequeue(job)
         job.word, job.places, job.time = "waiting", (), time
         # a run that never began does not count
         job.restarts += ran
-        self._wait(job)
+        self._enqueue(job)
 
     def _pilot(self, **values: Any) -> None:  # noqa: ANN401  as above
         entry = PilotEntry(**values)
@@ -166,7 +166,7 @@ class AgentState:
     def _pilot_gone(self, *, name: str, time: float) -> None:  # noqa: ARG002  for people
         del self.pilots[name]
 
-    def disown(self, client: str) -> None:
+    def release_client(self, client: str) -> None:
         """Release the pilots and jobs of a client that is gone.
 
         Its pilots then take the jobs of every client, and its jobs may run only in such pilots.
@@ -175,8 +175,8 @@ class AgentState:
             jobs = self._waiting.pop(kind)
             for job in jobs.values():
                 job.submission.client = None
-            into = self._waiting.setdefault(attrs.evolve(kind, client=None), {})
-            into.update(jobs)
+            target = self._waiting.setdefault(attrs.evolve(kind, client=None), {})
+            target.update(jobs)
         for submission in self.submissions.values():
             if submission.client == client:
                 submission.client = None
@@ -184,7 +184,7 @@ class AgentState:
             if entry.client == client:
                 entry.client = None
 
-    def forget(self, before: float) -> None:
+    def prune(self, before: float) -> None:
         """Drop submissions all of whose jobs ended before this time."""
         ended = [it for it in self.submissions.values() if not it.unfinished]
         for submission in ended:
@@ -201,11 +201,11 @@ class AgentState:
         """Return the native id of a job."""
         return f"{self.letters}-{number}" + ("" if index is None else f"[{index}]")
 
-    def number_of(self, tag: str) -> int | None:
+    def submission_number(self, tag: str) -> int | None:
         """Return the number of the submission with this tag; None if there is none."""
         return self._tags.get(tag)
 
-    def named(self, native_id: str) -> list[Job]:
+    def find_jobs(self, native_id: str) -> list[Job]:
         """Return the job with this id, or all elements of this array; an empty list if there is none."""
         if native_id in self.jobs:
             return [self.jobs[native_id]]
@@ -237,10 +237,10 @@ class AgentState:
 
     def waiting(self) -> list[Waiting]:
         """Return the waiting jobs by kind, the oldest kinds first, within each array's limit."""
-        by_age = sorted(self._waiting.items(), key=lambda it: self._first(it[1]).submission.number)
+        by_age = sorted(self._waiting.items(), key=lambda it: self._oldest(it[1]).submission.number)
         return [Waiting(kind=kind, count=self._startable(jobs)) for kind, jobs in by_age]
 
-    def next(self, kind: Kind, count: int) -> list[Job]:
+    def next_jobs(self, kind: Kind, count: int) -> list[Job]:
         """Return the jobs of a kind that start first."""
         jobs = iter(self._waiting[kind].values())
         return [job for job, _ in zip(jobs, range(count), strict=False)]
@@ -249,7 +249,7 @@ class AgentState:
         """Yield events that lead to the current state, for a rewrite of the journal."""
         yield {"what": "begun", "letters": self.letters, "number": self.last_number, "pilot": self.last_pilot}
         for settings in self.settings.values():
-            yield {"what": "settings", "values": settings.plain()}
+            yield {"what": "settings", "values": settings.to_dict()}
         for entry in self.pilots.values():
             yield {"what": "pilot", **attrs.asdict(entry)}
         for submission in self.submissions.values():
@@ -278,23 +278,23 @@ class AgentState:
 
     @staticmethod
     def _startable(jobs: Mapping[str, Job]) -> int:
-        submission = AgentState._first(jobs).submission
+        submission = AgentState._oldest(jobs).submission
         if submission.at_a_time is None:
             return len(jobs)
         return min(len(jobs), submission.at_a_time - submission.running)
 
     @staticmethod
-    def _first(jobs: Mapping[str, Job]) -> Job:
+    def _oldest(jobs: Mapping[str, Job]) -> Job:
         return next(iter(jobs.values()))
 
     @staticmethod
     def _indices(submission: Submission) -> Iterable[int | None]:
         return (None,) if submission.elements is None else range(1, submission.elements + 1)
 
-    def _wait(self, job: Job) -> None:
+    def _enqueue(self, job: Job) -> None:
         self._waiting.setdefault(job.submission.kind, {})[job.native_id] = job
 
-    def _leave(self, job: Job) -> None:
+    def _dequeue(self, job: Job) -> None:
         """Remove a job from the waiting or the running jobs."""
         if self._running.pop(job.native_id, None) is not None:
             job.submission.running -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Container, Mapping
 
-from ..node import carrier_of
+from ..node import engine_log_place
 from ..protocol import End
 from .journal import Journal
 from .lost_places import LostPlaces
@@ -13,7 +13,7 @@ from .pilot import Pilot
 from .state import Job
 
 # The final state by the reason why a run was ended.
-_WORDS = {"cancel": "cancelled", "timeout": "timeout", "unable": "unable"}
+_FINAL_STATES = {"cancel": "cancelled", "timeout": "timeout", "unable": "unable"}
 
 
 class Verdicts:
@@ -33,63 +33,70 @@ class Verdicts:
         self._lost_places = lost_places
 
     def judge(
-        self, places: Container[str], pilots: Mapping[str, Pilot], carried: Container[tuple[str, int]]
+        self, places: Container[str], pilots: Mapping[str, Pilot], tracked_runs: Container[tuple[str, int]]
     ) -> None:
         """Judge the jobs whose place is gone, by the place's log or by the end of their pilot.
 
         Args:
             places: the names of the existing places.
             pilots: the pilots that are not known to be over, or not yet removed.
-            carried: the runs whose end an engine will report.
+            tracked_runs: the runs whose end an engine will report.
         """
-        told_by = functools.cache(self._lost_places.story)
+        read_log = functools.cache(self._lost_places.read_log)
         for job in self._state.running:
-            gone = [it for it in job.places if it not in places]
-            if not gone or (len(gone) < len(job.places) and job.run in carried):
+            lost = [it for it in job.places if it not in places]
+            if not lost or (len(lost) < len(job.places) and job.run_key in tracked_runs):
                 continue
-            told = [told_by(it) for it in (*job.places, carrier_of(job.places[0]))]
-            ends = [it.ends[job.run] for it in told if job.run in it.ends]
-            is_over = all(told_by(it).over for it in gone)
+            logs = [read_log(it) for it in (*job.places, engine_log_place(job.places[0]))]
+            ends = [it.ends[job.run_key] for it in logs if job.run_key in it.ends]
+            is_over = all(read_log(it).over for it in lost)
             pilot = pilots.get(job.pilot or "")
             if ends:
-                self.note(job, ends[0])
-            elif is_over and not any(job.run in it.begun for it in told):
-                self.note(job, End(code=None, why="pilot"))
-            elif is_over or pilot is None or pilot.over:
-                cleared = [self._lost_places.is_cleared(it, told_by(it)) for it in gone]
-                if all(cleared):
-                    self._lost(job)
+                self.record_end(job, ends[0])
+            elif is_over and not any(job.run_key in it.begun for it in logs):
+                self.record_end(job, End(code=None, why="pilot"))
+            elif is_over or pilot is None or pilot.is_over:
+                is_cleaned_up = [self._lost_places.is_cleaned_up(it, read_log(it)) for it in lost]
+                if all(is_cleaned_up):
+                    self._record_loss(job)
 
-    def note(self, job: Job, end: End) -> None:
+    def record_end(self, job: Job, end: End) -> None:
         """Record the end of a run: the job gets its final state, or waits again."""
         if end.why == "pilot":
             if end.code is None:
                 # it never began
-                self._back(job, ran=False)
+                self._requeue(job, ran=False)
             else:
-                self._lost(job, end.code)
+                self._record_loss(job, end.code)
             return
         if end.why == "lost":
-            self._lost(job, message=end.message)
+            self._record_loss(job, message=end.message)
             return
-        word = _WORDS.get(end.why, "failed" if end.code else "done")
-        self._end(job, word, end.code, end.message)
+        word = _FINAL_STATES.get(end.why, "failed" if end.code else "done")
+        self._record_final_state(job, word, end.code, end.message)
 
-    def _lost(self, job: Job, code: int | None = None, message: str = "") -> None:
+    def _record_loss(self, job: Job, code: int | None = None, message: str = "") -> None:
         """Record a run that was lost with its pilot or its node; requeue the job if it asked for a retry."""
         if job.submission.retry and not job.stopped:
-            self._back(job, ran=True)
+            self._requeue(job, ran=True)
         else:
-            self._end(job, "cancelled" if job.stopped else "lost", code, message)
+            self._record_final_state(job, "cancelled" if job.stopped else "lost", code, message)
 
-    def _back(self, job: Job, *, ran: bool) -> None:
+    def _requeue(self, job: Job, *, ran: bool) -> None:
         if job.stopped:
-            self._end(job, "cancelled", None)
+            self._record_final_state(job, "cancelled", None)
         else:
             self._journal.write({"what": "back", "id": job.native_id, "ran": ran, "time": self._now()})
 
-    def _end(self, job: Job, word: str, code: int | None, message: str = "") -> None:
-        said = {"message": message} if message else {}
+    def _record_final_state(self, job: Job, word: str, code: int | None, message: str = "") -> None:
+        explanation = {"message": message} if message else {}
         self._journal.write(
-            {"what": "ended", "id": job.native_id, "word": word, "code": code, "time": self._now(), **said}
+            {
+                "what": "ended",
+                "id": job.native_id,
+                "word": word,
+                "code": code,
+                "time": self._now(),
+                **explanation,
+            }
         )

@@ -14,12 +14,12 @@ import dask
 from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from ..network import Authority, security
+from ..network import Authority, dask_security
 from ..protocol import End, Equipment, Place, PlaceLost, Settings, Share, Task
 from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 
 _FOLDER = Path("dask")
-_CLOSING = 5.0
+_CLOSE_TIMEOUT = 5.0
 T = TypeVar("T")
 
 
@@ -28,24 +28,24 @@ class _PilotScheduler(Scheduler):
 
     def __init__(
         self,
-        ended: Callable[[int, End], None],
-        held: Callable[[int, Share], None],
+        on_ended: Callable[[int, End], None],
+        on_held: Callable[[int, Share], None],
         **options: Any,  # noqa: ANN401  dask's
     ) -> None:
         super().__init__(**options)
-        self._ended = ended
-        self._held = held
-        self.stream_handlers[ENDED] = self._hear
-        self.stream_handlers[HELD] = self._hear_held
+        self._ended = on_ended
+        self._held = on_held
+        self.stream_handlers[ENDED] = self._handle_ended
+        self.stream_handlers[HELD] = self._handle_held
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Do nothing: the pages that it would serve are open to everybody."""
 
-    def _hear(self, number: int, end: dict[str, Any], worker: str) -> None:  # noqa: ARG002  Any: as JSON has it
-        self._ended(number, End.of(end))
+    def _handle_ended(self, number: int, end: dict[str, Any], worker: str) -> None:  # noqa: ARG002  Any: as JSON has it
+        self._ended(number, End.from_dict(end))
 
-    def _hear_held(self, number: int, share: dict[str, Any], worker: str) -> None:  # noqa: ARG002  as above
-        self._held(number, Share.of(share))
+    def _handle_held(self, number: int, share: dict[str, Any], worker: str) -> None:  # noqa: ARG002  as above
+        self._held(number, Share.from_dict(share))
 
 
 @attrs.define(slots=True)
@@ -55,7 +55,7 @@ class _Worker:
     place: Place
     address: str
     #: The numbers of the requests that it got and has not answered.
-    runs: set[int] = attrs.field(factory=set)
+    requests: set[int] = attrs.field(factory=set)
 
 
 class DaskEngine:
@@ -73,7 +73,7 @@ class DaskEngine:
         self._workers: dict[str, _Worker] = {}
         self._ends: dict[int, asyncio.Future[End]] = {}
         self._shares: dict[int, asyncio.Future[Share]] = {}
-        self._count = 0
+        self._last_number = 0
         self._scheduler: Scheduler | None = None
 
     async def start(self) -> None:
@@ -83,11 +83,11 @@ class DaskEngine:
         _FOLDER.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240  it takes no time
         self._authority.write(_FOLDER, "agent")
         self._scheduler = await _PilotScheduler(
-            self.ended,
-            self.held,
+            self.resolve_run,
+            self.resolve_hold,
             protocol="tls",
             interface=self._interface,
-            security=security(_FOLDER),
+            security=dask_security(_FOLDER),
             dashboard=False,
         )
         self._scheduler.add_plugin(_Listener(self))
@@ -109,23 +109,23 @@ class DaskEngine:
             return await self._run(places[0], task)
         # if this is cancelled, the agent ends and jobs run on: their GPUs stay reserved
         try:
-            end = await self._run_on_several(places, task)
+            end = await self._run_on_several_places(places, task)
         except PlaceLost:
             self._release(places, task)
             raise
         self._release(places, task)
         return end
 
-    async def _run_on_several(self, places: Sequence[str], task: Task) -> End:
-        asked = await asyncio.gather(*(self._hold(it, task) for it in places), return_exceptions=True)
+    async def _run_on_several_places(self, places: Sequence[str], task: Task) -> End:
+        replies = await asyncio.gather(*(self._hold(it, task) for it in places), return_exceptions=True)
         shares: list[Share] = []
-        for it in asked:
+        for it in replies:
             if isinstance(it, BaseException):
                 raise it
             if it.problem:
                 return End(code=None, why="unable", message=it.problem)
             shares.append(it)
-        return await self._run(places[0], _of_several(task, shares))
+        return await self._run(places[0], _with_nodes(task, shares))
 
     def _release(self, places: Sequence[str], task: Task) -> None:
         for worker in (self._workers[it] for it in places if it in self._workers):
@@ -133,39 +133,39 @@ class DaskEngine:
 
     async def _run(self, place: str, task: Task) -> End:
         # dask sends messages of about the same time as one
-        return await self._told(place, self._ends, {"op": RUN, "task": task.plain()})
+        return await self._request(place, self._ends, {"op": RUN, "task": task.to_dict()})
 
     async def _hold(self, place: str, task: Task) -> Share:
         message = {"op": HOLD, "native_id": task.native_id, "gpus": task.gpus}
-        return await self._told(place, self._shares, message)
+        return await self._request(place, self._shares, message)
 
-    async def _told(self, place: str, told: dict[int, asyncio.Future[T]], message: dict[str, Any]) -> T:
+    async def _request(self, place: str, pending: dict[int, asyncio.Future[T]], message: dict[str, Any]) -> T:
         """Send a worker a message with a number, and return the worker's answer."""
-        worker = self._worker(place)
-        self._count += 1
-        number = self._count
+        worker = self._get_worker(place)
+        self._last_number += 1
+        number = self._last_number
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        told[number] = answer
-        worker.runs.add(number)
+        pending[number] = answer
+        worker.requests.add(number)
         self._send(worker, {**message, "number": number})
         try:
             return await answer
         finally:
-            del told[number]
-            worker.runs.discard(number)
+            del pending[number]
+            worker.requests.discard(number)
 
     async def stop(self, place: str, native_id: str) -> None:
         """See `PilotEngine`."""
-        self._send(self._worker(place), {"op": STOP, "native_id": native_id})
+        self._send(self._get_worker(place), {"op": STOP, "native_id": native_id})
 
     async def close(self) -> None:
         """See `PilotEngine`."""
         if self._scheduler is not None:
             # do not wait for a worker that does not answer any more
             with contextlib.suppress(TimeoutError, OSError):
-                await asyncio.wait_for(self._scheduler.close(), _CLOSING)
+                await asyncio.wait_for(self._scheduler.close(), _CLOSE_TIMEOUT)
 
-    def _worker(self, place: str) -> _Worker:
+    def _get_worker(self, place: str) -> _Worker:
         try:
             return self._workers[place]
         except KeyError:
@@ -177,38 +177,38 @@ class DaskEngine:
 
     # Called by the scheduler.
 
-    def come(self, name: str, address: str) -> None:
+    def add_worker(self, name: str, address: str) -> None:
         """Add a worker that has reported; its name is that of its place."""
         self._workers[name] = _Worker(Place(name=name), address)
         self._changed()
 
-    def gone(self, address: str) -> None:
+    def remove_worker(self, address: str) -> None:
         """Remove a worker; the runs there may have ended or not."""
         for name, it in list(self._workers.items()):
             if it.address == address:
                 del self._workers[name]
-                for number in it.runs:
-                    self._lost(number)
+                for number in it.requests:
+                    self._fail_request(number)
         self._changed()
 
-    def ended(self, number: int, end: End) -> None:
+    def resolve_run(self, number: int, end: End) -> None:
         """Resolve the run of this number."""
         if number in self._ends and not self._ends[number].done():
             self._ends[number].set_result(end)
 
-    def held(self, number: int, share: Share) -> None:
+    def resolve_hold(self, number: int, share: Share) -> None:
         """Resolve the request of this number for GPUs."""
         if number in self._shares and not self._shares[number].done():
             self._shares[number].set_result(share)
 
-    def _lost(self, number: int) -> None:
+    def _fail_request(self, number: int) -> None:
         """Fail the request of this number, as its worker cannot answer any more."""
-        for told in (self._ends.get(number), self._shares.get(number)):
-            if told is not None and not told.done():
-                told.set_exception(PlaceLost(number))
+        for pending in (self._ends.get(number), self._shares.get(number)):
+            if pending is not None and not pending.done():
+                pending.set_exception(PlaceLost(number))
 
 
-def _of_several(task: Task, shares: Sequence[Share]) -> Task:
+def _with_nodes(task: Task, shares: Sequence[Share]) -> Task:
     """Return a task that finds its nodes, and its GPUs on each of them."""
     variables = {**shares[0].allocation, "JPSI_PILOT_NODES": " ".join(it.node for it in shares)}
     if task.gpus is not None:
@@ -226,9 +226,9 @@ class _Listener(SchedulerPlugin):
         self._engine = engine
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
-        """See `DaskEngine.come`."""
-        self._engine.come(str(scheduler.workers[worker].name), worker)
+        """See `DaskEngine.add_worker`."""
+        self._engine.add_worker(str(scheduler.workers[worker].name), worker)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **_: object) -> None:  # noqa: ARG002  as it is called
-        """See `DaskEngine.gone`."""
-        self._engine.gone(worker)
+        """See `DaskEngine.remove_worker`."""
+        self._engine.remove_worker(worker)

@@ -24,18 +24,18 @@ from typing import Any
 import dask
 from distributed import Worker
 
-from ..network import security
-from ..node import NodeLog, NoDeviceError, Runs, log_of
+from ..network import dask_security
+from ..node import NodeLog, NoDeviceError, Runs, log_path
 from ..protocol import ALLOCATION, Share, Task
 from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 
 # srun(1), INPUT and OUTPUT ENVIRONMENT VARIABLES: with these srun makes a step of the allocation, and the
 # launcher knows that the pilot holds all of it.
-_OF_THE_ALLOCATION = (
+_ALLOCATION_VARIABLES = (
     *(ALLOCATION, "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_STEP_ID", "SLURM_CONF"),
 )
-_PATIENCE = "60s"
-_CLOSING = 2.0
+_DEATH_TIMEOUT = "60s"
+_CLOSE_TIMEOUT = 2.0
 
 
 class PilotWorker(Worker):
@@ -46,28 +46,28 @@ class PilotWorker(Worker):
         self._runs = runs
         # one thread for each core, as each job has at least one core
         self._threads = ThreadPoolExecutor(nthreads)
-        self.stream_handlers[RUN] = self._run
+        self.stream_handlers[RUN] = self._handle_run
         self.stream_handlers[STOP] = runs.stop
-        self.stream_handlers[HOLD] = self._hold
+        self.stream_handlers[HOLD] = self._handle_hold
         self.stream_handlers[RELEASE] = runs.release
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Do nothing: the pages that it would serve are open to everybody."""
 
-    def _run(self, number: int, task: dict[str, Any]) -> None:  # Any: as JSON has it
-        self._threads.submit(self._carry, number, Task.of(task))
+    def _handle_run(self, number: int, task: dict[str, Any]) -> None:  # Any: as JSON has it
+        self._threads.submit(self._run_task, number, Task.from_dict(task))
 
-    def _hold(self, number: int, native_id: str, gpus: int | None) -> None:
+    def _handle_hold(self, number: int, native_id: str, gpus: int | None) -> None:
         try:
             held = self._runs.hold(native_id, gpus)
             share = Share(node=node_name(os.environ), variables=held, allocation=_allocation(os.environ))
         except NoDeviceError as e:
             share = Share(problem=f"the job could not be started on a node of it: {e}")
-        self.batched_send({"op": HELD, "number": number, "share": share.plain()})
+        self.batched_send({"op": HELD, "number": number, "share": share.to_dict()})
 
-    def _carry(self, number: int, task: Task) -> None:
+    def _run_task(self, number: int, task: Task) -> None:
         end = self._runs.run(task)
-        message = {"op": ENDED, "number": number, "end": end.plain()}
+        message = {"op": ENDED, "number": number, "end": end.to_dict()}
         # without a connection this message is lost: the agent finds the end in the log
         self.loop.add_callback(self.batched_send, message)
 
@@ -82,18 +82,18 @@ def node_name(environment: Mapping[str, str]) -> str:
 
 
 def _allocation(environment: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: environment[name] for name in _OF_THE_ALLOCATION if name in environment}
+    return {name: environment[name] for name in _ALLOCATION_VARIABLES if name in environment}
 
 
 async def serve(folder: Path, cores: int, place: str) -> None:
     """Be a worker until the scheduler is gone, or the node supervisor is."""
-    told = asyncio.Event()
-    runs = Runs(folder.parent.parent, NodeLog(log_of(folder, place)))
+    shutdown = asyncio.Event()
+    runs = Runs(folder.parent.parent, NodeLog(log_path(folder, place)))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, runs.close)
     # a daemon thread: the process does not wait for it at its end
     threading.Thread(
-        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(told.set),), daemon=True
+        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(shutdown.set),), daemon=True
     ).start()
     dask.config.set(SETTINGS)
     with tempfile.TemporaryDirectory(prefix="jpsi-pilot-") as scratch:
@@ -102,32 +102,32 @@ async def serve(folder: Path, cores: int, place: str) -> None:
             name=place,
             runs=runs,
             nthreads=cores,
-            security=security(folder),
+            security=dask_security(folder),
             dashboard=False,
             local_directory=scratch,
             memory_limit=0,
-            death_timeout=_PATIENCE,
+            death_timeout=_DEATH_TIMEOUT,
         )
         await worker
-        waits = [asyncio.ensure_future(_finished(worker)), asyncio.ensure_future(told.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        futures = [asyncio.ensure_future(_wait_finished(worker)), asyncio.ensure_future(shutdown.wait())]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         # without a scheduler jobs run on to their ends, which the log records
-        await asyncio.to_thread(runs.end_all if told.is_set() else runs.drain)
+        await asyncio.to_thread(runs.end_all if shutdown.is_set() else runs.drain)
         # a worker that was closing already may never return from this
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(worker.close(timeout=1, executor_wait=False), _CLOSING)
+            await asyncio.wait_for(worker.close(timeout=1, executor_wait=False), _CLOSE_TIMEOUT)
     # do not wait for dask's threads, or for the one that waits for the node supervisor
     os._exit(0)
 
 
-async def _finished(worker: Worker) -> None:
+async def _wait_finished(worker: Worker) -> None:
     await worker.finished()
 
 
-def _wait_for_supervisor(gone: Callable[[], object]) -> None:
+def _wait_for_supervisor(on_gone: Callable[[], object]) -> None:
     while sys.stdin.buffer.read(1):
         pass
-    gone()
+    on_gone()
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ from jpsi.plugin import (
 from jpsi.plugin.kit import IdForm
 
 from ..config import PilotConfig
-from .requirements import need, runs_again, settings
+from .requirements import is_retried, job_need, pilot_settings
 
 #: The form of native ids: the letters are those of the agent's journal.
 IDS = IdForm("jpsi-pilot", r"[a-z]{8}-[1-9][0-9]{0,9}(\[[1-9][0-9]{0,6}\])?")
 # The quickest command on this machine; on a remote host the path of client.py is not known.
 _CLIENT = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "client.py")]
-_CLIENT_ELSEWHERE = ["-P", "-m", "jpsi_pilot.client"]
-_NOT_THIS_JOBS = ("JPSI_PILOT_*", *RANK_VARIABLES)
+_REMOTE_CLIENT = ["-P", "-m", "jpsi_pilot.client"]
+_UNSET_VARIABLES = ("JPSI_PILOT_*", *RANK_VARIABLES)
 
 
 @hookimpl
@@ -47,45 +47,45 @@ def arrays_of(native_ids: Sequence[str]) -> Mapping[str, str]:
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     """Return the command that submits a job, or an array, to the agent."""
     config = context.site.config
-    return _request(
+    return _render_request(
         context.site,
         "submit",
         tag=context.tag,
         script=script.text,
         elements=context.elements,
         at_a_time=context.at_a_time,
-        need=need(spec, config).plain(),
+        need=job_need(spec, config).to_dict(),
         has_launcher=spec.launcher is not None,
-        settings=settings(config).plain(),
-        retry=runs_again(spec, config),
+        settings=pilot_settings(config).to_dict(),
+        retry=is_retried(spec, config),
     )
 
 
 @hookimpl
 def find(tags: Sequence[str], site: Site) -> Command:
     """Return the command that asks which jobs carry these tags."""
-    return _request(site, "find", tags=list(tags))
+    return _render_request(site, "find", tags=list(tags))
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None, site: Site) -> Command:
     """Return the command that asks for these jobs, or for all that have not ended."""
-    return _request(site, "query", ids=None if native_ids is None else list(native_ids))
+    return _render_request(site, "query", ids=None if native_ids is None else list(native_ids))
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
     """Return the command that cancels jobs; the ones that were seen only if they still carry the same tag."""
     tags = {it: seen[it].tag for it in native_ids if it in seen and seen[it].tag}
-    return _request(site, "cancel", ids=list(native_ids), tags=tags)
+    return _render_request(site, "cancel", ids=list(native_ids), tags=tags)
 
 
-def _request(site: Site, what: str, **values: Any) -> Command:  # noqa: ANN401  as JSON has it
+def _render_request(site: Site, request: str, **values: Any) -> Command:  # noqa: ANN401  as JSON has it
     config: PilotConfig = site.config
     folder = config.work_directory
-    client = _CLIENT if config.python is None else [config.python, *_CLIENT_ELSEWHERE]
+    client = _CLIENT if config.python is None else [config.python, *_REMOTE_CLIENT]
     return Command(
         [*client, "" if folder is None else str(folder)],
-        stdin=json.dumps({"do": what, **values}) + "\n",
-        unset=_NOT_THIS_JOBS,
+        stdin=json.dumps({"do": request, **values}) + "\n",
+        unset=_UNSET_VARIABLES,
     )

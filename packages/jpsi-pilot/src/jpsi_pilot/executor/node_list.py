@@ -20,8 +20,8 @@ done"""
 @hookimpl
 def nodes(spec: JobSpec) -> list[ShellLine] | None:
     """Return shell that prints the node of each process; None if all are on the node that runs the shell."""
-    asked = resources(spec)
-    if asked.computed_node_count == 1:
+    requested = resources(spec)
+    if requested.computed_node_count == 1:
         return None
-    numbers = f"left={asked.computed_process_count} nodes={asked.computed_node_count}"
+    numbers = f"left={requested.computed_process_count} nodes={requested.computed_node_count}"
     return [ShellLine(line) for line in (numbers, *_SPREAD.splitlines())]

@@ -22,25 +22,25 @@ from ..config import PilotConfig
 from ..protocol import Need, Settings
 
 _SECOND = timedelta(seconds=1)
-_RETRY = "retry_on_pilot_loss"
+_RETRY_OPTION = "retry_on_pilot_loss"
 # Attributes of a job that has its own place in a queue; for pilots, the configuration sets them.
-_OF_PILOTS = ("queue_name", "project_name", "reservation_id")
+_PILOT_ATTRIBUTES = ("queue_name", "project_name", "reservation_id")
 
 
 @hookimpl
 def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
     """Yield the reasons why no pilot could ever run this job, one sentence each."""
     config: PilotConfig = site.config
-    yield from _too_large(spec, config)
-    yield from _too_long(spec, config)
-    for name in _OF_PILOTS:
+    yield from _check_size(spec, config)
+    yield from _check_duration(spec, config)
+    for name in _PILOT_ATTRIBUTES:
         if getattr(attributes(spec), name) is not None:
-            yield f"{name} is nothing that a job in a pilot has; the configuration says it of pilots"
+            yield f"a job in a pilot has no {name}; set that of the pilots in the configuration"
     for option, value in custom_options(spec, "pilot").items():
-        if option != _RETRY:
-            yield f"custom attribute pilot.{option} is not known; there is pilot.{_RETRY}"
+        if option != _RETRY_OPTION:
+            yield f"custom attribute pilot.{option} is not known; there is pilot.{_RETRY_OPTION}"
         elif not isinstance(value, bool):
-            yield f"custom attribute pilot.{_RETRY} must be True or False, not {value!r}"
+            yield f"custom attribute pilot.{_RETRY_OPTION} must be True or False, not {value!r}"
 
 
 @hookimpl
@@ -49,33 +49,33 @@ def render_script() -> Script:
     return Script([])
 
 
-def need(spec: JobSpec, config: PilotConfig) -> Need:
+def job_need(spec: JobSpec, config: PilotConfig) -> Need:
     """Return the resources that a valid job takes on each of its nodes."""
-    asked = resources(spec)
-    nodes = asked.computed_node_count
+    requested = resources(spec)
+    nodes = requested.computed_node_count
     # on several nodes, the need of the fullest one
-    processes = asked.computed_process_count if nodes == 1 else asked.computed_processes_per_node
+    processes = requested.computed_process_count if nodes == 1 else requested.computed_processes_per_node
     return Need(
         nodes=nodes,
         cores=config.cores_per_node
-        if asked.exclusive_node_use
-        else processes * (asked.cpu_cores_per_process or 1),
+        if requested.exclusive_node_use
+        else processes * (requested.cpu_cores_per_process or 1),
         gpus=config.gpus_per_node
-        if asked.exclusive_node_use
-        else processes * (asked.gpu_cores_per_process or 0),
+        if requested.exclusive_node_use
+        else processes * (requested.gpu_cores_per_process or 0),
         memory=(config.memory_per_node or 0)
-        if asked.exclusive_node_use
-        else math.ceil((asked.memory or 0) / nodes),
+        if requested.exclusive_node_use
+        else math.ceil((requested.memory or 0) / nodes),
         seconds=time_limit(spec, config, _SECOND) or 0,
     )
 
 
-def runs_again(spec: JobSpec, config: PilotConfig) -> bool:
+def is_retried(spec: JobSpec, config: PilotConfig) -> bool:
     """Return True if a valid job runs again after the loss of its pilot."""
-    return bool(custom_options(spec, "pilot").get(_RETRY, config.retry_on_pilot_loss))
+    return bool(custom_options(spec, "pilot").get(_RETRY_OPTION, config.retry_on_pilot_loss))
 
 
-def settings(config: PilotConfig) -> Settings:
+def pilot_settings(config: PilotConfig) -> Settings:
     """Return the settings of the pilots for jobs of this executor."""
     return Settings(
         target=config.target.lower(),
@@ -98,20 +98,20 @@ def settings(config: PilotConfig) -> Settings:
     )
 
 
-def _too_large(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
-    asked = need(spec, config)
-    if asked.nodes > config.nodes_per_pilot:
-        yield f"the job needs {asked.nodes} nodes, and a pilot has {config.nodes_per_pilot}"
-    if asked.cores > config.cores_per_node:
-        yield f"the job needs {asked.cores} cores, and a pilot has {config.cores_per_node} on a node"
-    if asked.gpus > config.gpus_per_node:
-        yield f"the job needs {asked.gpus} GPUs, and a pilot has {config.gpus_per_node} on a node"
-    if config.memory_per_node is not None and asked.memory > config.memory_per_node:
+def _check_size(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
+    need = job_need(spec, config)
+    if need.nodes > config.nodes_per_pilot:
+        yield f"the job needs {need.nodes} nodes, and a pilot has {config.nodes_per_pilot}"
+    if need.cores > config.cores_per_node:
+        yield f"the job needs {need.cores} cores, and a pilot has {config.cores_per_node} on a node"
+    if need.gpus > config.gpus_per_node:
+        yield f"the job needs {need.gpus} GPUs, and a pilot has {config.gpus_per_node} on a node"
+    if config.memory_per_node is not None and need.memory > config.memory_per_node:
         has = config.memory_per_node
-        yield f"the job needs {asked.memory} bytes of memory, and a pilot has {has} on a node"
+        yield f"the job needs {need.memory} bytes of memory, and a pilot has {has} on a node"
 
 
-def _too_long(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
+def _check_duration(spec: JobSpec, config: PilotConfig) -> Iterator[str]:
     seconds = time_limit(spec, config, _SECOND)
     if seconds is None:
         yield f"the job has no time limit, and jobs can run in a pilot for {config.walltime}"

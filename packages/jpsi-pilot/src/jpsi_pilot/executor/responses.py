@@ -23,7 +23,7 @@ from jpsi.plugin.kit import require_one_id
 from .commands import IDS
 
 #: The agent's words for the state of a job; `done` comes with an exit code.
-_WORDS: Mapping[str, Meaning] = {
+_STATES: Mapping[str, Meaning] = {
     "waiting": Meaning(JobState.QUEUED),
     "running": Meaning(JobState.ACTIVE),
     "done": Meaning(JobState.COMPLETED),
@@ -42,7 +42,7 @@ _FAILURES = {3: FailureKind.TRANSIENT, 4: FailureKind.INVALID_JOB}
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
     """Return the native id of the job."""
-    found = str(_answer(result).get("id", ""))
+    found = str(_parse_answer(result).get("id", ""))
     return require_one_id([found] if IDS.is_id(found) else [], result.stdout)
 
 
@@ -56,7 +56,7 @@ def classify_failure(result: CommandResult) -> Failure | None:
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """Return the native ids of the jobs that carry these tags."""
-    found = _part(result, "found")
+    found = _answer_part(result, "found")
     return {tag: str(found[tag]) for tag in tags if tag in found}
 
 
@@ -67,9 +67,9 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     Raises:
         SubmitException: the agent did not answer, or its answer leaves out one of the jobs.
     """
-    unknown = _answer_of(result).get(_UNKNOWN)
+    unknown = _parse_checked_answer(result).get(_UNKNOWN)
     try:
-        found = {native_id: _observation(it) for native_id, it in _part(result, "jobs").items()}
+        found = {native_id: _parse_observation(it) for native_id, it in _answer_part(result, "jobs").items()}
     except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
         raise result.no_answer from None
     if not isinstance(unknown, list):
@@ -78,7 +78,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
         if native_id in unknown or native_id.partition("[")[0] in unknown:
             found.setdefault(native_id, Observation.denied(_UNKNOWN))
         elif native_id not in found:
-            msg = f"the agent told nothing of {native_id}"
+            msg = f"the agent's answer leaves out job {native_id}"
             raise SubmitException(msg, transient=True)
     return found
 
@@ -87,53 +87,53 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
     """Return no problems if the agent has answered: jobs that are unknown or have ended need no cancel."""
     try:
-        _part(result, "cancelled")
+        _answer_part(result, "cancelled")
     except SubmitException as e:
         return dict.fromkeys(native_ids, str(e))
     return {}
 
 
-def _observation(said: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
-    word = str(said["word"])
-    meaning = _WORDS.get(word)
+def _parse_observation(entry: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
+    word = str(entry["word"])
+    meaning = _STATES.get(word)
     state, reason, message = (None, None, None) if meaning is None else meaning
-    time = said.get("time")
-    details = {f"pilot.{name}": said[name] for name in ("place", "engine") if said.get(name)}
+    time = entry.get("time")
+    details = {f"pilot.{name}": entry[name] for name in ("place", "engine") if entry.get(name)}
     return Observation(
         state=state,
         word=word,
-        tag=str(said["tag"]),
+        tag=str(entry["tag"]),
         reason=reason,
-        message=said.get("message") or message,
-        exit_code=said.get("code"),
-        ran=said.get("ran"),
+        message=entry.get("message") or message,
+        exit_code=entry.get("code"),
+        ran=entry.get("ran"),
         time=None if time is None else datetime.fromtimestamp(time, UTC),
-        restarts=said.get("restarts"),
-        nodes=tuple(said.get("nodes", ())),
+        restarts=entry.get("restarts"),
+        nodes=tuple(entry.get("nodes", ())),
         details=details,
     )
 
 
-def _part(result: CommandResult, name: str) -> dict[str, Any]:  # as above
+def _answer_part(result: CommandResult, name: str) -> dict[str, Any]:  # as above
     """Return one part of an answer.
 
     Raises:
         SubmitException: the agent did not answer.
     """
-    part = _answer_of(result).get(name)
+    part = _parse_checked_answer(result).get(name)
     if not isinstance(part, dict):
         raise result.no_answer
     return part
 
 
-def _answer_of(result: CommandResult) -> dict[str, Any]:  # as above
+def _parse_checked_answer(result: CommandResult) -> dict[str, Any]:  # as above
     try:
-        return _answer(result.checked())
+        return _parse_answer(result.checked())
     except ValueError:
         raise result.no_answer from None
 
 
-def _answer(result: CommandResult) -> dict[str, Any]:  # as above
+def _parse_answer(result: CommandResult) -> dict[str, Any]:  # as above
     """Return the JSON object in the last line of the output; a site's Python may print text before it.
 
     Raises:
@@ -142,6 +142,6 @@ def _answer(result: CommandResult) -> dict[str, Any]:  # as above
     lines = result.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines else None
     if not isinstance(answer, dict):
-        msg = f"there is no answer in {result.stdout!r}"
+        msg = f"the agent's answer is no JSON object: {result.stdout!r}"
         raise ValueError(msg)  # noqa: TRY004  the text is another one, the type is right
     return answer

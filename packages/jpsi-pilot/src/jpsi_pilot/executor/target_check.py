@@ -25,8 +25,8 @@ def make_engine(setup: EngineSetup) -> None:
         check_target(config.target)
     elif config.python is None:
         msg = (
-            "the pilots' agent is where url leads to, and so the configuration of the executor pilot must "
-            "name, as `python`, a Python over there that has jpsi-pilot and its engine"
+            "the pilots' agent runs on the remote host of url: the configuration of the executor pilot must "
+            "name, as `python`, a Python of that host that has jpsi-pilot and its engine"
         )
         raise ConfigError(msg)
 
@@ -41,16 +41,16 @@ def check_target(target: str) -> None:
     if target.lower() == HERE:
         return
     configured = jpsi.configuration()
-    named = configured.targets.get(target.lower())
-    executor = target if named is None or named.executor is None else named.executor
+    target_config = configured.targets.get(target.lower())
+    executor = target if target_config is None or target_config.executor is None else target_config.executor
     if executor.lower() == _PILOT:
         msg = f"the target of pilots is {target}, which runs jobs in pilots itself"
         raise ConfigError(msg)
-    if named is not None and named.url is not None:
+    if target_config is not None and target_config.url is not None:
         msg = (
-            f"the target of pilots, {target}, is on another machine, from which they would not find the way "
-            f"back: say url={named.url} of the executor pilot itself, and as its target what the executor "
-            f"{executor} is called over there"
+            f"the target of pilots, {target}, is on a remote host, from which pilots cannot connect to the "
+            f"agent here: set url={target_config.url} for the executor pilot itself, and its target to the "
+            f"name that the executor {executor} has on that host"
         )
         raise ConfigError(msg)
     try:

@@ -17,9 +17,9 @@ _SOCKET = "flux"
 # flux-uptime(1): 09:30:51 run 29s,  owner tester,  depth 0,  size 1
 _UPTIME = re.compile(r"\S+ +run .*\bsize ([0-9]+)$")
 # A flux command itself looks for a broker for half a second.
-_PAUSE = 0.1
+_POLL_INTERVAL = 0.1
 # RFC 23: a duration of 0 does not mean "at once".
-_SHORTEST = 0.1
+_MIN_KILL_DELAY = 0.1
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -36,32 +36,32 @@ class Shape:
     def resources(self) -> dict[str, Any]:
         """The resources of each broker, by RFC 20: those asked for, not those that Flux detects."""
         numbers = {"core": self.cores, "gpu": self.gpus}
-        children = {name: _first(count) for name, count in numbers.items() if count}
-        nodes = [{"rank": _first(self.nodes), "children": children}]
+        children = {name: _render_idset(count) for name, count in numbers.items() if count}
+        nodes = [{"rank": _render_idset(self.nodes), "children": children}]
         return {"version": 1, "execution": {"R_lite": nodes, "starttime": 0, "expiration": 0}}
 
     def configuration(self, resources: Path) -> str:
         """Return the broker's configuration, flux-config(5), in TOML; its basic strings are those of JSON."""
         return (
             f"[resource]\npath = {json.dumps(str(resources))}\nnoverify = true\n"
-            f'[exec]\nkill-timeout = "{max(self.kill_delay, _SHORTEST)}s"\n'
+            f'[exec]\nkill-timeout = "{max(self.kill_delay, _MIN_KILL_DELAY)}s"\n'
         )
 
 
-def _first(count: int) -> str:
+def _render_idset(count: int) -> str:
     """Return the first `count` numbers, from 0 on, in the form of RFC 22."""
     return "0" if count == 1 else f"0-{count - 1}"
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Up:
+class InstanceStatus:
     """An instance that is up, as one of its brokers sees it."""
 
     rank: int
     size: int
 
     @classmethod
-    def told(cls, uptime: str, rank: str) -> Self | None:
+    def parse(cls, uptime: str, rank: str) -> Self | None:
         """Parse the output of `flux uptime` and `flux getattr rank`; None if the instance is not up."""
         match = _UPTIME.match(uptime.strip())
         if match is None or not rank.strip().isdecimal():
@@ -92,7 +92,7 @@ class Instance:
         resources.write_text(json.dumps(shape.resources), encoding="utf-8")
         configuration.write_text(shape.configuration(resources), encoding="utf-8")
         uri = f"local://{scratch / _SOCKET}"
-        # The instance has no initial program: it runs until `end`.
+        # The instance has no initial program: it runs until `terminate`.
         options = f"-Slocal-uri={uri},-Sbroker.rc2_none=1,--config-path={configuration}"
         # The session holds all that Flux starts on this node. Open files stay as the launcher passed them, as
         # brokers may find each other by one of them.
@@ -106,34 +106,36 @@ class Instance:
         """The broker's process, which leads the session of all that Flux starts on this node."""
         return self._broker.pid
 
-    async def up(self) -> Up:
+    async def wait_until_up(self) -> InstanceStatus:
         """Wait until the instance takes jobs; for ever if it never does."""
         while True:
-            found = Up.told(await self._asked("uptime"), await self._asked("getattr", "rank"))
-            if found is not None:
-                return found
+            status = InstanceStatus.parse(
+                await self._run_flux("uptime"), await self._run_flux("getattr", "rank")
+            )
+            if status is not None:
+                return status
             # Flux sends no event when an instance comes up
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_INTERVAL)
 
-    async def _asked(self, *words: str) -> str:
+    async def _run_flux(self, *words: str) -> str:
         """Return the output of a flux command."""
         environment = {**os.environ, "FLUX_URI": self.uri}
-        asked = await create_subprocess_exec(
+        process = await create_subprocess_exec(
             "flux", *words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment
         )
         try:
-            said, _ = await asked.communicate()
+            output, _ = await process.communicate()
         except asyncio.CancelledError:
             with contextlib.suppress(ProcessLookupError):
-                asked.kill()
+                process.kill()
             raise
-        return said.decode(errors="replace")
+        return output.decode(errors="replace")
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         """Wait for the end of the broker; return its exit code."""
         return await self._broker.wait()
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM to the broker.
 
         If it is the first one, the whole instance ends, and Flux tells the jobs that still run to end.

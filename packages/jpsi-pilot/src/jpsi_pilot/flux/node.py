@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..flux_installation import flux_problem
-from ..network import LONGEST, Wire, calling
-from ..node import NodeLog, log_of
+from ..network import LONGEST, Wire, client_context
+from ..node import NodeLog, log_path
 from ..protocol import End, Task
 from .engine import ADDRESS
 from .instance import Instance, Shape
@@ -29,8 +29,8 @@ from .jobs import FluxJobs
 _BROKER = "flux"
 # The time that the instance has to end its jobs when the pilot is cancelled, in seconds; the node supervisor
 # waits a second longer.
-_ENDING = 2.0
-_FIRST = 0
+_END_TIMEOUT = 2.0
+_FIRST_RANK = 0
 
 
 class _UnfitError(Exception):
@@ -39,89 +39,93 @@ class _UnfitError(Exception):
 
 async def serve(shape: Shape, folder: Path, place: str) -> str:
     """Be a node until the instance has ended; return the problem, or nothing if the pilot was cancelled."""
-    told = asyncio.Event()
+    shutdown = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, told.set)
+    loop.add_signal_handler(signal.SIGTERM, shutdown.set)
     # a daemon thread: the process does not wait for it at its end
     threading.Thread(
-        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(told.set),), daemon=True
+        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(shutdown.set),), daemon=True
     ).start()
     if problem := await asyncio.to_thread(flux_problem):
         return problem
-    log = NodeLog(log_of(folder, place))
+    log = NodeLog(log_path(folder, place))
     with tempfile.TemporaryDirectory(prefix="jpsi-flux-") as scratch:
         instance = await Instance.start(shape, Path(scratch))
         # the node supervisor reads this, and ends what a killed broker leaves behind
-        log.begun(_BROKER, 0, instance.pid)
-        over = asyncio.ensure_future(instance.ended())
-        part = asyncio.ensure_future(_take_part(instance, shape, folder, place))
-        waits = [over, part, asyncio.ensure_future(told.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        problem = _problem(over, part)
-        part.cancel()
-        instance.end()
-        await asyncio.wait([over], timeout=_ENDING if told.is_set() else None)
-    return "" if told.is_set() else problem
+        log.record_begun(_BROKER, 0, instance.pid)
+        broker_exit = asyncio.ensure_future(instance.wait())
+        agent_part = asyncio.ensure_future(_serve_agent(instance, shape, folder, place))
+        futures = [broker_exit, agent_part, asyncio.ensure_future(shutdown.wait())]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        problem = _find_problem(broker_exit, agent_part)
+        agent_part.cancel()
+        instance.terminate()
+        await asyncio.wait([broker_exit], timeout=_END_TIMEOUT if shutdown.is_set() else None)
+    return "" if shutdown.is_set() else problem
 
 
-def _problem(over: asyncio.Future[int], part: asyncio.Future[None]) -> str:
-    if part.done() and part.exception() is not None:
-        return str(part.exception())
-    return f"the broker of Flux has ended with {over.result()}" if over.done() and over.result() else ""
+def _find_problem(broker_exit: asyncio.Future[int], agent_part: asyncio.Future[None]) -> str:
+    if agent_part.done() and agent_part.exception() is not None:
+        return str(agent_part.exception())
+    return (
+        f"the Flux broker exited with {broker_exit.result()}"
+        if broker_exit.done() and broker_exit.result()
+        else ""
+    )
 
 
-async def _take_part(instance: Instance, shape: Shape, folder: Path, place: str) -> None:
+async def _serve_agent(instance: Instance, shape: Shape, folder: Path, place: str) -> None:
     """Report to the agent; return when the agent is gone and nothing runs any more.
 
     Raises:
         OSError: the agent cannot be reached.
     """
-    up = await instance.up()
-    if up.size != shape.nodes:
+    status = await instance.wait_until_up()
+    if status.size != shape.nodes:
         msg = (
-            f"Flux has made one instance of {up.size} and not of {shape.nodes} nodes: the launcher of the "
-            "pilot does not let its processes find each other by PMI, as flux-start(1) demands it"
+            f"Flux started an instance of {status.size} nodes instead of {shape.nodes}: the launcher of the "
+            "pilot does not provide PMI, by which brokers find each other, as flux-start(1) requires"
         )
         raise _UnfitError(msg)
     host, port = (folder / ADDRESS).read_text(encoding="ascii").split()
-    reader, writer = await asyncio.open_connection(host, int(port), ssl=calling(folder), limit=LONGEST)
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=client_context(folder), limit=LONGEST)
     wire = Wire(reader, writer)
-    if up.rank == _FIRST:
-        await _take_tasks(wire, instance, folder, place)
+    if status.rank == _FIRST_RANK:
+        await _run_tasks(wire, instance, folder, place)
         return
-    wire.say(place=place, rank=up.rank)
-    async for _ in wire.heard():
+    wire.send(place=place, rank=status.rank)
+    async for _ in wire.messages():
         pass
     # the first broker ends what runs on this node
-    await instance.ended()
+    await instance.wait()
 
 
-async def _take_tasks(wire: Wire, instance: Instance, folder: Path, place: str) -> None:
-    def tell(task: Task, end: End | None) -> None:
-        plain = None if end is None else end.plain()
-        wire.say(native_id=task.native_id, restarts=task.restarts, end=plain)
+async def _run_tasks(wire: Wire, instance: Instance, folder: Path, place: str) -> None:
+    def report(task: Task, end: End | None) -> None:
+        end_dict = None if end is None else end.to_dict()
+        wire.send(native_id=task.native_id, restarts=task.restarts, end=end_dict)
 
     os.environ["FLUX_URI"] = instance.uri
-    jobs = FluxJobs(folder, place, tell)
+    jobs = FluxJobs(folder, place, report)
     try:
-        wire.say(place=place, rank=_FIRST)
-        async for message in wire.heard():
+        wire.send(place=place, rank=_FIRST_RANK)
+        async for message in wire.messages():
             if message["do"] == "run":
-                jobs.run(Task.of(message["task"]), message["place"], message["ranks"])
+                jobs.run(Task.from_dict(message["task"]), message["place"], message["ranks"])
             else:
                 jobs.stop(message["native_id"])
-        await jobs.drained()
+        await jobs.drain()
     finally:
         jobs.close()
 
 
-def _wait_for_supervisor(gone: Callable[[], object]) -> None:
+def _wait_for_supervisor(on_gone: Callable[[], object]) -> None:
     while sys.stdin.buffer.read(1):
         pass
-    gone()
+    on_gone()
 
 
-async def _be_a_node(shape: Shape, folder: Path, place: str) -> None:
+async def _run_node(shape: Shape, folder: Path, place: str) -> None:
     problem = await serve(shape, folder, place)
     if problem:
         sys.stderr.write(f"{problem}\n")
@@ -131,6 +135,6 @@ async def _be_a_node(shape: Shape, folder: Path, place: str) -> None:
 
 
 if __name__ == "__main__":
-    nodes, gpus, delay, own_folder, cores, own_place = sys.argv[1:]
-    own_shape = Shape(nodes=int(nodes), cores=int(cores), gpus=int(gpus), kill_delay=float(delay))
-    asyncio.run(_be_a_node(own_shape, Path(own_folder), own_place))
+    nodes, gpus, delay, folder_argument, cores, place_argument = sys.argv[1:]
+    shape_argument = Shape(nodes=int(nodes), cores=int(cores), gpus=int(gpus), kill_delay=float(delay))
+    asyncio.run(_run_node(shape_argument, Path(folder_argument), place_argument))

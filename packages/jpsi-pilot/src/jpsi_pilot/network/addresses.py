@@ -13,7 +13,7 @@ _IFREQ = "256s"
 _ADDRESS = slice(20, 24)
 # A network reserved for documentation (RFC 5737): no packet is sent, but its route is the one to other
 # networks.
-_ELSEWHERE = ("192.0.2.1", 9)
+_OTHER_NETWORK = ("192.0.2.1", 9)
 
 
 def address_of(interface: str | None) -> str:
@@ -22,13 +22,13 @@ def address_of(interface: str | None) -> str:
     Raises:
         OSError: there is no such interface, or it has no address.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         if interface is not None:
-            asked = struct.pack(_IFREQ, interface.encode()[:_NAME_LENGTH])
-            return socket.inet_ntoa(fcntl.ioctl(any_socket, _SIOCGIFADDR, asked)[_ADDRESS])
+            request = struct.pack(_IFREQ, interface.encode()[:_NAME_LENGTH])
+            return socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, request)[_ADDRESS])
         try:
-            any_socket.connect(_ELSEWHERE)
+            probe.connect(_OTHER_NETWORK)
         except OSError:
             return socket.gethostbyname(socket.gethostname())
-        name: tuple[str, int] = any_socket.getsockname()
+        name: tuple[str, int] = probe.getsockname()
         return name[0]

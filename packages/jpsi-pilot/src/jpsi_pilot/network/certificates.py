@@ -21,9 +21,9 @@ from ..protocol import write_private
 if TYPE_CHECKING:
     from distributed.security import Security
 
-_AUTHORITY, _CERTIFICATE, _KEY = "authority.pem", "certificate.pem", "key.pem"
+_AUTHORITY_FILE, _CERTIFICATE_FILE, _KEY_FILE = "authority.pem", "certificate.pem", "key.pem"
 # The clocks of nodes differ.
-_SLACK = timedelta(hours=1)
+_CLOCK_SKEW = timedelta(hours=1)
 # A pilot may wait in a queue for long.
 _LIFETIME = timedelta(days=365)
 
@@ -48,28 +48,28 @@ class Authority:
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        write_private(folder / _KEY, private)
-        write_private(folder / _CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM))
-        write_private(folder / _AUTHORITY, self._certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(folder / _KEY_FILE, private)
+        write_private(folder / _CERTIFICATE_FILE, certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(folder / _AUTHORITY_FILE, self._certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def security(folder: Path) -> Security:
+def dask_security(folder: Path) -> Security:
     """Return dask's settings for the certificates in a directory; dask then accepts only such peers."""
     from distributed.security import Security  # noqa: PLC0415  brings all of dask
 
-    options: dict[str, Any] = {"tls_ca_file": str(folder / _AUTHORITY), "require_encryption": True}
+    options: dict[str, Any] = {"tls_ca_file": str(folder / _AUTHORITY_FILE), "require_encryption": True}
     for role in ("scheduler", "worker", "client"):
-        options[f"tls_{role}_cert"] = str(folder / _CERTIFICATE)
-        options[f"tls_{role}_key"] = str(folder / _KEY)
+        options[f"tls_{role}_cert"] = str(folder / _CERTIFICATE_FILE)
+        options[f"tls_{role}_key"] = str(folder / _KEY_FILE)
     return Security(**options)
 
 
-def listening(folder: Path) -> ssl.SSLContext:
+def server_context(folder: Path) -> ssl.SSLContext:
     """Return a server's TLS context for the certificates in a directory; it accepts only such peers."""
     return _context(ssl.PROTOCOL_TLS_SERVER, folder)
 
 
-def calling(folder: Path) -> ssl.SSLContext:
+def client_context(folder: Path) -> ssl.SSLContext:
     """Return the TLS context of a client of such a server."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, folder)
 
@@ -80,8 +80,8 @@ def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.load_verify_locations(folder / _AUTHORITY)
-    context.load_cert_chain(folder / _CERTIFICATE, folder / _KEY)
+    context.load_verify_locations(folder / _AUTHORITY_FILE)
+    context.load_cert_chain(folder / _CERTIFICATE_FILE, folder / _KEY_FILE)
     return context
 
 
@@ -95,6 +95,6 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SLACK)
+        .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + _LIFETIME)
     )

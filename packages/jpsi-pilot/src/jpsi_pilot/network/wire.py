@@ -24,12 +24,12 @@ class Wire:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        own = writer.get_extra_info("socket")
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        own_socket = writer.get_extra_info("socket")
+        own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE:
             # macOS has other names
             if hasattr(socket, name):
-                own.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+                own_socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     @property
     def peer(self) -> str:
@@ -37,12 +37,12 @@ class Wire:
         subject = self._writer.get_extra_info("peercert")["subject"]
         return str(next(value for part in subject for key, value in part if key == "commonName"))
 
-    def say(self, **message: Any) -> None:  # noqa: ANN401  JSON
+    def send(self, **message: Any) -> None:  # noqa: ANN401  JSON
         """Send a message; it is lost if the other end is gone."""
         if not self._writer.is_closing():
             self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
-    async def heard(self) -> AsyncIterator[Message]:
+    async def messages(self) -> AsyncIterator[Message]:
         """Yield the messages of the other end until it is gone; skip an incomplete line."""
         with contextlib.suppress(OSError, ValueError):
             while (line := await self._reader.readline()).endswith(b"\n"):

@@ -6,23 +6,23 @@ each a session with devices of its own, and records in the `node_log` which runs
 
 from .command_line import python_command
 from .devices import NoDeviceError
-from .node_log import NodeLog, NodeStory, carrier_of, log_of, story
-from .orphans import end_orphans, is_here
-from .runs import Runs, environment_of
+from .node_log import NodeLog, NodeLogContent, engine_log_place, log_path, read_node_log
+from .orphans import end_orphans, is_on_this_machine
+from .runs import Runs, read_environment
 from .stop_requests import request_stop, requested_stops
 
 __all__ = [
     "NoDeviceError",
     "NodeLog",
-    "NodeStory",
+    "NodeLogContent",
     "Runs",
-    "carrier_of",
     "end_orphans",
-    "environment_of",
-    "is_here",
-    "log_of",
+    "engine_log_place",
+    "is_on_this_machine",
+    "log_path",
     "python_command",
+    "read_environment",
+    "read_node_log",
     "request_stop",
     "requested_stops",
-    "story",
 ]

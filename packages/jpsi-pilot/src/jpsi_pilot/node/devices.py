@@ -26,27 +26,27 @@ class Devices:
             for name in _VARIABLES
             if name in environment
         }
-        self._taken: set[int] = set()
+        self._reserved: set[int] = set()
 
-    def take(self, count: int) -> tuple[int, ...]:
+    def reserve(self, count: int) -> tuple[int, ...]:
         """Reserve so many free GPUs, and return their positions; the caller gives them back.
 
         Raises:
             NoDeviceError: not enough of them are free.
         """
-        there = min(map(len, self._names.values()), default=len(self._taken) + count)
-        free = [it for it in range(there) if it not in self._taken]
+        total = min(map(len, self._names.values()), default=len(self._reserved) + count)
+        free = [it for it in range(total) if it not in self._reserved]
         if len(free) < count:
-            msg = f"it needs {count} GPUs; {len(free)} of the {there} that the pilot has there are free"
+            msg = f"it needs {count} GPUs, and {len(free)} of the pilot's {total} on that node are free"
             raise NoDeviceError(msg)
-        self._taken.update(free[:count])
+        self._reserved.update(free[:count])
         return tuple(free[:count])
 
-    def give_back(self, places: Sequence[int]) -> None:
+    def release(self, positions: Sequence[int]) -> None:
         """Free these GPUs."""
-        self._taken.difference_update(places)
+        self._reserved.difference_update(positions)
 
-    def variables(self, places: Sequence[int]) -> Mapping[str, str]:
+    def variables(self, positions: Sequence[int]) -> Mapping[str, str]:
         """Return the variables that show a run its own GPUs and no others.
 
         >>> Devices({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}).variables([1])
@@ -55,5 +55,5 @@ class Devices:
         {'CUDA_VISIBLE_DEVICES': '0,2'}
         """
         if not self._names:
-            return {_VARIABLES[0]: ",".join(map(str, places))}
-        return {name: ",".join(names[it] for it in places) for name, names in self._names.items()}
+            return {_VARIABLES[0]: ",".join(map(str, positions))}
+        return {name: ",".join(names[it] for it in positions) for name, names in self._names.items()}

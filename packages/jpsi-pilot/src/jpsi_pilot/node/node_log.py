@@ -7,18 +7,18 @@ from pathlib import Path
 
 import attrs
 
-from ..client import process
+from ..client import process_name
 from ..protocol import End, pilot_of
 
 _FOLDER = "nodes"
 
 
-def log_of(folder: Path, place: str) -> Path:
+def log_path(folder: Path, place: str) -> Path:
     """Return the log file of a place."""
     return folder / _FOLDER / place.partition("/")[2]
 
 
-def carrier_of(place: str) -> str:
+def engine_log_place(place: str) -> str:
     """Return the log name of an engine that itself runs the tasks of all nodes.
 
     The log lies beside those of places. It records how runs ended, as machines do not write into each other's
@@ -38,29 +38,29 @@ class NodeLog:
         """The pilot's directory."""
         return self.path.parent.parent
 
-    def beginning(self, native_id: str, restarts: int) -> None:
+    def record_beginning(self, native_id: str, restarts: int) -> None:
         """Record that a run is about to begin."""
-        self._write(f"beginning {native_id} {restarts}")
+        self._append(f"beginning {native_id} {restarts}")
 
-    def worker(self, pid: int) -> None:
+    def record_worker(self, pid: int) -> None:
         """Record the process that will start runs."""
-        self._write(f"worker {process(pid)}")
+        self._append(f"worker {process_name(pid)}")
 
-    def begun(self, native_id: str, restarts: int, pid: int) -> None:
+    def record_begun(self, native_id: str, restarts: int, pid: int) -> None:
         """Record that a run has begun, with this process as the leader of its session."""
-        self._write(f"begun {native_id} {restarts} {process(pid)}")
+        self._append(f"begun {native_id} {restarts} {process_name(pid)}")
 
-    def ended(self, native_id: str, restarts: int, end: End) -> None:
+    def record_ended(self, native_id: str, restarts: int, end: End) -> None:
         """Record the end of a run."""
-        self._write(
+        self._append(
             f"ended {native_id} {restarts} {'-' if end.code is None else end.code} {end.why}".rstrip()
         )
 
-    def over(self) -> None:
+    def record_over(self) -> None:
         """Record that nothing runs on this node any more, or ever will."""
-        self._write("over")
+        self._append("over")
 
-    def _write(self, line: str) -> None:
+    def _append(self, line: str) -> None:
         self.path.parent.mkdir(mode=0o700, exist_ok=True)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
@@ -70,7 +70,7 @@ class NodeLog:
 
 
 @attrs.define(slots=True)
-class NodeStory:
+class NodeLogContent:
     """The content of a node's log."""
 
     #: The runs that have begun, or may have, by native id and number of restarts.
@@ -84,7 +84,7 @@ class NodeStory:
     over: bool = False
 
 
-def story(path: Path) -> NodeStory:
+def read_node_log(path: Path) -> NodeLogContent:
     """Return the content of a log; a missing file counts as an empty one.
 
     Raises:
@@ -93,21 +93,21 @@ def story(path: Path) -> NodeStory:
     try:
         text = path.read_text(encoding="ascii", errors="replace")
     except FileNotFoundError:
-        return NodeStory()
-    told = NodeStory()
+        return NodeLogContent()
+    content = NodeLogContent()
     for line in text.split("\n")[:-1]:
         match line.split():
             case ["beginning", native_id, restarts]:
-                told.begun.add((native_id, int(restarts)))
+                content.begun.add((native_id, int(restarts)))
             case ["worker", worker]:
-                told.worker = worker
+                content.worker = worker
             case ["begun", native_id, restarts, leader]:
-                told.sessions[native_id, int(restarts)] = leader
+                content.sessions[native_id, int(restarts)] = leader
             case ["ended", native_id, restarts, code, *why]:
-                told.sessions.pop((native_id, int(restarts)), None)
-                told.ends[native_id, int(restarts)] = End(
+                content.sessions.pop((native_id, int(restarts)), None)
+                content.ends[native_id, int(restarts)] = End(
                     code=None if code == "-" else int(code), why="".join(why)
                 )
             case ["over"]:
-                told.over = True
-    return told
+                content.over = True
+    return content

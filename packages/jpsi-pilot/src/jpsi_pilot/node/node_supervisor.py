@@ -16,61 +16,61 @@ from types import FrameType
 from typing import NoReturn
 
 from .command_line import python_command
-from .node_log import NodeLog, log_of
+from .node_log import NodeLog, log_path
 from .orphans import end_orphans
 from .runs import PILOT_DELAY
 
 # The time that the worker has to end its jobs and itself, in seconds.
-_PATIENCE = PILOT_DELAY + 1.5
+_STOP_TIMEOUT = PILOT_DELAY + 1.5
 
 
-class _ToldError(Exception):
+class _PilotEndedError(Exception):
     """The batch system ends the pilot."""
 
 
 def main(arguments: list[str]) -> int:
     """Supervise a worker until it has ended, or a signal ends the pilot."""
-    folder, cores, module, *rest = arguments
+    folder, cores, module, *engine_arguments = arguments
     pilot = Path(folder).name
     place = f"{pilot}/{socket.gethostname()}.{os.getpid()}"
-    log = NodeLog(log_of(Path(folder), place))
+    log = NodeLog(log_path(Path(folder), place))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _told)
+        signal.signal(number, _handle_signal)
     code = 1
     with (
         subprocess.Popen(  # noqa: S603  a program of our own
             # the worker inherits open files, as a launcher may have passed one by which nodes find each other
-            python_command(module, *rest, folder, cores, place),
+            python_command(module, *engine_arguments, folder, cores, place),
             stdin=subprocess.PIPE,
             close_fds=False,
         ) as worker,
-        contextlib.ExitStack() as over,
+        contextlib.ExitStack() as cleanup,
     ):
-        over.callback(end_orphans, log.path)
+        cleanup.callback(end_orphans, log.path)
         try:
-            log.worker(worker.pid)
+            log.record_worker(worker.pid)
             code = worker.wait()
-        except _ToldError:
-            _end(worker)
+        except _PilotEndedError:
+            _stop_worker(worker)
     return code
 
 
-def _end(worker: subprocess.Popen[bytes]) -> None:
+def _stop_worker(worker: subprocess.Popen[bytes]) -> None:
     """Close the worker's input, upon which it ends its jobs and itself; kill it if that takes too long."""
     assert worker.stdin is not None  # noqa: S101  it is a pipe
     with contextlib.suppress(OSError):
         worker.stdin.close()
     try:
-        worker.wait(_PATIENCE)
+        worker.wait(_STOP_TIMEOUT)
     except subprocess.TimeoutExpired:
         worker.kill()
         worker.wait()
 
 
-def _told(_number: int, _frame: FrameType | None) -> NoReturn:
+def _handle_signal(_number: int, _frame: FrameType | None) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    raise _ToldError
+    raise _PilotEndedError
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import signal
 import socket
 from pathlib import Path
 
-from ..client import process
-from .node_log import NodeLog, story
+from ..client import process_name
+from .node_log import NodeLog, read_node_log
 from .sessions import end_session
 
 
-def is_here(place: str) -> bool:
+def is_on_this_machine(place: str) -> bool:
     """Return True if a place is on this machine."""
     return place.partition("/")[2].rpartition(".")[0] == socket.gethostname()
 
@@ -24,24 +24,24 @@ def end_orphans(path: Path) -> None:
     Args:
         path: the log of a place that is on this machine.
     """
-    told = story(path)
+    content = read_node_log(path)
     # first the worker, as it could start others
-    if told.worker and process(_pid(told.worker)) == told.worker:
+    if content.worker and process_name(_pid(content.worker)) == content.worker:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(_pid(told.worker), signal.SIGKILL)
-    for leader in told.sessions.values():
-        if not _is_anothers(leader):
+            os.kill(_pid(content.worker), signal.SIGKILL)
+    for leader in content.sessions.values():
+        if not _is_pid_reused(leader):
             end_session(_pid(leader), 0)
-    NodeLog(path).over()
+    NodeLog(path).record_over()
 
 
-def _is_anothers(leader: str) -> bool:
+def _is_pid_reused(leader: str) -> bool:
     """Return True if the pid of a session's leader is that of another process now.
 
     A leader that is gone may have left other processes of its session; while they live, no process gets its
     pid.
     """
-    now = process(_pid(leader))
+    now = process_name(_pid(leader))
     return now != leader and not now.endswith(".")
 
 

@@ -9,33 +9,33 @@ import subprocess
 import time
 
 # The longest timeout of poll(2), in milliseconds.
-_LONGEST = 2.0**31 - 1
+_MAX_TIMEOUT = 2.0**31 - 1
 
 
-def ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Return True as soon as a process has ended, or False after so many seconds.
 
     `Popen.wait` with a timeout polls ever more rarely instead: it notices an end late by up to half the time
     that the process has run.
     """
     try:
-        ended = os.pidfd_open(process.pid)
+        pidfd = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
         # not Linux, or before 5.3; or there are no more descriptors
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
         return process.returncode is not None
     try:
-        return _is_readable_within(ended, seconds)
+        return _wait_until_readable(pidfd, seconds)
     finally:
-        os.close(ended)
+        os.close(pidfd)
 
 
-def _is_readable_within(fd: int, seconds: float) -> bool:
+def _wait_until_readable(fd: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        if poll.poll(min(left * 1000, _LONGEST)):
+    while (remaining := deadline - time.monotonic()) > 0:
+        if poll.poll(min(remaining * 1000, _MAX_TIMEOUT)):
             return True
     return False

@@ -17,7 +17,7 @@ import attrs
 from ..protocol import ALLOCATION, JOB_VARIABLE, End, Task
 from .devices import Devices, NoDeviceError
 from .node_log import NodeLog
-from .process_wait import ends_within
+from .process_wait import wait_for_exit
 from .sessions import end_marked, end_session, has_members
 from .stop_requests import requested_stops
 
@@ -28,10 +28,10 @@ PILOT_DELAY = 1.5
 _SIGNAL_BASE = 128
 # The exit codes after signals that a batch system sends to all processes of a pilot, in any order. A run may
 # end of one before the pilot gets it: the node then waits so many seconds for the pilot's own.
-_TOLD = frozenset(_SIGNAL_BASE + it for it in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
-_DOUBT = 3.0
+_PILOT_END_CODES = frozenset(_SIGNAL_BASE + it for it in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
+_PILOT_END_TIMEOUT = 3.0
 # The interval, in seconds, at which the node checks for stop requests of the next agent.
-_LOOKING = 0.5
+_STOP_CHECK_INTERVAL = 0.5
 
 
 @attrs.define(slots=True)
@@ -45,7 +45,7 @@ class _Run:
     #: The reason why it is being ended; empty while it is not.
     why: str = ""
     #: The thread that ends it.
-    ender: threading.Thread | None = None
+    end_thread: threading.Thread | None = None
 
 
 class Runs:
@@ -57,7 +57,7 @@ class Runs:
         self._lock = threading.Condition()
         self._devices = Devices(os.environ)
         self._runs: dict[str, _Run] = {}
-        self._never: set[str] = set()
+        self._cancelled_before_begin: set[str] = set()
         # the GPUs of jobs whose scripts run on other nodes
         self._held: dict[str, Sequence[int]] = {}
         self._is_closed = False
@@ -65,41 +65,41 @@ class Runs:
     def run(self, task: Task) -> End:
         """Run a task to its end."""
         try:
-            begun = self._begin(task)
+            started = self._begin(task)
         except (OSError, ValueError, NoDeviceError) as e:
             return End(code=None, why="unable", message=f"the job could not be started on its node: {e}")
-        if isinstance(begun, End):
-            return begun
+        if isinstance(started, End):
+            return started
         try:
-            end = self._watched(begun)
+            end = self._wait_for_end(started)
         except Exception as e:
             # out of threads, or of memory: no process may run that no thread watches
-            log.exception("the run of %s cannot be watched", task.native_id)
-            end_session(begun.process.pid, 0)
-            begun.process.wait()
-            end = End(code=None, why="lost", message=f"the node could not watch over the job: {e}")
+            log.exception("the node could not monitor job %s, and killed it", task.native_id)
+            end_session(started.process.pid, 0)
+            started.process.wait()
+            end = End(code=None, why="lost", message=f"the node could not monitor the job: {e}")
         try:
-            self._log.ended(task.native_id, task.restarts, end)
+            self._log.record_ended(task.native_id, task.restarts, end)
         except OSError as e:
             # the agent gets the end all the same; only a later agent would have read the log
-            log.warning("the end of %s could not be written down: %s", task.native_id, e)
-        self._forget(begun)
+            log.warning("the node could not record the end of job %s in its log: %s", task.native_id, e)
+        self._forget(started)
         return end
 
-    def _watched(self, run: _Run) -> End:
+    def _wait_for_end(self, run: _Run) -> End:
         """Wait for the end of a run, and end the processes that it leaves behind."""
-        if not ends_within(run.process, run.task.seconds):
+        if not wait_for_exit(run.process, run.task.seconds):
             self._end(run, "timeout", run.task.kill_delay)
         code = run.process.wait()
-        if run.ender is not None:
-            run.ender.join()
+        if run.end_thread is not None:
+            run.end_thread.join()
         elif has_members(run.process.pid):
             # processes that the job has left behind have no resources any more
             end_session(run.process.pid, run.task.kill_delay)
         code = code if code >= 0 else _SIGNAL_BASE - code
-        if code in _TOLD:
+        if code in _PILOT_END_CODES:
             with self._lock:
-                self._lock.wait_for(lambda: run.why or self._is_closed, _DOUBT)
+                self._lock.wait_for(lambda: run.why or self._is_closed, _PILOT_END_TIMEOUT)
         return End(code=code, why=run.why)
 
     def stop(self, native_id: str) -> None:
@@ -107,7 +107,7 @@ class Runs:
         with self._lock:
             run = self._runs.get(native_id)
             if run is None:
-                self._never.add(native_id)
+                self._cancelled_before_begin.add(native_id)
         if run is not None:
             self._end(run, "cancel", run.task.kill_delay)
 
@@ -124,7 +124,7 @@ class Runs:
         if gpus is None:
             return {}
         with self._lock:
-            held = self._devices.take(gpus)
+            held = self._devices.reserve(gpus)
             self._held[native_id] = held
             return self._devices.variables(held)
 
@@ -137,7 +137,7 @@ class Runs:
         if ALLOCATION in os.environ:
             end_marked({JOB_VARIABLE: native_id, ALLOCATION: os.environ[ALLOCATION]})
         with self._lock:
-            self._devices.give_back(self._held.pop(native_id, ()))
+            self._devices.release(self._held.pop(native_id, ()))
 
     def close(self) -> None:
         """Begin no more runs, and let all that end from now on end because of the pilot."""
@@ -158,40 +158,42 @@ class Runs:
 
     def drain(self) -> None:
         """Wait for the end of all runs; meanwhile end those that the next agent requests to stop."""
-        while not self._are_over():
+        while not self._wait_until_empty():
             for native_id in requested_stops(self._log.folder):
                 with self._lock:
-                    is_here = native_id in self._runs
-                if is_here:
+                    is_running = native_id in self._runs
+                if is_running:
                     self.stop(native_id)
 
-    def _are_over(self) -> bool:
+    def _wait_until_empty(self) -> bool:
         """Return True as soon as there is no run, or False after a short while."""
         with self._lock:
-            return self._lock.wait_for(lambda: not self._runs, _LOOKING)
+            return self._lock.wait_for(lambda: not self._runs, _STOP_CHECK_INTERVAL)
 
     def _begin(self, task: Task) -> _Run | End:
         with self._lock:
             if self._is_closed:
                 return End(code=None, why="pilot")
-            if task.native_id in self._never:
-                self._never.discard(task.native_id)
+            if task.native_id in self._cancelled_before_begin:
+                self._cancelled_before_begin.discard(task.native_id)
                 return End(code=None, why="cancel")
-            devices = self._devices.take(task.gpus or 0)
+            devices = self._devices.reserve(task.gpus or 0)
             try:
                 process = self._start(task, devices)
             except (OSError, ValueError):
-                self._devices.give_back(devices)
+                self._devices.release(devices)
                 raise
             run = self._runs[task.native_id] = _Run(task, process, devices)
             return run
 
     def _start(self, task: Task, devices: Sequence[int]) -> subprocess.Popen[bytes]:
         """Start the session of a run, and record it in the log; end it again if the log cannot be written."""
-        given = {} if task.gpus is None else self._devices.variables(devices)
-        variables = {os.fsencode(name): os.fsencode(it) for name, it in {**task.variables, **given}.items()}
-        environment = environment_of(self._folder / task.environment)
-        self._log.beginning(task.native_id, task.restarts)
+        device_variables = {} if task.gpus is None else self._devices.variables(devices)
+        variables = {
+            os.fsencode(name): os.fsencode(it) for name, it in {**task.variables, **device_variables}.items()
+        }
+        environment = read_environment(self._folder / task.environment)
+        self._log.record_beginning(task.native_id, task.restarts)
         process = subprocess.Popen(  # noqa: S603  the user's own script
             ["/bin/sh", "-c", task.script],
             stdin=subprocess.DEVNULL,
@@ -203,7 +205,7 @@ class Runs:
             umask=task.umask,
         )
         try:
-            self._log.begun(task.native_id, task.restarts, process.pid)
+            self._log.record_begun(task.native_id, task.restarts, process.pid)
         except OSError:
             # the supervisor, which ends the runs of a lost worker, would not know of it
             end_session(process.pid, 0)
@@ -214,24 +216,24 @@ class Runs:
     def _forget(self, run: _Run) -> None:
         with self._lock:
             del self._runs[run.task.native_id]
-            self._devices.give_back(run.devices)
+            self._devices.release(run.devices)
             self._lock.notify_all()
 
     def _end(self, run: _Run, why: str, delay: float) -> None:
         """End a run for this reason, unless it has another reason already."""
         with self._lock:
             run.why = run.why or why
-            if run.ender is not None or run.process.returncode is not None:
+            if run.end_thread is not None or run.process.returncode is not None:
                 return
-            ender = threading.Thread(
+            end_thread = threading.Thread(
                 target=end_session, args=(run.process.pid, delay), name=f"end {run.task.native_id}"
             )
-            ender.start()
-            run.ender = ender
+            end_thread.start()
+            run.end_thread = end_thread
 
 
 @functools.lru_cache(maxsize=32)
-def environment_of(path: Path) -> Mapping[bytes, bytes]:
+def read_environment(path: Path) -> Mapping[bytes, bytes]:
     """Return the variables that the agent has stored; as JSON has no bytes, they are encoded in Latin-1."""
-    said: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    return {name.encode("latin-1"): value.encode("latin-1") for name, value in said.items()}
+    stored: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return {name.encode("latin-1"): value.encode("latin-1") for name, value in stored.items()}

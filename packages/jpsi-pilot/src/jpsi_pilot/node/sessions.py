@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
-_TICK = 0.02
+_POLL_INTERVAL = 0.02
 # The time that a killed process may take to end, in seconds: the node's worker does nothing else meanwhile.
-_PATIENCE = 1.0
+_KILL_TIMEOUT = 1.0
 
 
 class Member(NamedTuple):
@@ -25,15 +25,15 @@ class Member(NamedTuple):
     parent: int
 
 
-def members(session: int) -> list[Member]:
+def session_members(session: int) -> list[Member]:
     """Return the processes of a session that have not ended; without /proc, its leader's process group."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  numbers, not paths
     except OSError:
         names = []
     if "self" not in names:
-        return [Member(-session, 0)] if _group_is_there(session) else []
-    found = (_look(int(name)) for name in names if name.isdigit())
+        return [Member(-session, 0)] if _has_group(session) else []
+    found = (_read_stat(int(name)) for name in names if name.isdigit())
     return [Member(pid, parent) for pid, parent, it in filter(None, found) if it == session]
 
 
@@ -42,7 +42,7 @@ def has_members(session: int) -> bool:
 
     It is cheap, and misses processes in other groups of the session.
     """
-    return _group_is_there(session)
+    return _has_group(session)
 
 
 def end_session(
@@ -58,15 +58,15 @@ def end_session(
     child end. It passes the signal on to its children.
     """
     _send(session, signal.SIGTERM)
-    for pid, parent in members(session):
+    for pid, parent in session_members(session):
         if session not in {pid, parent}:
             _send(pid, signal.SIGTERM)
     deadline = now() + delay
-    while left := members(session):
+    while remaining := session_members(session):
         if now() >= deadline:
-            for pid, _ in left:
+            for pid, _ in remaining:
                 _send(pid, signal.SIGKILL)
-        sleep(_TICK)
+        sleep(_POLL_INTERVAL)
 
 
 def end_marked(
@@ -86,25 +86,25 @@ def end_marked(
         ValueError: there are no variables; every process would match.
     """
     if not variables:
-        msg = "no variables tell which processes are to be killed"
+        msg = "end_marked needs a variable that identifies the processes to kill"
         raise ValueError(msg)
     marks = {os.fsencode(f"{name}={value}") for name, value in variables.items()}
     killed: set[_Process] = set()
     refused: set[_Process] = set()
-    deadline = now() + _PATIENCE
-    while left := _marked(proc, marks) - refused:
-        for it in left - killed:
+    deadline = now() + _KILL_TIMEOUT
+    while remaining := _find_marked(proc, marks) - refused:
+        for it in remaining - killed:
             killed.add(it)
             if not _kill(proc, it):
                 refused.add(it)
-        left -= refused
-        if not left or now() >= deadline:
+        remaining -= refused
+        if not remaining or now() >= deadline:
             break
-        sleep(_TICK)
-    if left := left | refused:
-        whose = " ".join(f"{name}={value}" for name, value in variables.items())
-        pids = ", ".join(str(it.pid) for it in sorted(left))
-        log.warning("processes with %s did not end when they were killed, and are left: %s", whose, pids)
+        sleep(_POLL_INTERVAL)
+    if remaining := remaining | refused:
+        marks_text = " ".join(f"{name}={value}" for name, value in variables.items())
+        pids = ", ".join(str(it.pid) for it in sorted(remaining))
+        log.warning("processes with %s did not end after SIGKILL, and are left running: %s", marks_text, pids)
 
 
 class _Process(NamedTuple):
@@ -114,12 +114,12 @@ class _Process(NamedTuple):
     start: int
 
 
-def _marked(proc: Path, marks: Collection[bytes]) -> set[_Process]:
+def _find_marked(proc: Path, marks: Collection[bytes]) -> set[_Process]:
     """Return the processes whose environment has all of these variables."""
     found = set()
     for path in proc.glob("[0-9]*"):
         # read the start time first: a process that gets the pid later is not the one to kill
-        start = _start(proc, int(path.name))
+        start = _start_time(proc, int(path.name))
         # of another user, or gone
         with contextlib.suppress(OSError):
             if start is not None and set(marks) <= set((path / "environ").read_bytes().split(b"\0")):
@@ -127,7 +127,7 @@ def _marked(proc: Path, marks: Collection[bytes]) -> set[_Process]:
     return found
 
 
-def _start(proc: Path, pid: int) -> int | None:
+def _start_time(proc: Path, pid: int) -> int | None:
     """Return when a process was started, in ticks; None if there is no such process."""
     try:
         return int((proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[19])
@@ -140,7 +140,7 @@ def _kill(proc: Path, process: _Process) -> bool:
     try:
         pidfd = _open_pidfd(process.pid)
         try:
-            if _start(proc, process.pid) != process.start:
+            if _start_time(proc, process.pid) != process.start:
                 return True
             if pidfd is None:
                 os.kill(process.pid, signal.SIGKILL)
@@ -176,7 +176,7 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _group_is_there(group: int) -> bool:
+def _has_group(group: int) -> bool:
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -187,7 +187,7 @@ def _group_is_there(group: int) -> bool:
     return True
 
 
-def _look(pid: int) -> tuple[int, int, int] | None:
+def _read_stat(pid: int) -> tuple[int, int, int] | None:
     """Return the pid, parent and session of a live process; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  a third of the time, for every process

@@ -17,9 +17,9 @@ def request_stop(folder: Path, native_id: str) -> None:
     Raises:
         OSError: the request cannot be written; the directory of a pilot that is over is gone.
     """
-    stops = folder / _FOLDER
-    stops.mkdir(mode=0o700, exist_ok=True)
-    (stops / native_id).touch()
+    requests = folder / _FOLDER
+    requests.mkdir(mode=0o700, exist_ok=True)
+    (requests / native_id).touch()
 
 
 def requested_stops(folder: Path) -> list[str]:

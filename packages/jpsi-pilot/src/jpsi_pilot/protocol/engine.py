@@ -20,7 +20,7 @@ class Equipment:
     #: node, and the name of the place follow as further arguments. It ends when its standard input ends, by
     #: which the node supervisor controls it, and when it has no agent to report to any more and the last of
     #: its jobs has ended. It records each job's beginning in the node's log before it starts the job, and its
-    #: end afterwards: there, or, if another machine does that, in `carrier_of` the place.
+    #: end afterwards: there, or, if another machine does that, in `engine_log_place` the place.
     module: Sequence[str]
     #: The environment of the launcher that starts the pilot on its nodes.
     environment: Mapping[str, str] = attrs.field(factory=dict)

@@ -11,7 +11,7 @@ import attrs
 from ..client import NOT_SENT, REFUSED
 
 # The client's exit codes for answers with such a key, whose value says why.
-_CODES = {"unable": NOT_SENT, "refused": REFUSED}
+_EXIT_CODES = {"unable": NOT_SENT, "refused": REFUSED}
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -35,10 +35,10 @@ def read_request(text: bytes) -> Request | None:
     ('find', {'tags': []}, 18, '17.4', {'A': '1'})
     >>> read_request(b"22\x0017.4\x00A=1\n")
     """
-    *before, line = text.split(b"\0")
+    *headers, line = text.split(b"\0")
     if not line.startswith(b"{") or not line.endswith(b"\n"):
         return None
-    umask, client, *variables = (it.decode("latin-1") for it in before)
+    umask, client, *variables = (header.decode("latin-1") for header in headers)
     values = json.loads(line)
     return Request(
         what=values.pop("do"),
@@ -55,7 +55,7 @@ def render_answer(values: Mapping[str, Any]) -> bytes:  # as above
     >>> render_answer({"id": "a-1"}), render_answer({"refused": "no"})
     (b'0\n{"id":"a-1"}\n', b'4\nno\n')
     """
-    for word, code in _CODES.items():
-        if word in values:
-            return f"{code}\n{values[word]}\n".encode()
+    for key, code in _EXIT_CODES.items():
+        if key in values:
+            return f"{code}\n{values[key]}\n".encode()
     return b"0\n" + json.dumps(values, separators=(",", ":")).encode() + b"\n"

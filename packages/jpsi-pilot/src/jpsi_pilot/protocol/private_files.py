@@ -8,7 +8,7 @@ from pathlib import Path
 PRIVATE = 0o600
 
 
-def private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
     """Open a file, as an opener for `open`, with access for the user alone."""
     return os.open(path, flags, PRIVATE)
 
@@ -21,10 +21,10 @@ def write_private(path: Path, content: bytes, *, synced: bool = False) -> None:
         content: its content.
         synced: whether the content is on the disk when this returns.
     """
-    fresh = path.with_name(f"{path.name}.new")
-    with open(fresh, "wb", opener=private) as file:
+    temporary = path.with_name(f"{path.name}.new")
+    with open(temporary, "wb", opener=open_private) as file:
         file.write(content)
         file.flush()
         if synced:
             os.fsync(file.fileno())
-    fresh.replace(path)
+    temporary.replace(path)

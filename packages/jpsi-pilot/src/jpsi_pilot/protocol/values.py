@@ -16,23 +16,23 @@ JOB_VARIABLE = "JPSI_PILOT_JOB"
 ALLOCATION = "SLURM_JOB_ID"
 
 
-class _Plain:
+class _Serializable:
     """A value that JSON can represent."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> Self:  # Any: as JSON has it
-        """Return the value that `plain` converted."""
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:  # Any: as JSON has it
+        """Return the value that `to_dict` converted."""
         return cls(**raw)
 
-    def plain(self) -> dict[str, Any]:  # as above
+    def to_dict(self) -> dict[str, Any]:  # as above
         """Return the fields by their names."""
         return attrs.asdict(self)  # type: ignore[arg-type]  # all that inherit this are attrs classes
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Need(_Plain):
+class Need(_Serializable):
     """The resources that a job takes on each of its nodes, and its time limit."""
 
     nodes: int = 1
@@ -45,7 +45,7 @@ class Need(_Plain):
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Settings(_Plain):
+class Settings(_Serializable):
     """The settings of one kind of pilots; times are in seconds."""
 
     target: str
@@ -70,17 +70,17 @@ class Settings(_Plain):
     @property
     def key(self) -> str:
         """A name for exactly these settings."""
-        return _key(self)
+        return _hash_settings(self)
 
 
 @functools.lru_cache(maxsize=64)
-def _key(settings: Settings) -> str:
-    text = json.dumps(settings.plain(), sort_keys=True)
+def _hash_settings(settings: Settings) -> str:
+    text = json.dumps(settings.to_dict(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Task(_Plain):
+class Task(_Serializable):
     """A run of a job, as the agent sends it to a node."""
 
     #: The job's native id.
@@ -105,7 +105,7 @@ class Task(_Plain):
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class End(_Plain):
+class End(_Serializable):
     """The end of a run."""
 
     #: The exit code of its script; 128 + n after signal n. None if it never began.
@@ -118,7 +118,7 @@ class End(_Plain):
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Share(_Plain):
+class Share(_Serializable):
     """The GPUs that a node reserves for a job that has several nodes."""
 
     #: The name by which a launcher knows the node.

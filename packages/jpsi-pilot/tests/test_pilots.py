@@ -15,14 +15,14 @@ from jpsi import Job, JobExecutor, JobSpec, JobState, ResourceSpecV1
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
-from pilot_support import end_agent, place_of
+from pilot_support import end_agent, wait_for_place
 
 PATIENCE = 120.0
 
 #: Submits a job and says its native id; goes when its input ends.
 _CLIENT = """\
 import sys
-from test_whole import pilots
+from test_pilots import pilots
 import jpsi
 executor = pilots(sys.argv[1], shared=bool(sys.argv[2]))
 job = jpsi.Job(jpsi.JobSpec(sys.argv[3], sys.argv[4:]))
@@ -96,13 +96,13 @@ def folders(place: Path) -> list[str]:
     return sorted(it.name for it in (place / "pilots" / "pilots").glob("*"))
 
 
-def test_as_many_pilots_start_as_jobs_can_use_and_they_go_when_idle(place: Path, tmp_path: Path) -> None:
+def test_as_many_pilots_start_as_jobs_can_use_and_they_end_when_idle(place: Path, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     with pilots(place, max_pilots=2, idle_time=timedelta(seconds=2)) as executor:
         jobs = [Job(gate.job()) for _ in range(3)]
         submitted(executor, *jobs)
 
-        where = {place_of(executor, job) for job in jobs[:2]}
+        where = {wait_for_place(executor, job) for job in jobs[:2]}
         assert len(where) == 2, "one core each"
         assert folders(place) == ["1", "2"], "no more than allowed"
         assert jobs[2].status.state is JobState.QUEUED
@@ -152,7 +152,7 @@ def test_a_pilot_takes_the_jobs_of_other_programs_only_if_it_is_shared(
         assert folders(place) == expected
 
 
-def test_lines_for_the_start_are_run_by_each_pilot(place: Path, tmp_path: Path) -> None:
+def test_startup_lines_are_run_by_each_pilot(place: Path, tmp_path: Path) -> None:
     with pilots(place, startup=(f"echo up >>{tmp_path}/startup",)) as executor:
         job = Job(JobSpec("/bin/true"))
         executor.submit(job)
@@ -169,12 +169,12 @@ def test_jobs_that_run_beside_each_other_have_gpus_of_their_own(
     text = f'echo "$CUDA_VISIBLE_DEVICES" >"$1"; shift; {Gate.WAIT}'
     one = ResourceSpecV1(gpu_cores_per_process=1)
     with pilots(place, cores_per_node=2, gpus_per_node=2) as executor:
-        told = [tmp_path / name for name in ("a", "b")]
-        jobs = [Job(shell(text, it, gate.path, resources=one)) for it in told]
+        lines = [tmp_path / name for name in ("a", "b")]
+        jobs = [Job(shell(text, it, gate.path, resources=one)) for it in lines]
         submitted(executor, *jobs)
         for job in jobs:
-            place_of(executor, job)
+            wait_for_place(executor, job)
         gate.open()
 
         assert [exit_code(job) for job in jobs] == [0, 0]
-    assert sorted(it.read_text() for it in told) == ["0\n", "1\n"]
+    assert sorted(it.read_text() for it in lines) == ["0\n", "1\n"]

@@ -14,7 +14,7 @@ from datetime import timedelta
 import jpsi
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate
-from pilot_support import place_of
+from pilot_support import wait_for_place
 from pathlib import Path
 
 gate = Gate(Path(sys.argv[1], "gate"))
@@ -27,7 +27,7 @@ spec.attributes = jpsi.JobAttributes(duration=timedelta(minutes=1))
 with jpsi.JobExecutor.get_instance("pilot", config=config) as executor:
     jobs = [jpsi.Job(spec) for _ in range(8)]
     executor.submit_many(jobs)
-    places = [place_of(executor, job) for job in jobs]
+    places = [wait_for_place(executor, job) for job in jobs]
     gate.open()
     print(*sorted(places.count(place) for place in set(places)), *[job.wait().exit_code for job in jobs])
 """

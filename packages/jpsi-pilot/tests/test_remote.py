@@ -40,7 +40,7 @@ def pilots(elsewhere: ElsewhereTransport, python: str = sys.executable) -> JobEx
     return JobExecutor.get_instance("pilot", url=elsewhere.url, config=config)
 
 
-def test_jobs_run_in_pilots_over_there(elsewhere: ElsewhereTransport) -> None:
+def test_jobs_run_in_pilots_on_the_remote_host(elsewhere: ElsewhereTransport) -> None:
     with pilots(elsewhere) as executor:
         jobs = [Job(shell(f'echo "$HOME"; exit {number}')) for number in range(3)]
         executor.submit_many(jobs)
@@ -54,7 +54,7 @@ def test_jobs_run_in_pilots_over_there(elsewhere: ElsewhereTransport) -> None:
     assert (elsewhere.home / "work" / "pilots" / "journal").exists()
 
 
-def test_a_job_goes_on_while_there_is_no_connection_and_is_found_by_another_machine(
+def test_a_job_runs_on_without_a_connection_and_another_machine_recovers_it(
     elsewhere: ElsewhereTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(tmp_path / "gate")
@@ -83,7 +83,7 @@ def test_a_job_goes_on_while_there_is_no_connection_and_is_found_by_another_mach
             assert status.state is JobState.CANCELED
 
 
-def test_a_python_that_is_not_there_is_told_at_submit(elsewhere: ElsewhereTransport) -> None:
+def test_submit_fails_if_the_remote_python_does_not_exist(elsewhere: ElsewhereTransport) -> None:
     with (
         pilots(elsewhere, python="/nowhere/python") as executor,
         pytest.raises(SubmitException, match="the command /nowhere/python was not found"),
