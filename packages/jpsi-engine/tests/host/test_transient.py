@@ -37,7 +37,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 @pytest.fixture
 def engine(tmp_path: Path, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch) -> BatchEngine:
     """One that has a job already, `a0`, with the native id 1."""
-    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for it in (default_hooks, toy):
@@ -134,7 +134,7 @@ def test_dependency_that_cannot_be_told_of_now_may_be_later(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.vanish("1", kill=False)
-    engine._renew()
+    engine._reset_state()
 
     with pytest.raises(SubmitException, match="does not tell now whether 1 has ended") as caught:
         engine.submit(submission(after="1"))

@@ -158,7 +158,7 @@ case $jpsi_said in
 esac
 """
 
-_TOLD = 'echo "here $jpsi_node $jpsi_boot"\n'
+_PRINT_HOST = 'echo "here $jpsi_node $jpsi_boot"\n'
 _END = "echo end\n"
 
 _QUERY = r"""
@@ -228,7 +228,7 @@ done
 """
 
 
-def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
+def render_start(script: str, tag: str, *, limit: int, delay: int) -> str:
     """Return the program that starts a job, and prints `started` and its native id.
 
     The program exits with 3 if the host has neither setsid(1) nor a shell with job control.
@@ -246,24 +246,24 @@ def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
     return _program(text.replace("@LEADER@", leader))
 
 
-def query() -> str:
+def render_query() -> str:
     """Return the program that prints the state of the jobs whose native ids are its arguments.
 
     It prints `here`, the machine and its boot; a line `process PID STATE START` for each process; `ended WHY
     ID` for each job whose leader was asked to end it, with `timeout` or `cancel` for WHY; and `end`.
     """
-    return _program(_MACHINE + _TOLD + _QUERY + _END)
+    return _program(_MACHINE + _PRINT_HOST + _QUERY + _END)
 
 
-def listing() -> str:
+def render_listing() -> str:
     """Return the program that prints every leader of this user.
 
-    Its output is that of `query`, with the command line at the end of each line.
+    Its output is that of `render_query`, with the command line at the end of each line.
     """
-    return _program(_MACHINE + _TOLD + _LIST + _END)
+    return _program(_MACHINE + _PRINT_HOST + _LIST + _END)
 
 
-def cancelling() -> str:
+def render_cancel() -> str:
     """Return the program that ends the jobs whose native ids are its arguments.
 
     It prints `refused ID WHY` for those that it did not end, and `end`.
