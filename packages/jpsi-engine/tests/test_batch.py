@@ -508,7 +508,7 @@ def test_native_id_that_is_none_is_no_answer(bench: Bench, caplog: pytest.LogCap
 
     told = [it for it in caplog.records if it.levelno >= logging.WARNING]
     assert [it.getMessage() for it in told if "answer" in it.getMessage()] == [
-        "tsubmit gave an answer that cannot be read: 'accepted as job none\\n'"
+        "tsubmit printed output that the plugin cannot parse: 'accepted as job none\\n'"
     ]
     assert [it for it in told if it.exc_info] == []
     assert [it for it in caplog.records if it.levelno == logging.DEBUG and it.exc_info]
@@ -522,7 +522,7 @@ def test_job_that_is_not_safely_on_disk_is_not_submitted(
 
     with monkeypatch.context() as patched:
         patched.setattr(Spool, "sync", staticmethod(full))
-        with pytest.raises(SubmitException, match=r"could not be written down in .*No space left") as caught:
+        with pytest.raises(SubmitException, match=r"could not be recorded in .*No space left") as caught:
             bench.submit()
 
     assert caught.value.transient
@@ -1534,7 +1534,7 @@ def test_job_is_lost_where_the_accounting_cannot_be_read(
         bench.ask()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
-    assert caplog.text.count("there is no accounting of toy to ask") == 1
+    assert caplog.text.count("toy has no accounting to query") == 1
 
 
 def test_account_of_an_older_job_with_the_same_native_id_is_not_believed(
@@ -1889,7 +1889,7 @@ def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(
     tracked.accepted_at -= 3
     after = [Dependency(native_id)]
 
-    with pytest.raises(SubmitException, match="does not tell now whether"):
+    with pytest.raises(SubmitException, match="does not say at present whether"):
         bench.submit("b1", attributes=JobAttributes(after=after))
 
     assert [job.tag for job in bench.scheduler.jobs if job.tag.startswith("jpsi-b1")] == []

@@ -799,7 +799,7 @@ def test_what_cannot_be_written_down_is_not_submitted(
 
     with monkeypatch.context() as patch:
         patch.setattr("jpsi_engine.spool.arrays.write_new", full)
-        with pytest.raises(BulkException, match="could not be written down") as caught:
+        with pytest.raises(BulkException, match="could not be recorded") as caught:
             toys.submit_many(jobs)
 
     assert caught.value.transient

@@ -277,7 +277,7 @@ class BatchEngine:
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
         except JpsiError as e:
-            log.info("old jobs are removed elsewhere when that is possible: %s", e)
+            log.info("old jobs could not be removed from the remote host; a later run tries again: %s", e)
 
     def _settles(self, markers: list[Any]) -> bool:
         return settles(markers, self._backend.requeue_exit_codes)
@@ -583,7 +583,7 @@ class BatchEngine:
             self._spool.note_found(job_id, attempt, found)
         except OSError:
             # the next process that recovers the job finds it by its tag, too
-            log.warning("job %s: its native id %s could not be written down", job_id, found, exc_info=True)
+            log.warning("job %s: its native id %s could not be recorded", job_id, found, exc_info=True)
         return found
 
     def native_ids(self) -> list[str]:

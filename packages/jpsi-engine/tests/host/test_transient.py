@@ -136,7 +136,7 @@ def test_dependency_that_cannot_be_told_of_now_may_be_later(
     scheduler.vanish("1", kill=False)
     engine._reset_state()
 
-    with pytest.raises(SubmitException, match="does not tell now whether 1 has ended") as caught:
+    with pytest.raises(SubmitException, match="does not say at present whether 1 has ended") as caught:
         engine.submit(submission(after="1"))
 
     assert caught.value.transient

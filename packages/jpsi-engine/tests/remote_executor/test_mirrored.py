@@ -169,7 +169,7 @@ def test_what_cannot_be_written_down_there_is_told(
 ) -> None:
     (elsewhere.home / ".local").write_text("a file")
 
-    with pytest.raises(jpsi.SubmitException, match=r"could not be written down in .*far home") as caught:
+    with pytest.raises(jpsi.SubmitException, match=r"could not be recorded in .*far home") as caught:
         executor.submit(Job(shell("exit 3")))
 
     assert not caught.value.transient

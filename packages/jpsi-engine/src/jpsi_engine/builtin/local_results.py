@@ -112,7 +112,7 @@ def _observation(native_id: str, seen: _ProcessList) -> Observation | None:
     parts = IDS.pattern.fullmatch(native_id)
     if parts is not None and parts["node"] != seen.node:
         # a host name may lead to one of several machines: this one knows nothing of the job
-        return Observation(state=None, word=f"on {parts['node']}, and {seen.node} was asked")
+        return Observation(state=None, word=f"on {parts['node']}, but {seen.node} was queried")
     return None
 
 

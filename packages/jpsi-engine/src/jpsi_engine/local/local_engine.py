@@ -222,7 +222,7 @@ class LocalEngine:
             self._spool.started(lock, process.native_id)
         except OSError:
             # The runner's claim holds the pid as well.
-            log.warning("job %s: its native id could not be written down", job_id, exc_info=True)
+            log.warning("job %s: its native id could not be recorded", job_id, exc_info=True)
         return process
 
     def _open(self) -> None:
@@ -380,7 +380,7 @@ class LocalEngine:
             if job is not None:
                 self._supervisor.stop(job, CANCEL)
         except OSError as e:
-            msg = f"job {job_id} could not be told to end: {e}"
+            msg = f"job {job_id} could not be cancelled: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:

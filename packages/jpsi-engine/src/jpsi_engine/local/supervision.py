@@ -146,7 +146,7 @@ class Supervisor:
         try:
             return Stop.of(self._spool.stop(job.spool_id, job.attempt, stop.content))
         except OSError:
-            log.warning("job %s: that it was told to end is not on disk", job.job_id, exc_info=True)
+            log.warning("job %s: the request to end it could not be recorded", job.job_id, exc_info=True)
             return stop
 
     def _kill(self, job: SupervisedProcess) -> None:
@@ -292,4 +292,4 @@ def _send(pid: int, number: signal.Signals) -> None:
     except ProcessLookupError:
         pass
     except PermissionError:
-        log.warning("process %d belongs to somebody else and was not ended", pid)
+        log.warning("process %d belongs to another user and was not signalled", pid)

@@ -94,7 +94,7 @@ class EventStream:
         try:
             native_ids = self._parse(line)
         except JpsiError as e:
-            log.debug("%r was not understood: %s", line, e)
+            log.debug("the plugin cannot parse the event %r: %s", line, e)
             return False
         if native_ids:
             self._on_event(native_ids)
@@ -140,7 +140,7 @@ def _run_stream(reference: weakref.ref[EventStream], open_stream: _OpenStream) -
         try:
             lines = open_stream.listen(stream._listen())  # noqa: SLF001
         except (JpsiError, OSError) as e:
-            log.info("nothing is to be heard of jobs: %s", e)
+            log.info("the command that prints job events failed; jpsi keeps polling: %s", e)
         del stream
         has_announced = False if lines is None else _read_safely(reference, lines)
         if has_announced is None:
@@ -159,7 +159,7 @@ def _read_safely(reference: weakref.ref[EventStream], lines: Lines) -> bool | No
     try:
         return _read_lines(reference, lines)
     except Exception:
-        log.exception("what is heard of jobs was of no use")
+        log.exception("handling job events failed; jpsi keeps polling")
         return False
 
 

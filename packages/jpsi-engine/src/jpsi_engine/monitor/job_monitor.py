@@ -229,7 +229,7 @@ class JobMonitor:
                     self._poll_interval.request_poll(now, is_urgent=True)
         except Exception:
             # its markers stay in its folder, and are read again when the queue says that the job has ended
-            log.exception("job %s: what it left could not be taken in", job.job_id)
+            log.exception("job %s: its markers could not be processed", job.job_id)
 
     # ---------------------------------------------------------------------------------------- answers
 

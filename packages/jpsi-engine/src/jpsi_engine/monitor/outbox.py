@@ -36,7 +36,7 @@ class Outbox:
         try:
             self._publish(job_id, status)
         except Exception:
-            log.exception("job %s: %s could not be told", job_id, status)
+            log.exception("job %s: publishing the status %s failed", job_id, status)
 
     def flush(self) -> None:
         """Publish all statuses that were put in, on this thread or the one that is publishing already."""

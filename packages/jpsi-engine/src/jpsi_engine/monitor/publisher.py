@@ -258,7 +258,7 @@ class Publisher:
             json.dumps(content)
         except (TypeError, ValueError):
             # details of a plugin that JSON cannot hold
-            log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+            log.warning("job %s: its final status could not be recorded", job.job_id, exc_info=True)
             return
 
         def write() -> None:

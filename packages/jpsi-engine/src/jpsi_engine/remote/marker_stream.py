@@ -94,7 +94,7 @@ class _MarkerReceiver:
                 return self._transport.open(Command([_SHELL], stdin=render_watch(events)))
             except TransportError as e:
                 # the remote host may allow only one such command, and another process may have it
-                log.debug("markers in %s are looked for, not listened to: %s", events, e)
+                log.debug("markers in %s are polled, as no event stream can be opened: %s", events, e)
         # the polls hold no reference to this object, so that it ends with the executor
         return _PolledLines(lambda: run(render_poll(events)))
 
@@ -113,7 +113,7 @@ class _MarkerReceiver:
             try:
                 self._run(render_moves(self._layout().root, names))
             except JpsiError as e:
-                log.debug("markers that are known stay where they are: %s", e)
+                log.debug("collected markers could not be moved on the remote host: %s", e)
 
 
 class _PolledLines:
@@ -128,7 +128,7 @@ class _PolledLines:
             try:
                 result = self._poll()
             except JpsiError as e:
-                log.info("no markers are to be had: %s", e)
+                log.info("the remote markers could not be read: %s", e)
                 return
             if result.timed_out or result.returncode != 0:
                 return

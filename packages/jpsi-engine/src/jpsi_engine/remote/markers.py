@@ -42,7 +42,7 @@ cd @EVENTS@ || exit
 @TIMES@
 _jpsi_seen='' _jpsi_rounds=0
 while :; do
-    # each time: somebody may have removed it, and the next submission made another
+    # each time: a user may have removed it, and the next submission made another
     cd @EVENTS@ || exit
     if [ "$_jpsi_rounds" -le 0 ]; then
         printf 'clock %s\n' "$(date +%s.%N)" || exit

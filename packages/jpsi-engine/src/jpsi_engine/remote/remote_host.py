@@ -128,7 +128,10 @@ class RemoteHost:
         if self._files is not None:
             return []
         requested = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
-        return [f"{name} is not offered where files are elsewhere and cannot be moved" for name in requested]
+        return [
+            f"{name} is not offered: jobs run on a remote host, and its transport cannot transfer files"
+            for name in requested
+        ]
 
     # ------------------------------------------------------------------------------------- submissions
 
@@ -182,7 +185,7 @@ class RemoteHost:
             for part in _parts(folders):
                 self._run(render_removal(self.layout().root, part))
         except JpsiError as e:
-            log.info("%s stay where they are: %s", ", ".join(folders), e)
+            log.info("%s could not be removed: %s", ", ".join(folders), e)
 
     # ------------------------------------------------------------------------------------------ claims
 
@@ -199,7 +202,7 @@ class RemoteHost:
         result = self._run(text(self.layout().path(attempt.file("claim"))))
         found = parse_claim(result)
         if found is None:
-            msg = f"nobody can tell now whether {attempt.name} runs: {result.complaint}"
+            msg = f"the remote host did not say whether {attempt.name} runs: {result.complaint}"
             raise SubmitException(msg, transient=True)
         stored = REVOKED if found.is_made else found.text
         if stored:
@@ -214,7 +217,7 @@ class RemoteHost:
             for found, _, clocks in self._read_remote_folders(folders, is_mirrored=True):
                 self._folders.update(found, clocks)
         except (JpsiError, OSError) as e:
-            log.info("what jobs have left elsewhere is not known now: %s", e)
+            log.info("the jobs' files on the remote host could not be read: %s", e)
             return False
         return True
 
@@ -225,7 +228,7 @@ class RemoteHost:
             if files:
                 self._run(render_writes(self.layout().root, files))
         except (JpsiError, OSError) as e:
-            log.info("other machines do not know of %s: %s", ", ".join(names), e)
+            log.info("%s could not be copied to the remote host for other machines: %s", ", ".join(names), e)
 
     def import_other_jobs(self) -> None:
         """See `RunHost`.
@@ -236,7 +239,7 @@ class RemoteHost:
         self._folders.remove_drafts()
         named = parse_listing(self._run(render_listing(self.layout().root)).stdout)
         if named is None:
-            msg = "the jobs over there could not be listed"
+            msg = "the jobs on the remote host could not be listed"
             raise SubmitException(msg, transient=True)
         removed = frozenset(self.spool.trash())
         new = [name for name in named if _base(name) not in removed and not self._has(name)]
@@ -264,7 +267,7 @@ class RemoteHost:
             result = self._run(render_content(root, part, is_mirrored=is_mirrored))
             content = parse_folders(result.stdout)
             if content is None:
-                msg = f"what jobs have left in {root} could not be read: {result.complaint}"
+                msg = f"the jobs' files in {root} could not be read: {result.complaint}"
                 raise SubmitException(msg, transient=True)
             clocks = ClockDifference()
             if content.clock_ns is not None:
@@ -301,7 +304,7 @@ class RemoteHost:
         if remaining is None:
             raise result.no_answer
         if remaining:
-            log.info("%s stay where they are", ", ".join(remaining))
+            log.info("%s could not be removed", ", ".join(remaining))
         return remaining
 
     def marker_source(self, monitor: JobMonitor) -> MarkerStream:
@@ -330,7 +333,7 @@ class RemoteHost:
             if result.stdout:
                 mirror_file(f"{self.spool.root}/{name}", result.stdout)
         except (JpsiError, OSError) as e:
-            log.info("what the launcher of job %s said is not known: %s", marker.job_id, e)
+            log.info("the launcher's output of job %s could not be read: %s", marker.job_id, e)
 
     def _run(self, text: str) -> CommandResult:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
@@ -344,18 +347,18 @@ def _outcome_error(
         case RemoteOutcome.NOT_PRIVATE:
             found = parse_unsafe(result.stdout) or "it belongs to or can be written by others"
             return UnsentError(
-                f"the work directory {layout.root} over there is not safe to use: {found}; "
+                f"the work directory {layout.root} on the remote host is not safe to use: {found}; "
                 "change that there: chmod go-w; or choose another work_directory"
             )
         case RemoteOutcome.TAKEN:
             return TakenError("it was submitted by another machine in the meantime")
         case RemoteOutcome.NOT_WRITTEN:
-            msg = f"it could not be written down in {layout.root}: {result.complaint}"
+            msg = f"it could not be recorded in {layout.root}: {result.complaint}"
             cause = cause_of(result.stderr)
             return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
         case RemoteOutcome.NOT_FOUND:
-            return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")
-    msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
+            return UnsentError(f"the command {command.argv[0]} was not found on PATH on the remote host")
+    msg = f"the output of {command.argv[0]} was cut short: {result.complaint}"
     return TransportError(msg, transient=True, may_have_run=True)
 
 

@@ -137,7 +137,7 @@ class StageOutLoop:
                     if is_ours:
                         status = self._finish_transfers(job, status)
             except JpsiError as e:
-                log.info("the files of job %s are waited for: %s", job.job_id, e)
+                log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
                 self._spool.tell_awaited(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, NoAnswerError):
                     # with the connection lost, no file can answer
@@ -248,7 +248,7 @@ class StageOutLoop:
         now, state = time.monotonic(), self._transfer_states[job.job_id]
         if state.stalled_since is None:
             state.stalled_since = now
-            log.warning("the files of job %s are waited for: %s", job.job_id, error)
+            log.warning("getting the files of job %s failed and is retried: %s", job.job_id, error)
         return now - state.stalled_since < _STALL_SECONDS
 
     def _staging_log(self, job: JobView, status: JobStatus) -> bytes:
@@ -279,7 +279,7 @@ def _stage_out_safely(loop: StageOutLoop, job: JobView, status: JobStatus) -> bo
     try:
         return loop.stage_out(job, status)
     except OSError as e:
-        log.warning("job %s: its files cannot be kept here: %s", job.job_id, e)
+        log.warning("job %s: its files cannot be written on this machine: %s", job.job_id, e)
     except Exception:
         # the fence of a round: the job is retried, and meanwhile the files of other jobs are got
         log.exception("job %s: its files could not be got", job.job_id)

@@ -64,7 +64,7 @@ class StagingTransfer:
             return {}
         *lines, last = self._run(render_find(gets)).stdout.splitlines() or [""]
         if last != _END:
-            msg = "what jobs have left could not be looked for"
+            msg = "the jobs' output files on the remote host could not be listed"
             raise TransportError(msg, transient=True)
         words = (it.split() for it in lines)
         return {int(number): kind == _DIRECTORY for kind, number in words}
@@ -93,7 +93,7 @@ class StagingTransfer:
         try:
             result = self._run(render_removal(self._layout().root, [f"{STAGED}/{it}" for it in job_ids]))
         except JpsiError as e:
-            log.info("the staged files of %s stay where they are: %s", ", ".join(job_ids), e)
+            log.info("the staged files of %s could not be removed: %s", ", ".join(job_ids), e)
             return False
         return not result.timed_out and result.returncode == 0
 

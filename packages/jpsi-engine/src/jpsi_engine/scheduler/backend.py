@@ -123,7 +123,7 @@ class Backend:
             command = self._ask(lambda: self._hooks.query(native_ids=None, site=self.site))
             variable = self._ask(lambda: self.capabilities.id_variable)
         except JpsiError:
-            log.debug("what the executor %s asks is not known", self.name, exc_info=True)
+            log.debug("the query command of the executor %s cannot be rendered", self.name, exc_info=True)
             return self._own_digest
         environment = environment_of(command, os.environ)
         family, _, _ = variable.partition("_")
@@ -242,9 +242,9 @@ class Backend:
             return self._hooks.classify_failure(result=result, site=self.site)
         except Exception as e:
             # the command has run, even if the plugin cannot parse its output
-            log.warning("%s gave an answer that cannot be read: %r", command.argv[0], result.stdout)
-            log.debug("reading the answer to %s failed", command, exc_info=True)
-            message = f"{command.argv[0]} gave an unclear answer: {e}"
+            log.warning("%s printed output that the plugin cannot parse: %r", command.argv[0], result.stdout)
+            log.debug("parsing the output of %s failed", command, exc_info=True)
+            message = f"{command.argv[0]} printed output that the plugin cannot parse: {e}"
             return Failure(FailureKind.AMBIGUOUS, message)
 
     def submission_fingerprint(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
@@ -276,10 +276,15 @@ class Backend:
                 self._known_ids.update(found if found and self._is_id(found[0]) else ())
                 return found
             log.warning(
-                "%s: %s is no answer to what the elements of %s are", self.display_name, found[:5], native_id
+                "%s: the plugin returned %s as the element ids of %s, which cannot be right",
+                self.display_name,
+                found[:5],
+                native_id,
             )
         except JpsiError:
-            log.warning("%s: the elements of %s are not known", self.display_name, native_id, exc_info=True)
+            log.warning(
+                "%s: the plugin cannot name the elements of %s", self.display_name, native_id, exc_info=True
+            )
         return [f"{native_id}[{index}]" for index in indices]
 
     def canonical(self, native_id: str) -> str:
@@ -407,7 +412,7 @@ class Backend:
 
     def _warn_of_no_accounting(self, why: str) -> None:
         if not self._has_warned:
-            log.warning("there is no accounting of %s to ask: %s", self.display_name, why)
+            log.warning("%s has no accounting to query: %s", self.display_name, why)
         self._has_warned = True
 
     def cancel(
@@ -471,7 +476,7 @@ class Backend:
         """
         command = self._watch_command()
         if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
-            msg = f"the executor {self.name} does not offer to be listened to"
+            msg = f"the executor {self.name} offers no stream of job events"
             raise SubmitException(msg)
         return self._transport.open(command)
 
@@ -555,7 +560,7 @@ class Backend:
         except Exception as e:
             raise self._mistake(e) from e
         if answer is None:
-            raise self._mistake(TypeError("it answered None"))
+            raise self._mistake(TypeError("it returned None"))
         return answer
 
     def _mistake(self, error: Exception) -> PluginError:

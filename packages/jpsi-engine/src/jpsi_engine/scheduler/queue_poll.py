@@ -158,15 +158,15 @@ class QueuePoll:
         try:
             self._backend.probe()
         except JpsiError as e:
-            log_failed_query(f"{self._backend.display_name}, about what it offers,", e)
+            log_failed_query(f"{self._backend.display_name} (probe)", e)
 
 
 def log_failed_query(system: str, error: JpsiError) -> None:
     """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
     if isinstance(error, PluginError):
-        log.warning("%s was not to be asked: %s", system, error, exc_info=error)
+        log.warning("the query of %s failed: %s", system, error, exc_info=error)
     else:
-        log.info("%s was not to be asked: %s", system, error)
+        log.info("the query of %s failed: %s", system, error)
 
 
 def covers_any(snapshot: Snapshot, jobs: Collection[JobView]) -> bool:

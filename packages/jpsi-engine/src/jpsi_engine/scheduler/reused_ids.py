@@ -45,7 +45,7 @@ def reused_native_ids(backend: Backend, spool: Spool, owners: Mapping[str, Inten
         reused = _ids_without_tag(backend, ended)
         states = backend.query_states(reused) if reused else {}
     except JpsiError as e:
-        log.info("%s does not tell whether native ids have begun anew: %s", backend.display_name, e)
+        log.info("%s did not say whether it has reused native ids: %s", backend.display_name, e)
         return frozenset()
     return frozenset(native_id for native_id in reused if _is_unfinished(states.get(native_id)))
 

@@ -65,7 +65,7 @@ class SharedPoll:
         try:
             lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
         except OSError:
-            log.debug("%s is of no use; each process asks for itself", self._folder, exc_info=True)
+            log.debug("%s cannot be used; each process polls for itself", self._folder, exc_info=True)
             yield True
             return
         try:
@@ -103,7 +103,7 @@ class SharedPoll:
         try:
             return decode(plain)
         except _DECODE_ERRORS:
-            log.debug("the answer in %s is strange", self._folder, exc_info=True)
+            log.debug("the snapshot in %s cannot be decoded", self._folder, exc_info=True)
             return None
 
     def write_snapshot(self, system: str, snapshot: Snapshot) -> None:
@@ -200,7 +200,7 @@ def _is_locked(lock: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        log.debug("this file system has no locks; each process asks for itself", exc_info=True)
+        log.debug("this file system has no locks; each process polls for itself", exc_info=True)
     return True
 
 

@@ -79,7 +79,7 @@ class BulkSubmission:
             try:
                 self._backend.probe()
             except JpsiError as e:
-                log.info("%s does not tell what it offers: %s", self._backend.display_name, e)
+                log.info("the probe of %s failed: %s", self._backend.display_name, e)
         return self._backend.capabilities
 
     def _max_group_size(self, capabilities: Capabilities) -> int:

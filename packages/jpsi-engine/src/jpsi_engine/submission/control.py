@@ -128,7 +128,7 @@ class Control:
             # Recorded before the request: a client that sees the end must know that the user wanted it.
             self._monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC)))
         except OSError as e:
-            msg = f"job {job.job_id} could not be told to end: {e}"
+            msg = f"job {job.job_id} could not be cancelled: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def _share_stops(self, jobs: Sequence[JobView]) -> None:
@@ -190,7 +190,7 @@ def _not_owned_error(job: JobView, done: str, display_name: str, owner: Owner) -
         )
     else:
         why = (
-            f"shows {job.native_id} without the tag {job.tag}: somebody has taken the tag away, or this is "
+            f"shows {job.native_id} without the tag {job.tag}: a user has removed the tag, or this is "
             f"another job; look at it, and use a command of {display_name}'s own"
         )
     return SubmitException(f"{begun} {why}")

@@ -77,9 +77,8 @@ class DependencyStates:
             raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(sorted_dependencies.never)))
         if sorted_dependencies.unclear:
             names = ", ".join(sorted_dependencies.unclear)
-            msg = (
-                f"attributes.after: {self._backend.display_name} does not tell now whether {names} has ended"
-            )
+            name = self._backend.display_name
+            msg = f"attributes.after: {name} does not say at present whether {names} has ended"
             raise SubmitException(msg, transient=True)
         return sorted_dependencies.open
 

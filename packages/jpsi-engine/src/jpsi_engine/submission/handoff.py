@@ -48,7 +48,7 @@ T = TypeVar("T")
 _CLAIM_POLL_SECONDS = 0.02
 _REMOTE_CLAIM_POLL_SECONDS = 2.0
 _SUBJECT = "the job"
-_RESOLVED_LATER = "which is found out when it is submitted again, or recovered"
+_RESOLVED_LATER = "which jpsi finds out when the job is submitted again, or recovered"
 
 
 @attrs.frozen(slots=True)
@@ -147,7 +147,7 @@ class Handoff:
             return native_id
         if submitted.native_id is not None:
             return submitted.native_id
-        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
+        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it gave no reason")
         if failure.kind is FailureKind.AMBIGUOUS:
             return self._resolve(attempt, failure, self._find_by_tags([attempt]))
         (refusal,) = self._discard_refused([attempt], failure)
@@ -215,7 +215,7 @@ class Handoff:
             return TakenError(f"{attempt.name}: {why}")
         if isinstance(why, UnsentError):
             return self._refusal_error(attempt, _failure(why))
-        msg = f"{attempt.name} could not be written down in {self._spool.root}: {why.error}"
+        msg = f"{attempt.name} could not be recorded in {self._spool.root}: {why.error}"
         return SubmitException(msg, why.error, transient=is_transient(why.error))
 
     def _discard_refused(self, attempts: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
@@ -269,7 +269,7 @@ class Handoff:
         try:
             return self._backend.find_by_tags([it.tag for it in attempts]) or {}
         except JpsiError as e:
-            log.info("%s was not to be looked for: %s", attempts[0].name, e)
+            log.info("%s could not be searched for by its tag: %s", attempts[0].name, e)
             return {}
 
     def _resolve(self, attempt: JobAttempt, failure: Failure, found: Mapping[str, str]) -> str:
@@ -313,7 +313,7 @@ class Handoff:
             raise
         except OSError:
             # it can never run; without the note, recover() returns it as a job that was never submitted
-            msg = "%s: that it was not submitted could not be written down"
+            msg = "%s was not submitted, and this could not be recorded"
             log.warning(msg, attempt.name, exc_info=True)
 
     def _withdraw_after(self, error: BaseException, attempt: JobAttempt) -> str | None:
@@ -355,7 +355,7 @@ class Handoff:
                 break
             time.sleep(pause)
         if claim is None:
-            raise OSError(errno.ESTALE, f"the claim of {attempt.name} does not show here yet")
+            raise OSError(errno.ESTALE, f"the claim of {attempt.name} is not visible on this machine yet")
         return None if claim.text in {"", REVOKED} else self._backend.canonical_or_same(claim.text)
 
 

@@ -271,7 +271,7 @@ class SubmissionPipeline:
             self._backend.probe()
         except JpsiError as e:
             log.info(
-                "%s does not tell after which exit codes it puts jobs back: %s", self._backend.display_name, e
+                "%s did not say after which exit codes it requeues jobs: %s", self._backend.display_name, e
             )
         else:
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
@@ -366,7 +366,7 @@ class SubmissionPipeline:
             self._spool.started(lock, native_id)
         except OSError:
             # the claim, which the runner makes when the job starts, and the tag lead to the native id, too
-            log.warning("%s: its native id %s could not be written down", name, native_id, exc_info=True)
+            log.warning("%s: its native id %s could not be recorded", name, native_id, exc_info=True)
 
     @contextlib.contextmanager
     def _convert_errors(self, name: str) -> Iterator[None]:
@@ -376,7 +376,7 @@ class SubmissionPipeline:
             msg = f"{name} was submitted by another process in the meantime"
             raise SubmitException(msg, e) from e
         except OSError as e:
-            msg = f"{name} could not be written down in {self._spool.root}: {e}"
+            msg = f"{name} could not be recorded in {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def end_earlier_attempts(self, job_id: str, attempt: int) -> None:
