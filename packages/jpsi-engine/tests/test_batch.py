@@ -100,10 +100,10 @@ class Bench:
         return native_id
 
     def follow(self, job_id: str = "a1") -> None:
-        tracking, _ = self.engine._open()
-        job = tracking.get(job_id)
+        monitor, _ = self.engine._open()
+        job = monitor.get(job_id)
         assert job is not None
-        tracking.follow(job, self.clock())
+        monitor.follow(job, self.clock())
 
     def leave(self, *markers: str, job_id: str = "a1") -> None:
         """Leave markers as the runner would, in this order."""
@@ -114,10 +114,10 @@ class Bench:
             os.utime(path, (self.clock(), self.clock()))
 
     def see(self) -> None:
-        self.engine._open()[0].see_markers(self.clock())
+        self.engine._open()[0].collect_markers(self.clock())
 
     def ask(self) -> None:
-        self.engine._open()[0].ask(self.clock)
+        self.engine._open()[0].poll(self.clock)
 
     def recover(self) -> list[Recovered]:
         self.engine = self.process()
@@ -151,7 +151,7 @@ def bench(
     tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> Bench:
     # no threads: rounds take place when a test says so
-    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
     return Bench(tmp_path, scheduler, clock)
 
@@ -505,7 +505,7 @@ def test_native_id_that_is_none_is_no_answer(bench: Bench, caplog: pytest.LogCap
 
     told = [it for it in caplog.records if it.levelno >= logging.WARNING]
     assert [it.getMessage() for it in told if "answer" in it.getMessage()] == [
-        "tsubmit gave an answer that cannot be read: 'accepted as job none\\n'"
+        "tsubmit printed output that the plugin cannot parse: 'accepted as job none\\n'"
     ]
     assert [it for it in told if it.exc_info] == []
     assert [it for it in caplog.records if it.levelno == logging.DEBUG and it.exc_info]
@@ -519,7 +519,7 @@ def test_job_that_is_not_safely_on_disk_is_not_submitted(
 
     with monkeypatch.context() as patched:
         patched.setattr(Spool, "sync", staticmethod(full))
-        with pytest.raises(SubmitException, match=r"could not be written down in .*No space left") as caught:
+        with pytest.raises(SubmitException, match=r"could not be recorded in .*No space left") as caught:
             bench.submit()
 
     assert caught.value.transient
@@ -528,7 +528,7 @@ def test_job_that_is_not_safely_on_disk_is_not_submitted(
 
 
 def test_at_most_so_many_submissions_are_sent_at_a_time(bench: Bench) -> None:
-    assert bench.engine._submitting._slots._value == BatchConfig().submit_concurrency  # type: ignore[attr-defined]  # what a semaphore has left
+    assert bench.engine._pipeline._slots._value == BatchConfig().submit_concurrency  # type: ignore[attr-defined]  # what a semaphore has left
 
 
 # ------------------------------------------------------------------------------------------- recovery
@@ -807,13 +807,13 @@ class Visible:
 def test_unknown_native_id_is_told_as_soon_as_the_system_would_have_told_of_a_job(bench: Bench) -> None:
     bench.overrides.append(Visible())
     bench.engine = bench.process()
-    tracking = bench.engine._open()[0]
+    monitor = bench.engine._open()[0]
     bench.engine.attach("a1", "999")
     bench.follow()
     began, asked = bench.clock(), 0
 
     while not bench.published:
-        due = tracking.next_question()
+        due = monitor.next_poll_time()
         assert due is not None
         bench.clock.advance(max(0.0, due - bench.clock()))
         bench.ask()
@@ -858,7 +858,7 @@ def test_id_that_the_accounting_was_not_asked_about_is_not_taken_for_none(
 
     bench.overrides.append(Visible())
     bench.engine = bench.process()
-    monkeypatch.setattr(bench.engine._backend, "finished", silent)
+    monkeypatch.setattr(bench.engine._backend, "query_accounting", silent)
     bench.engine.attach("a1", "999")
     bench.follow()
 
@@ -1002,7 +1002,7 @@ def test_marker_that_another_process_took_is_seen_when_it_is_announced(bench: Be
     bench.leave("active", "exit.run.0")
     bench.spool.collect(["a1"])
 
-    bench.engine._open()[0].see_markers(bench.clock(), {"a1.1.exit.run.0", "stranger", "b9.1.active"})
+    bench.engine._open()[0].collect_markers(bench.clock(), {"a1.1.exit.run.0", "stranger", "b9.1.active"})
 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
@@ -1021,10 +1021,10 @@ def test_marker_that_another_process_took_is_looked_for_when_the_queue_says_so(b
 
 def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> None:
     bench.submit("a1")
-    tracking, _ = bench.engine._open()
+    monitor, _ = bench.engine._open()
 
     # a lock that a thread of the parent holds is held for ever in the child
-    with tracking._judging._lock, bench.engine._lock:
+    with monitor._publisher._lock, bench.engine._lock:
         pid = os.fork()
         if pid == 0:
             bench.engine.submit(bench.submission("a2"))
@@ -1088,7 +1088,9 @@ def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: py
     killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
     bench.engine = bench.process()
     with monkeypatch.context() as patched:
-        patched.setattr(BatchEngine, "_judged", lambda *_: (_ for _ in ()).throw(SubmitException("down")))
+        patched.setattr(
+            BatchEngine, "_resolve_native_id", lambda *_: (_ for _ in ()).throw(SubmitException("down"))
+        )
         with pytest.raises(SubmitException):
             bench.engine.recover()
 
@@ -1128,7 +1130,7 @@ def test_claim_that_never_shows_leaves_the_submission_unclear(
     bench.scheduler.lag = 3600.0
     bench.scheduler.faults.accept_and_hang("tsubmit")
     bench.engine._open()
-    bench.engine._sending.grace_seconds = 0.0
+    bench.engine._handoff.grace_seconds = 0.0
 
     with monkeypatch.context() as patched:
         patched.setattr(Spool, "revoke", lambda *_: False)
@@ -1232,7 +1234,7 @@ def test_accounting_that_lags_is_asked_again(bench: Bench) -> None:
     running = {native_id: Observation(state=JobState.ACTIVE, word="RUNNING")}
     ended = {native_id: Observation(state=JobState.FAILED, word="OOM", reason=Reason.OUT_OF_MEMORY)}
     answers = iter([running, running, ended])
-    bench.engine._backend.finished = lambda ids: next(answers)  # type: ignore[method-assign]
+    bench.engine._backend.query_accounting = lambda ids: next(answers)  # type: ignore[method-assign]
 
     for _ in range(3):
         bench.clock.advance(5)
@@ -1389,8 +1391,8 @@ def test_jobs_have_news_while_unnamed_ones_are_looked_for(tmp_path: Path, bench:
     bench = Bench(tmp_path, bench.scheduler, bench.clock, overrides=[looking])
     bench.submit("b1")
     native_ids = [bench.submit(f"a{number}") for number in range(3)]
-    tracking, _ = bench.engine._open()
-    for job in tracking.all():
+    monitor, _ = bench.engine._open()
+    for job in monitor.all():
         job.native_id = f"unnamed.{job.job_id}" if job.job_id != "b1" else job.native_id
     bench.leave("active", "exit.run.0", job_id="b1")
     looking.bench = bench
@@ -1413,7 +1415,7 @@ def test_what_is_no_native_id_is_not_attached_to(bench: Bench, native_id: str) -
 
 def test_child_of_a_fork_that_cancels_a_job_of_its_parent_is_told(bench: Bench) -> None:
     bench.submit()
-    bench.engine._renew()  # as it happens in the child
+    bench.engine._reset_state()  # as it happens in the child
 
     with pytest.raises(SubmitException, match="is followed by another process"):
         bench.engine.cancel("a1")
@@ -1452,7 +1454,7 @@ def test_accounting_that_was_down_is_given_time_to_hear_of_all(bench: Bench) -> 
             raise answer
         return answer
 
-    bench.engine._backend.finished = finished  # type: ignore[assignment]
+    bench.engine._backend.query_accounting = finished  # type: ignore[assignment]
     for _ in range(5):
         bench.clock.advance(GRACE)
         bench.ask()
@@ -1529,7 +1531,7 @@ def test_job_is_lost_where_the_accounting_cannot_be_read(
         bench.ask()
 
     assert bench.last() == (JobState.FAILED, None, Reason.LOST, Evidence.ABSENCE)
-    assert caplog.text.count("there is no accounting of toy to ask") == 1
+    assert caplog.text.count("toy has no accounting to query") == 1
 
 
 def test_account_of_an_older_job_with_the_same_native_id_is_not_believed(
@@ -1555,9 +1557,9 @@ def test_account_of_an_end_before_the_queue_had_the_job_is_not_its_own() -> None
     job.observe(Observation(state=JobState.QUEUED, word="qw", time=then), 0)
     job.observe(None, 1)
 
-    job.account({"17": attrs.evolve(_DONE, time=then - timedelta(days=1))}, 1)
+    job.apply_accounting({"17": attrs.evolve(_DONE, time=then - timedelta(days=1))}, 1)
     before = job.accounted
-    job.account({"17": attrs.evolve(_DONE, time=then + timedelta(seconds=1))}, 1)
+    job.apply_accounting({"17": attrs.evolve(_DONE, time=then + timedelta(seconds=1))}, 1)
 
     assert before is None
     assert job.accounted is not None
@@ -1629,7 +1631,7 @@ def test_exit_codes_that_were_found_out_count_although_the_queue_does_not_answer
     def states(_: object) -> dict[str, Observation]:
         raise down
 
-    bench.engine._backend.states = states  # type: ignore[assignment]
+    bench.engine._backend.query_states = states  # type: ignore[assignment]
     bench.ask()
 
     assert bench.last() == (JobState.FAILED, 7, Reason.EXIT_CODE, Evidence.MARKER)
@@ -1703,7 +1705,7 @@ def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
         reason=Reason.OUT_OF_MEMORY,
         details={"toy.what": object()},
     )
-    bench.engine._backend.states = lambda ids: {native_id: odd}  # type: ignore[assignment]
+    bench.engine._backend.query_states = lambda ids: {native_id: odd}  # type: ignore[assignment]
     bench.ask()
     bench.clock.advance(GRACE)
     bench.ask()
@@ -1713,7 +1715,7 @@ def test_end_with_details_that_json_does_not_know_is_told(bench: Bench) -> None:
 
 def run_line(bench: Bench) -> str:
     """The one line besides directives that the batch system is given."""
-    return bench.engine._sending._run_line(JobIntent(bench.spool, "a1", 1))
+    return bench.engine._handoff._run_line(JobIntent(bench.spool, "a1", 1))
 
 
 def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
@@ -1732,7 +1734,7 @@ def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
 
 
 def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
-    sending = bench.engine._sending
+    sending = bench.engine._handoff
     sending._config = attrs.evolve(sending._config, shell="/no/such/'shell of ours' -l")
     bench.submit()
 
@@ -1762,7 +1764,7 @@ def test_of_all_jobs_those_are_told_of_that_have_not_ended_and_no_arrays_besides
 
     bench.overrides.append(Layer())
 
-    assert set(bench.process()._backend.everything()) == {"7.1", "8", "9"}
+    assert set(bench.process()._backend.query_all()) == {"7.1", "8", "9"}
 
 
 # --------------------------------------------------------------------------------------- native ids
@@ -1881,10 +1883,10 @@ def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(
     tracked = bench.engine._open()[0].get("a1")
     assert tracked is not None
     # longer ago than the word of its submit command counts
-    tracked.accepted -= 3
+    tracked.accepted_at -= 3
     after = [Dependency(native_id)]
 
-    with pytest.raises(SubmitException, match="does not tell now whether"):
+    with pytest.raises(SubmitException, match="does not say at present whether"):
         bench.submit("b1", attributes=JobAttributes(after=after))
 
     assert [job.tag for job in bench.scheduler.jobs if job.tag.startswith("jpsi-b1")] == []
@@ -1894,14 +1896,14 @@ def test_one_answer_that_leaves_a_job_out_is_not_believed_however_old_it_is(benc
     bench.scheduler.accounting = False
     native_id = bench.submit()
     bench.ask()
-    states, one = bench.engine._backend.states, iter([{}])
-    bench.engine._backend.states = lambda ids: next(one, None) or states(ids)  # type: ignore[assignment]
+    states, one = bench.engine._backend.query_states, iter([{}])
+    bench.engine._backend.query_states = lambda ids: next(one, None) or states(ids)  # type: ignore[assignment]
 
     bench.ask()
     bench.clock.advance(GRACE * 10)
     bench.see()
-    tracking, _ = bench.engine._open()
-    tracking._judge_all(tracking.all(), bench.clock())
+    monitor, _ = bench.engine._open()
+    monitor._judge_all(monitor.all(), bench.clock())
 
     assert bench.states() == [JobState.ACTIVE]
     assert bench.scheduler.job(native_id) is not None
@@ -1912,13 +1914,13 @@ def test_job_is_asked_about_alone_before_it_is_lost(bench: Bench) -> None:
     bench.scheduler.accounting = False
     bench.scheduler.outcome = Outcome(seconds=1e6)
     missed, listed = bench.submit("a1"), bench.submit("a2")
-    states = bench.engine._backend.states
+    states = bench.engine._backend.query_states
 
     def forgetful(native_ids: list[str]) -> dict[str, Observation]:
         found = states(native_ids)
         return found if len(native_ids) == 1 else {it: found[it] for it in found if it != missed}
 
-    bench.engine._backend.states = forgetful  # type: ignore[assignment]
+    bench.engine._backend.query_states = forgetful  # type: ignore[assignment]
     for _ in range(5):
         bench.clock.advance(GRACE)
         bench.ask()
@@ -1938,7 +1940,7 @@ def test_job_is_not_lost_while_the_question_about_it_alone_is_not_answered(bench
     native_id = bench.submit()
     bench.submit("a2")
     bench.scheduler.vanish(native_id)
-    states = bench.engine._backend.states
+    states = bench.engine._backend.query_states
     is_down = True
 
     def down(native_ids: list[str]) -> dict[str, Observation]:
@@ -1947,7 +1949,7 @@ def test_job_is_not_lost_while_the_question_about_it_alone_is_not_answered(bench
             raise SubmitException(msg, transient=True)
         return states(native_ids)
 
-    bench.engine._backend.states = down  # type: ignore[assignment]
+    bench.engine._backend.query_states = down  # type: ignore[assignment]
     for _ in range(4):
         bench.clock.advance(GRACE)
         bench.ask()
@@ -1983,8 +1985,8 @@ def test_unknown_native_id_that_the_system_denies_is_told_within_its_first_answe
     bench.engine.attach("a1", "999")
     bench.follow()
     denied = {"999": Observation.denied("no such job")}
-    bench.engine._backend.states = lambda ids: denied  # type: ignore[assignment]
-    bench.engine._backend.finished = lambda ids: {}  # type: ignore[assignment]
+    bench.engine._backend.query_states = lambda ids: denied  # type: ignore[assignment]
+    bench.engine._backend.query_accounting = lambda ids: {}  # type: ignore[assignment]
 
     bench.ask()
     bench.clock.advance(2)

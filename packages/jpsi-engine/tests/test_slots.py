@@ -69,8 +69,8 @@ def in_thread(work: Callable[[], object]) -> Iterator[threading.Thread]:
 
 def stands(executor: JobExecutor, count: int = 1) -> None:
     """Returns once so many submissions wait."""
-    entrance = executor._engine._entrance  # type: ignore[attr-defined]
-    while len(entrance._entries) < count:
+    submit_queue = executor._engine._submit_queue  # type: ignore[attr-defined]
+    while len(submit_queue._entries) < count:
         threading.Event().wait(0.005)
 
 
@@ -106,7 +106,7 @@ def test_submit_waits_until_a_slot_is_free(executor: JobExecutor, gate: Path) ->
 def test_who_waits_hears_at_once_that_an_own_job_has_ended(
     executor: JobExecutor, gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_engine.local.slots._LOOK_SECONDS", 2 * PATIENCE)
+    monkeypatch.setattr("jpsi_engine.local.slots._CHECK_SECONDS", 2 * PATIENCE)
     job = held(gate)
     executor.submit(held(gate, cores=2))
 

@@ -397,15 +397,15 @@ def test_jobs_that_are_being_submitted_are_not_recovered_beside_that(
     """Between the word of the batch system and that of the engine they look as if somebody had left them."""
     jobs = [coded(code) for code in range(count)]
     sent, found = threading.Event(), threading.Event()
-    send = SubmissionPipeline._send
+    send = SubmissionPipeline._hand_off
 
     def waiting(self: SubmissionPipeline, *arguments: Any, **named: Any) -> object:
-        accepted = send(self, *arguments, **named)
+        accepted_at = send(self, *arguments, **named)
         sent.set()
         assert found.wait(PATIENCE)
-        return accepted
+        return accepted_at
 
-    monkeypatch.setattr(SubmissionPipeline, "_send", waiting)
+    monkeypatch.setattr(SubmissionPipeline, "_hand_off", waiting)
     submission = threading.Thread(target=toys.submit_many, args=(jobs,))
     submission.start()
     assert sent.wait(PATIENCE)
@@ -611,7 +611,7 @@ def test_what_is_cancelled_first_does_not_wait_until_all_others_are_written_down
         written.append(len(list(folders.glob("*/stop.1.json"))))
         return cancel(backend, native_ids, seen)
 
-    monkeypatch.setattr(Backend, "requests", lambda _, things: [things[:2], things[2:]])
+    monkeypatch.setattr(Backend, "split_for_requests", lambda _, things: [things[:2], things[2:]])
     monkeypatch.setattr(Backend, "cancel", counting)
     toys.cancel_many(jobs)
 
@@ -640,7 +640,7 @@ def test_jobs_that_end_while_others_are_cancelled_have_ended_as_they_did(
         assert ends(jobs[2:]) == [0, 0]
         return cancel(backend, native_ids, seen)
 
-    monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:]))
+    monkeypatch.setattr(Backend, "split_for_requests", lambda _, things: (things[:2], things[2:]))
     monkeypatch.setattr(Backend, "cancel", slow)
     toys.cancel_many(jobs)
     for job in jobs:
@@ -663,7 +663,9 @@ def test_who_does_not_answer_is_not_asked_to_cancel_the_rest(
         msg = "tdel did not answer in time"
         raise jpsi.SubmitException(msg, transient=True)
 
-    monkeypatch.setattr(Backend, "requests", lambda _, things: (things[:2], things[2:4], things[4:]))
+    monkeypatch.setattr(
+        Backend, "split_for_requests", lambda _, things: (things[:2], things[2:4], things[4:])
+    )
     monkeypatch.setattr(Backend, "cancel", silent)
     with pytest.raises(BulkException) as caught:
         toys.cancel_many(jobs)
@@ -797,7 +799,7 @@ def test_what_cannot_be_written_down_is_not_submitted(
 
     with monkeypatch.context() as patch:
         patch.setattr("jpsi_engine.spool.arrays.write_new", full)
-        with pytest.raises(BulkException, match="could not be written down") as caught:
+        with pytest.raises(BulkException, match="could not be recorded") as caught:
             toys.submit_many(jobs)
 
     assert caught.value.transient
@@ -810,14 +812,14 @@ def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
     toys: JobExecutor, fake: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [coded(code) for code in range(3)]
-    send = Handoff.send
+    send = Handoff.submit
 
     def interrupted(sending: Handoff, *arguments: object) -> str:
         native_id = send(sending, *arguments)  # type: ignore[arg-type]  # what it is called with
         raise InterruptedSubmission(native_id, KeyboardInterrupt())
 
     with monkeypatch.context() as patch:
-        patch.setattr(Handoff, "send", interrupted)
+        patch.setattr(Handoff, "submit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             toys.submit_many(jobs)
 

@@ -261,7 +261,7 @@ def test_what_is_wrong_with_what_all_wait_for_is_told_of_all(
         msg = "nobody knows job 17"
         raise jpsi.SubmitException(msg)
 
-    monkeypatch.setattr(DependencyStates, "still_open", unknown)
+    monkeypatch.setattr(DependencyStates, "open_dependencies", unknown)
     jobs = [Job(JobSpec("/bin/true")) for _ in range(COUNT + 1)]
 
     with pytest.raises(BulkException, match="nobody knows job 17") as caught:

@@ -182,7 +182,7 @@ def test_without_limits_nobody_is_asked_how_many_there_are(batch: BatchConfig, f
 
 def stand(toys: JobExecutor, count: int = 1) -> None:
     """Returns once so many submissions wait."""
-    line = toys._engine._admission._entrance._entries  # type: ignore[attr-defined]
+    line = toys._engine._throttle._submit_queue._entries  # type: ignore[attr-defined]
     while len(line) < count or not line[0].is_logged:
         threading.Event().wait(0.005)
 
@@ -199,7 +199,7 @@ def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitte
 
     with executor(batch, max_queued=1) as toys:
         with monkeypatch.context() as patch:
-            patch.setattr(toys._engine._admission._entrance, "_wait", interrupted)  # type: ignore[attr-defined]
+            patch.setattr(toys._engine._throttle._submit_queue, "_wait", interrupted)  # type: ignore[attr-defined]
             with pytest.raises(KeyboardInterrupt):
                 toys.submit(job)
             with pytest.raises(KeyboardInterrupt):

@@ -134,7 +134,7 @@ def test_jobs_that_could_not_be_written_down_again_are_nothing_to_recover(
         executor.submit_many(jobs)
     fake.faults.clear()
     monkeypatch.setattr(Spool, "sync", staticmethod(full))
-    with pytest.raises(jpsi.SubmitException, match="could not be written down"):
+    with pytest.raises(jpsi.SubmitException, match="could not be recorded"):
         executor.submit_many(jobs)
 
     with JobExecutor("toy", config=config) as other:

@@ -44,7 +44,7 @@ from jpsi.plugin.engine import (
     plain_values,
 )
 from jpsi_engine.host import check_way, is_on_network, is_transient
-from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, hearing
+from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, make_event_stream
 from jpsi_engine.runner import streams_of
 from jpsi_engine.scheduler import (
     Absences,
@@ -54,9 +54,9 @@ from jpsi_engine.scheduler import (
     PollInterval,
     QueuePoll,
     SharedPoll,
-    admission,
-    given_anew,
-    intents_of,
+    find_intents,
+    make_throttle,
+    reused_native_ids,
     warn_of_damage,
 )
 from jpsi_engine.spool import (
@@ -110,31 +110,31 @@ class BatchEngine(Engine):
         self._setup = setup
         self._backend = Backend(setup, hooks)
         self._config = config = self._backend.config
-        self._side = side_of(setup)
-        self._spool = self._side.spool
-        self._sending = Handoff(self._backend, self._side, config)
-        self._sending.grace_seconds = _LOCAL_GRACE_SECONDS
-        self._renew()
+        self._run_host = make_run_host(setup)
+        self._spool = self._run_host.spool
+        self._handoff = Handoff(self._backend, self._run_host, config)
+        self._handoff.grace_seconds = _LOCAL_GRACE_SECONDS
+        self._reset_state()
         _engines.add(self)
 
-    def _renew(self) -> None:
+    def _reset_state(self) -> None:
         """Set up empty state; after a fork, the jobs, threads and locks stay with the parent process."""
-        self._submitting = SubmissionPipeline(
-            self._backend, self._side, self._sending, self._setup, self._open_dependencies
+        self._pipeline = SubmissionPipeline(
+            self._backend, self._run_host, self._handoff, self._setup, self._open_dependencies
         )
         self._lock = threading.Lock()
-        self._native_ids = NativeIds(self._backend, self._spool, self._side.refresh)
-        self._elements = ArrayElements(self._backend, self._spool, self._sending, self._native_ids)
+        self._native_ids = NativeIds(self._backend, self._spool, self._run_host.refresh)
+        self._array_elements = ArrayElements(self._backend, self._spool, self._handoff, self._native_ids)
         self._opened: tuple[JobMonitor, PollLoop] | None = None
         # jobs that were attached to a malformed native id: `track` publishes the reason
         self._malformed: dict[str, str] = {}
-        self._admission = admission(
+        self._throttle = make_throttle(
             self._backend, SharedPoll(f"{self._spool.root}/room"), self._followed, time.monotonic
         )
         shortest = self._config.shortest_interval.total_seconds()
-        self._predecessors = DependencyStates(self._backend, self._spool, self._native_ids, shortest)
+        self._dependency_states = DependencyStates(self._backend, self._spool, self._native_ids, shortest)
         # what runs while there are jobs to follow: the poll loop, and threads that receive events
-        self._ears: Sequence[PollLoop | MarkerSource | EventStream] = ()
+        self._receivers: Sequence[PollLoop | MarkerSource | EventStream] = ()
 
     def offers(self) -> Mapping[str, Any]:
         """Return what the site's probe found; see `jpsi.plugin.engine.Engine`."""
@@ -143,12 +143,12 @@ class BatchEngine(Engine):
     def find_out(self) -> None:
         """Find out which exit codes are final, and keep that on disk; see `jpsi.plugin.engine.Engine`."""
         if read_codes(self._spool.root) is EVERY_FAILURE:
-            tracking, _ = self._open()
-            tracking.find_out(time.monotonic)
+            monitor, _ = self._open()
+            monitor.probe_site(time.monotonic)
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run at present; see `jpsi.plugin.engine.Engine`."""
-        return self._side.problems(spec)
+        return self._run_host.problems(spec)
 
     def refused(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec can never run; see `jpsi.plugin.engine.Engine`."""
@@ -170,13 +170,13 @@ class BatchEngine(Engine):
     def submit(self, submission: Submission) -> str:
         """Submit one job; see `jpsi.plugin.engine.Engine`."""
         job_id, attempt = submission.job_id, submission.attempt
-        tracking, _ = self._open()
-        with self._admission.one(job_id):
-            accepted = self._submitting.one(submission)
+        monitor, _ = self._open()
+        with self._throttle.reserve_one(job_id):
+            accepted = self._pipeline.submit_one(submission)
             # Its folder holds nothing to read yet. Markers that other processes move into it are read once
             # the job has left the queue.
-            tracking.add(
-                JobView(job_id, job_id, attempt, accepted.native_id, accepted=accepted.begun, is_read=True)
+            monitor.add(
+                JobView(job_id, job_id, attempt, accepted.native_id, accepted_at=accepted.begun, is_read=True)
             )
         if accepted.interrupt is not None:
             raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
@@ -184,22 +184,20 @@ class BatchEngine(Engine):
 
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         """Submit many jobs; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
-        BulkSubmission(self._backend, self._submitting, self._admission, tracking.add).submit(
-            submissions, told
-        )
+        monitor, _ = self._open()
+        BulkSubmission(self._backend, self._pipeline, self._throttle, monitor.add).submit(submissions, told)
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for quota for these jobs; see `jpsi.plugin.engine.Engine`."""
-        self._admission.give_up(job_ids)
+        self._throttle.cancel_waiting(job_ids)
 
     def preview(self, submission: Submission) -> Preview:
         """Return what would be submitted for a job; see `jpsi.plugin.engine.Engine`."""
-        return self._submitting.preview(submission)
+        return self._pipeline.preview(submission)
 
     def _open_dependencies(self, spec: JobSpec) -> tuple[Dependency, ...]:
-        with self._reading():
-            return self._predecessors.still_open(spec, self._open()[0])
+        with self._convert_read_errors():
+            return self._dependency_states.open_dependencies(spec, self._open()[0])
 
     # ----------------------------------------------------------------------------------------- files
 
@@ -217,47 +215,53 @@ class BatchEngine(Engine):
             if is_shared is None:
                 is_shared = is_on_network(self._spool.events)
             patience = config.grace.total_seconds()
-            is_slow = is_shared or not self._side.is_here
-            self._sending.grace_seconds = patience if is_slow else min(patience, _LOCAL_GRACE_SECONDS)
-            poller = PollInterval(
+            is_slow = is_shared or not self._run_host.is_local
+            self._handoff.grace_seconds = patience if is_slow else min(patience, _LOCAL_GRACE_SECONDS)
+            poll_interval = PollInterval(
                 config.shortest_interval.total_seconds(),
                 config.longest_interval.total_seconds(),
                 random.SystemRandom().random,  # the user's program may seed the default generator
             )
-            judging = Publisher(
+            publisher = Publisher(
                 self._backend,
                 self._spool,
-                grace=self._sending.grace_seconds,
+                grace=self._handoff.grace_seconds,
                 patience=patience,
                 publish=self._setup.publish,
             )
-            tracking = JobMonitor(
+            monitor = JobMonitor(
                 self._backend,
                 self._spool,
-                poller=poller,
-                asking=QueuePoll(self._backend, SharedPoll(self._spool.root), poller),
-                judging=judging,
+                poll_interval=poll_interval,
+                queue_poll=QueuePoll(self._backend, SharedPoll(self._spool.root), poll_interval),
+                publisher=publisher,
                 native_ids=self._native_ids,
                 renamed=self._setup.renamed,
                 # on a remote host, a marker may show late if no process was listening
-                missing=Absences(self._spool.root, max(self._sending.grace_seconds, patience))
-                if self._side.is_here
+                absences=Absences(self._spool.root, max(self._handoff.grace_seconds, patience))
+                if self._run_host.is_local
                 else None,
             )
-            listening = self._side.listening(tracking)
-            if listening is not None:
-                judging.passed = listening.passed
-            if self._side.carrying is not None:
+            marker_source = self._run_host.marker_source(monitor)
+            if marker_source is not None:
+                publisher.counted_seconds = marker_source.counted_seconds
+            if self._run_host.remote_staging is not None:
                 # imported late, as most programs have no remote jobs
                 from jpsi_engine.remote import StageOutLoop  # noqa: PLC0415
 
-                bringing = StageOutLoop(self._spool, self._side.carrying, judging, self._setup.staged)
-                judging.is_held = bringing.holds
-            rounds = PollLoop(tracking, self._spool.events, is_announced=not is_shared)
+                stage_out_loop = StageOutLoop(
+                    self._spool, self._run_host.remote_staging, publisher, self._setup.staged
+                )
+                publisher.is_held = stage_out_loop.must_wait
+            poll_loop = PollLoop(monitor, self._spool.events, is_announced=not is_shared)
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
-            self._opened = tracking, rounds
-            heard = hearing(self._backend, tracking, rounds) if self._backend.tells else None
-            self._ears = [it for it in (rounds, listening, heard) if it is not None]
+            self._opened = monitor, poll_loop
+            event_stream = (
+                make_event_stream(self._backend, monitor, poll_loop)
+                if self._backend.can_stream_events
+                else None
+            )
+            self._receivers = [it for it in (poll_loop, marker_source, event_stream) if it is not None]
             threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
             return self._opened
 
@@ -270,18 +274,18 @@ class BatchEngine(Engine):
                 config.keep_time.total_seconds(),
                 config.keep_count,
                 self._settles,
-                removed=self._side.remove,
+                removed=self._run_host.remove,
             )
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
         except JpsiError as e:
-            log.info("old jobs are removed elsewhere when that is possible: %s", e)
+            log.info("old jobs could not be removed from the remote host; a later run tries again: %s", e)
 
     def _settles(self, markers: list[Any]) -> bool:
         return settles(markers, self._backend.requeue_exit_codes)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _convert_read_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as e:
@@ -292,40 +296,40 @@ class BatchEngine(Engine):
 
     def track(self, job_id: str) -> None:
         """Follow a job; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
-        self._tell_malformed([job_id])
-        job = tracking.get(job_id)
+        monitor, _ = self._open()
+        self._publish_malformed([job_id])
+        job = monitor.get(job_id)
         if job is not None:
-            tracking.follow(job, time.monotonic())
-            self._begin()
+            monitor.follow(job, time.monotonic())
+            self._start_threads()
 
     def track_many(self, job_ids: Sequence[str]) -> None:
         """Follow jobs; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
-        self._tell_malformed(job_ids)
-        jobs = [job for job_id in job_ids if (job := tracking.get(job_id)) is not None]
-        tracking.follow_all(jobs, time.monotonic())
-        self._begin()
+        monitor, _ = self._open()
+        self._publish_malformed(job_ids)
+        jobs = [job for job_id in job_ids if (job := monitor.get(job_id)) is not None]
+        monitor.follow_all(jobs, time.monotonic())
+        self._start_threads()
 
-    def _begin(self) -> None:
+    def _start_threads(self) -> None:
         try:
-            for it in self._ears:
-                it.begin()
+            for it in self._receivers:
+                it.start()
         except RuntimeError:
             # the batch system has the jobs; the next `track` tries again to start the threads
             log.warning("no thread could be started to follow jobs", exc_info=True)
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a job of the batch system; see `jpsi.plugin.engine.Engine`."""
-        return self._attached({job_id: native_id})[job_id]
+        return self._attach_all({job_id: native_id})[job_id]
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
         """Bind several jobs to jobs of the batch system; see `jpsi.plugin.engine.Engine`."""
-        return self._attached(native_ids)
+        return self._attach_all(native_ids)
 
-    def _attached(self, native_ids: Mapping[str, str]) -> Mapping[str, str]:
+    def _attach_all(self, native_ids: Mapping[str, str]) -> Mapping[str, str]:
         """Bind jobs to jobs of the batch system; return native ids as the batch system spells them."""
-        tracking, _ = self._open()
+        monitor, _ = self._open()
         named: dict[str, str] = {}
         for job_id, native_id in native_ids.items():
             try:
@@ -334,10 +338,10 @@ class BatchEngine(Engine):
                 self._malformed[job_id] = one_line(f"{native_id!r} cannot be the native id of a job: {e}")
         own = self._owners(frozenset(named.values()))
         for job_id, native_id in named.items():
-            _attach(tracking, job_id, native_id, own.get(native_id))
+            _attach(monitor, job_id, native_id, own.get(native_id))
         return {**native_ids, **named}
 
-    def _tell_malformed(self, job_ids: Iterable[str]) -> None:
+    def _publish_malformed(self, job_ids: Iterable[str]) -> None:
         """Publish the failure of jobs that were attached to a malformed native id."""
         for job_id in job_ids:
             message = self._malformed.pop(job_id, None)
@@ -346,29 +350,29 @@ class BatchEngine(Engine):
 
     def _owners(self, native_ids: Collection[str]) -> Mapping[str, Intent]:
         """Return, by native id, the last attempts of the spool's jobs that own these native ids."""
-        with self._reading():
-            own = self._native_ids.owners(native_ids)
+        with self._convert_read_errors():
+            own = self._native_ids.find_owners(native_ids)
             strange = [native_id for native_id in native_ids if native_id not in own]
-            if strange and not self._side.is_here:
+            if strange and not self._run_host.is_local:
                 # another machine may have submitted them
-                self._side.find_others()
-                own |= self._native_ids.owners(strange)
-            others = given_anew(self._backend, self._spool, own)
+                self._run_host.import_other_jobs()
+                own |= self._native_ids.find_owners(strange)
+            others = reused_native_ids(self._backend, self._spool, own)
         return {native_id: intent for native_id, intent in own.items() if native_id not in others}
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
-        unheard = self._find_others()
-        with self._reading():
+        monitor, _ = self._open()
+        mirror_error = self._import_other_jobs()
+        with self._convert_read_errors():
             job_ids = self._spool.job_ids()
             unseen = self._take_markers_of_lost_attempts(job_ids)
-        intents = self._open_intents(tracking, job_ids, unseen)
-        unnamed = [it.job_id for it in intents if self._native_ids.of(it) is None]
-        if unnamed and self._side.refresh([f"jobs/{job_id}" for job_id in unnamed]):
+        intents = self._open_intents(monitor, job_ids, unseen)
+        unnamed = [it.job_id for it in intents if self._native_ids.for_intent(it) is None]
+        if unnamed and self._run_host.refresh([f"jobs/{job_id}" for job_id in unnamed]):
             intents = [it for it in intents if it.job_id not in unnamed]
-            intents += self._open_intents(tracking, unnamed, unseen)
-        tags = self._find(self._unnamed(intents))
+            intents += self._open_intents(monitor, unnamed, unseen)
+        tags = self._find_by_tags(self._without_native_id(intents))
         found, busy = self._judge_each(intents, tags, 0.0)
         # Only now wait for locks, so that a busy job does not delay the others.
         more, busy = self._judge_each(busy, tags, _JUDGE_SECONDS)
@@ -378,35 +382,35 @@ class BatchEngine(Engine):
             log.warning(
                 "being submitted by other processes, and left out until recover() is called again: %s", names
             )
-        with self._reading():
-            elements = self._elements.unfinished(
-                lambda job_id: self._is_known(tracking, job_id), job_ids, _JUDGE_SECONDS
+        with self._convert_read_errors():
+            elements = self._array_elements.find_unfinished(
+                lambda job_id: self._is_known(monitor, job_id), job_ids, _JUDGE_SECONDS
             )
         for it in elements:
-            if not _is_followed(tracking, it.intent.job_id):
+            if not _is_followed(monitor, it.intent.job_id):
                 try:
                     found.append(_recovered(it.intent, it.native_id))
                 except DAMAGE as e:
                     warn_of_damage(self._spool, it.intent.job_id, e)
         places = {it.intent.job_id: it.intent.place for it in elements}
-        chosen = list(self._unended(_once(found)))
-        if unheard is not None:
+        chosen = list(self._without_ended(_deduplicate(found)))
+        if mirror_error is not None:
             if not chosen:
-                raise unheard
+                raise mirror_error
             msg = "%s: jobs of other machines are left out until recover() is called again: %s"
-            log.warning(msg, self._backend.place, unheard)
+            log.warning(msg, self._backend.display_name, mirror_error)
         # Only now, so that after an earlier error the next call still finds all of them.
         for job in chosen:
             if job.native_id is not None:
                 place = places.get(job.job_id)
-                tracking.add_found(JobView(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+                monitor.add_found(JobView(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return chosen
 
-    def _find_others(self) -> JpsiError | None:
+    def _import_other_jobs(self) -> JpsiError | None:
         """Mirror the jobs that other machines have submitted; return the error if that fails."""
         try:
-            with self._reading():
-                self._side.find_others()
+            with self._convert_read_errors():
+                self._run_host.import_other_jobs()
         except JpsiError as e:
             return e
         return None
@@ -423,7 +427,7 @@ class BatchEngine(Engine):
         return frozenset(found)
 
     def _open_intents(
-        self, tracking: JobMonitor, job_ids: Iterable[str], unseen: Collection[str] = ()
+        self, monitor: JobMonitor, job_ids: Iterable[str], unseen: Collection[str] = ()
     ) -> list[Intent]:
         """Return the last attempts of single jobs that are not final and that this process does not follow.
 
@@ -433,7 +437,7 @@ class BatchEngine(Engine):
         for job_id in job_ids:
             try:
                 is_known = (
-                    _is_followed(tracking, job_id) if job_id in unseen else self._is_known(tracking, job_id)
+                    _is_followed(monitor, job_id) if job_id in unseen else self._is_known(monitor, job_id)
                 )
                 is_left_out = is_known or self._spool.last_place(job_id) is not None
                 intent = None if is_left_out else self._spool.last_intent(job_id)
@@ -448,35 +452,39 @@ class BatchEngine(Engine):
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
-        with self._reading():
-            intents = intents_of(self._spool, [it for it in job_ids if not _is_followed(tracking, it)])
+        monitor, _ = self._open()
+        with self._convert_read_errors():
+            intents = find_intents(self._spool, [it for it in job_ids if not _is_followed(monitor, it)])
         alone = [intent for intent in intents if intent.place is None]
-        tags = self._find(self._unnamed(alone))
+        tags = self._find_by_tags(self._without_native_id(alone))
         found, _ = self._judge_each(alone, tags, _JUDGE_SECONDS)
         found += self._recalled_elements([intent for intent in intents if intent.place is not None])
         places = {intent.job_id: intent.place for intent in intents}
         for job in found:
             if job.native_id is not None:
                 place = places[job.job_id]
-                tracking.add_found(JobView(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
+                monitor.add_found(JobView(job.job_id, job.job_id, job.attempt, job.native_id, place=place))
         return found
 
     def _recalled_elements(self, intents: Sequence[Intent]) -> Iterator[Recovered]:
         """Yield the array elements to recall, but none of an array that is being submitted."""
         names = {intent.place.array for intent in intents if intent.place is not None}
-        with self._reading():
-            settled = self._elements.settled(self._elements.native_ids_of(names), _JUDGE_SECONDS)
+        with self._convert_read_errors():
+            settled = self._array_elements.resolve_native_ids(
+                self._array_elements.known_native_ids(names), _JUDGE_SECONDS
+            )
         for intent in intents:
             place = intent.place
             if place is not None and place.array in settled:
-                (found,) = self._elements.native_ids([intent.job_id], [place.index], settled[place.array])
+                (found,) = self._array_elements.element_native_ids(
+                    [intent.job_id], [place.index], settled[place.array]
+                )
                 try:
                     yield _recovered(intent, found)
                 except DAMAGE as e:
                     warn_of_damage(self._spool, intent.job_id, e)
 
-    def _unended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
+    def _without_ended(self, found: Iterable[Recovered]) -> Iterator[Recovered]:
         """Yield the jobs that were neither cancelled before they began nor given up."""
         for it in found:
             try:
@@ -496,23 +504,23 @@ class BatchEngine(Engine):
         self._spool.finish(job_id, attempt, plain_values.encode_status(never_ran()))
         return True
 
-    def _is_known(self, tracking: JobMonitor, job_id: str) -> bool:
-        return _is_followed(tracking, job_id) or self._spool.is_final(job_id, self._settles)
+    def _is_known(self, monitor: JobMonitor, job_id: str) -> bool:
+        return _is_followed(monitor, job_id) or self._spool.is_final(job_id, self._settles)
 
-    def _unnamed(self, intents: Iterable[Intent]) -> list[Intent]:
+    def _without_native_id(self, intents: Iterable[Intent]) -> list[Intent]:
         """Return the attempts for which the spool does not show whether the batch system has them."""
         return [
             intent
             for intent in intents
-            if self._native_ids.of(intent) is None
+            if self._native_ids.for_intent(intent) is None
             and not self._spool.is_revoked(intent.job_id, intent.attempt)
         ]
 
-    def _find(self, intents: Sequence[Intent]) -> Mapping[str, str]:
+    def _find_by_tags(self, intents: Sequence[Intent]) -> Mapping[str, str]:
         """Ask the batch system, by tag, for the native ids that a submitter died before recording."""
         if not intents:
             return {}
-        return self._backend.find([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
+        return self._backend.find_by_tags([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
 
     def _judge_each(
         self, intents: Sequence[Intent], tags: Mapping[str, str], patience: float
@@ -537,7 +545,7 @@ class BatchEngine(Engine):
 
     def _recovered(self, intent: Intent, tags: Mapping[str, str], deadline: float) -> Recovered:
         job_id, attempt = intent.job_id, intent.attempt
-        known = self._native_ids.of(intent)
+        known = self._native_ids.for_intent(intent)
         native_id = None if known == UNREADABLE else known
         if native_id is None and self._has_run(intent):
             # the monitor looks for the job by its tag until its end is known
@@ -546,7 +554,7 @@ class BatchEngine(Engine):
             with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
                     raise _BusyError
-                native_id = self._judged(job_id, attempt, tags)
+                native_id = self._resolve_native_id(job_id, attempt, tags)
         return _recovered(intent, native_id)
 
     def _has_run(self, intent: Intent) -> bool:
@@ -554,7 +562,7 @@ class BatchEngine(Engine):
         new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         return self._spool.has_run(intent.job_id, intent.attempt, new)
 
-    def _judged(self, job_id: str, attempt: int, tags: Mapping[str, str]) -> str | None:
+    def _resolve_native_id(self, job_id: str, attempt: int, tags: Mapping[str, str]) -> str | None:
         """Return the native id of an attempt that no process is submitting; None if it can never run.
 
         The caller holds the lock of the attempt's intent. Without a native id, the attempt is withdrawn.
@@ -565,17 +573,19 @@ class BatchEngine(Engine):
         if self._spool.is_revoked(job_id, attempt):
             # its runner finds the claim taken and exits, even if the batch system starts it
             return None
-        written = JobIntent(self._spool, job_id, attempt)
-        found = tags.get(written.tag) or (self._backend.find([written.tag]) or {}).get(written.tag)
+        job_attempt = JobIntent(self._spool, job_id, attempt)
+        found = tags.get(job_attempt.tag) or (self._backend.find_by_tags([job_attempt.tag]) or {}).get(
+            job_attempt.tag
+        )
         if found is None:
-            return self._sending.withdraw(written)
-        if self._sending.is_revoked(written):
+            return self._handoff.withdraw(job_attempt)
+        if self._handoff.is_revoked(job_attempt):
             return None
         try:
             self._spool.record_native_id(job_id, attempt, found)
         except OSError:
             # the next process that recovers the job finds it by its tag, too
-            log.warning("job %s: its native id %s could not be written down", job_id, found, exc_info=True)
+            log.warning("job %s: its native id %s could not be recorded", job_id, found, exc_info=True)
         return found
 
     def native_ids(self) -> list[str]:
@@ -589,12 +599,12 @@ class BatchEngine(Engine):
         """Return where the output of a job goes; None if jpsi did not submit the job."""
         job = None if self._opened is None else self._opened[0].get(job_id)
         spool_id = job_id if job is None else job.spool_id
-        content = self._content(spool_id, None if job is None else job.place)
+        content = self._intent_content(spool_id, None if job is None else job.place)
         if content is None:
             return None
         return streams_of(content, self._spool.folder(spool_id))
 
-    def _content(self, job_id: str, place: ArrayMember | None) -> Mapping[str, Any] | None:
+    def _intent_content(self, job_id: str, place: ArrayMember | None) -> Mapping[str, Any] | None:
         """Return the recorded intent of a job or array element."""
         if place is not None:
             return self._spool.arrays.read_element(place)
@@ -605,22 +615,22 @@ class BatchEngine(Engine):
 
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
-        job = tracking.get(job_id)
+        monitor, _ = self._open()
+        job = monitor.get(job_id)
         if job is None and not self._spool.is_final(job_id, self._settles):
             msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
             raise SubmitException(msg)
         if job is None:
             return
-        self._changing().cancel(job)
+        self._control().cancel(job)
 
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
         """Ask jobs to end; see `jpsi.plugin.engine.Engine`."""
-        tracking, _ = self._open()
+        monitor, _ = self._open()
         refused: dict[str, JpsiError] = {}
         jobs = []
         for job_id in job_ids:
-            job = tracking.get(job_id)
+            job = monitor.get(job_id)
             try:
                 if job is None:
                     self.cancel(job_id)
@@ -628,25 +638,25 @@ class BatchEngine(Engine):
                     jobs.append(job)
             except JpsiError as e:
                 refused[job_id] = e
-        return refused | self._changing().cancel_many(jobs)
+        return refused | self._control().cancel_many(jobs)
 
-    def _changing(self) -> Control:
-        return Control(self._backend, *self._open(), self._side.pass_on)
+    def _control(self) -> Control:
+        return Control(self._backend, *self._open(), self._run_host.share_files)
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.engine.Engine`."""
-        self._changing().hold(self._present(job_id))
+        self._control().hold(self._get_job(job_id))
 
     def release(self, job_id: str) -> None:
         """Let a held job start; see `jpsi.plugin.engine.Engine`."""
-        self._changing().release(self._present(job_id))
+        self._control().release(self._get_job(job_id))
 
     def info(self, job_id: str) -> Observation | None:
         """Return what the batch system shows of a job now; see `jpsi.plugin.engine.Engine`."""
-        job = self._present(job_id)
+        job = self._get_job(job_id)
         return self._open()[0].info(job, time.monotonic, time.sleep)
 
-    def _present(self, job_id: str) -> JobView:
+    def _get_job(self, job_id: str) -> JobView:
         job = self._open()[0].get(job_id)
         if job is None:
             msg = f"job {job_id} has ended, or was never submitted here"
@@ -664,13 +674,13 @@ def _recovered(intent: Intent, native_id: str | None) -> Recovered:
     )
 
 
-def _is_followed(tracking: JobMonitor, job_id: str) -> bool:
+def _is_followed(monitor: JobMonitor, job_id: str) -> bool:
     """Return True if this process follows a job; after an interrupted submission it does not."""
-    job = tracking.get(job_id)
+    job = monitor.get(job_id)
     return job is not None and job.is_followed
 
 
-def _once(found: Iterable[Recovered]) -> list[Recovered]:
+def _deduplicate(found: Iterable[Recovered]) -> list[Recovered]:
     """Return one entry per job: the one that the batch system has, or else the last attempt.
 
     A job may occur twice, in its folder and in an array, if two processes submitted it at the same time.
@@ -687,11 +697,11 @@ def _rank(it: Recovered) -> tuple[bool, int]:
     return it.native_id is not None, it.attempt
 
 
-def _attach(tracking: JobMonitor, job_id: str, native_id: str, own: Intent | None) -> None:
+def _attach(monitor: JobMonitor, job_id: str, native_id: str, own: Intent | None) -> None:
     if own is None:
-        tracking.add(JobView(job_id, job_id, 0, native_id))
+        monitor.add(JobView(job_id, job_id, 0, native_id))
     else:
-        tracking.add(JobView(job_id, own.job_id, own.attempt, native_id, place=own.place))
+        monitor.add(JobView(job_id, own.job_id, own.attempt, native_id, place=own.place))
 
 
 _engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()
@@ -699,13 +709,13 @@ _engines: weakref.WeakSet[BatchEngine] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for engine in _engines:
-        engine._renew()  # noqa: SLF001  the same module
+        engine._reset_state()  # noqa: SLF001  the same module
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def side_of(setup: EngineSetup) -> RunHost:
+def make_run_host(setup: EngineSetup) -> RunHost:
     """Return the run host of an executor.
 
     Raises:

@@ -108,14 +108,14 @@ class Origin:
         from jpsi_engine.host import LocalTransport  # noqa: PLC0415
         from jpsi_engine.transfer import open_job_files  # noqa: PLC0415
 
-        here, url = LocalTransport(), self._url
+        local, url = LocalTransport(), self._url
         if url is None:
-            return open_job_files(here)
+            return open_job_files(local)
         from jpsi.plugin.engine import assemble, open_transport  # noqa: PLC0415
 
         name, _ = self.asked_for
         assembly = assemble(name, None, url, None)
-        return open_job_files(open_transport(assembly.plugins, url, assembly.config, here))
+        return open_job_files(open_transport(assembly.plugins, url, assembly.config, local))
 
     def open(self) -> JobExecutor:
         """Open the executor.
@@ -135,37 +135,37 @@ class Origin:
 class StoredJob:
     """A job as it is on disk: a snapshot that does not change."""
 
-    def __init__(self, origin: Origin, past: JobHistory) -> None:
-        self._past = past
+    def __init__(self, origin: Origin, history: JobHistory) -> None:
+        self._history = history
         #: The executor that the job belongs to.
         self.origin = origin
         #: The id that jpsi gave the job.
-        self.id: str = past.written.job_id
+        self.id: str = history.written.job_id
         #: The id that the backend gave the job; None if it is not known.
-        self.native_id: str | None = past.written.native_id
+        self.native_id: str | None = history.written.native_id
         #: The name in the job's spec.
-        self.name: str | None = past.written.intent["spec"].get("name")
+        self.name: str | None = history.written.intent["spec"].get("name")
         #: The problems with its files, a clause each; if there are any, the spec may be empty.
-        self.damage: Sequence[str] = tuple(past.written.damage)
+        self.damage: Sequence[str] = tuple(history.written.damage)
         #: When the job was submitted.
-        self.submitted: datetime = past.submitted
+        self.submitted: datetime = history.submitted
         #: When the job began to run, by its own marker; None if there is no such marker.
-        self.started: datetime | None = past.started
+        self.started: datetime | None = history.started
         #: The last status that is certain.
-        self.status: JobStatus = self._explained(past.status)
-        self._directory: str = past.written.intent["directory"]
+        self.status: JobStatus = self._explain(history.status)
+        self._directory: str = history.written.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
 
     @property
     def attempt(self) -> int:
         """The number of times that the job was recorded for submission."""
-        return self._past.written.attempt
+        return self._history.written.attempt
 
     @property
     def array(self) -> tuple[str, int] | None:
         """The id of the job's array and the job's index in it, from 1; None for a single job."""
-        place = self._past.written.place
+        place = self._history.written.place
         return None if place is None else (place.array, place.index)
 
     @property
@@ -179,13 +179,13 @@ class StoredJob:
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
         try:
-            spec = decode(self._past.written.intent["spec"])
+            spec = decode(self._history.written.intent["spec"])
         except DAMAGE:
             return JobSpec()
         return JobSpec() if self.damage and problems(spec) else spec
 
-    def _explained(self, status: JobStatus) -> JobStatus:
-        if not status.final or not status.metadata or self._past.written.final is not None:
+    def _explain(self, status: JobStatus) -> JobStatus:
+        if not status.final or not status.metadata or self._history.written.final is not None:
             return status
         from jpsi_engine.runner import explained  # noqa: PLC0415
         from jpsi_engine.spool import Spool  # noqa: PLC0415
@@ -196,12 +196,12 @@ class StoredJob:
     @functools.cached_property
     def history(self) -> Sequence[JobStatus]:
         """Every status that is certain, the oldest first; it begins with NEW and ends with `status`."""
-        return (*self._past.history[:-1], self.status)
+        return (*self._history.history[:-1], self.status)
 
     @property
     def remark(self) -> str | None:
         """A sentence about a job that is damaged or has not certainly ended; None if nothing is known."""
-        return self._past.remark(is_gone=self._is_gone)
+        return self._history.remark(is_gone=self._has_ended)
 
     @property
     def is_unsent(self) -> bool:
@@ -209,10 +209,10 @@ class StoredJob:
 
         If this is False for a job in state NEW, it is not known yet whether the job was submitted.
         """
-        return self.status.state is JobState.NEW and self._past.written.is_revoked
+        return self.status.state is JobState.NEW and self._history.written.is_revoked
 
     @property
-    def _is_gone(self) -> bool:
+    def _has_ended(self) -> bool:
         if self.origin.machine is None or self.native_id is None or self.origin.is_elsewhere:
             return False
         process = parse_native_id(self.native_id)
@@ -240,7 +240,7 @@ class StoredJob:
     def streams(self) -> Streams:
         """The paths of the job's output, as far as the record can be read."""
         try:
-            return streams_of(self._past.written.intent, str(self.folder))
+            return streams_of(self._history.written.intent, str(self.folder))
         except DAMAGE:
             return streams_of(fallback_intent(str(self.folder)), str(self.folder))
 
@@ -280,7 +280,7 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
         job
         for directory in dict.fromkeys([*_work_directories(configured), *map(work_directory, also)])
         for folder in find_spools(directory)
-        for job in _in(folder, targets)
+        for job in _read_folder(folder, targets)
     ]
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
 
@@ -311,7 +311,7 @@ def damaged(*, also: Iterable[Path] = ()) -> list[DamagedJob]:
     further = list(also)
     found = []
     for job in jobs(also=further):
-        problems = job.damage or _close_look(job)
+        problems = job.damage or _check_files(job)
         if problems:
             found.append(DamagedJob(f"job {job.id}", job.folder, "; ".join(problems), job))
     directories = dict.fromkeys([*_work_directories(configuration()), *map(work_directory, further)])
@@ -319,8 +319,8 @@ def damaged(*, also: Iterable[Path] = ()) -> list[DamagedJob]:
         arrays = ArrayFiles(folder.root)
         for name in arrays.names():
             # an array without its script was never complete, so it was never submitted
-            is_made = Path(arrays.folder(name), "run").exists()
-            problem = array_problem(folder.root, name) if is_made else None
+            is_complete = Path(arrays.folder(name), "run").exists()
+            problem = array_problem(folder.root, name) if is_complete else None
             if problem is not None:
                 found.append(DamagedJob(f"array {name}", Path(arrays.folder(name)), f"intent.json {problem}"))
     return found
@@ -335,28 +335,28 @@ def shown(found: Iterable[StoredJob]) -> Mapping[str, ShownJob | JpsiError | Non
     by_origin: dict[Origin, list[StoredJob]] = {}
     for job in found:
         by_origin.setdefault(job.origin, []).append(job)
-    answers: dict[str, ShownJob | JpsiError | None] = {}
-    for origin, jobs_there in by_origin.items():
+    results: dict[str, ShownJob | JpsiError | None] = {}
+    for origin, origin_jobs in by_origin.items():
         try:
-            answers |= _shown(origin, jobs_there)
+            results |= _query_origin(origin, origin_jobs)
         except JpsiError as e:
-            answers |= {job.id: e for job in jobs_there}
-    return answers
+            results |= {job.id: e for job in origin_jobs}
+    return results
 
 
-def _shown(origin: Origin, asked: Sequence[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:
+def _query_origin(origin: Origin, jobs: Sequence[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:
     if origin.machine is not None and not origin.is_elsewhere:
-        return {job.id: _shown_process(job) for job in asked}
+        return {job.id: _query_process(job) for job in jobs}
     # the elements of an array share a tag, so a tag does not lead to a single element
-    unnamed = {job.id for job in asked if job.array is not None and job.native_id is None}
-    wanted = {job.id: (job.tag or "", job.native_id) for job in asked if job.id not in unnamed}
+    unnamed = {job.id for job in jobs if job.array is not None and job.native_id is None}
+    wanted = {job.id: (job.tag or "", job.native_id) for job in jobs if job.id not in unnamed}
     with origin.open() as executor:
         found = executor.system.shown_jobs(wanted)
     unknown = SubmitException("its native id is not known")
-    return {job.id: unknown if job.id in unnamed else found.get(job.id) for job in asked}
+    return {job.id: unknown if job.id in unnamed else found.get(job.id) for job in jobs}
 
 
-def _shown_process(job: StoredJob) -> ShownJob | JpsiError | None:
+def _query_process(job: StoredJob) -> ShownJob | JpsiError | None:
     if job.native_id is None:
         return SubmitException(f"its process is not known; `pgrep -f {job.folder}` finds it if it runs")
     process = parse_native_id(job.native_id)
@@ -367,7 +367,7 @@ def _shown_process(job: StoredJob) -> ShownJob | JpsiError | None:
     return ShownJob(native_id=job.native_id, word="running", cancel_command=command)
 
 
-def _close_look(job: StoredJob) -> Sequence[str]:
+def _check_files(job: StoredJob) -> Sequence[str]:
     try:
         names = os.listdir(job.folder)  # noqa: PTH208  text, as in the spool
     except OSError:
@@ -377,13 +377,13 @@ def _close_look(job: StoredJob) -> Sequence[str]:
 
 def _work_directories(configured: Configuration) -> list[Path]:
     sections = (*configured.executors.values(), *configured.targets.values())
-    given = [section.config.get("work_directory") for section in sections]
+    configured_paths = [section.config.get("work_directory") for section in sections]
     # opening the executor refuses a value that is not a string
-    paths = [work_directory(Path(it)) for it in given if isinstance(it, str)]
+    paths = [work_directory(Path(it)) for it in configured_paths if isinstance(it, str)]
     return list(dict.fromkeys([work_directory(None), *paths]))
 
 
-def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[StoredJob]:
+def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[StoredJob]:
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
@@ -399,18 +399,18 @@ def _in(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[StoredJob]:
         raise SubmitException(msg, e) from e
     codes = read_codes(folder.root) if folder.machine is None else None
     for it in written:
-        job = _understood(origin, it, codes)
+        job = _make_job(origin, it, codes)
         if job is None:
             # its files are not as jpsi wrote them
             damaged = files.read_damaged(it.job_id, {marker.name: marker for marker in it.markers})
-            job = None if damaged is None else _understood(origin, damaged, codes)
+            job = None if damaged is None else _make_job(origin, damaged, codes)
         if job is None:
             log.warning("job %s in %s cannot be understood", it.job_id, folder.root)
         else:
             yield job
 
 
-def _understood(origin: Origin, written: JobRecord, codes: Collection[int] | None) -> StoredJob | None:
+def _make_job(origin: Origin, written: JobRecord, codes: Collection[int] | None) -> StoredJob | None:
     try:
         return StoredJob(origin, JobHistory(written, codes))
     except DAMAGE:

@@ -16,13 +16,13 @@ import pytest
 
 from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
 from jpsi_engine.builtin import local_programs as programs
-from jpsi_engine.builtin import local_results as answers
+from jpsi_engine.builtin import local_results as results
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
     RemoteOutcome,
     RemoteSubmission,
-    read_submission,
-    submission_text,
+    parse_submission,
+    render_submission,
 )
 from jpsi_testing.waiting import eventually
 
@@ -62,14 +62,14 @@ class Machine:
 
     def start(self, script: str, *, limit: int = 0, delay: int = 5) -> str:
         """Start a job and return its native id."""
-        result = self.run(programs.starting(f"#!/bin/sh\n{script}\n", TAG, limit=limit, delay=delay))
-        native_id = answers.started(result)
+        result = self.run(programs.render_start(f"#!/bin/sh\n{script}\n", TAG, limit=limit, delay=delay))
+        native_id = results.parse_started(result)
         self.started.append(native_id)
         return native_id
 
     def seen(self, *native_ids: str) -> dict[str, Observation]:
         """What is said of these jobs."""
-        return answers.observations(self.run(programs.query(), *native_ids), native_ids)
+        return results.parse_observations(self.run(programs.render_query(), *native_ids), native_ids)
 
     def end(self, native_id: str) -> Observation | None:
         """Wait until a job has ended, and return what is said of it then."""
@@ -78,7 +78,7 @@ class Machine:
 
     def cancel(self, *native_ids: str) -> dict[str, str]:
         """Have jobs end; returns why which of them do not."""
-        return answers.refused(self.run(programs.cancelling(), *native_ids), native_ids)
+        return results.parse_refused(self.run(programs.render_cancel(), *native_ids), native_ids)
 
 
 # Where there is busybox, there is /proc.
@@ -125,16 +125,16 @@ def test_a_job_runs_and_is_found_by_its_id_and_its_tag(
 
     assert hear() == [native_id]
     assert machine.seen(native_id)[native_id].state is JobState.ACTIVE
-    listed = machine.run(programs.listing())
-    assert answers.found(listed, [TAG, f"{TAG}0"]) == {TAG: native_id}
-    assert native_id in answers.observations(listed, None)
+    listed = machine.run(programs.render_listing())
+    assert results.parse_found(listed, [TAG, f"{TAG}0"]) == {TAG: native_id}
+    assert native_id in results.parse_observations(listed, None)
 
 
 def test_a_job_that_has_ended_is_not_mentioned(machine: Machine) -> None:
     native_id = machine.start("exit 7")
 
     assert machine.end(native_id) is None
-    assert answers.found(machine.run(programs.listing()), [TAG]) == {}
+    assert results.parse_found(machine.run(programs.render_listing()), [TAG]) == {}
     assert machine.cancel(native_id) == {}
 
 
@@ -241,12 +241,12 @@ def test_a_job_takes_signals_that_what_runs_in_the_background_ignores(
 
 
 def test_half_of_a_program_does_nothing(machine: Machine, tmp_path: Path) -> None:
-    text = programs.starting(f"touch {tmp_path}/proof", TAG, limit=0, delay=1)
+    text = programs.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1)
 
     for length in range(0, len(text) - 2, 97):
         result = machine.run(text[:length])
         with pytest.raises(ValueError, match="no job id"):
-            answers.started(result)
+            results.parse_started(result)
 
     assert not (tmp_path / "proof").exists()
 
@@ -266,9 +266,9 @@ def test_without_setsid_a_shell_with_job_control_does(tmp_path: Path) -> None:
 def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> None:
     machine = _without_setsid("/bin/dash", tmp_path)
 
-    result = machine.run(programs.starting(f"touch {tmp_path}/proof", TAG, limit=0, delay=1))
+    result = machine.run(programs.render_start(f"touch {tmp_path}/proof", TAG, limit=0, delay=1))
 
-    failure = answers.not_started(result)
+    failure = results.parse_failure(result)
     assert failure is not None
     assert "there is neither setsid(1)" in failure.message
     assert not (tmp_path / "proof").exists()
@@ -278,18 +278,20 @@ def test_without_setsid_and_job_control_nothing_is_started(tmp_path: Path) -> No
 def test_every_program_is_posix_shell_whatever_the_script_is(shell: str) -> None:
     script = "#!/bin/sh\n# it's \"odd\" $HOME `x` \\ \ncat <<'end'\nend\n"
     words = [shell, "sh", "-n"] if shell.endswith("busybox") else [shell, "-n"]
-    starting = programs.starting(script, TAG, limit=60, delay=5)
+    starting = programs.render_start(script, TAG, limit=60, delay=5)
 
-    for text in (starting, programs.query(), programs.listing(), programs.cancelling()):
+    for text in (starting, programs.render_query(), programs.render_listing(), programs.render_cancel()):
         subprocess.run(words, input=text, text=True, check=True)
 
 
 def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: Path) -> None:
     """What it prints is collected there before it goes back; a job that kept it open would hold that up."""
-    command = Command(["/bin/sh", "-s"], stdin=programs.starting("exec sleep 1000", TAG, limit=9, delay=5))
+    command = Command(
+        ["/bin/sh", "-s"], stdin=programs.render_start("exec sleep 1000", TAG, limit=9, delay=5)
+    )
     submission = RemoteSubmission(
         root=str(tmp_path / "root"),
-        rooms=[str(tmp_path / "root" / "jobs")],
+        directories=[str(tmp_path / "root" / "jobs")],
         folders=[
             RemoteJobFolder(path=str(tmp_path / "root" / "jobs" / "5"), is_new=True, files={"intent": "{}\n"})
         ],
@@ -299,9 +301,9 @@ def test_a_job_is_started_as_part_of_a_submission_to_files_elsewhere(tmp_path: P
     )
     machine = Machine("/bin/sh", has_proc=True, environment={**os.environ, "HOME": str(tmp_path)})
 
-    outcome, result = read_submission(machine.run(submission_text(submission, "n0nce")), "n0nce")
+    outcome, result = parse_submission(machine.run(render_submission(submission, "n0nce")), "n0nce")
 
-    native_id = answers.started(result)
+    native_id = results.parse_started(result)
     assert (outcome, list(machine.seen(native_id))) == (RemoteOutcome.ENDED, [native_id])
     machine.cancel(native_id)
     machine.end(native_id)
@@ -324,7 +326,7 @@ def test_the_ps_of_a_bsd_is_understood(tmp_path: Path) -> None:
     ps.chmod(0o755)
     node = os.uname().nodename
 
-    assert answers.found(machine.run(programs.listing()), ["jpsi-5-1", "jpsi-6-1"]) == {
+    assert results.parse_found(machine.run(programs.render_listing()), ["jpsi-5-1", "jpsi-6-1"]) == {
         "jpsi-5-1": f"501.Nov1-09:00:42-2026.0.{node}"
     }
     asked = [f"{pid}.Nov1-09:00:42-2026.0.{node}" for pid in (501, 502, 504)]

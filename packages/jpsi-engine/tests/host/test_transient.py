@@ -37,7 +37,7 @@ def scheduler() -> Iterator[FakeScheduler]:
 @pytest.fixture
 def engine(tmp_path: Path, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch) -> BatchEngine:
     """One that has a job already, `a0`, with the native id 1."""
-    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExecutorHooks)
     for it in (default_hooks, toy):
@@ -134,9 +134,9 @@ def test_an_error_about_an_unknown_dependency_is_transient(
     engine: BatchEngine, scheduler: FakeScheduler
 ) -> None:
     scheduler.vanish("1", kill=False)
-    engine._renew()
+    engine._reset_state()
 
-    with pytest.raises(SubmitException, match="does not tell now whether 1 has ended") as caught:
+    with pytest.raises(SubmitException, match="does not say at present whether 1 has ended") as caught:
         engine.submit(submission(after="1"))
 
     assert caught.value.transient

@@ -96,14 +96,14 @@ class Sink:
     markings: list[list[Any]] = attrs.field(factory=list)
     changed: threading.Condition = attrs.field(factory=threading.Condition)
 
-    def ended(self, exits: list[Exit]) -> list[Any]:
+    def on_exits(self, exits: list[Exit]) -> list[Any]:
         self.on_ended(exits)
         with self.changed:
             self.exits += exits
             self.changed.notify_all()
         return [exit_.token for exit_ in exits if self.wants_more(exit_)]
 
-    def marked(self, tokens: list[Any]) -> None:
+    def on_markers(self, tokens: list[Any]) -> None:
         self.on_marked(tokens)
         with self.changed:
             self.markings.append(tokens)
@@ -601,7 +601,7 @@ def test_timer_far_in_the_future_costs_nobody_anything(children: Children, sink:
 
 
 def test_process_has_one_watch() -> None:
-    assert exits.shared() is exits.shared()
+    assert exits.shared_watch() is exits.shared_watch()
 
 
 def test_watch_needs_no_descriptors_after_the_processes_are_gone(children: Children, sink: Sink) -> None:
@@ -623,11 +623,11 @@ import os, sys, threading
 from jpsi_engine.local import exits
 
 fired = threading.Event()
-parents = exits.shared()
+parents = exits.shared_watch()
 pid = os.fork()
 if pid == 0:
-    exits.shared().call_later(0, fired.set)
-    os._exit(0 if fired.wait(30) and exits.shared() is not parents else 1)
+    exits.shared_watch().call_later(0, fired.set)
+    os._exit(0 if fired.wait(30) and exits.shared_watch() is not parents else 1)
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 parents.call_later(0, fired.set)
 sys.exit(code if fired.wait(30) else 2)

@@ -57,7 +57,7 @@ class Listener:
 
     streams: list[Told | Exception] = attrs.field(factory=list)
     is_wanted: bool = True
-    heard: SimpleQueue[Collection[str]] = attrs.field(factory=SimpleQueue)
+    on_event: SimpleQueue[Collection[str]] = attrs.field(factory=SimpleQueue)
     pauses: SimpleQueue[float] = attrs.field(factory=SimpleQueue)
     done: threading.Event = attrs.field(factory=threading.Event)
 
@@ -72,7 +72,7 @@ class Listener:
         return stream
 
     @staticmethod
-    def understand(line: str) -> list[str]:
+    def parse(line: str) -> list[str]:
         if line == "strange":
             msg = "a mistake"
             raise PluginError(msg)
@@ -83,8 +83,8 @@ class Listener:
         if closed.is_set():
             self.done.set()
 
-    def hearing(self) -> EventStream:
-        return EventStream(self.listen, self.understand, lambda: self.is_wanted, self.heard.put, self.wait)
+    def event_stream(self) -> EventStream:
+        return EventStream(self.listen, self.parse, lambda: self.is_wanted, self.on_event.put, self.wait)
 
     def all_pauses(self) -> list[float]:
         return [self.pauses.get(timeout=PATIENCE) for _ in range(self.pauses.qsize())]
@@ -100,12 +100,12 @@ def test_what_is_told_is_passed_on_and_what_is_not_understood_is_not() -> None:
     told = Told("1 2", "", "strange", "3")
     told.lines.put(None)
     listener = Listener([told])
-    hearing = listener.hearing()
+    event_stream = listener.event_stream()
 
-    hearing.begin()
+    event_stream.start()
     joined()
 
-    assert [listener.heard.get_nowait() for _ in range(listener.heard.qsize())] == [["1", "2"], ["3"]]
+    assert [listener.on_event.get_nowait() for _ in range(listener.on_event.qsize())] == [["1", "2"], ["3"]]
     assert told.closed.is_set()
 
 
@@ -115,9 +115,9 @@ def test_a_command_that_tells_nothing_is_started_again_ever_more_rarely() -> Non
         if isinstance(stream, Told):
             stream.lines.put(None)
     listener = Listener([*silent, *[TransportError("no") for _ in range(7)]])
-    hearing = listener.hearing()
+    event_stream = listener.event_stream()
 
-    hearing.begin()
+    event_stream.start()
     joined()
 
     again = [5.0, 20.0, 80.0, 320.0, 1280.0, 3600.0, 3600.0]
@@ -127,9 +127,9 @@ def test_a_command_that_tells_nothing_is_started_again_ever_more_rarely() -> Non
 def test_nobody_listens_when_there_are_no_jobs_any_more() -> None:
     told = Told("1")
     listener = Listener([told])
-    hearing = listener.hearing()
-    hearing.begin()
-    assert listener.heard.get(timeout=PATIENCE) == ["1"]
+    event_stream = listener.event_stream()
+    event_stream.start()
+    assert listener.on_event.get(timeout=PATIENCE) == ["1"]
 
     listener.is_wanted = False
     told.lines.put("")
@@ -141,27 +141,27 @@ def test_nobody_listens_when_there_are_no_jobs_any_more() -> None:
 
 def test_it_listens_again_when_there_are_jobs_again() -> None:
     listener = Listener([Told("1"), Told("2")], is_wanted=False)
-    hearing = listener.hearing()
-    hearing.begin()
+    event_stream = listener.event_stream()
+    event_stream.start()
     joined()
     assert len(listener.streams) == 2
 
     listener.is_wanted = True
-    hearing.begin()
+    event_stream.start()
 
-    assert listener.heard.get(timeout=PATIENCE) == ["1"]
-    del hearing
+    assert listener.on_event.get(timeout=PATIENCE) == ["1"]
+    del event_stream
 
 
 def test_the_command_ends_with_whoever_listens() -> None:
     told = Told("1")
     listener = Listener([told])
-    hearing = listener.hearing()
-    hearing.begin()
-    hearing.begin()
-    assert listener.heard.get(timeout=PATIENCE) == ["1"]
+    event_stream = listener.event_stream()
+    event_stream.start()
+    event_stream.start()
+    assert listener.on_event.get(timeout=PATIENCE) == ["1"]
 
-    del hearing
+    del event_stream
     gc.collect()
 
     assert told.closed.wait(PATIENCE)
@@ -280,18 +280,18 @@ def test_what_is_told_of_a_job_has_the_batch_system_asked_soon(
     tested, _ = engine(tmp_path, scheduler, Told())
     spec = JobSpec("/bin/true", directory=tmp_path)
     native_id = tested.submit(Submission(job_id="a1", attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
-    tracking, _ = tested._open()
-    poller = tracking._poller
-    poller._interval = HOUR
+    monitor, _ = tested._open()
+    poll_interval = monitor._poll_interval
+    poll_interval._interval = HOUR
     now = time.monotonic()
-    poller.asked(now, now)
-    hearing = tested._ears[-1]
-    assert isinstance(hearing, EventStream)
+    poll_interval.note_poll(now, now)
+    event_stream = tested._receivers[-1]
+    assert isinstance(event_stream, EventStream)
 
-    hearing._take("999")
-    assert poller.due() > time.monotonic() + HOUR / 2
-    hearing._take(f"998 {native_id}")
-    assert poller.due() < time.monotonic() + HOUR / 2
+    event_stream._handle_line("999")
+    assert poll_interval.next_poll_time() > time.monotonic() + HOUR / 2
+    event_stream._handle_line(f"998 {native_id}")
+    assert poll_interval.next_poll_time() < time.monotonic() + HOUR / 2
 
 
 def test_the_engine_listens_while_it_follows_jobs(tmp_path: Path, scheduler: FakeScheduler) -> None:
@@ -324,5 +324,5 @@ def test_a_backend_that_tells_nothing_is_not_listened_to(tmp_path: Path, schedul
     tested = BatchEngine(setup, cast("ExecutorHooks", manager.hook))
     tested._open()
 
-    assert not any(isinstance(it, EventStream) for it in tested._ears)
+    assert not any(isinstance(it, EventStream) for it in tested._receivers)
     assert default_hooks.parse_event() == ()

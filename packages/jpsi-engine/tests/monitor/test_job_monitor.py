@@ -83,7 +83,7 @@ class Client:
     published: list[tuple[str, JobStatus]] = attrs.field(factory=list)
     #: Called before a status is taken down.
     on_publish: Callable[[], None] = lambda: None
-    tracking: JobMonitor = attrs.field(init=False)
+    monitor: JobMonitor = attrs.field(init=False)
     engine: BatchEngine = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Client:
             process_engine=lambda setup: pytest.fail("a batch system needs no processes"),
         )
         self.engine = BatchEngine(setup, cast("ExecutorHooks", relay(layers, (ExecutorHooks,))))
-        self.tracking, _ = self.engine._open()
+        self.monitor, _ = self.engine._open()
 
     def _publish(self, job_id: str, status: JobStatus) -> None:
         self.on_publish()
@@ -114,19 +114,19 @@ class Client:
             )
         jobs = [self.job(job_id) for job_id in job_ids]
         for job in jobs:
-            self.tracking.follow(job, self.clock())
+            self.monitor.follow(job, self.clock())
         return jobs
 
     def job(self, job_id: str) -> JobView:
-        job = self.tracking.get(job_id)
+        job = self.monitor.get(job_id)
         assert job is not None
         return job
 
     def info(self, job: JobView) -> Observation | None:
-        return self.tracking.info(job, self.clock, self.clock.advance)
+        return self.monitor.info(job, self.clock, self.clock.advance)
 
     def ask(self) -> None:
-        self.tracking.ask(self.clock)
+        self.monitor.poll(self.clock)
 
     def leave(self, job_id: str, *markers: str) -> None:
         """Leave markers as the runner would."""
@@ -158,7 +158,7 @@ def client(tmp_path: Path, scheduler: FakeScheduler, clock: FakeClock, no_thread
 
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PollLoop, "begin", lambda rounds: None)
+    monkeypatch.setattr(PollLoop, "start", lambda poll_loop: None)
     monkeypatch.setattr(BatchEngine, "_prune", lambda engine: None)
 
 
@@ -231,12 +231,12 @@ def test_answer_of_another_process_from_before_the_exit_marker_tells_nothing_of_
     job = client.submit("a1")[0]
     client.ask()
     other.engine.attach("b1", job.native_id)
-    other.tracking.follow(other.job("b1"), other.clock())
+    other.monitor.follow(other.job("b1"), other.clock())
     other.clock.advance(2)
     other.ask()
     client.clock.advance(0.1)
     client.leave("a1", "active", "signalled", "exit.run.0")
-    client.tracking.see_markers(client.clock())
+    client.monitor.collect_markers(client.clock())
 
     client.ask()
 
@@ -250,7 +250,7 @@ def test_an_end_that_another_process_has_written_down_is_told_by_all(client: Cli
     client.engine._spool.finish("a1", 1, encode_status(failed))
     client.leave("a1", "active", "exit.run.0")
 
-    client.tracking.see_markers(client.clock())
+    client.monitor.collect_markers(client.clock())
 
     (told,) = [status for name, status in client.published if name == job.job_id and status.final]
     assert (told.state, told.reason) == (JobState.FAILED, Reason.STAGING)
@@ -356,7 +356,7 @@ def test_info_about_what_was_just_changed_is_new(client: Client) -> None:
     client.info(job)
     client.clock.advance(0.1)
     client.scheduler.hold(job.native_id)
-    client.tracking.changed(job, client.clock())
+    client.monitor.note_change(job, client.clock())
 
     told = client.info(job)
 
@@ -373,7 +373,7 @@ def test_job_that_is_changed_over_and_over_is_told_of_all_the_same(client: Clien
     def slow(command: Command, keep: int | None = None) -> CommandResult:
         result = run(command, keep)
         client.clock.advance(1)
-        client.tracking.changed(job, client.clock())
+        client.monitor.note_change(job, client.clock())
         return result
 
     transport.run = slow  # type: ignore[method-assign]  # a batch system that takes its time
@@ -403,7 +403,7 @@ def test_question_that_info_asked_puts_off_the_next_one(client: Client) -> None:
 
     client.info(job)
 
-    due = client.tracking.next_question()
+    due = client.monitor.next_poll_time()
     assert due is not None
     assert due >= client.clock() + 2
 
@@ -420,7 +420,7 @@ def test_info_without_an_answer_says_so_and_changes_nothing(client: Client) -> N
 
 def test_info_about_a_job_that_the_system_does_not_mention_is_none(client: Client) -> None:
     client.engine.attach("a1", "999")
-    client.tracking.follow(client.job("a1"), client.clock())
+    client.monitor.follow(client.job("a1"), client.clock())
 
     assert client.info(client.job("a1")) is None
 
@@ -434,7 +434,7 @@ def test_statuses_are_published_under_no_lock(client: Client) -> None:
 
     def publish() -> None:
         if not done:
-            thread = threading.Thread(target=lambda: client.tracking.follow(job, client.clock()))
+            thread = threading.Thread(target=lambda: client.monitor.follow(job, client.clock()))
             thread.start()
             thread.join(PATIENCE)
             done.append(not thread.is_alive())
@@ -452,17 +452,17 @@ def test_statuses_are_published_under_no_lock(client: Client) -> None:
 
 def test_markers_are_expected_after_a_submission_and_while_a_job_runs(client: Client) -> None:
     client.submit("a1", "a2")
-    assert client.tracking.expects_markers(client.clock())
+    assert client.monitor.expects_markers(client.clock())
     client.clock.advance(30)
-    assert not client.tracking.expects_markers(client.clock()), "it waits, as far as is known"
+    assert not client.monitor.expects_markers(client.clock()), "it waits, as far as is known"
 
     client.leave("a1", "active")
-    client.tracking.see_markers(client.clock())
+    client.monitor.collect_markers(client.clock())
 
-    assert client.tracking.expects_markers(client.clock())
+    assert client.monitor.expects_markers(client.clock())
     client.leave("a1", "exit.run.0")
-    client.tracking.see_markers(client.clock())
-    assert not client.tracking.expects_markers(client.clock()), "the other one waits"
+    client.monitor.collect_markers(client.clock())
+    assert not client.monitor.expects_markers(client.clock()), "the other one waits"
 
 
 def test_markers_are_expected_of_a_job_that_the_queue_calls_running(client: Client) -> None:
@@ -470,18 +470,18 @@ def test_markers_are_expected_of_a_job_that_the_queue_calls_running(client: Clie
     client.clock.advance(30)
     client.ask()
 
-    assert client.tracking.expects_markers(client.clock())
+    assert client.monitor.expects_markers(client.clock())
 
 
 def test_no_markers_are_expected_of_a_foreign_job(client: Client) -> None:
     native_id = client.submit("a1")[0].native_id
     other = Client(client.root / "other", client.scheduler, client.clock)
     other.engine.attach("b1", native_id)
-    other.tracking.follow(other.job("b1"), other.clock())
+    other.monitor.follow(other.job("b1"), other.clock())
     other.ask()
 
     assert other.states("b1") == [JobState.ACTIVE]
-    assert not other.tracking.expects_markers(other.clock())
+    assert not other.monitor.expects_markers(other.clock())
 
 
 @pytest.mark.parametrize("traces", [["active"], ["start"], []], ids=["marker", "start", "none"])
@@ -490,20 +490,20 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
 ) -> None:
     """The batch system has forgotten one that ran before the rest of its array was cancelled."""
     job = JobView("j", "j", 1, "1.1", place=ArrayMember("x", 1))
-    client.tracking.add(job)
-    client.tracking.follow(job, clock())
+    client.monitor.add(job)
+    client.monitor.follow(job, clock())
     if traces:
         client.engine._spool.adopt("j", 1, ArrayMember("x", 1))
     if "start" in traces:
         Path(client.engine._spool.folder("j"), "start.1.0").touch()
     client.leave("j", *(it for it in traces if it == "active"))
-    client.tracking.see_markers(clock())
+    client.monitor.collect_markers(clock())
     whole = Observation(state=JobState.CANCELED, word="CANCELLED", tag="jpsi-x-1")
     seen = {"1": whole, "1.1": whole}
 
     for _ in range(2):
-        answer = Snapshot(begun=clock(), ended=clock(), asked=None, seen=seen)
-        client.tracking._hear(answer, [job], clock())
+        answer = Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen)
+        client.monitor._apply_snapshot(answer, [job], clock())
         clock.advance(GRACE + 1)
 
     assert (JobState.CANCELED in client.states("j")) == (not traces)
@@ -529,8 +529,8 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
 ) -> None:
     other = another(client, SaysOfArrays(JobState.QUEUED))
     job = JobView("j", "j", 0 if place is None else 1, "1.1", place=place)
-    other.tracking.add(job)
-    other.tracking.follow(job, clock())
+    other.monitor.add(job)
+    other.monitor.follow(job, clock())
 
     for _ in range(3):
         other.ask()
@@ -540,7 +540,7 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
     assert job.absent_since is None
     assert other.info(job) == Observation(state=JobState.QUEUED, word="WHOLE")
     tags = dict.fromkeys(["1.1", "1.2", "2"])
-    assert other.tracking.standing(tags, clock, clock.advance) == {
+    assert other.monitor.query_states(tags, clock, clock.advance) == {
         "1.1": JobState.QUEUED,
         "1.2": JobState.QUEUED,
     }
@@ -550,14 +550,14 @@ def test_how_an_array_ended_says_nothing_of_foreign_elements(client: Client, clo
     """One of them may have run, and been forgotten since."""
     other = another(client, SaysOfArrays(JobState.CANCELED))
     job = JobView("j", "j", 0, "1.1")
-    other.tracking.add(job)
-    other.tracking.follow(job, clock())
+    other.monitor.add(job)
+    other.monitor.follow(job, clock())
 
     other.ask()
 
     assert not any(state.final for state in other.states("j"))
     assert other.info(job) is None
-    assert other.tracking.standing({"1.1": None}, clock, clock.advance) == {}
+    assert other.monitor.query_states({"1.1": None}, clock, clock.advance) == {}
 
 
 def test_jobs_about_which_nothing_is_new_are_not_judged(
@@ -595,8 +595,8 @@ def test_what_is_said_of_many_waiting_jobs_in_one_is_thought_of_once(
     other = another(client, layer)
     for index in range(1, 6):
         job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
-        other.tracking.add(job)
-        other.tracking.follow(job, clock())
+        other.monitor.add(job)
+        other.monitor.follow(job, clock())
     thought, observed = list[Facts](), list[str]()
     observe = JobView.observe
 
@@ -625,8 +625,8 @@ def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: Fake
     other = another(client, OneByOne())
     for index in range(1, 6):
         job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
-        other.tracking.add(job)
-        other.tracking.follow(job, clock())
+        other.monitor.add(job)
+        other.monitor.follow(job, clock())
 
     other.ask()
 
@@ -640,13 +640,15 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
     """Some systems forget one that was told to end before it began, and a marker may show late."""
     jobs = [JobView(f"j{it}", f"j{it}", 1, f"1.{it}", place=ArrayMember("x", it)) for it in (1, 2)]
     for job in jobs:
-        client.tracking.add(job)
-        client.tracking.follow(job, clock())
-    client.tracking.remember_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
+        client.monitor.add(job)
+        client.monitor.follow(job, clock())
+    client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
     seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
 
     def hear() -> None:
-        client.tracking._hear(Snapshot(begun=clock(), ended=clock(), asked=None, seen=seen), jobs, clock())
+        client.monitor._apply_snapshot(
+            Snapshot(begun=clock(), ended=clock(), queried=None, seen=seen), jobs, clock()
+        )
 
     hear()
     clock.advance(GRACE - 1)
@@ -664,8 +666,8 @@ def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
     client.scheduler.slots = 0
     client.scheduler.submit_all(FakeJob(f"1.{index}") for index in (1, 2, 3))
     job = JobView("j1", "j1", 1, "1.1", place=ArrayMember("x", 1))
-    client.tracking.add(job)
-    client.tracking.follow(job, clock())
+    client.monitor.add(job)
+    client.monitor.follow(job, clock())
 
     client.ask()
     assert not job.is_dropped
@@ -684,7 +686,7 @@ def test_of_an_array_that_was_submitted_twice_the_one_that_runs_counts(client: C
     Path(arrays.folder("x"), "claim").write_text("2")
     job = JobView("j1", "j1", 1, "1.1", place=ArrayMember("x", 1))
 
-    assert client.engine._native_ids.corrected([job]) == {"j1": "2.1"}
+    assert client.engine._native_ids.correct_ids([job]) == {"j1": "2.1"}
 
 
 def test_elements_of_an_array_whose_native_id_is_lost_are_found_by_its_tag(client: Client) -> None:
@@ -696,7 +698,7 @@ def test_elements_of_an_array_whose_native_id_is_lost_are_found_by_its_tag(clien
     jobs = [JobView(f"j{it}", f"j{it}", 1, f"unnamed.j{it}", place=ArrayMember("x", it)) for it in (1, 3)]
     alone = JobView("k1", "k1", 1, "unnamed.k1")
 
-    found = client.engine._native_ids.corrected([*jobs, alone])
+    found = client.engine._native_ids.correct_ids([*jobs, alone])
 
     assert found == {"j1": "5.1", "j3": "5.3", "k1": "unnamed.k1"}
 
@@ -714,12 +716,12 @@ def test_whether_an_end_after_a_request_came_of_it_is_the_batch_systems_to_say(
     job = client.submit("a1")[0]
     other = another(client)
     other.engine.attach("b1", job.native_id)
-    other.tracking.follow(other.job("b1"), clock())
-    client.tracking.remember_stop(job, Stop(CANCEL, datetime.fromtimestamp(clock(), UTC)))
+    other.monitor.follow(other.job("b1"), clock())
+    client.monitor.record_stop(job, Stop(CANCEL, datetime.fromtimestamp(clock(), UTC)))
     clock.advance(1)
     client.leave("a1", "active", "exit.run.0")
 
-    other.tracking.see_markers(clock())
+    other.monitor.collect_markers(clock())
     assert other.states("b1") == [JobState.ACTIVE]
     if is_cancelled:
         client.scheduler.cancel(job.native_id)
@@ -789,7 +791,7 @@ def see_and_ask(client: Client, seconds: float) -> None:
     """Let so much time pass, with what is to be done each second."""
     for _ in range(int(seconds)):
         client.clock.advance(1)
-        client.tracking.see_markers(client.clock())
+        client.monitor.collect_markers(client.clock())
         client.ask()
 
 
@@ -868,7 +870,7 @@ def look_once(client: Client, *overrides: object) -> JobStatus:
     recalled = other.engine.recall(["a1"])
     if recalled:
         job = other.job("a1")
-        other.tracking.follow(job, client.clock())
+        other.monitor.follow(job, client.clock())
         other.info(job)
     return other.published[-1][1]
 
@@ -972,7 +974,7 @@ def test_of_many_jobs_that_are_missing_at_once_some_are_kept_for_later_processes
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands may end at once, each of which would take a file for a moment."""
-    monkeypatch.setattr(module, "_MOST_KEPT", 2)
+    monkeypatch.setattr(module, "_MOST_STORED", 2)
     client.scheduler.slots, client.scheduler.accounting = 0, False
     jobs = {job.job_id: job for job in client.submit("a3", "a1", "a2")}
     for job_id in ("a1", "a2", "a3"):
@@ -992,7 +994,7 @@ def test_an_answer_that_several_processes_take_counts_once(client: Client) -> No
     others = [another(client) for _ in range(3)]
     for other in others:
         other.engine.recall(["a1"])
-        other.tracking.follow(other.job("a1"), client.clock())
+        other.monitor.follow(other.job("a1"), client.clock())
 
     for other in others:
         other.info(other.job("a1"))

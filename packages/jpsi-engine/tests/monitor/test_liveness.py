@@ -12,52 +12,52 @@ def time() -> Liveness:
     """Something was said each second from 100 to 120."""
     time = Liveness()
     for second in range(100, 121):
-        time.heard(second)
+        time.note_message(second)
     return time
 
 
 def test_before_anything_was_said_no_time_counts() -> None:
-    assert Liveness().passed(0, 1000) == 0
+    assert Liveness().counted_seconds(0, 1000) == 0
 
 
 def test_time_counts_in_which_something_is_said(time: Liveness) -> None:
-    assert time.passed(105, 115) == 10
-    assert time.passed(0, 110) == 10
+    assert time.counted_seconds(105, 115) == 10
+    assert time.counted_seconds(0, 110) == 10
 
 
 def test_what_comes_after_the_last_word_does_not_count_yet(time: Liveness) -> None:
-    assert time.passed(115, 10_000) == 5
-    assert time.passed(130, 10_000) == 0
+    assert time.counted_seconds(115, 10_000) == 5
+    assert time.counted_seconds(130, 10_000) == 0
 
 
 def test_a_word_that_comes_later_does_not_count(time: Liveness) -> None:
-    assert time.passed(105, 119.5) == 14
-    assert time.passed(0, 99) == 0
+    assert time.counted_seconds(105, 119.5) == 14
+    assert time.counted_seconds(0, 99) == 0
 
 
 def test_a_long_silence_counts_for_a_short_one(time: Liveness) -> None:
-    time.heard(1000)
-    time.heard(1003)
+    time.note_message(1000)
+    time.note_message(1003)
 
-    assert time.passed(115, 1003) == 5 + 10 + 3
+    assert time.counted_seconds(115, 1003) == 5 + 10 + 3
 
 
 def test_where_each_word_takes_long_time_passes_all_the_same(time: Liveness) -> None:
     for second in range(150, 1000, 30):
-        time.heard(second)
+        time.note_message(second)
 
-    assert time.passed(120, 1000) == 290
+    assert time.counted_seconds(120, 1000) == 290
 
 
 def test_a_connection_that_ended_does_not_count_however_soon_another_is_there(time: Liveness) -> None:
-    time.lost()
-    time.heard(125)
-    time.heard(126)
+    time.note_disconnect()
+    time.note_message(125)
+    time.note_message(126)
 
-    assert time.passed(115, 126) == 5 + 1
+    assert time.counted_seconds(115, 126) == 5 + 1
 
 
 def test_a_pause_between_two_words_counts(time: Liveness) -> None:
-    time.heard(125)
+    time.note_message(125)
 
-    assert time.passed(115, 125) == 10
+    assert time.counted_seconds(115, 125) == 10

@@ -20,7 +20,7 @@ def test_statuses_are_published_in_order() -> None:
         outbox.put(str(number), STATUS)
     assert published == []
 
-    outbox.empty()
+    outbox.flush()
 
     assert published == ["0", "1", "2", "3", "4"]
 
@@ -37,12 +37,12 @@ def test_what_comes_up_while_another_thread_publishes_is_left_to_it() -> None:
 
     outbox = Outbox(publish)
     outbox.put("first", STATUS)
-    thread = threading.Thread(target=outbox.empty)
+    thread = threading.Thread(target=outbox.flush)
     thread.start()
     assert is_publishing.wait(PATIENCE)
 
     outbox.put("second", STATUS)
-    outbox.empty()
+    outbox.flush()
     may_go_on.set()
     thread.join(PATIENCE)
 
@@ -55,14 +55,14 @@ def test_what_publishing_leads_to_is_published_after_it() -> None:
     def publish(job_id: str, status: JobStatus) -> None:
         if job_id == "first":
             outbox.put("third", STATUS)
-            outbox.empty()
+            outbox.flush()
         published.append(job_id)
 
     outbox = Outbox(publish)
     outbox.put("first", STATUS)
     outbox.put("second", STATUS)
 
-    outbox.empty()
+    outbox.flush()
 
     assert published == ["first", "second", "third"]
 
@@ -80,7 +80,7 @@ def test_failure_is_logged_and_costs_no_later_status(caplog: pytest.LogCaptureFi
     outbox.put("bad", STATUS)
     outbox.put("good", STATUS)
 
-    outbox.empty()
+    outbox.flush()
 
     assert published == ["good"]
     assert "bad" in caplog.text
@@ -97,9 +97,9 @@ def test_what_was_interrupted_is_told_again() -> None:
     outbox = Outbox(publish)
     outbox.put("a", STATUS)
     with pytest.raises(KeyboardInterrupt):
-        outbox.empty()
+        outbox.flush()
 
-    outbox.empty()
+    outbox.flush()
 
     assert published == ["a", "a"]
 
@@ -111,7 +111,7 @@ def test_nothing_is_lost_between_threads() -> None:
     def work(name: str) -> None:
         for number in range(500):
             outbox.put(f"{name} {number}", STATUS)
-            outbox.empty()
+            outbox.flush()
 
     threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
     for thread in threads:

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from jpsi_engine.monitor.job_monitor import JobMonitor
-from jpsi_engine.monitor.poll_loop import PollLoop, _ask_once, next_pause
+from jpsi_engine.monitor.poll_loop import PollLoop, _poll_once, next_pause
 
 PATIENCE = 20.0
 
@@ -31,13 +31,13 @@ class Seen:
     def all(self) -> list[str]:
         return list(self.jobs)
 
-    def see_markers(self, now: float, appeared: Collection[str]) -> None:
+    def collect_markers(self, now: float, appeared: Collection[str]) -> None:
         self.looks.release()
 
     def expects_markers(self, now: float) -> bool:
         return self.is_expecting
 
-    def next_question(self) -> float | None:
+    def next_poll_time(self) -> float | None:
         return self.due
 
     def find_out(self, now: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class Seen:
     def ask(self, now: Callable[[], float]) -> None:
         self.due = now() + 3600
 
-    def asked(self, seconds: float) -> None:
+    def queried(self, seconds: float) -> None:
         self.busy.append(seconds)
         self.questions.release()
 
@@ -59,11 +59,11 @@ def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("jpsi-batch")]
 
 
-def end(seen: Seen, rounds: PollLoop) -> None:
+def end(seen: Seen, poll_loop: PollLoop) -> None:
     """Have the threads end, as they do when no job is left."""
     seen.jobs.clear()
-    rounds._changed.set()
-    rounds._bell.ring()
+    poll_loop._changed.set()
+    poll_loop._wake_pipe.wake()
     for thread in threads():
         thread.join(PATIENCE)
     assert not threads()
@@ -71,8 +71,8 @@ def end(seen: Seen, rounds: PollLoop) -> None:
 
 def test_marker_is_seen_when_it_appears(tmp_path: Path) -> None:
     seen = Seen()
-    rounds = rounds_of(seen, tmp_path)
-    rounds.begin()
+    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop.start()
     assert seen.looks.acquire(timeout=PATIENCE)
     while seen.looks.acquire(timeout=0.05):
         pass
@@ -80,33 +80,33 @@ def test_marker_is_seen_when_it_appears(tmp_path: Path) -> None:
     (tmp_path / "a1.1.active").touch()
 
     assert seen.looks.acquire(timeout=PATIENCE)
-    end(seen, rounds)
+    end(seen, poll_loop)
 
 
 def test_what_came_before_the_job_was_followed_is_looked_for(tmp_path: Path) -> None:
     seen = Seen()
-    rounds = rounds_of(seen, tmp_path)
-    rounds.begin()
+    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop.start()
     assert seen.looks.acquire(timeout=PATIENCE)
     while seen.looks.acquire(timeout=0.05):
         pass
 
-    rounds.begin()
+    poll_loop.start()
 
     assert seen.looks.acquire(timeout=PATIENCE)
-    end(seen, rounds)
+    end(seen, poll_loop)
 
 
 def test_question_that_is_due_is_asked_once(tmp_path: Path) -> None:
     seen = Seen()
     seen.due = 0.0
-    rounds = rounds_of(seen, tmp_path)
+    poll_loop = rounds_of(seen, tmp_path)
 
-    rounds.begin()
+    poll_loop.start()
 
     assert seen.questions.acquire(timeout=PATIENCE)
     assert not seen.questions.acquire(timeout=0.05)
-    end(seen, rounds)
+    end(seen, poll_loop)
 
 
 def test_question_that_fails_is_not_asked_again_at_once(
@@ -114,10 +114,10 @@ def test_question_that_fails_is_not_asked_again_at_once(
 ) -> None:
     seen = Seen()
     seen.due = 0.0
-    monkeypatch.setattr(seen, "ask", lambda: None)  # takes no clock
-    rounds = rounds_of(seen, tmp_path)
+    monkeypatch.setattr(seen, "poll", lambda: None)  # takes no clock
+    poll_loop = rounds_of(seen, tmp_path)
 
-    wait = _ask_once(weakref.ref(rounds))
+    wait = _poll_once(weakref.ref(poll_loop))
 
     assert wait is not None
     assert wait > 1
@@ -127,15 +127,15 @@ def test_question_that_fails_is_not_asked_again_at_once(
 @pytest.mark.clause("python-final-removed")
 def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Path) -> None:
     seen = Seen()
-    rounds = rounds_of(seen, tmp_path)
-    rounds.begin()
-    end(seen, rounds)
+    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop.start()
+    end(seen, poll_loop)
 
     seen.jobs.append("a2")
-    rounds.begin()
+    poll_loop.start()
 
     assert len(threads()) == 2
-    end(seen, rounds)
+    end(seen, poll_loop)
 
 
 def test_directory_is_scanned_each_second_while_more_is_expected() -> None:
@@ -178,21 +178,21 @@ def test_thread_waits_as_long_as_there_is_nothing_to_see(
     seen = Seen()
     seen.is_expecting = is_expecting
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.select.poll", Poll)
-    rounds = PollLoop(cast("JobMonitor", seen), str(tmp_path), is_announced=is_announced)
+    poll_loop = PollLoop(cast("JobMonitor", seen), str(tmp_path), is_announced=is_announced)
 
-    rounds._see()()
+    poll_loop._scan_work()()
 
     assert waits == expected
 
 
 def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:
     seen = Seen()
-    rounds = rounds_of(seen, tmp_path)
-    rounds.begin()
+    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop.start()
     assert seen.looks.acquire(timeout=PATIENCE)
-    changed, running, gone = rounds._changed, threads(), weakref.ref(rounds)
+    changed, running, gone = poll_loop._changed, threads(), weakref.ref(poll_loop)
 
-    del rounds
+    del poll_loop
     gc.collect()
     changed.set()
 
@@ -210,17 +210,17 @@ def test_failing_round_does_not_end_the_thread(
     failed = threading.Event()
 
     def fail(now: float, appeared: Collection[str]) -> None:
-        monkeypatch.setattr(seen, "see_markers", Seen.see_markers.__get__(seen))
+        monkeypatch.setattr(seen, "collect_markers", Seen.collect_markers.__get__(seen))
         failed.set()
         raise error
 
-    monkeypatch.setattr(seen, "see_markers", fail)
+    monkeypatch.setattr(seen, "collect_markers", fail)
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.log.exception", lambda *_: None)
-    rounds = rounds_of(seen, tmp_path)
-    rounds.begin()
+    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop.start()
     assert failed.wait(PATIENCE)
 
     (tmp_path / "a1.1.active").touch()
 
     assert seen.looks.acquire(timeout=PATIENCE)
-    end(seen, rounds)
+    end(seen, poll_loop)

@@ -62,14 +62,14 @@ def test_an_end_that_another_process_has_written_down_meanwhile_is_the_end(proce
     )
 
     with process.judging.session():
-        process.judging.take(process.job, [_exit()], _NOW)
+        process.judging.add_markers(process.job, [_exit()], _NOW)
 
     assert [(it.state, it.reason) for it in process.published] == [(JobState.FAILED, Reason.STAGING)]
 
 
 def test_an_end_that_nobody_has_written_down_is_what_the_job_has_left(process: Process) -> None:
     with process.judging.session():
-        process.judging.take(process.job, [_exit()], _NOW)
+        process.judging.add_markers(process.job, [_exit()], _NOW)
 
     assert [(it.state, it.exit_code) for it in process.published] == [(JobState.COMPLETED, 0)]
 
@@ -83,7 +83,7 @@ def test_what_holds_an_end_up_tells_it_as_it_was_written_down(process: Process) 
 
     process.judging.is_held = holds
     with process.judging.session():
-        process.judging.take(process.job, [_exit()], _NOW)
+        process.judging.add_markers(process.job, [_exit()], _NOW)
     assert process.published == []
     process.spool.finish("a1", 1, encode_status(with_staging(held[0], "run-stage_out")))
 

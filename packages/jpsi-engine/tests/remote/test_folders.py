@@ -12,12 +12,12 @@ import pytest
 from jpsi_engine.remote.folders import (
     RemoteFolder,
     RemoteFolders,
-    listing_text,
-    read_folders,
-    read_listing,
-    removing_done_text,
-    removing_text,
-    telling_text,
+    parse_folders,
+    parse_listing,
+    render_content,
+    render_listing,
+    render_removal,
+    render_removal_unless_staged,
 )
 
 _SECOND = 1_000_000_000
@@ -36,33 +36,33 @@ def _said(text: str) -> str:
 
 
 def _told(root: Path, *folders: str) -> RemoteFolders:
-    told = read_folders(_said(telling_text(str(root), folders)))
+    told = parse_folders(_said(render_content(str(root), folders)))
     assert told is not None
     return told
 
 
 def test_all_jobs_and_arrays_are_named(root: Path) -> None:
-    assert read_listing(_said(listing_text(str(root)))) == ["jobs/a1", "arrays/b2"]
+    assert parse_listing(_said(render_listing(str(root)))) == ["jobs/a1", "arrays/b2"]
 
 
 def test_where_nothing_was_sent_yet_there_is_none(tmp_path: Path) -> None:
-    assert read_listing(_said(listing_text(str(tmp_path / "missing")))) == []
+    assert parse_listing(_said(render_listing(str(tmp_path / "missing")))) == []
     assert _told(tmp_path / "missing", "jobs/a1").folders == []
 
 
 def test_what_cannot_be_entered_is_not_taken_for_empty(tmp_path: Path) -> None:
     (tmp_path / "root").touch()
 
-    assert read_listing(_said(listing_text(str(tmp_path / "root")))) is None
-    assert read_folders(_said(telling_text(str(tmp_path / "root"), ["jobs/a1"]))) is None
+    assert parse_listing(_said(render_listing(str(tmp_path / "root")))) is None
+    assert parse_folders(_said(render_content(str(tmp_path / "root"), ["jobs/a1"]))) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a directory to somebody else")
 def test_what_belongs_to_somebody_else_is_not_entered(root: Path) -> None:
     os.chown(root, 1, 1)
 
-    assert read_listing(_said(listing_text(str(root)))) is None
-    assert read_folders(_said(telling_text(str(root), ["jobs/a1"]))) is None
+    assert parse_listing(_said(render_listing(str(root)))) is None
+    assert parse_folders(_said(render_content(str(root), ["jobs/a1"]))) is None
 
 
 def test_what_is_in_folders_is_told(root: Path) -> None:
@@ -96,7 +96,7 @@ def test_of_an_array_that_is_known_only_what_may_be_new_is_told(root: Path) -> N
     (root / "arrays/b2/intent.json").write_text("much")
     (root / "arrays/b2/claim").write_text("17")
 
-    told = read_folders(_said(telling_text(str(root), ["arrays/b2"], are_here=True)))
+    told = parse_folders(_said(render_content(str(root), ["arrays/b2"], is_mirrored=True)))
 
     assert told is not None
     (folder,) = told.folders
@@ -122,13 +122,13 @@ def test_names_that_nobody_gives_are_left_out(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["jobs/..", "jobs/../a1", "jobs/a1/..", "jobs/", "events/a1", "/jobs/a1"])
 def test_no_name_that_is_told_leads_to_another_directory(name: str) -> None:
-    assert read_listing(f"{name}\nend\n") == []
-    assert read_folders(f"folder {name}\nend\n") == RemoteFolders([], None)
+    assert parse_listing(f"{name}\nend\n") == []
+    assert parse_folders(f"folder {name}\nend\n") == RemoteFolders([], None)
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "final.1.json", "get.1", "run.1", "intent.1.json/../x"])
 def test_no_text_is_taken_that_was_not_asked_for(name: str) -> None:
-    told = read_folders(f"folder jobs/a1\ntext {name}\n {{}}\nmarker 5 {name}/x\nend\n")
+    told = parse_folders(f"folder jobs/a1\ntext {name}\n {{}}\nmarker 5 {name}/x\nend\n")
 
     assert told == RemoteFolders([RemoteFolder("jobs/a1", {}, {})], None)
 
@@ -136,29 +136,29 @@ def test_no_text_is_taken_that_was_not_asked_for(name: str) -> None:
 @pytest.mark.parametrize("length", range(0, 80, 7))
 def test_an_answer_that_is_cut_short_tells_nothing(root: Path, length: int) -> None:
     (root / "jobs/a1/claim.1").write_text("17\n")
-    said = _said(telling_text(str(root), ["jobs/a1"]))
+    said = _said(render_content(str(root), ["jobs/a1"]))
     assert length < len(said) - 2
 
-    assert read_folders(said[:length]) is None
-    assert read_listing("jobs/a1\njobs/") is None
-    assert read_listing("") is None
+    assert parse_folders(said[:length]) is None
+    assert parse_listing("jobs/a1\njobs/") is None
+    assert parse_listing("") is None
 
 
 def test_folders_are_removed(root: Path) -> None:
     (root / "jobs/a1/claim.1").write_text("17\n")
 
-    _said(removing_text(str(root), ["jobs/a1", "arrays/a1"]))
+    _said(render_removal(str(root), ["jobs/a1", "arrays/a1"]))
 
-    assert read_listing(_said(listing_text(str(root)))) == ["arrays/b2"]
+    assert parse_listing(_said(render_listing(str(root)))) == ["arrays/b2"]
 
 
 def test_folders_of_jobs_whose_files_wait_to_be_got_stay(root: Path) -> None:
     (root / "jobs/c3").mkdir()
     (root / "staged/a1").mkdir(parents=True)
 
-    _said(removing_done_text(str(root), ["a1", "b2", "c3"]))
+    _said(render_removal_unless_staged(str(root), ["a1", "b2", "c3"]))
 
-    assert read_listing(_said(listing_text(str(root)))) == ["jobs/a1"]
+    assert parse_listing(_said(render_listing(str(root)))) == ["jobs/a1"]
 
 
 def test_what_comes_into_a_folder_as_it_is_removed_does_not_keep_it(
@@ -171,6 +171,6 @@ def test_what_comes_into_a_folder_as_it_is_removed_does_not_keep_it(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
-    _said(removing_text(str(root), ["jobs/a1"]))
+    _said(render_removal(str(root), ["jobs/a1"]))
 
-    assert read_listing(_said(listing_text(str(root)))) == ["arrays/b2"]
+    assert parse_listing(_said(render_listing(str(root)))) == ["arrays/b2"]

@@ -29,8 +29,8 @@ def mirror(spool: Spool) -> MarkerMirror:
 def _look(mirror: MarkerMirror, *lines: str) -> bool:
     """One look tells this; returns whether a marker has appeared by it."""
     for line in lines:
-        assert not mirror.take(line)
-    return mirror.take("all")
+        assert not mirror.handle_line(line)
+    return mirror.handle_line("all")
 
 
 def test_a_marker_appears_with_its_time_by_the_clock_here(spool: Spool, mirror: MarkerMirror) -> None:
@@ -56,17 +56,17 @@ def test_a_marker_is_needed_over_there_until_it_is_here(spool: Spool, mirror: Ma
     active = "marker 991 a2.1.active"
     _look(mirror, "marker 990 a1.1.active", "marker 991 a1.1.exit.run.0", active, active)
 
-    assert mirror.made() == {"a1": ["a1.1.active", "a1.1.exit.run.0"], "a2": ["a2.1.active"]}
-    assert mirror.made() == {}
+    assert mirror.pop_mirrored() == {"a1": ["a1.1.active", "a1.1.exit.run.0"], "a2": ["a2.1.active"]}
+    assert mirror.pop_mirrored() == {}
 
 
 def test_a_marker_that_is_still_told_may_be_moved_again(mirror: MarkerMirror) -> None:
     _look(mirror, "marker 990 a1.1.active")
-    mirror.made()
+    mirror.pop_mirrored()
 
     _look(mirror, "marker 990 a1.1.active")
 
-    assert mirror.made() == {"a1": ["a1.1.active"]}
+    assert mirror.pop_mirrored() == {"a1": ["a1.1.active"]}
 
 
 def test_where_the_mirror_cannot_be_written_a_marker_stays_over_there(
@@ -77,7 +77,7 @@ def test_where_the_mirror_cannot_be_written_a_marker_stays_over_there(
     with pytest.raises(OSError, match="a1"):
         _look(mirror, "marker 990 a1.1.active")
 
-    assert mirror.made() == {}
+    assert mirror.pop_mirrored() == {}
     assert not list(Path(spool.root).glob("a1*"))
 
 
@@ -96,7 +96,7 @@ def test_where_the_mirror_cannot_be_written_a_marker_stays_over_there(
 def test_what_is_nobodys_leaves_nothing_here(spool: Spool, mirror: MarkerMirror, line: str) -> None:
     assert not _look(mirror, line)
     assert not list(Path(spool.events).iterdir())
-    assert mirror.made() == {}
+    assert mirror.pop_mirrored() == {}
 
 
 def test_markers_that_nobody_takes_for_a_day_go_to_the_folders_of_their_jobs(spool: Spool) -> None:
@@ -112,7 +112,7 @@ def test_markers_that_nobody_takes_for_a_day_go_to_the_folders_of_their_jobs(spo
         "marker - b3.1.active",
     )
 
-    assert mirror.made() == {"b1": ["b1.1.active"]}
+    assert mirror.pop_mirrored() == {"b1": ["b1.1.active"]}
     assert not list(Path(spool.events).iterdir())
 
 
@@ -150,7 +150,7 @@ def test_markers_of_one_look_appear_in_the_order_in_which_they_were_left(
 
 
 def test_what_is_told_by_half_a_look_waits_for_the_rest(spool: Spool, mirror: MarkerMirror) -> None:
-    assert not mirror.take("marker 990 a1.1.exit.run.0")
+    assert not mirror.handle_line("marker 990 a1.1.exit.run.0")
 
     assert not list(Path(spool.events).iterdir())
 

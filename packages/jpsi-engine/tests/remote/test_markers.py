@@ -13,10 +13,10 @@ from jpsi_engine.remote.markers import (
     RemoteClock,
     RemoteMarker,
     RemoteMarkers,
-    looking_text,
-    moving_text,
-    read_line,
-    watching_text,
+    parse_line,
+    render_moves,
+    render_poll,
+    render_watch,
 )
 
 # What stands in place of stat(1): the one of Busybox, one of BSD, and none.
@@ -37,7 +37,7 @@ class Watching:
         program.write_text(f"#!/bin/sh\n{_STATS[stat]}\n")
         program.chmod(0o755)
         self.process = subprocess.Popen(
-            ["sh", "-c", watching_text(str(events), 0)],
+            ["sh", "-c", render_watch(str(events), 0)],
             stdout=subprocess.PIPE,
             env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "REAL": shutil.which("stat") or ""},
             text=True,
@@ -53,7 +53,7 @@ class Watching:
         for line in self.process.stdout or ():
             if line == "all\n" and found:
                 return found
-            told = read_line(line.removesuffix("\n"))
+            told = parse_line(line.removesuffix("\n"))
             if isinstance(told, RemoteMarker):
                 found.append(told)
         return found
@@ -129,7 +129,7 @@ def test_a_directory_that_another_has_taken_the_place_of_is_not_watched_any_more
 
 def test_where_the_directory_cannot_be_it_ends(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    text = watching_text(str(tmp_path / "file" / "events"))
+    text = render_watch(str(tmp_path / "file" / "events"))
 
     assert subprocess.run(["sh", "-c", text], capture_output=True, timeout=30, check=False).returncode != 0
 
@@ -138,11 +138,11 @@ def test_one_look_tells_all_that_is_there_and_ends(events: Path) -> None:
     _left(events, "a1.1.active", 1_500_000_000_000_000_000)
 
     done = subprocess.run(
-        ["sh"], input=looking_text(str(events)), capture_output=True, text=True, timeout=30, check=False
+        ["sh"], input=render_poll(str(events)), capture_output=True, text=True, timeout=30, check=False
     )
 
     clock, *told = done.stdout.splitlines()
-    assert isinstance(read_line(clock), RemoteClock)
+    assert isinstance(parse_line(clock), RemoteClock)
     assert told == ["marker 1500000000.000000000 a1.1.active", "all"]
     assert done.returncode == 0
 
@@ -153,7 +153,7 @@ def test_markers_are_moved_to_their_jobs_and_those_of_nobody_go(events: Path) ->
     for name in ("a1.1.active", "a1.1.exit.run.0", "b2.1.active", "c3.1.active"):
         (events / name).touch()
 
-    text = moving_text(
+    text = render_moves(
         str(events.parent), {"a1": ["a1.1.active", "a1.1.exit.run.0", "a1.1.gone"], "b2": ["b2.1.active"]}
     )
     subprocess.run(["sh"], input=text, text=True, check=False)
@@ -175,7 +175,7 @@ def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
     subprocess.run(
-        ["sh"], input=moving_text(str(events.parent), {"a1": ["a1.1.active"]}), text=True, check=False
+        ["sh"], input=render_moves(str(events.parent), {"a1": ["a1.1.active"]}), text=True, check=False
     )
 
     assert not list(folder.parent.iterdir())
@@ -205,54 +205,54 @@ def test_a_folder_that_is_removed_as_its_marker_is_moved_stays_removed(
     ],
 )
 def test_a_line_is_understood_or_says_nothing(line: str, told: object) -> None:
-    assert read_line(line) == told
+    assert parse_line(line) == told
 
 
 def test_times_are_told_by_the_clock_here() -> None:
     clocks = ClockDifference()
-    clocks.heard(1_000, 5_000)
-    clocks.heard(2_000, 5_900)
-    clocks.heard(3_000, 9_000)
+    clocks.add_sample(1_000, 5_000)
+    clocks.add_sample(2_000, 5_900)
+    clocks.add_sample(3_000, 9_000)
 
-    assert clocks.here(2_500, 10_000) == 6_400
+    assert clocks.to_local(2_500, 10_000) == 6_400
 
 
 def test_nothing_happens_later_than_it_is_heard_of() -> None:
     clocks = ClockDifference()
-    clocks.heard(1_000, 5_000)
+    clocks.add_sample(1_000, 5_000)
 
-    assert clocks.here(2_000, 5_500) == 5_500
+    assert clocks.to_local(2_000, 5_500) == 5_500
 
 
 def test_without_a_clock_or_a_time_it_was_just_now() -> None:
     clocks = ClockDifference()
-    assert clocks.here(2_000, 5_500) == 5_500
+    assert clocks.to_local(2_000, 5_500) == 5_500
 
-    clocks.heard(1_000, 5_000)
-    assert clocks.here(None, 5_500) == 5_500
+    clocks.add_sample(1_000, 5_000)
+    assert clocks.to_local(None, 5_500) == 5_500
 
 
 def test_the_order_of_what_happened_is_kept() -> None:
     clocks = ClockDifference()
-    clocks.heard(1_000, 5_000)
+    clocks.add_sample(1_000, 5_000)
 
-    assert clocks.here(1_500, 9_000) < clocks.here(1_501, 9_000)
+    assert clocks.to_local(1_500, 9_000) < clocks.to_local(1_501, 9_000)
 
 
 def test_the_order_is_kept_when_more_is_known_of_the_clocks() -> None:
     clocks = ClockDifference()
-    clocks.heard(1_000, 5_000)
-    before = clocks.here(1_500, 9_000)
-    clocks.heard(2_000, 5_500)
+    clocks.add_sample(1_000, 5_000)
+    before = clocks.to_local(1_500, 9_000)
+    clocks.add_sample(2_000, 5_500)
 
-    assert clocks.here(1_501, 9_000) == before
-    assert clocks.here(2_500, 9_000) == 6_000
+    assert clocks.to_local(1_501, 9_000) == before
+    assert clocks.to_local(2_500, 9_000) == 6_000
 
 
 def test_a_clock_that_is_set_right_is_believed_after_a_while() -> None:
     clocks = ClockDifference()
-    clocks.heard(1_000, 5_000)
+    clocks.add_sample(1_000, 5_000)
     for _ in range(20):
-        clocks.heard(2_000, 8_000)
+        clocks.add_sample(2_000, 8_000)
 
-    assert clocks.here(2_500, 9_000) == 8_500
+    assert clocks.to_local(2_500, 9_000) == 8_500

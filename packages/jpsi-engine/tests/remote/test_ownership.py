@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.shell import word
-from jpsi_engine.remote.folders import listing_text, read_listing
-from jpsi_engine.remote.markers import looking_text
-from jpsi_engine.remote.ownership import UNSAFE, read_unsafe, unsafe_function
+from jpsi_engine.remote.folders import parse_listing, render_listing
+from jpsi_engine.remote.markers import render_poll
+from jpsi_engine.remote.ownership import UNSAFE, parse_unsafe, render_unsafe_function
 
 SHELLS = [shell for shell in ("dash", "bash", "ksh", "busybox") if shutil.which(shell)]
 
@@ -27,7 +27,7 @@ def carried_out(text: str, shell: list[str]) -> subprocess.CompletedProcess[str]
 
 
 def unsafe(root: Path, shell: list[str]) -> str | None:
-    return read_unsafe(carried_out(f"{unsafe_function(str(root))}\n{UNSAFE}\n", shell).stdout)
+    return parse_unsafe(carried_out(f"{render_unsafe_function(str(root))}\n{UNSAFE}\n", shell).stdout)
 
 
 def made(path: Path, mode: int = 0o755) -> Path:
@@ -58,7 +58,7 @@ def test_group_that_is_not_private_counts(tmp_path: Path, shell: list[str]) -> N
     tools = made(tmp_path / "tools")
     for name in ("id", "find", "ls"):
         (tools / name).symlink_to(shutil.which(name) or "")
-    without = f"PATH={word(str(tools))}\n{unsafe_function(str(way))}\n{UNSAFE}\n"
+    without = f"PATH={word(str(tools))}\n{render_unsafe_function(str(way))}\n{UNSAFE}\n"
     (tools / "private").mkdir()
     (tools / "private/getent").write_text('#!/bin/sh\necho "$2:x:1:"\n')
     (tools / "private/id").write_text(
@@ -68,10 +68,10 @@ def test_group_that_is_not_private_counts(tmp_path: Path, shell: list[str]) -> N
         file.chmod(0o755)
     private = without.replace(f"PATH={word(str(tools))}", f"PATH={word(str(tools / 'private'))}:$PATH", 1)
 
-    assert read_unsafe(carried_out(without, shell).stdout) is not None
-    assert read_unsafe(carried_out(private, shell).stdout) is None
+    assert parse_unsafe(carried_out(without, shell).stdout) is not None
+    assert parse_unsafe(carried_out(private, shell).stdout) is None
     (tools / "private/getent").write_text('#!/bin/sh\necho "$2:x:1:me,you"\n')
-    assert read_unsafe(carried_out(private, shell).stdout) is not None
+    assert parse_unsafe(carried_out(private, shell).stdout) is not None
 
 
 def test_steps_behind_a_link_count(tmp_path: Path, shell: list[str]) -> None:
@@ -102,12 +102,12 @@ def test_what_others_can_change_is_neither_listed_nor_told_of(tmp_path: Path, sh
     for name in ("jobs/a1", "arrays/b1", "events"):
         (root / name).mkdir(parents=True)
     (root / "events/a1.1.exit.run.0").touch()
-    assert read_listing(carried_out(listing_text(str(root)), shell).stdout) == ["jobs/a1", "arrays/b1"]
-    assert "a1.1.exit.run.0" in carried_out(looking_text(f"{root}/events"), shell).stdout
+    assert parse_listing(carried_out(render_listing(str(root)), shell).stdout) == ["jobs/a1", "arrays/b1"]
+    assert "a1.1.exit.run.0" in carried_out(render_poll(f"{root}/events"), shell).stdout
 
     (tmp_path / "way").chmod(0o777)
 
-    listed = carried_out(listing_text(str(root)), shell)
-    assert read_listing(listed.stdout) is None
+    listed = carried_out(render_listing(str(root)), shell)
+    assert parse_listing(listed.stdout) is None
     assert f"{tmp_path}/way" in listed.stderr
-    assert carried_out(looking_text(f"{root}/events"), shell).stdout == ""
+    assert carried_out(render_poll(f"{root}/events"), shell).stdout == ""

@@ -33,7 +33,7 @@ def far(side: RemoteHost) -> Path:
 
 
 def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: RemoteHost, far: Path) -> None:
-    side.find_others()
+    side.import_other_jobs()
     (far / "intent.2.json").write_text('{"id": "a1", "attempt": 2}\n')
     (far / "claim.2").write_text("18\n")
 
@@ -46,15 +46,15 @@ def test_a_later_attempt_of_another_machine_is_taken_with_its_claim(side: Remote
 
 
 def test_a_request_to_end_is_known_to_other_machines(side: RemoteHost, far: Path, tmp_path: Path) -> None:
-    side.find_others()
+    side.import_other_jobs()
     for job_id in ("a1", "without a folder"):
         Path(side.spool.folder(job_id)).mkdir(exist_ok=True)
         side.spool.stop(job_id, 1, {"why": "cancel", "time": "2026-01-01T00:00:00+00:00"})
-    side.pass_on([stop_file("a1", 1), stop_file("without a folder", 1)])
+    side.share_files([stop_file("a1", 1), stop_file("without a folder", 1)])
 
     other = RemoteHost(Spool(tmp_path / "other" / "mirror"), side._transport, BatchConfig())
     other.spool.open()
-    other.find_others()
+    other.import_other_jobs()
 
     assert other.spool.read_stop("a1", 1) == side.spool.read_stop("a1", 1)
     assert (far / "stop.1.json").stat().st_mode & 0o777 == 0o600
@@ -62,12 +62,12 @@ def test_a_request_to_end_is_known_to_other_machines(side: RemoteHost, far: Path
 
 
 def test_a_request_to_end_that_cannot_be_passed_on_is_made_all_the_same(side: RemoteHost) -> None:
-    side.pass_on([stop_file("a1", 1)])
+    side.share_files([stop_file("a1", 1)])
 
 
 def test_an_attempt_that_is_here_stays_as_it_is(side: RemoteHost, far: Path) -> None:
     """It knows its native id."""
-    side.find_others()
+    side.import_other_jobs()
     intent = Path(side.spool.folder("a1"), "intent.1.json")
     with intent.open("a") as file:
         file.write("\n17")
@@ -88,10 +88,10 @@ def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
     (root / "draft.folder" / "intent.1.json").touch()
     (root / "draft.marker").touch()
 
-    side.find_others()
+    side.import_other_jobs()
     assert sorted(it.name for it in root.glob("draft.*")) == ["draft.folder", "draft.marker"]
     monkeypatch.setattr("jpsi_engine.remote.folder_mirror._DRAFT_SECONDS", -1.0)
-    side.find_others()
+    side.import_other_jobs()
 
     assert not list(root.glob("draft.*"))
     assert side.spool.job_ids() == ["a1"]
@@ -99,7 +99,7 @@ def test_what_a_client_that_was_killed_has_left_half_found_is_removed_later(
 
 def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: RemoteHost, far: Path) -> None:
     (far / "a1.1.active").touch()
-    side.find_others()
+    side.import_other_jobs()
     (far / "a1.1.exit.run.7").touch()
 
     assert side.refresh(["jobs/a1"])
@@ -113,12 +113,12 @@ def test_markers_in_the_folder_of_a_job_are_found_with_it_and_later(side: Remote
 def test_what_a_launcher_said_that_failed_is_here_when_that_is_told(
     side: RemoteHost, far: Path, name: str, expected: bool
 ) -> None:
-    side.find_others()
+    side.import_other_jobs()
     (far / "launch.1").write_text("mpirun: no such host\n")
     marker = parse(name, 0)
     assert marker is not None
 
-    side.bring_words(marker)
+    side.fetch_launcher_log(marker)
 
     words = Path(side.spool.folder("a1"), "launch.1")
     assert words.exists() is expected
@@ -131,11 +131,11 @@ def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
     marker = parse("a1.1.exit.launch.125", 0)
     assert marker is not None
 
-    side.find_others()
-    side.bring_words(marker)
+    side.import_other_jobs()
+    side.fetch_launcher_log(marker)
     assert isinstance(side._transport, ElsewhereTransport)
     side._transport.down()
-    side.bring_words(marker)
+    side.fetch_launcher_log(marker)
 
     assert not Path(side.spool.folder("a1"), "launch.1").exists()
 

@@ -12,13 +12,13 @@ import attrs
 import pytest
 
 from jpsi.contract.command import Command, CommandResult
-from jpsi_engine.remote.ownership import read_unsafe
+from jpsi_engine.remote.ownership import parse_unsafe
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
     RemoteOutcome,
     RemoteSubmission,
-    read_submission,
-    submission_text,
+    parse_submission,
+    render_submission,
 )
 
 _NONCE = "0123abcd"
@@ -30,7 +30,7 @@ def submission(tmp_path: Path) -> RemoteSubmission:
     root = tmp_path / "far side"
     return RemoteSubmission(
         root=str(root),
-        rooms=[str(root / "jobs"), str(root / "events")],
+        directories=[str(root / "jobs"), str(root / "events")],
         folders=[_folder(root, {"intent.1.json": _INTENT, "run.1": _RUN})],
         command=Command(["sh", "-c", "cat; echo Submitted 17; echo note >&2"], stdin="#!/bin/sh\n"),
         script="submit.1",
@@ -49,18 +49,18 @@ def _root(submission: RemoteSubmission) -> Path:
 
 
 def _carried_out(submission: RemoteSubmission, text: str | None = None, shell: str = "sh") -> CommandResult:
-    whole = submission_text(submission, _NONCE) if text is None else text
+    whole = render_submission(submission, _NONCE) if text is None else text
     done = subprocess.run([shell], input=whole, capture_output=True, text=True, check=False)
     return CommandResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 def _outcome(submission: RemoteSubmission) -> tuple[RemoteOutcome, CommandResult]:
-    return read_submission(_carried_out(submission), _NONCE)
+    return parse_submission(_carried_out(submission), _NONCE)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_everything_is_written_down_and_submitted_in_one_go(submission: RemoteSubmission, shell: str) -> None:
-    outcome, result = read_submission(_carried_out(submission, shell=shell), _NONCE)
+    outcome, result = parse_submission(_carried_out(submission, shell=shell), _NONCE)
 
     folder = _root(submission) / "jobs" / "a1"
     assert outcome is RemoteOutcome.ENDED
@@ -114,7 +114,7 @@ def test_nothing_is_made_where_others_can_change_the_way(
     outcome, result = _outcome(submission)
 
     assert outcome is RemoteOutcome.NOT_PRIVATE
-    assert f"{tmp_path} (owner {os.geteuid()}, drwxrwxrwx)" in (read_unsafe(result.stdout) or "")
+    assert f"{tmp_path} (owner {os.geteuid()}, drwxrwxrwx)" in (parse_unsafe(result.stdout) or "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -163,7 +163,7 @@ def test_a_directory_that_somebody_has_removed_is_made_again(submission: RemoteS
 
 
 def test_the_answer_is_kept_where_nobody_listens_any_more(submission: RemoteSubmission) -> None:
-    text = submission_text(submission, _NONCE)
+    text = render_submission(submission, _NONCE)
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
@@ -230,12 +230,12 @@ def test_a_root_that_cannot_be_made_is_told(submission: RemoteSubmission, tmp_pa
 
 @pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
 def test_half_of_it_does_nothing(submission: RemoteSubmission, part: float) -> None:
-    text = submission_text(submission, _NONCE)
+    text = render_submission(submission, _NONCE)
 
     result = _carried_out(submission, text[: int(len(text) * part)])
 
     assert not Path(submission.root).exists()
-    assert read_submission(result, _NONCE)[0] is RemoteOutcome.UNKNOWN
+    assert parse_submission(result, _NONCE)[0] is RemoteOutcome.UNKNOWN
 
 
 def test_an_answer_that_is_cut_short_decides_nothing(submission: RemoteSubmission) -> None:
@@ -243,7 +243,7 @@ def test_an_answer_that_is_cut_short_decides_nothing(submission: RemoteSubmissio
 
     for length in range(len(whole.stdout)):
         cut = attrs.evolve(whole, stdout=whole.stdout[:length])
-        assert read_submission(cut, _NONCE)[0] is RemoteOutcome.UNKNOWN
+        assert parse_submission(cut, _NONCE)[0] is RemoteOutcome.UNKNOWN
 
 
 def test_a_hundred_thousand_lines_arrive_as_they_are(submission: RemoteSubmission) -> None:

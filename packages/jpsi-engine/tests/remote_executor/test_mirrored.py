@@ -169,7 +169,7 @@ def test_what_cannot_be_written_down_there_is_told(
 ) -> None:
     (elsewhere.home / ".local").write_text("a file")
 
-    with pytest.raises(jpsi.SubmitException, match=r"could not be written down in .*far home") as caught:
+    with pytest.raises(jpsi.SubmitException, match=r"could not be recorded in .*far home") as caught:
         executor.submit(Job(shell("exit 3")))
 
     assert not caught.value.transient
@@ -299,7 +299,7 @@ def test_a_job_that_ends_while_markers_cannot_be_heard_of_keeps_its_code(
 
         # the queue answers, and nothing tells of markers
         with monkeypatch.context() as patched:
-            patched.setattr("jpsi_engine.remote.marker_stream.looking_text", lambda _: "exit 1")
+            patched.setattr("jpsi_engine.remote.marker_stream.render_poll", lambda _: "exit 1")
             elsewhere.listens = False
             elsewhere.hang_up()
             gate.open()
@@ -388,7 +388,7 @@ def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
     with executor_of(elsewhere) as fresh:
         # nobody can know that it is not being sent just now
         assert not fresh.recover()
-        monkeypatch.setattr("jpsi_engine.remote.remote_host._SENDING_SECONDS", -1000.0)
+        monkeypatch.setattr("jpsi_engine.remote.remote_host._IN_SUBMISSION_SECONDS", -1000.0)
         (found,) = fresh.recover()
         assert (found.id, found.native_id) == (job.id, job.native_id)
         scheduler.slots = 8
@@ -518,7 +518,7 @@ def test_a_submission_that_failed_is_nobodys_to_recover(
     with pytest.raises(jpsi.SubmitException, match="will not run"):
         executor.submit(Job(shell("exit 3")))
     other_machine()
-    monkeypatch.setattr("jpsi_engine.remote.remote_host._SENDING_SECONDS", -1000.0)
+    monkeypatch.setattr("jpsi_engine.remote.remote_host._IN_SUBMISSION_SECONDS", -1000.0)
 
     with executor_of(elsewhere) as fresh:
         assert not fresh.recover()
@@ -564,7 +564,7 @@ def test_a_job_that_was_cancelled_while_it_waited_is_nobodys_to_recover(
     assert job.native_id is not None
     scheduler.vanish(job.native_id)
     other_machine()
-    monkeypatch.setattr("jpsi_engine.remote.remote_host._SENDING_SECONDS", -1000.0)
+    monkeypatch.setattr("jpsi_engine.remote.remote_host._IN_SUBMISSION_SECONDS", -1000.0)
 
     with executor_of(elsewhere) as fresh:
         assert not fresh.recover()

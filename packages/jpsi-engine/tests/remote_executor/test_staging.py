@@ -520,7 +520,7 @@ def test_the_time_in_which_the_line_is_cut_is_no_silence(
     assert is_told("no answer in time")
     elsewhere.down()
     assert is_told("no connection")
-    monkeypatch.setattr("jpsi_engine.remote.stage_out._SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("jpsi_engine.remote.stage_out._STALL_SECONDS", 0.1)
     elsewhere.up()
     assert is_told("no answer in time")
     silent.clear()
@@ -532,7 +532,7 @@ def test_the_time_in_which_the_line_is_cut_is_no_silence(
 def test_a_file_that_never_answers_fails_the_job(
     executor: JobExecutor, here: Path, silent: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_engine.remote.stage_out._SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("jpsi_engine.remote.stage_out._STALL_SECONDS", 0.0)
     silent.add("out.1.1/out")
     files = [StageOut(Path("out"), "out"), StageOut(Path("out"), "also")]
     job = Job(shell("echo 42 >out", stage_out=files))

@@ -46,7 +46,7 @@ def _backend(capabilities: Capabilities) -> Backend:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "asked"),
+    ("sizes", "queried"),
     [
         ({"ids_per_query": 2}, {"ask 1 2", "ask 3"}),
         ({"ids_per_query": None}, {"ask 1 2 3"}),
@@ -54,11 +54,13 @@ def _backend(capabilities: Capabilities) -> Backend:
         ({"ids_per_query": 1, "ids_per_accounting": 2}, {"ask 1 2", "ask 3"}),
     ],
 )
-def test_the_accounting_is_asked_for_so_many_at_a_time(sizes: dict[str, int | None], asked: set[str]) -> None:
+def test_the_accounting_is_asked_for_so_many_at_a_time(
+    sizes: dict[str, int | None], queried: set[str]
+) -> None:
     backend = _backend(Capabilities(default_launcher="single", **sizes))  # type: ignore[arg-type]  # its fields
 
-    found = backend.finished(["1", "2", "3"])
+    found = backend.query_accounting(["1", "2", "3"])
 
     assert found is not None
-    assert {it.word for it in found.values()} == asked
+    assert {it.word for it in found.values()} == queried
     assert set(found) == {"1", "2", "3"}

@@ -57,19 +57,19 @@ class Watched(Spelling):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[Sequence[str] | None] = []
+        self.queried: list[Sequence[str] | None] = []
 
     @hookimpl
     def query(self, native_ids: Sequence[str] | None) -> None:
-        self.asked.append(native_ids)
+        self.queried.append(native_ids)
 
     @hookimpl
     def query_finished(self, native_ids: Sequence[str]) -> None:
-        self.asked.append(native_ids)
+        self.queried.append(native_ids)
 
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> None:
-        self.asked.append(native_ids)
+        self.queried.append(native_ids)
 
     @hookimpl(wrapper=True)
     def parse_status(self) -> Iterator[None]:
@@ -161,7 +161,7 @@ def test_a_claim_that_is_no_id_stays_as_it_is(tmp_path: Path, scheduler: FakeSch
     tested.submit(submission(tmp_path))
     Path(tested._spool.folder("a1"), "claim.1").write_text("unnamed.99\n")
 
-    assert tested._native_ids.claimant("a1", 1) == "unnamed.99"
+    assert tested._native_ids.claimed_id("a1", 1) == "unnamed.99"
 
 
 @pytest.mark.parametrize("text", ["1", "one"])
@@ -207,20 +207,20 @@ def test_hooks_are_asked_about_ids_alone(tmp_path: Path, scheduler: FakeSchedule
     layer = Watched()
     backend = engine(tmp_path, scheduler, layer)._backend
 
-    assert backend.states(["unnamed.9", "17", "two"]) == {}
-    assert backend.finished(["unnamed.9", "18"]) == {}
+    assert backend.query_states(["unnamed.9", "17", "two"]) == {}
+    assert backend.query_accounting(["unnamed.9", "18"]) == {}
     assert backend.cancel(["two", "1"])["two"] == "'two' is no native id here"
-    assert layer.asked == [["17"], ["18"], ["1"]]
+    assert layer.queried == [["17"], ["18"], ["1"]]
 
 
 def test_without_an_id_nothing_is_asked(tmp_path: Path, scheduler: FakeScheduler) -> None:
     layer = Watched()
     backend = engine(tmp_path, scheduler, layer)._backend
 
-    assert backend.states(["two"]) == {}
-    assert backend.finished(["two"]) == {}
+    assert backend.query_states(["two"]) == {}
+    assert backend.query_accounting(["two"]) == {}
     assert backend.cancel(["two"]) == {"two": "'two' is no native id here"}
-    assert layer.asked == []
+    assert layer.queried == []
 
 
 def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeScheduler) -> None:
@@ -229,7 +229,7 @@ def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeSc
     backend = engine(tmp_path, scheduler, layer)._backend
 
     elements = backend.element_ids("17", range(1, 1001))
-    backend.states(elements)
+    backend.query_states(elements)
 
     assert layer.looked_at == ["17.1"]
 
@@ -239,7 +239,7 @@ def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, sched
     backend = engine(tmp_path, scheduler, layer)._backend
     backend.element_ids("17", range(1, 1001))
 
-    backend.states(["17.1"])
+    backend.query_states(["17.1"])
 
     assert backend._known_ids == {"17.1"}
 

@@ -9,7 +9,7 @@ def told(questions: list[tuple[float, bool]]) -> list[float | bool]:
     """What is told of questions, each at a time, answered or not."""
     silence, found = Outage(lapse=120.0), list[float | bool]()
     for time, is_answered in questions:
-        told = silence.answered() or None if is_answered else silence.unanswered(time, time)
+        told = silence.note_success() or None if is_answered else silence.note_outage(time, time)
         found += [] if told is None else [told]
     return found
 
@@ -27,7 +27,7 @@ def test_another_silence_is_told_again() -> None:
 
 
 def test_a_question_that_takes_long_to_fail_counts_from_its_beginning() -> None:
-    assert Outage(lapse=120.0).unanswered(10, 75) == 65
+    assert Outage(lapse=120.0).note_outage(10, 75) == 65
 
 
 def test_nothing_is_said_of_a_time_in_which_nobody_asked() -> None:

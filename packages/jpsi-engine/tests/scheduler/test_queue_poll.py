@@ -20,7 +20,7 @@ from jpsi.model.states import JobState
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.poll_interval import PollInterval
-from jpsi_engine.scheduler.queue_poll import QueuePoll, is_recent, serves
+from jpsi_engine.scheduler.queue_poll import QueuePoll, covers_any, is_recent
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot
 
@@ -91,26 +91,26 @@ class Process:
     jobs: list[JobView] = attrs.field(factory=list)
     #: When it last knew more of each job than before.
     told: dict[str, float] = attrs.field(factory=dict)
-    lists_all: bool = attrs.field(init=False)
-    poller: PollInterval = attrs.field(init=False)
+    lists_all_jobs: bool = attrs.field(init=False)
+    poll_interval: PollInterval = attrs.field(init=False)
     asking: QueuePoll = attrs.field(init=False)
     is_asking: bool = False
     probes: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.lists_all = self.world.lists_all
-        self.poller = PollInterval(SHORTEST, LONGEST, lambda: self.jitter)
-        self.asking = QueuePoll(cast("Backend", self), SharedPoll(self.world.root), self.poller)
+        self.lists_all_jobs = self.world.lists_all
+        self.poll_interval = PollInterval(SHORTEST, LONGEST, lambda: self.jitter)
+        self.asking = QueuePoll(cast("Backend", self), SharedPoll(self.world.root), self.poll_interval)
 
     # What `QueuePoll` wants of a backend.
 
-    def system(self) -> str:
+    def system_digest(self) -> str:
         return self.name
 
     def probe(self) -> None:
         self.probes += 1
 
-    def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
+    def query_states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
         return self.world.states(native_ids)
 
     # What the rounds do.
@@ -123,19 +123,19 @@ class Process:
     def follow(self, native_id: str) -> JobView:
         job = JobView(native_id, native_id, 1, native_id, is_followed=True, since=self.world.now)
         self.jobs.append(job)
-        self.poller.wanted(self.world.now)
+        self.poll_interval.request_poll(self.world.now)
         return job
 
     def next(self) -> float:
-        return float("inf") if self.is_asking or not self.jobs else self.poller.due()
+        return float("inf") if self.is_asking or not self.jobs else self.poll_interval.next_poll_time()
 
     def ask(self) -> Snapshot | None:
-        return self._hear(lambda jobs: self.asking.due(jobs, self.world.clock))
+        return self._hear(lambda jobs: self.asking.poll_when_due(jobs, self.world.clock))
 
     def info(self, job: JobView) -> Snapshot | None:
         since = min(job.since, self.world.now)
         answer = self._hear(
-            lambda jobs: self.asking.at_once(
+            lambda jobs: self.asking.poll_now(
                 frozenset({job.native_id, *(it.native_id for it in jobs)}),
                 lambda answer: is_recent(answer, job, since, self.world.now - SHORTEST),
                 self.world.clock,
@@ -154,7 +154,7 @@ class Process:
         finally:
             self.is_asking = False
         for job in jobs:
-            if answer is not None and answer.tells_of(job.native_id, job.since):
+            if answer is not None and answer.covers(job.native_id, job.since):
                 assert job.native_id in answer.seen, "a job that is there was called absent"
                 self.told[job.native_id] = self.world.now
         return answer
@@ -182,18 +182,18 @@ def test_question_is_about_the_jobs_of_all_processes(world: World) -> None:
 def test_many_processes_ask_about_as_often_as_one(
     tmp_path: Path, count: int, lists_all: bool, duration: float
 ) -> None:
-    asked = {}
+    queried = {}
     for processes in (1, count):
         world = World(str(tmp_path / str(processes)), duration=duration, lists_all=lists_all)
         for number in range(processes):
             world.run_until(world.now + 0.4)
             world.process(jitter=number / processes).submit(str(number))
         world.run_until(world.now + 600)
-        asked[processes] = len(world.questions)
+        queried[processes] = len(world.questions)
         assert all(set(it.told) == {job.native_id for job in it.jobs} for it in world.processes)
         assert all(world.now - min(it.told.values()) < 1.2 * LONGEST for it in world.processes)
 
-    assert asked[1] <= asked[count] <= 1.25 * asked[1] + 2
+    assert queried[1] <= queried[count] <= 1.25 * queried[1] + 2
 
 
 def test_processes_that_keep_submitting_share_the_shortest_interval(world: World) -> None:
@@ -230,8 +230,10 @@ def test_job_that_another_process_has_asked_for_in_vain_is_not_absent_when_it_is
     first, second = world.process(), world.process()
     first.submit("1")
     world.run_until(world.now + 60)
-    answer = Snapshot(begun=world.now - 1, ended=world.now, asked=frozenset({"1", "2"}), seen={"1": WAITING})
-    first.asking._sharing.keep("it", answer)
+    answer = Snapshot(
+        begun=world.now - 1, ended=world.now, queried=frozenset({"1", "2"}), seen={"1": WAITING}
+    )
+    first.asking._shared_poll.write_snapshot("it", answer)
 
     second.submit("2")
     world.run_until(world.now + 10 * SHORTEST)
@@ -285,7 +287,7 @@ def test_question_at_once_does_not_change_what_another_thread_asks(
 
     def meanwhile(world: World, native_ids: Sequence[str]) -> dict[str, Observation]:
         monkeypatch.setattr(World, "states", states)
-        second.asking._ask_alternately("it", frozenset({"2"}), world.clock)
+        second.asking._poll_alternately("it", frozenset({"2"}), world.clock)
         return states(world, native_ids)
 
     monkeypatch.setattr(World, "states", meanwhile)
@@ -299,7 +301,7 @@ def test_process_for_which_the_others_cannot_ask_asks_for_itself(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = world.process(), world.process(jitter=0.5)
-    monkeypatch.setattr(second.asking._sharing, "want", lambda *_: None)
+    monkeypatch.setattr(second.asking._shared_poll, "announce", lambda *_: None)
     first.submit("1")
     second.submit("2")
 
@@ -311,11 +313,11 @@ def test_process_for_which_the_others_cannot_ask_asks_for_itself(
 def test_lock_is_not_waited_for_longer_than_the_interval(world: World) -> None:
     process = world.process()
     process.submit("1")
-    sharing = SharedPoll(world.root)
-    sharing.want("it", frozenset(), world.now, 60)
+    shared_poll = SharedPoll(world.root)
+    shared_poll.announce("it", frozenset(), world.now, 60)
     start = world.now
 
-    with sharing.turn() as is_ours:
+    with shared_poll.lock_polling() as is_ours:
         assert is_ours
         world.run_until(start + 3 * SHORTEST)
 
@@ -384,7 +386,7 @@ def test_answer_at_once_waits_for_whoever_asks_no_longer_than_the_shortest_inter
     world.run_until(world.now + 60)
     start, before = world.now, len(world.questions)
 
-    with SharedPoll(world.root).turn():
+    with SharedPoll(world.root).lock_polling():
         world.processes.remove(process)
         answer = process.info(job)
 
@@ -469,15 +471,15 @@ def job(native_id: str, since: float) -> JobView:
     return JobView(native_id, native_id, 1, native_id, is_followed=True, since=since)
 
 
-def answer(begun: float, *asked: str) -> Snapshot:
-    return Snapshot(begun=begun, ended=begun + 1, asked=frozenset(asked), seen={})
+def answer(begun: float, *queried: str) -> Snapshot:
+    return Snapshot(begun=begun, ended=begun + 1, queried=frozenset(queried), seen={})
 
 
 def cases() -> Iterator[tuple[Snapshot, list[JobView], bool]]:
     yield answer(5, "1"), [job("1", 5), job("2", 4)], True
     yield answer(5, "1"), [job("1", 6), job("2", 4)], False
-    yield attrs.evolve(answer(5), asked=None), [job("1", 5)], True
-    yield attrs.evolve(answer(5), asked=None), [job("1", 6)], False
+    yield attrs.evolve(answer(5), queried=None), [job("1", 5)], True
+    yield attrs.evolve(answer(5), queried=None), [job("1", 6)], False
 
 
 @pytest.mark.parametrize(
@@ -488,7 +490,7 @@ def cases() -> Iterator[tuple[Snapshot, list[JobView], bool]]:
 def test_answer_serves_if_it_is_about_a_job_that_was_followed_by_then(
     given_answer: Snapshot, jobs: list[JobView], expected: bool
 ) -> None:
-    assert serves(given_answer, jobs) is expected
+    assert covers_any(given_answer, jobs) is expected
 
 
 def test_recent_answer_tells_of_the_job() -> None:

@@ -57,14 +57,14 @@ engine = BatchEngine(
 )
 spec = JobSpec("/bin/true", directory=Path(root))
 engine.submit(Submission(job_id=job_id, attempt=1, spec=spec, launch=[ShellLine('exec "$@"')]))
-tracking, _ = engine._open()
-job = tracking.get(job_id)
+monitor, _ = engine._open()
+job = monitor.get(job_id)
 for line in sys.stdin:
     time = float(line)
     if not job.is_followed:
-        tracking.follow(job, time)
-    if tracking.next_question() <= time:
-        tracking.ask(lambda: time)
+        monitor.follow(job, time)
+    if monitor.next_poll_time() <= time:
+        monitor.poll(lambda: time)
     print(*told, flush=True)
 """
 
@@ -116,9 +116,9 @@ def test_processes_ask_about_as_often_as_one(scheduler: FakeScheduler, clients: 
     times: list[float] = []
 
     for turn in range(int(INTERVALS * SHORTEST / PAUSE)):
-        time, asked = begin + turn * PAUSE, len(_questions(scheduler))
+        time, queried = begin + turn * PAUSE, len(_questions(scheduler))
         told.append(clients[turn % PROCESSES].at(time))
-        times += [time] * (len(_questions(scheduler)) - asked)
+        times += [time] * (len(_questions(scheduler)) - queried)
 
     assert all("ACTIVE" in it for it in told[-PROCESSES:])
     assert all(it == {"1", "2", "3", "4"} for it in _questions(scheduler)[1:])

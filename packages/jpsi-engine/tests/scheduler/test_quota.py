@@ -17,7 +17,7 @@ from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState
 from jpsi_engine.host.submit_queue import QuotaReached
 from jpsi_engine.scheduler.job_view import JobView
-from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, wave
+from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, split_wave
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_testing.fake import FakeClock
@@ -34,11 +34,11 @@ class Queue:
     root: Path
     clock: FakeClock = attrs.field(factory=lambda: FakeClock(1000))
     jobs: dict[str, Observation] = attrs.field(factory=dict)
-    asked: int = 0
+    queried: int = 0
     is_silent: bool = False
 
     def ask(self) -> Mapping[str, Observation]:
-        self.asked += 1
+        self.queried += 1
         if self.is_silent:
             raise SILENCE
         return dict(self.jobs)
@@ -51,26 +51,26 @@ class Program:
     def __init__(self, queue: Queue, limits: Mapping[str, float]) -> None:
         self.queue = queue
         self.own: dict[str, JobView] = {}
-        self.room = Quota(
+        self.quota = Quota(
             "toy",
             Limits(**limits, shortest=2, longest=30),
-            ask=queue.ask,
-            system=lambda: "toy",
-            own=lambda: list(self.own.values()),
-            sharing=SharedPoll(str(queue.root)),
+            query_queue=queue.ask,
+            system_digest=lambda: "toy",
+            own_jobs=lambda: list(self.own.values()),
+            shared_poll=SharedPoll(str(queue.root)),
             now=queue.clock,
         )
 
-    def look(self, wanted: int = 1) -> QuotaShare | QuotaReached:
-        return self.room.look(wanted)
+    def reserve(self, wanted: int = 1) -> QuotaShare | QuotaReached:
+        return self.quota.reserve(wanted)
 
     def granted(self, wanted: int = 1) -> QuotaShare:
-        found = self.look(wanted)
+        found = self.reserve(wanted)
         assert isinstance(found, QuotaShare), found
         return found
 
     def full(self, wanted: int = 1) -> QuotaReached:
-        found = self.look(wanted)
+        found = self.reserve(wanted)
         assert isinstance(found, QuotaReached), found
         return found
 
@@ -79,7 +79,7 @@ class Program:
         assert grant.queued == len(names)
         self.follow(*names)
         self.queue.jobs.update(dict.fromkeys(names, seen))
-        self.room.release(grant)
+        self.quota.release(grant)
 
     def follow(self, *names: str, array: str | None = None) -> None:
         for index, name in enumerate(names, 1):
@@ -117,12 +117,12 @@ def test_own_jobs_are_counted_once(queue: Queue) -> None:
 
     grant = program.granted(9)
     assert grant.queued == 1
-    program.room.release(grant)
+    program.quota.release(grant)
     queue.clock.advance(5)
     program = queue.program(queued=3)
     program.follow("1", "2")
     assert program.granted(9).queued == 1
-    assert queue.asked == 2
+    assert queue.queried == 2
 
 
 def test_a_job_that_the_batch_system_does_not_mention_yet_is_counted(queue: Queue) -> None:
@@ -139,12 +139,12 @@ def test_what_is_being_submitted_is_counted(queue: Queue) -> None:
     grant = program.granted(2)
 
     assert program.granted(9).queued == 1
-    program.room.release(grant)
+    program.quota.release(grant)
 
 
 def test_what_came_to_nothing_is_not_counted(queue: Queue) -> None:
     program = queue.program(queued=3)
-    program.room.release(program.granted(3))
+    program.quota.release(program.granted(3))
 
     assert program.granted(9).queued == 3
 
@@ -154,10 +154,10 @@ def test_programs_count_what_the_others_are_submitting(queue: Queue) -> None:
     grant = first.granted(2)
 
     assert second.granted(9).queued == 1
-    first.room.release(grant)
+    first.quota.release(grant)
     # it is not in the answer that both know
     assert second.full().seconds <= 2
-    assert queue.asked == 1
+    assert queue.queried == 1
 
 
 def test_what_others_have_submitted_is_counted_by_the_batch_system_in_the_end(queue: Queue) -> None:
@@ -173,7 +173,7 @@ def test_a_program_that_died_while_it_submitted_is_counted_for_a_while_only(queu
     queue.program(queued=3).granted(2)
 
     second = queue.program(queued=3)
-    second.room.release(second.granted(3))
+    second.quota.release(second.granted(3))
     queue.clock.advance(500)
     assert second.granted(3).queued == 1
     queue.clock.advance(200)
@@ -186,7 +186,7 @@ def test_the_batch_system_is_asked_once_per_interval(queue: Queue) -> None:
         program.submit(str(number))
         queue.clock.advance(0.1)
 
-    assert queue.asked == 2
+    assert queue.queried == 2
 
 
 def test_while_there_is_no_room_it_is_asked_ever_more_rarely(queue: Queue) -> None:
@@ -194,9 +194,9 @@ def test_while_there_is_no_room_it_is_asked_ever_more_rarely(queue: Queue) -> No
     program = queue.program(queued=1)
     times = []
     for _ in range(3000):
-        before = queue.asked
+        before = queue.queried
         seconds = program.full().seconds
-        times += [queue.clock()] if queue.asked > before else []
+        times += [queue.clock()] if queue.queried > before else []
         assert 0 < seconds <= 2
         queue.clock.advance(seconds)
 
@@ -211,13 +211,13 @@ def test_it_is_asked_soon_once_an_own_job_has_ended(queue: Queue) -> None:
     program.submit("1", "2")
     for _ in range(50):
         queue.clock.advance(program.full().seconds)
-    asked = queue.asked
+    queried = queue.queried
 
     program.end("1")
-    while isinstance(found := program.look(), QuotaReached):
+    while isinstance(found := program.reserve(), QuotaReached):
         queue.clock.advance(found.seconds)
 
-    assert queue.asked == asked + 1
+    assert queue.queried == queried + 1
     assert queue.clock() < 1000 + 110
 
 
@@ -225,7 +225,7 @@ def test_that_there_is_no_answer_is_told(queue: Queue) -> None:
     queue.is_silent = True
 
     with pytest.raises(SubmitException, match="no answer"):
-        queue.program(queued=1).look(1)
+        queue.program(queued=1).reserve(1)
 
 
 def test_an_old_answer_serves_though_nothing_can_be_shared(queue: Queue, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_an_old_answer_serves_though_nothing_can_be_shared(queue: Queue, tmp_pat
     program.submit("2")
 
     assert program.granted(9).queued == 1
-    assert queue.asked == 1
+    assert queue.queried == 1
 
 
 # ------------------------------------------------------------------------------------ jobs that run
@@ -269,7 +269,7 @@ def test_own_jobs_that_run_count_once(queue: Queue) -> None:
 
 def test_what_somebody_else_has_left_is_passed_over(queue: Queue) -> None:
     other = SharedPoll(str(queue.root))
-    other.want("toy", frozenset({"strange", "a/b/c", "a/1"}), queue.clock(), 600)
+    other.announce("toy", frozenset({"strange", "a/b/c", "a/1"}), queue.clock(), 600)
 
     assert queue.program(queued=3).granted(9).queued == 3
 
@@ -278,8 +278,8 @@ def test_an_array_counts_as_many_as_may_run_of_it(queue: Queue) -> None:
     program = queue.program(active=5)
     grant = program.granted(9)
     program.follow(*"abcdefgh", array="A")
-    program.room.limit("A", 3)
-    program.room.release(grant)
+    program.quota.limit_array("A", 3)
+    program.quota.release(grant)
 
     assert program.granted(9).active == 2
     for name in "abcdefg":
@@ -309,7 +309,7 @@ grants = st.builds(
 def test_a_wave_is_no_more_than_was_granted_and_loses_no_job(
     parts: list[list[int]], grant: QuotaShare, can_limit: Any
 ) -> None:
-    now, later = wave(parts, grant, can_limit=can_limit)
+    now, later = split_wave(parts, grant, can_limit=can_limit)
 
     assert sorted(job for part in (*(it for it, _ in now), *later) for job in part) == sorted(
         job for part in parts for job in part

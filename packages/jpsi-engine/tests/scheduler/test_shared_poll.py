@@ -24,20 +24,20 @@ from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot, encode
 
 SEEN = {"1": Observation(state=JobState.ACTIVE, word="RUNNING")}
-ANSWER = Snapshot(begun=10.0, ended=11.0, asked=frozenset({"1", "2"}), seen=SEEN)
+ANSWER = Snapshot(begun=10.0, ended=11.0, queried=frozenset({"1", "2"}), seen=SEEN)
 NOW = 12.0
 
 
 @pytest.fixture
-def sharing(tmp_path: Path) -> SharedPoll:
+def shared_poll(tmp_path: Path) -> SharedPoll:
     return joined(tmp_path)
 
 
 def joined(root: Path) -> SharedPoll:
     """One process more."""
-    sharing = SharedPoll(str(root))
-    sharing.want("it", frozenset(), NOW, 1000)
-    return sharing
+    shared_poll = SharedPoll(str(root))
+    shared_poll.announce("it", frozenset(), NOW, 1000)
+    return shared_poll
 
 
 def folder(root: Path) -> Path:
@@ -51,30 +51,32 @@ def write(root: Path, content: Mapping[str, Any]) -> None:
 # ------------------------------------------------------------------------------------------ the answer
 
 
-def test_answer_is_read_by_another_process(tmp_path: Path, sharing: SharedPoll) -> None:
-    sharing.keep("it", ANSWER)
+def test_answer_is_read_by_another_process(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    shared_poll.write_snapshot("it", ANSWER)
 
-    assert joined(tmp_path).last("it", NOW) == ANSWER
+    assert joined(tmp_path).read_snapshot("it", NOW) == ANSWER
 
 
-def test_own_answer_is_not_read_again_unless_another_has_come(tmp_path: Path, sharing: SharedPoll) -> None:
-    sharing.keep("it", ANSWER)
+def test_own_answer_is_not_read_again_unless_another_has_come(
+    tmp_path: Path, shared_poll: SharedPoll
+) -> None:
+    shared_poll.write_snapshot("it", ANSWER)
 
-    assert sharing.last("it", NOW) is ANSWER
-    assert sharing.last("another", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is ANSWER
+    assert shared_poll.read_snapshot("another", NOW) is None
     newer = attrs.evolve(ANSWER, begun=10.5)
-    joined(tmp_path).keep("it", newer)
-    assert sharing.last("it", NOW) == newer
+    joined(tmp_path).write_snapshot("it", newer)
+    assert shared_poll.read_snapshot("it", NOW) == newer
 
 
-def test_there_is_none_before_the_first(sharing: SharedPoll) -> None:
-    assert sharing.last("it", NOW) is None
+def test_there_is_none_before_the_first(shared_poll: SharedPoll) -> None:
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_answer_of_another_system_is_none(sharing: SharedPoll) -> None:
-    sharing.keep("another", ANSWER)
+def test_answer_of_another_system_is_none(shared_poll: SharedPoll) -> None:
+    shared_poll.write_snapshot("another", ANSWER)
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -82,26 +84,26 @@ def test_answer_of_another_system_is_none(sharing: SharedPoll) -> None:
     [{"begun": 13.0}, {"ended": 13.0}, {"ended": 9.0}, {"begun": float("nan")}],
     ids=["begun in the future", "ended in the future", "ended before it was begun", "no time"],
 )
-def test_answer_of_an_impossible_time_is_none(sharing: SharedPoll, change: dict[str, Any]) -> None:
-    sharing.keep("it", attrs.evolve(ANSWER, **change))
+def test_answer_of_an_impossible_time_is_none(shared_poll: SharedPoll, change: dict[str, Any]) -> None:
+    shared_poll.write_snapshot("it", attrs.evolve(ANSWER, **change))
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, None, "3"])
-def test_answer_of_another_version_is_none(tmp_path: Path, sharing: SharedPoll, version: object) -> None:
+def test_answer_of_another_version_is_none(tmp_path: Path, shared_poll: SharedPoll, version: object) -> None:
     write(tmp_path, {"version": version, "system": "it", **encode(ANSWER)})
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
-@pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
-def test_answer_that_lacks_something_is_none(tmp_path: Path, sharing: SharedPoll, field: str) -> None:
+@pytest.mark.parametrize("field", ["begun", "ended", "queried", "said", "seen", "system"])
+def test_answer_that_lacks_something_is_none(tmp_path: Path, shared_poll: SharedPoll, field: str) -> None:
     content = {"version": 3, "system": "it", **encode(ANSWER)}
     del content[field]
     write(tmp_path, content)
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
 TEXT = json.dumps({"version": 3, "system": "it", **encode(ANSWER)}).encode()
@@ -109,38 +111,38 @@ TEXT = json.dumps({"version": 3, "system": "it", **encode(ANSWER)}).encode()
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=50) | st.integers(0, len(TEXT) - 1).map(lambda length: TEXT[:length]))
-def test_torn_and_strange_answers_are_none(tmp_path: Path, sharing: SharedPoll, content: bytes) -> None:
+def test_torn_and_strange_answers_are_none(tmp_path: Path, shared_poll: SharedPoll, content: bytes) -> None:
     (folder(tmp_path) / "answer.json").write_bytes(content)
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_folder_that_was_removed_is_made_again(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_folder_that_was_removed_is_made_again(tmp_path: Path, shared_poll: SharedPoll) -> None:
     shutil.rmtree(tmp_path / "asking")
-    sharing.want("it", frozenset({"1"}), NOW, 10)
+    shared_poll.announce("it", frozenset({"1"}), NOW, 10)
 
-    sharing.want("it", frozenset({"1"}), NOW, 10)
+    shared_poll.announce("it", frozenset({"1"}), NOW, 10)
 
-    assert joined(tmp_path).wanted("it", NOW) == {"1"}
+    assert joined(tmp_path).wanted_by_others("it", NOW) == {"1"}
 
 
-def test_answer_that_cannot_be_read_is_none(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_answer_that_cannot_be_read_is_none(tmp_path: Path, shared_poll: SharedPoll) -> None:
     (folder(tmp_path) / "answer.json").mkdir()
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_answer_that_json_cannot_hold_is_not_shared(sharing: SharedPoll) -> None:
+def test_answer_that_json_cannot_hold_is_not_shared(shared_poll: SharedPoll) -> None:
     odd = Observation(state=None, word="w", details={"toy.x": object()})
 
-    sharing.keep("it", attrs.evolve(ANSWER, seen={"1": odd}))
+    shared_poll.write_snapshot("it", attrs.evolve(ANSWER, seen={"1": odd}))
 
-    assert sharing.last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) is None
 
 
-def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, sharing: SharedPoll) -> None:
-    sharing.keep("it", ANSWER)
-    with sharing.turn():
+def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    shared_poll.write_snapshot("it", ANSWER)
+    with shared_poll.lock_polling():
         pass
 
     files = list(folder(tmp_path).iterdir())
@@ -151,26 +153,26 @@ def test_files_are_private_and_no_drafts_are_left(tmp_path: Path, sharing: Share
 
 def test_where_a_boot_has_no_name_nothing_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jpsi_engine.scheduler.shared_poll.boot_id", lambda: "0")
-    sharing = joined(tmp_path)
-    sharing.keep("it", ANSWER)
+    shared_poll = joined(tmp_path)
+    shared_poll.write_snapshot("it", ANSWER)
 
-    assert sharing.last("it", NOW) == ANSWER
-    assert joined(tmp_path).last("it", NOW) is None
+    assert shared_poll.read_snapshot("it", NOW) == ANSWER
+    assert joined(tmp_path).read_snapshot("it", NOW) is None
 
 
 # -------------------------------------------------------------------------------------------- the lock
 
 
-def test_one_asks_at_a_time(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_one_asks_at_a_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
     other = joined(tmp_path)
 
-    with sharing.turn() as first, other.turn() as second:
+    with shared_poll.lock_polling() as first, other.lock_polling() as second:
         assert (first, second) == (True, False)
-    with other.turn() as third:
+    with other.lock_polling() as third:
         assert third
 
 
-def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, shared_poll: SharedPoll) -> None:
     program = (
         "import sys; from jpsi_engine.scheduler.shared_poll import SharedPoll\n"
         "with SharedPoll(sys.argv[1]).turn() as is_ours:\n"
@@ -181,24 +183,26 @@ def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, sharing: Shar
     ) as asker:
         assert asker.stdout is not None
         assert asker.stdout.readline() == b"True\n"
-        with sharing.turn() as is_ours:
+        with shared_poll.lock_polling() as is_ours:
             assert not is_ours
         asker.send_signal(signal.SIGKILL)
 
-    with sharing.turn() as is_ours:
+    with shared_poll.lock_polling() as is_ours:
         assert is_ours
 
 
-def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(
+    tmp_path: Path, shared_poll: SharedPoll
+) -> None:
     reader, writer = os.pipe()
-    with sharing.turn():
+    with shared_poll.lock_polling():
         child = os.fork()
         if child == 0:
             os.close(writer)
             os.read(reader, 1)
             os._exit(0)
     try:
-        with joined(tmp_path).turn() as is_ours:
+        with joined(tmp_path).lock_polling() as is_ours:
             assert is_ours
     finally:
         os.close(writer)
@@ -207,85 +211,85 @@ def test_child_that_was_forked_meanwhile_does_not_keep_the_lock(tmp_path: Path, 
 
 
 def test_where_there_are_no_locks_nobody_is_waited_for(
-    sharing: SharedPoll, monkeypatch: pytest.MonkeyPatch
+    shared_poll: SharedPoll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(fd: int, operation: int) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("fcntl.flock", refuse)
 
-    with sharing.turn() as is_ours:
+    with shared_poll.lock_polling() as is_ours:
         assert is_ours
 
 
 def test_where_nothing_can_be_written_everything_is_as_if_alone(tmp_path: Path) -> None:
     (tmp_path / "asking").write_text("in the way")
-    sharing = joined(tmp_path)
+    shared_poll = joined(tmp_path)
 
-    with sharing.turn() as is_ours:
+    with shared_poll.lock_polling() as is_ours:
         assert is_ours
-        sharing.keep("it", ANSWER)
-    assert sharing.last("it", NOW) is None
-    assert sharing.wanted("it", NOW) == set()
+        shared_poll.write_snapshot("it", ANSWER)
+    assert shared_poll.read_snapshot("it", NOW) is None
+    assert shared_poll.wanted_by_others("it", NOW) == set()
 
 
 # ---------------------------------------------------------------------------------------- what is wanted
 
 
-def test_jobs_of_all_processes_are_wanted(tmp_path: Path, sharing: SharedPoll) -> None:
-    joined(tmp_path).want("it", frozenset({"1"}), NOW, 10)
-    joined(tmp_path).want("it", frozenset({"2", "3"}), NOW, 10)
-    joined(tmp_path).want("another", frozenset({"4"}), NOW, 10)
+def test_jobs_of_all_processes_are_wanted(tmp_path: Path, shared_poll: SharedPoll) -> None:
+    joined(tmp_path).announce("it", frozenset({"1"}), NOW, 10)
+    joined(tmp_path).announce("it", frozenset({"2", "3"}), NOW, 10)
+    joined(tmp_path).announce("another", frozenset({"4"}), NOW, 10)
 
-    assert sharing.wanted("it", NOW) == {"1", "2", "3"}
-
-
-def test_what_a_process_wants_itself_it_need_not_be_told(sharing: SharedPoll) -> None:
-    sharing.want("it", frozenset({"1"}), NOW, 10)
-
-    assert sharing.wanted("it", NOW) == set()
+    assert shared_poll.wanted_by_others("it", NOW) == {"1", "2", "3"}
 
 
-def test_last_word_of_a_process_counts(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_what_a_process_wants_itself_it_need_not_be_told(shared_poll: SharedPoll) -> None:
+    shared_poll.announce("it", frozenset({"1"}), NOW, 10)
+
+    assert shared_poll.wanted_by_others("it", NOW) == set()
+
+
+def test_last_word_of_a_process_counts(tmp_path: Path, shared_poll: SharedPoll) -> None:
     other = joined(tmp_path)
-    other.want("it", frozenset({"1"}), NOW, 10)
-    other.want("it", frozenset({"2"}), NOW, 10)
+    other.announce("it", frozenset({"1"}), NOW, 10)
+    other.announce("it", frozenset({"2"}), NOW, 10)
 
-    assert sharing.wanted("it", NOW) == {"2"}
+    assert shared_poll.wanted_by_others("it", NOW) == {"2"}
 
 
 def test_process_that_was_not_heard_of_is_forgotten_with_its_files(
-    tmp_path: Path, sharing: SharedPoll
+    tmp_path: Path, shared_poll: SharedPoll
 ) -> None:
     other = joined(tmp_path)
-    other.want("it", frozenset({"1"}), NOW, 10)
+    other.announce("it", frozenset({"1"}), NOW, 10)
     (folder(tmp_path) / f"{other._name}.7.new").touch()
 
-    assert sharing.wanted("it", NOW + 11) == set()
+    assert shared_poll.wanted_by_others("it", NOW + 11) == set()
 
     assert not list(folder(tmp_path).glob(f"{other._name}*"))
-    other.want("it", frozenset({"1"}), NOW + 12, 10)
-    assert sharing.wanted("it", NOW + 12) == {"1"}
+    other.announce("it", frozenset({"1"}), NOW + 12, 10)
+    assert shared_poll.wanted_by_others("it", NOW + 12) == {"1"}
 
 
-def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, sharing: SharedPoll) -> None:
+def test_word_is_renewed_before_it_is_over_and_not_each_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
     other = joined(tmp_path)
-    other.want("it", frozenset({"1"}), NOW, 10)
+    other.announce("it", frozenset({"1"}), NOW, 10)
     file = folder(tmp_path) / f"{other._name}.json"
     first = file.read_text()
 
-    other.want("it", frozenset({"1"}), NOW + 4, 10)
+    other.announce("it", frozenset({"1"}), NOW + 4, 10)
     assert file.read_text() == first
-    other.want("it", frozenset({"1"}), NOW + 6, 10)
-    assert sharing.wanted("it", NOW + 15) == {"1"}
+    other.announce("it", frozenset({"1"}), NOW + 6, 10)
+    assert shared_poll.wanted_by_others("it", NOW + 15) == {"1"}
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 3}', '{"version": 3, "until": "x"}'])
-def test_strange_word_disturbs_nobody(tmp_path: Path, sharing: SharedPoll, content: str) -> None:
+def test_strange_word_disturbs_nobody(tmp_path: Path, shared_poll: SharedPoll, content: str) -> None:
     (folder(tmp_path) / "0123456789abcdef.json").write_text(content)
-    joined(tmp_path).want("it", frozenset({"1"}), NOW, 10)
+    joined(tmp_path).announce("it", frozenset({"1"}), NOW, 10)
 
-    assert sharing.wanted("it", NOW) == {"1"}
+    assert shared_poll.wanted_by_others("it", NOW) == {"1"}
 
 
 def test_folders_of_boots_long_ago_are_removed(tmp_path: Path) -> None:

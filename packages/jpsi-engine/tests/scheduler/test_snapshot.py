@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jpsi.contract.observation import Observation
 from jpsi.model.states import JobState, Reason
-from jpsi_engine.scheduler.snapshot import Snapshot, compared, decode, encode
+from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode, reuse_observations
 
 REFUSED = (AttributeError, LookupError, TypeError, ValueError)
 
@@ -44,7 +44,7 @@ answers = st.builds(
     Snapshot,
     begun=st.floats(0, 1e9),
     ended=st.floats(0, 1e9),
-    asked=st.none() | st.frozensets(texts, max_size=4),
+    queried=st.none() | st.frozensets(texts, max_size=4),
     seen=st.dictionaries(texts, observations, max_size=4),
 )
 json_values = st.recursive(
@@ -78,7 +78,7 @@ def test_every_field_of_an_observation_is_told() -> None:
         details={"slurm.reason": "r"},
     )
 
-    plain = encode(Snapshot(begun=1, ended=2, asked=None, seen={"1": full}))
+    plain = encode(Snapshot(begun=1, ended=2, queried=None, seen={"1": full}))
 
     assert plain["said"][0].keys() == {field.name for field in attrs.fields(Observation)}
 
@@ -86,7 +86,7 @@ def test_every_field_of_an_observation_is_told() -> None:
 def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
     one, other = Observation(state=None, word="a"), Observation(state=None, word="b")
 
-    plain = encode(Snapshot(begun=1, ended=2, asked=None, seen={"1": one, "2": other, "3": one}))
+    plain = encode(Snapshot(begun=1, ended=2, queried=None, seen={"1": one, "2": other, "3": one}))
 
     assert len(plain["said"]) == 2
     seen = decode(plain).seen
@@ -96,7 +96,7 @@ def test_what_was_said_of_many_jobs_in_one_is_written_once() -> None:
 
 @given(answers, answers)
 def test_compared_answer_says_the_same(answer: Snapshot, before: Snapshot) -> None:
-    assert compared(answer, before) == answer
+    assert reuse_observations(answer, before) == answer
 
 
 def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> None:
@@ -104,15 +104,15 @@ def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> 
         waits, ended = (Observation(state=state, word="w") for state in (JobState.QUEUED, JobState.COMPLETED))
         return {"1": waits, "2": waits, "3": ended}
 
-    before, answer = (Snapshot(begun=it, ended=it, asked=None, seen=told()) for it in (1, 2))
+    before, answer = (Snapshot(begun=it, ended=it, queried=None, seen=told()) for it in (1, 2))
 
-    found = compared(answer, before)
+    found = reuse_observations(answer, before)
 
     assert found.seen["1"] is found.seen["2"] is before.seen["1"]
     assert found.seen["3"] is answer.seen["3"]
 
 
-@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))
+@given(st.dictionaries(st.sampled_from(["begun", "ended", "queried", "said", "seen"]), json_values))
 def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -> None:
     try:
         answer = decode(plain)
@@ -140,19 +140,19 @@ def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -
 )
 def test_odd_observation_is_refused(fields: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": [["1"]]})
+        decode({"begun": 1.0, "ended": 2.0, "queried": None, "said": [fields], "seen": [["1"]]})
 
 
 @pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
 def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": seen})
+        decode({"begun": 1.0, "ended": 2.0, "queried": None, "said": [{"word": "w"}], "seen": seen})
 
 
 def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:
-    answer = Snapshot(begun=5, ended=6, asked=frozenset({"1"}), seen={})
+    answer = Snapshot(begun=5, ended=6, queried=frozenset({"1"}), seen={})
 
-    assert answer.tells_of("1", 5)
-    assert not answer.tells_of("1", 5.1)
-    assert not answer.tells_of("2", 0)
-    assert attrs.evolve(answer, asked=None).tells_of("2", 0)
+    assert answer.covers("1", 5)
+    assert not answer.covers("1", 5.1)
+    assert not answer.covers("2", 0)
+    assert attrs.evolve(answer, queried=None).covers("2", 0)

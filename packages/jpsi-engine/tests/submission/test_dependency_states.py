@@ -74,12 +74,12 @@ def end(engine: BatchEngine, job_id: str, code: int) -> None:
     """Let a job report its end, and the engine be done with it."""
     Path(engine._spool.events, f"{job_id}.1.active").touch()
     Path(engine._spool.events, f"{job_id}.1.exit.run.{code}").touch()
-    tracking, _ = engine._open()
-    job = tracking.get(job_id)
+    monitor, _ = engine._open()
+    job = monitor.get(job_id)
     assert job is not None
-    tracking.follow(job, 0.0)
-    tracking.see_markers(0.0)
-    assert tracking.get(job_id) is None
+    monitor.follow(job, 0.0)
+    monitor.collect_markers(0.0)
+    assert monitor.get(job_id) is None
 
 
 def test_a_job_that_has_ended_well_is_not_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
@@ -109,7 +109,7 @@ def test_a_job_that_runs_is_waited_for(engine: BatchEngine, layer: Overhearing) 
 
 def test_a_job_that_another_process_follows_is_waited_for(engine: BatchEngine, layer: Overhearing) -> None:
     native_id = submit(engine, "a1")
-    engine._renew()
+    engine._reset_state()
 
     submit(engine, "a2", after=[native_id])
 
@@ -167,7 +167,7 @@ def test_many_that_wait_for_old_jobs_ask_once(
     """Each for one of its own."""
     native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
     for job in engine._open()[0].all():
-        job.is_followed, job.accepted = True, float("-inf")
+        job.is_followed, job.accepted_at = True, float("-inf")
 
     for number, native_id in enumerate(native_ids):
         submit(engine, f"b{number}", after=[native_id])
@@ -181,7 +181,7 @@ def test_folder_of_a_job_of_another_process_is_looked_for_once(
     engine: BatchEngine, layer: Overhearing, read: list[str]
 ) -> None:
     native_ids = [submit(engine, f"a{number}") for number in range(COUNT)]
-    engine._renew()
+    engine._reset_state()
 
     for number, native_id in enumerate(native_ids):
         submit(engine, f"b{number}", after=[native_id])
@@ -242,14 +242,14 @@ def test_job_that_was_cancelled_here_is_asked_about_anew(
 def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
     """The queue is not asked, as the job was accepted just now."""
     native_id = submit(engine, "a1")
-    tracking, _ = engine._open()
-    job = tracking.get("a1")
+    monitor, _ = engine._open()
+    job = monitor.get("a1")
     assert job is not None
-    tracking.follow(job, 0.0)
+    monitor.follow(job, 0.0)
     Path(engine._spool.events, "a1.1.active").touch()
     Path(engine._spool.events, "a1.1.exit.run.3").touch()
 
     with pytest.raises(InvalidJobException, match="FAILED"):
         submit(engine, "a2", after=[native_id])
 
-    assert tracking.get("a1") is None
+    assert monitor.get("a1") is None

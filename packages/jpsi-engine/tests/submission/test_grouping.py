@@ -9,7 +9,7 @@ import jpsi
 from jpsi import JobSpec
 from jpsi.model import plain_values
 from jpsi.model.plain_values import FREE, shape
-from jpsi_engine.submission.grouping import chunks, common
+from jpsi_engine.submission.grouping import common_entries, group_equal
 from jpsi_testing import specs
 
 KEYS = st.lists(st.sampled_from("abc"), max_size=40)
@@ -17,12 +17,12 @@ KEYS = st.lists(st.sampled_from("abc"), max_size=40)
 
 @given(keys=KEYS, largest=st.integers(1, 12))
 def test_every_position_is_in_one_chunk(keys: list[str], largest: int) -> None:
-    assert sorted(it for chunk in chunks(keys, largest) for it in chunk) == list(range(len(keys)))
+    assert sorted(it for chunk in group_equal(keys, largest) for it in chunk) == list(range(len(keys)))
 
 
 @given(keys=KEYS, largest=st.integers(1, 12))
 def test_a_chunk_is_of_one_key_and_not_too_large(keys: list[str], largest: int) -> None:
-    for chunk in chunks(keys, largest):
+    for chunk in group_equal(keys, largest):
         assert 0 < len(chunk) <= largest
         assert len({keys[it] for it in chunk}) == 1
         assert chunk == sorted(chunk)
@@ -32,7 +32,7 @@ def test_a_chunk_is_of_one_key_and_not_too_large(keys: list[str], largest: int) 
 def test_there_are_as_few_chunks_as_can_be(keys: list[str], largest: int) -> None:
     fewest = sum(-(-keys.count(key) // largest) for key in set(keys))
 
-    assert len(chunks(keys, largest)) == fewest
+    assert len(group_equal(keys, largest)) == fewest
 
 
 @given(spec=specs(heterogeneous=True), other=specs(heterogeneous=True))
@@ -52,7 +52,7 @@ def test_free_fields_are_fields() -> None:
 
 @given(plains=st.lists(specs().map(plain_values.encode), min_size=1, max_size=5))
 def test_what_is_common_and_what_is_left_make_up_each(plains: list[dict[str, object]]) -> None:
-    shared = common(plains)
+    shared = common_entries(plains)
 
     for it in plains:
         own = {name: value for name, value in it.items() if name not in shared}

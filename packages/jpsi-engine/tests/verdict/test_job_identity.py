@@ -183,7 +183,7 @@ def test_time_of_an_answer_with_the_tag_tells_later_ones_apart() -> None:
     job.observe(told(TAG, THEN, JobState.QUEUED), 1.0)
 
     job.observe(None, 2.0)
-    job.account({"17": told(None, LATER)}, 2.0)
+    job.apply_accounting({"17": told(None, LATER)}, 2.0)
     assert (job.accounted, job.stranger) == (None, told(None, LATER))
 
 
@@ -192,10 +192,10 @@ def test_account_of_the_time_of_an_answer_with_the_tag_counts_unless_another_job
     job.observe(told(TAG, THEN, JobState.QUEUED), 1.0)
     job.observe(None, 2.0)
 
-    job.account({"17": told(None, THEN)}, 3.0)
+    job.apply_accounting({"17": told(None, THEN)}, 3.0)
     assert job.accounted == told(None, THEN)
     job.observe(told("jpsi-b2-1"), 4.0)
-    job.account({"17": told(None, THEN)}, 5.0)
+    job.apply_accounting({"17": told(None, THEN)}, 5.0)
     assert job.accounted is None
 
 
@@ -205,7 +205,7 @@ def test_account_of_an_older_job_of_the_native_id_says_nothing() -> None:
     job.observe(told(TAG, LATER, JobState.QUEUED), 1.0)
     job.observe(None, 2.0)
 
-    job.account({"17": told("jpsi-b2-1", THEN)}, 2.0)
+    job.apply_accounting({"17": told("jpsi-b2-1", THEN)}, 2.0)
 
     assert (job.accounted, job.stranger, job.is_unaccounted) == (None, None, True)
 

@@ -29,7 +29,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.engine import Engine, EngineSetup
 from jpsi_engine.builtin import local_programs as programs
-from jpsi_engine.builtin import local_results as answers
+from jpsi_engine.builtin import local_results as results
 
 _SECOND = timedelta(seconds=1)
 _SHELL = "/bin/sh"
@@ -71,7 +71,7 @@ def make_engine(setup: EngineSetup) -> Engine | None:
 
 @hookimpl
 def canonical_id(native_id: str) -> str:
-    return answers.IDS.canonical(native_id)
+    return results.IDS.canonical(native_id)
 
 
 @hookimpl
@@ -83,7 +83,7 @@ def render_script() -> Script:
 @hookimpl
 def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
     config = context.site.config
-    text = programs.starting(
+    text = programs.render_start(
         script.text,
         context.tag,
         limit=time_limit(spec, config, _SECOND) or 0,
@@ -94,41 +94,41 @@ def submit(script: Script, spec: JobSpec, context: SubmitContext) -> Command:
 
 @hookimpl
 def parse_submit(result: CommandResult) -> str:
-    return answers.started(result)
+    return results.parse_started(result)
 
 
 @hookimpl
 def classify_failure(result: CommandResult) -> Failure | None:
-    return answers.not_started(result)
+    return results.parse_failure(result)
 
 
 @hookimpl
 def find() -> Command:
-    return Command([_SHELL, "-s"], stdin=programs.listing())
+    return Command([_SHELL, "-s"], stdin=programs.render_listing())
 
 
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
-    return answers.found(result, tags)
+    return results.parse_found(result, tags)
 
 
 @hookimpl
 def query(native_ids: Sequence[str] | None) -> Command:
     if native_ids is None:
-        return Command([_SHELL, "-s"], stdin=programs.listing())
-    return Command([_SHELL, "-s", *native_ids], stdin=programs.query())
+        return Command([_SHELL, "-s"], stdin=programs.render_listing())
+    return Command([_SHELL, "-s", *native_ids], stdin=programs.render_query())
 
 
 @hookimpl
 def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Mapping[str, Observation]:
-    return answers.observations(result, native_ids)
+    return results.parse_observations(result, native_ids)
 
 
 @hookimpl
 def cancel(native_ids: Sequence[str]) -> Command:
-    return Command([_SHELL, "-s", *native_ids], stdin=programs.cancelling())
+    return Command([_SHELL, "-s", *native_ids], stdin=programs.render_cancel())
 
 
 @hookimpl
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
-    return answers.refused(result, native_ids)
+    return results.parse_refused(result, native_ids)

@@ -24,12 +24,12 @@ jpsi_node=$(uname -n) || exit
 { read -r jpsi_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || jpsi_boot=0
 jpsi_boot=${jpsi_boot%%-*}
 # Every process: pid, parent, group, user, state, start, command line. It takes the place of a subshell, so
-# that nobody but a child of this shell is there because of it.
+# that it adds no process but a child of this shell.
 jpsi_ps() {
   exec env LC_ALL=C TZ=UTC0 ps -A -ww -o pid= -o ppid= -o pgid= -o uid= -o stat= -o lstart= -o args=
 }
-# One process: its parent, group, session, state and start; false if there is none. What is returned is said,
-# as bash returns something else where a trap is at work.
+# One process: its parent, group, session, state and start; false if there is none. The status is explicit,
+# as bash returns another one while a trap runs.
 jpsi_look() {
   if [ -r /proc/self/stat ]; then
     { read -r jpsi_line <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -43,12 +43,12 @@ jpsi_look() {
   [ $# -eq 8 ] || return 1
   jpsi_state=$3 jpsi_parent=$1 jpsi_group=$2 jpsi_session=$2 jpsi_start=$5$6-$7-$8
 }
-# What is there tells which jobs were told to end, and why.
+# The files in this directory record which jobs leaders have ended, and why.
 jpsi_ends=${XDG_STATE_HOME:-${HOME-}/.local/state}/jpsi-local
 """
 
 _LEADER = r"""
-# Who belongs to this session, but for what its leader itself has started: PID:PARENT, in jpsi_found.
+# The processes of this session, except those that its leader itself has started: PID:PARENT, in jpsi_found.
 jpsi_others() {
   jpsi_found=
   if [ -r /proc/self/stat ]; then
@@ -71,8 +71,8 @@ jpsi_other() {
   case $1 in $$) return ;; "$jpsi_runner" | "$jpsi_timer") ;; *) [ "$jpsi_parent" != $$ ] || return ;; esac
   jpsi_found="$jpsi_found $1:$jpsi_parent"
 }
-# Ends the session: first the runner is told, so that it knows of the signal before it sees its child end,
-# which it tells itself; then everybody else; and who is still there after the delay is killed.
+# Ends the session: TERM to the runner first, so that it knows of the signal before it sees its child end (it
+# signals the child itself); then to all others; and KILL to the processes that remain after the delay.
 jpsi_end() {
   trap : TERM ALRM
   jpsi_remember "$1"
@@ -94,7 +94,7 @@ jpsi_end() {
   done
   exit
 }
-# Nobody else will know why; a disk that is full keeps nothing from ending.
+# No other process knows the reason; a full disk does not keep the job from ending.
 jpsi_remember() {
   umask 077
   mkdir -p "$jpsi_ends"
@@ -158,7 +158,7 @@ case $jpsi_said in
 esac
 """
 
-_TOLD = 'echo "here $jpsi_node $jpsi_boot"\n'
+_PRINT_HOST = 'echo "here $jpsi_node $jpsi_boot"\n'
 _END = "echo end\n"
 
 _QUERY = r"""
@@ -220,15 +220,15 @@ jpsi_runs() {
 }
 for jpsi_id do
   if [ "${jpsi_id#*.*.*.}" != "$jpsi_node" ]; then
-    echo "refused $jpsi_id it runs on ${jpsi_id#*.*.*.}, and what was reached is $jpsi_node"
+    echo "refused $jpsi_id it runs on ${jpsi_id#*.*.*.}, but this host is $jpsi_node"
   elif jpsi_runs "$jpsi_id" && ! kill -s TERM "${jpsi_id%%.*}" 2>/dev/null && jpsi_runs "$jpsi_id"; then
-    echo "refused $jpsi_id it belongs to somebody else"
+    echo "refused $jpsi_id it belongs to another user"
   fi
 done
 """
 
 
-def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
+def render_start(script: str, tag: str, *, limit: int, delay: int) -> str:
     """Return the program that starts a job, and prints `started` and its native id.
 
     The program exits with 3 if the host has neither setsid(1) nor a shell with job control.
@@ -246,24 +246,24 @@ def starting(script: str, tag: str, *, limit: int, delay: int) -> str:
     return _program(text.replace("@LEADER@", leader))
 
 
-def query() -> str:
+def render_query() -> str:
     """Return the program that prints the state of the jobs whose native ids are its arguments.
 
     It prints `here`, the machine and its boot; a line `process PID STATE START` for each process; `ended WHY
     ID` for each job whose leader was asked to end it, with `timeout` or `cancel` for WHY; and `end`.
     """
-    return _program(_MACHINE + _TOLD + _QUERY + _END)
+    return _program(_MACHINE + _PRINT_HOST + _QUERY + _END)
 
 
-def listing() -> str:
+def render_listing() -> str:
     """Return the program that prints every leader of this user.
 
-    Its output is that of `query`, with the command line at the end of each line.
+    Its output is that of `render_query`, with the command line at the end of each line.
     """
-    return _program(_MACHINE + _TOLD + _LIST + _END)
+    return _program(_MACHINE + _PRINT_HOST + _LIST + _END)
 
 
-def cancelling() -> str:
+def render_cancel() -> str:
     """Return the program that ends the jobs whose native ids are its arguments.
 
     It prints `refused ID WHY` for those that it did not end, and `end`.

@@ -24,7 +24,7 @@ _ID = r"(?P<pid>[1-9][0-9]*)\.(?P<start>[A-Za-z0-9:-]+)\.(?P<boot>[0-9a-f]+)\.(?
 IDS = IdForm("the executor local on another machine", _ID)
 
 _STARTED = re.compile(r"^started (\S+)$", re.MULTILINE)
-_HERE = re.compile(r"here (\S+) ([0-9a-f]+)")
+_HOST = re.compile(r"here (\S+) ([0-9a-f]+)")
 _PROCESS = re.compile(r"process ([0-9]+) (\S+) ([A-Za-z0-9:-]+)( .*)?")
 _ENDED = re.compile(r"ended (\w+) (\S+)")
 _REFUSED = re.compile(r"refused (\S+) (.+)")
@@ -42,7 +42,7 @@ _NO_GROUP = 3
 
 
 @attrs.frozen(slots=True)
-class _Seen:
+class _ProcessList:
     """The parsed output of `query` or `listing`."""
 
     node: str
@@ -54,7 +54,7 @@ class _Seen:
     ends: Mapping[str, str]
 
 
-def started(result: CommandResult) -> str:
+def parse_started(result: CommandResult) -> str:
     """Return the native id of a job that was started.
 
     Raises:
@@ -63,45 +63,45 @@ def started(result: CommandResult) -> str:
     return require_one_id(filter(IDS.is_id, _STARTED.findall(result.stdout)), result.stdout)
 
 
-def not_started(result: CommandResult) -> Failure | None:
+def parse_failure(result: CommandResult) -> Failure | None:
     """Return the failure if a job was certainly not started; None if it may have been."""
     if result.returncode != _NO_GROUP:
         return None
     return Failure(FailureKind.PERMANENT, result.complaint)
 
 
-def observations(result: CommandResult, native_ids: Sequence[str] | None) -> dict[str, Observation]:
+def parse_observations(result: CommandResult, native_ids: Sequence[str] | None) -> dict[str, Observation]:
     """Return observations of jobs, or, for None, of all that run; jobs that are gone are left out.
 
     Raises:
         SubmitException: the output is incomplete.
     """
-    seen = _seen(result)
+    seen = _parse_output(result)
     names = seen.tags.values() if native_ids is None else native_ids
-    told = ((native_id, _observation(native_id, seen)) for native_id in names)
-    return {native_id: it for native_id, it in told if it is not None}
+    parsed = ((native_id, _observation(native_id, seen)) for native_id in names)
+    return {native_id: it for native_id, it in parsed if it is not None}
 
 
-def found(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
+def parse_found(result: CommandResult, tags: Sequence[str]) -> dict[str, str]:
     """Return the native ids of the jobs that run with these tags.
 
     Raises:
         SubmitException: the output is incomplete.
     """
-    known = _seen(result).tags
+    known = _parse_output(result).tags
     return {tag: known[tag] for tag in tags if tag in known}
 
 
-def refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
+def parse_refused(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
     """Return, by native id, the reasons why jobs were not signalled to end."""
     lines = result.stdout.splitlines()
     if result.returncode != 0 or result.timed_out or _END not in lines:
         return dict.fromkeys(native_ids, result.complaint)
-    told = (match.groups() for line in lines if (match := _REFUSED.fullmatch(line)))
-    return {native_id: why for native_id, why in told if native_id in native_ids}
+    parsed = (match.groups() for line in lines if (match := _REFUSED.fullmatch(line)))
+    return {native_id: why for native_id, why in parsed if native_id in native_ids}
 
 
-def _observation(native_id: str, seen: _Seen) -> Observation | None:
+def _observation(native_id: str, seen: _ProcessList) -> Observation | None:
     state = seen.states.get(native_id)
     if state is not None:
         return Observation(state=JobState.ACTIVE, word=state, nodes=(seen.node,))
@@ -112,16 +112,16 @@ def _observation(native_id: str, seen: _Seen) -> Observation | None:
     parts = IDS.pattern.fullmatch(native_id)
     if parts is not None and parts["node"] != seen.node:
         # a host name may lead to one of several machines: this one knows nothing of the job
-        return Observation(state=None, word=f"on {parts['node']}, and {seen.node} was asked")
+        return Observation(state=None, word=f"on {parts['node']}, but {seen.node} was queried")
     return None
 
 
-def _seen(result: CommandResult) -> _Seen:
+def _parse_output(result: CommandResult) -> _ProcessList:
     lines = result.checked().stdout.splitlines()
-    here = next((match for line in lines if (match := _HERE.fullmatch(line))), None)
-    if here is None or _END not in lines:
+    host = next((match for line in lines if (match := _HOST.fullmatch(line))), None)
+    if host is None or _END not in lines:
         raise result.no_answer
-    node, boot = here.groups()
+    node, boot = host.groups()
     states, tags = dict[str, str](), dict[str, str]()
     for pid, state, start, command in _processes(lines):
         native_id = f"{pid}.{start}.{boot}.{node}"
@@ -130,7 +130,7 @@ def _seen(result: CommandResult) -> _Seen:
         if leader is not None:
             tags[leader[1]] = native_id
     ends = {match[2]: match[1] for line in lines if (match := _ENDED.fullmatch(line))}
-    return _Seen(node, states, tags, ends)
+    return _ProcessList(node, states, tags, ends)
 
 
 def _processes(lines: Sequence[str]) -> Iterator[tuple[str, str, str, str | None]]:

@@ -49,7 +49,7 @@ class Watched:
     #: True if this process started it.
     is_child: bool
     #: True if it counts against the limit of open pidfds.
-    has_room: bool = False
+    has_pidfd_slot: bool = False
     #: Its wait status, as wait(2) reports it.
     status: int | None = None
     #: The number of times that the kernel may still be asked for the wait status.
@@ -76,13 +76,13 @@ class Sink(Protocol):
     def events(self) -> str:
         """The directory in which the jobs of this sink leave markers."""
 
-    def ended(self, exits: list[Exit]) -> Iterable[Any]:
+    def on_exits(self, exits: list[Exit]) -> Iterable[Any]:
         """Take the ends of processes.
 
         Returns the tokens for which more must be known; for these the watch calls this method again.
         """
 
-    def marked(self, tokens: list[Any]) -> None:
+    def on_markers(self, tokens: list[Any]) -> None:
         """Look for markers, which these jobs may have left."""
 
 
@@ -91,18 +91,18 @@ class ExitWatch:
 
     def __init__(self, limit: int | None = None) -> None:
         self._selector = selectors.DefaultSelector()
-        self._most = self._limit = pidfd.max_pidfds() if limit is None else limit
+        self._full_limit = self._limit = pidfd.max_pidfds() if limit is None else limit
         self._lock = threading.Lock()
         self._open = 0
         self._overflow: deque[Watched] = deque()
-        self._looking = False
+        self._is_scanning = False
         self._marker_watches: dict[str, MarkerWatch] = {}
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
-        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._drain_wake_pipe)
         threading.Thread(target=self._run, name="jpsi-exits", daemon=True).start()
 
     def watch(self, process: ProcessId, sink: Sink, token: Any, *, is_child: bool) -> None:  # noqa: ANN401  the sink's own
@@ -116,10 +116,10 @@ class ExitWatch:
         """
         watched = Watched(process, sink, token, is_child)
         with self._lock:
-            watched.has_room = self._open < self._limit
-            if watched.has_room:
+            watched.has_pidfd_slot = self._open < self._limit
+            if watched.has_pidfd_slot:
                 self._open += 1
-        if watched.has_room:
+        if watched.has_pidfd_slot:
             self._register(watched)
         else:
             self._postpone(watched)
@@ -137,25 +137,25 @@ class ExitWatch:
         with contextlib.suppress(BlockingIOError):  # it is awake as it is
             os.write(self._wake_writer, b".")
 
-    def _woken(self) -> None:
+    def _drain_wake_pipe(self) -> None:
         os.read(self._wake_reader, 4096)
 
     def _run(self) -> None:
         while True:
             # in a call of its own, so that no object is kept alive by a local variable during the wait
-            self._take(self._selector.select(self._timeout()))
+            self._handle_ready(self._selector.select(self._timeout()))
 
-    def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+    def _handle_ready(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         exits: dict[Sink, list[tuple[int | None, Watched]]] = {}
         for key, _ in ready:
             if isinstance(key.data, Watched):
                 self._selector.unregister(key.fd)
                 exits.setdefault(key.data.sink, []).append((key.fd, key.data))
             else:
-                _fenced(key.data)
+                _call_safely(key.data)
         for sink, ended in exits.items():
-            _fenced(functools.partial(self._tell, sink, ended))
-        for call in self._due():
+            _call_safely(functools.partial(self._report_exits, sink, ended))
+        for call in self._pop_due_calls():
             self._call(call)
 
     def _call(self, call: Callable[[], None], failures: int = 0) -> None:
@@ -176,7 +176,7 @@ class ExitWatch:
         # epoll(7) counts milliseconds in an int
         return min(max(0.0, left), _LONGEST_WAIT_SECONDS)
 
-    def _due(self) -> list[Callable[[], None]]:
+    def _pop_due_calls(self) -> list[Callable[[], None]]:
         due = []
         now = time.monotonic()
         with self._lock:
@@ -189,31 +189,31 @@ class ExitWatch:
         try:
             fd = pidfd.open_pidfd(watched.process.pid)
         except ProcessLookupError:
-            self.call_later(0, functools.partial(self._gone, watched))
+            self.call_later(0, functools.partial(self._report_gone, watched))
             return
         except OSError as e:
-            self._do_without(watched, e)
+            self._watch_without_pidfd(watched, e)
             return
         if not watched.is_child and not watched.process.is_alive():
             # it ended before the pidfd was opened, and its pid may belong to another process now
             os.close(fd)
-            self.call_later(0, functools.partial(self._gone, watched))
+            self.call_later(0, functools.partial(self._report_gone, watched))
             return
         try:
             self._selector.register(fd, selectors.EVENT_READ, watched)
         except OSError as e:
             os.close(fd)
-            self._do_without(watched, e)
+            self._watch_without_pidfd(watched, e)
 
-    def _do_without(self, watched: Watched, error: OSError) -> None:
+    def _watch_without_pidfd(self, watched: Watched, error: OSError) -> None:
         """Watch a process without a pidfd: the system has none, or descriptors are scarce."""
         with self._lock:
             self._open -= 1
             self._limit = self._open or int(error.errno in _SCARCE)
-            watched.has_room = False
+            watched.has_pidfd_slot = False
         self._postpone(watched)
 
-    def _tell(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
+    def _report_exits(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
         """Give a sink the ends of processes, each with its pidfd if there is one."""
         for fd, watched in ended:
             if watched.status is None and fd is not None:
@@ -222,47 +222,47 @@ class ExitWatch:
             Exit(watched.token, watched.status, fd is None or watched.retries == 0) for fd, watched in ended
         ]
         try:
-            undecided = {id(token) for token in sink.ended(exits)}
+            undecided = {id(token) for token in sink.on_exits(exits)}
         except Exception:
             log.exception(_FENCE)
-            self._tell_singly(sink, ended)
+            self._schedule_retries(sink, ended)
             return
         for fd, watched in ended:
             if id(watched.token) in undecided and fd is not None and watched.retries > 0:
                 # Its parent has not yet collected its exit code; only after that does the kernel report it.
                 watched.retries -= 1
-                again = functools.partial(self._tell, sink, [(fd, watched)])
+                again = functools.partial(self._report_exits, sink, [(fd, watched)])
                 self.call_later(_STATUS_RETRY_SECONDS, again)
             else:
-                self._done(fd, watched)
+                self._stop_watching(fd, watched)
 
-    def _tell_singly(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
+    def _schedule_retries(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
         """Schedule a retry for each process by itself, so that one failure does not block the others."""
         for fd, watched in ended:
             watched.failures += 1
-            again = functools.partial(self._tell, sink, [(fd, watched)])
+            again = functools.partial(self._report_exits, sink, [(fd, watched)])
             self.call_later(_FAILED_SECONDS * min(watched.failures, _SLOWEST_RETRY), again)
 
-    def _gone(self, watched: Watched) -> None:
+    def _report_gone(self, watched: Watched) -> None:
         """Give the sink the end of a process for which no pidfd could be opened any more."""
-        self._tell(watched.sink, [(None, watched)])
+        self._report_exits(watched.sink, [(None, watched)])
 
-    def _done(self, fd: int | None, watched: Watched) -> None:
+    def _stop_watching(self, fd: int | None, watched: Watched) -> None:
         """Stop watching a process, and start to watch the next one that was postponed."""
         if fd is not None:
             os.close(fd)
-        if watched.has_room:
+        if watched.has_pidfd_slot:
             with self._lock:
                 self._open -= 1
-            self._fill()
+            self._watch_next()
 
-    def _fill(self) -> None:
+    def _watch_next(self) -> None:
         """Open a pidfd for the process that was postponed first, if the limit has room."""
         with self._lock:
             if not self._overflow or self._open >= self._limit:
                 return
             watched = self._overflow.popleft()
-            watched.has_room = True
+            watched.has_pidfd_slot = True
             self._open += 1
         self._register(watched)
 
@@ -270,33 +270,33 @@ class ExitWatch:
         """Watch the markers of a job instead of its process until there is room for a pidfd."""
         with self._lock:
             self._overflow.append(watched)
-            is_first = not self._looking
-            self._looking = True
-            has_room = self._open < self._limit == self._most
+            is_first = not self._is_scanning
+            self._is_scanning = True
+            has_pidfd_slot = self._open < self._limit == self._full_limit
         if is_first:
-            self.call_later(0, self._look)
-        if has_room:
-            self._fill()
+            self.call_later(0, self._scan)
+        if has_pidfd_slot:
+            self._watch_next()
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         """Report markers and ends among the postponed processes, and schedule the next look."""
         with self._lock:
             waiting = list(self._overflow)
-            self._looking = bool(waiting)
+            self._is_scanning = bool(waiting)
         directories = {watched.sink.events for watched in waiting}
         self._watch_markers(directories)
-        self._tell_marked(waiting)
+        self._report_markers(waiting)
         for watched in waiting:
-            self._look_at(watched)
+            self._check_exit(watched)
         if self._limit > 0:
             # descriptors may not be scarce any more
-            self._limit = self._most
-            self._fill()
+            self._limit = self._full_limit
+            self._watch_next()
         if waiting:
             is_announced = self._limit > 0 and len(self._marker_watches) == len(directories)
-            self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._look)
+            self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._scan)
 
-    def _look_at(self, watched: Watched) -> None:
+    def _check_exit(self, watched: Watched) -> None:
         """Check whether a process without a pidfd has ended."""
         try:
             if watched.is_child and watched.status is None:
@@ -315,7 +315,7 @@ class ExitWatch:
             if watched not in self._overflow:
                 return  # it got a pidfd in the meantime
             self._overflow.remove(watched)
-        self._gone(watched)
+        self._report_gone(watched)
 
     def _watch_markers(self, wanted: set[str]) -> None:
         for events in self._marker_watches.keys() - wanted:
@@ -329,24 +329,24 @@ class ExitWatch:
                 log.debug("%s cannot be watched and is scanned instead", events, exc_info=True)
                 continue
             self._marker_watches[events] = marker_watch
-            look = functools.partial(self._marked, marker_watch, events)
-            self._selector.register(marker_watch, selectors.EVENT_READ, look)
+            handle = functools.partial(self._handle_markers, marker_watch, events)
+            self._selector.register(marker_watch, selectors.EVENT_READ, handle)
 
-    def _marked(self, marker_watch: MarkerWatch, events: str) -> None:
+    def _handle_markers(self, marker_watch: MarkerWatch, events: str) -> None:
         marker_watch.drain()
         with self._lock:
             waiting = [watched for watched in self._overflow if watched.sink.events == events]
-        self._tell_marked(waiting)
+        self._report_markers(waiting)
 
-    def _tell_marked(self, waiting: list[Watched]) -> None:
+    def _report_markers(self, waiting: list[Watched]) -> None:
         tokens: dict[Sink, list[Any]] = {}
         for watched in waiting:
             tokens.setdefault(watched.sink, []).append(watched.token)
-        for sink, theirs in tokens.items():
-            _fenced(functools.partial(sink.marked, theirs))
+        for sink, sink_tokens in tokens.items():
+            _call_safely(functools.partial(sink.on_markers, sink_tokens))
 
 
-def _fenced(call: Callable[[], Any]) -> None:
+def _call_safely(call: Callable[[], Any]) -> None:
     """Call a function and log its exception, so that the other jobs are still followed."""
     try:
         call()
@@ -358,7 +358,7 @@ _shared: ExitWatch | None = None
 _shared_lock = threading.Lock()
 
 
-def shared() -> ExitWatch:
+def shared_watch() -> ExitWatch:
     """Return the watch of this process; the first call starts it."""
     global _shared  # noqa: PLW0603  the one of this process
     with _shared_lock:

@@ -88,10 +88,10 @@ class LocalEngine(Engine):
         folder = root / folder_name(setup.executor, setup.target)
         check_way(folder, WORK_DIRECTORY)
         self._spool = Spool(folder / platform.node())
-        self._follower = Supervisor(self._spool, setup.config.kill_delay, self._publish)
-        most = setup.config.max_active
-        self._slots = None if most is None else Slots(self._spool.root, most)
-        self._entrance = SubmitQueue()
+        self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
+        slot_count = setup.config.max_active
+        self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
+        self._submit_queue = SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
         self._pruned = float("-inf")
@@ -107,16 +107,20 @@ class LocalEngine(Engine):
     def _publish(self, job_id: str, status: JobStatus) -> None:
         self._setup.publish(job_id, status)
         if status.final:
-            self._entrance.recheck()
+            self._submit_queue.recheck()
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for slots for these jobs; see `jpsi.plugin.engine.Engine`."""
-        self._entrance.give_up(job_ids)
+        self._submit_queue.give_up(job_ids)
 
     def submit(self, submission: Submission) -> str:
         """Start a job once enough slots are free; see `jpsi.plugin.engine.Engine`."""
         try:
-            job = self._start(submission) if self._slots is None else self._start_in(self._slots, submission)
+            job = (
+                self._start(submission)
+                if self._slots is None
+                else self._start_in_slots(self._slots, submission)
+            )
         except FileExistsError as e:
             msg = f"job {submission.job_id} was submitted by another process in the meantime"
             raise SubmitException(msg, e) from e
@@ -125,21 +129,21 @@ class LocalEngine(Engine):
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except SubmissionCancelled as e:
             raise not_admitted(submission.job_id) from e
-        self._follower.add(job)
+        self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
-    def _start_in(self, slots: Slots, submission: Submission) -> SupervisedProcess:
+    def _start_in_slots(self, slots: Slots, submission: Submission) -> SupervisedProcess:
         """Start a job that occupies slots until its process ends."""
         needed = core_count(submission.spec.resources)
         self._open()
-        taken = self._entrance.acquire([submission.job_id], lambda: slots.take(needed))
+        acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed))
         try:
             job = self._start(submission)
         except BaseException:
-            taken.free()
+            acquired.release()
             raise
         if job.process is not None:
-            taken.hold(job.process)
+            acquired.transfer_to(job.process)
         return job
 
     def _start(self, submission: Submission) -> SupervisedProcess:
@@ -214,7 +218,7 @@ class LocalEngine(Engine):
             self._spool.started(lock, process.native_id)
         except OSError:
             # The runner's claim holds the pid as well.
-            log.warning("job %s: its native id could not be written down", job_id, exc_info=True)
+            log.warning("job %s: its native id could not be recorded", job_id, exc_info=True)
         return process
 
     def _open(self) -> None:
@@ -224,7 +228,7 @@ class LocalEngine(Engine):
             self._spool.open()
             try:
                 # before a job is started, as it could not be followed without the thread
-                exits.shared()
+                exits.shared_watch()
                 if time.monotonic() - self._pruned > _PRUNE_SECONDS:
                     threading.Thread(target=self._prune, name="jpsi-prune", daemon=True).start()
                     self._pruned = time.monotonic()
@@ -243,42 +247,44 @@ class LocalEngine(Engine):
 
     def track(self, job_id: str) -> None:
         """Follow a job; see `jpsi.plugin.engine.Engine`."""
-        job = self._follower.get(job_id)
+        job = self._supervisor.get(job_id)
         if job is not None:
-            self._follower.track(job)
+            self._supervisor.track(job)
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
-        with self._reading():
+        with self._convert_read_errors():
             self._open()
             for intent, runner_process in attempts.find_attempts(self._spool, native_id):
-                self._follower.add(attrs.evolve(self._followed(intent, runner_process), job_id=job_id))
+                self._supervisor.add(attrs.evolve(self._supervise(intent, runner_process), job_id=job_id))
                 return attempts.native_id_of(intent, runner_process)
         process = parse_native_id(native_id)
         if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
             process = None
-        self._follower.add(
+        self._supervisor.add(
             SupervisedProcess(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC))
         )
         return native_id if process is None else process.native_id
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
-        with self._reading():
+        with self._convert_read_errors():
             self._open()
             job_ids = self._spool.job_ids()
-        return self._recalled(job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, exited_at_all))
+        return self._recover_jobs(
+            job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, exited_at_all)
+        )
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
-        with self._reading():
+        with self._convert_read_errors():
             self._open()
-        return self._recalled(job_ids, is_settled=lambda _: False)
+        return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
-    def _recalled(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
+    def _recover_jobs(self, job_ids: Iterable[str], is_settled: Callable[[str], bool]) -> list[Recovered]:
         found = []
         for job_id in job_ids:
-            if self._follower.get(job_id) is not None:
+            if self._supervisor.get(job_id) is not None:
                 continue
             try:
                 is_left_out = is_settled(job_id)
@@ -294,7 +300,7 @@ class LocalEngine(Engine):
         return found
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _convert_read_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as e:
@@ -316,7 +322,7 @@ class LocalEngine(Engine):
                     self._spool.revoke(job_id, intent.attempt)
                     process = attempts.find_runner(self._spool, intent)
         if process is not None:
-            self._follower.add(self._followed(intent, process))
+            self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
             # the job was cancelled before it began, which counts as its end
             self._spool.finish(job_id, intent.attempt, plain_values.encode_status(never_ran()))
@@ -338,7 +344,7 @@ class LocalEngine(Engine):
         is_started = claim is None and intent.native_id is not None
         return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
 
-    def _followed(self, intent: Intent, process: ProcessId) -> SupervisedProcess:
+    def _supervise(self, intent: Intent, process: ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)
         return SupervisedProcess(
             intent.job_id,
@@ -352,11 +358,11 @@ class LocalEngine(Engine):
 
     def native_ids(self) -> list[str]:
         """Return the native ids of the jobs that are not final."""
-        return [job.process.native_id for job in self._follower.all() if job.process is not None]
+        return [job.process.native_id for job in self._supervisor.all() if job.process is not None]
 
     def streams(self, job_id: str) -> Streams | None:
         """Return where the output of a job goes; None for a process that was only attached to."""
-        job = self._follower.get(job_id)
+        job = self._supervisor.get(job_id)
         spool_id = job_id if job is None else job.spool_id
         intent = self._spool.last_intent(spool_id)
         if intent is None:
@@ -365,12 +371,12 @@ class LocalEngine(Engine):
 
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
-        job = self._follower.get(job_id)
+        job = self._supervisor.get(job_id)
         try:
             if job is not None:
-                self._follower.stop(job, CANCEL)
+                self._supervisor.stop(job, CANCEL)
         except OSError as e:
-            msg = f"job {job_id} could not be told to end: {e}"
+            msg = f"job {job_id} could not be cancelled: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:
@@ -385,7 +391,7 @@ class LocalEngine(Engine):
 
     def info(self, job_id: str) -> Observation | None:
         """Return ACTIVE with the start time if the job runs, else None; see `jpsi.plugin.engine.Engine`."""
-        job = self._follower.get(job_id)
+        job = self._supervisor.get(job_id)
         if job is None or job.process is None:
             return None
         return Observation(state=JobState.ACTIVE, word="running", time=job.started, nodes=(platform.node(),))

@@ -30,7 +30,7 @@ from jpsi_engine.host import (
 )
 
 # Seconds between two checks for ended jobs of other programs; this program's own jobs trigger a check.
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 # Seconds until the next try if another program has the lock, which it holds for less time than that.
 _RETRY_SECONDS = 0.02
 _NAME = re.compile(r"(.+)\.(\d+)\.[0-9a-f]+")
@@ -50,7 +50,7 @@ class SlotsTaken:
     def _name(self, process: ProcessId) -> str:
         return f"{self._folder}/{process.native_id}.{self._count}.{self._unique}"
 
-    def hold(self, process: ProcessId) -> None:
+    def transfer_to(self, process: ProcessId) -> None:
         """Give the slots to this process until it ends."""
         path = self._name(process)
         # if the file cannot be renamed, the program keeps the slots
@@ -58,7 +58,7 @@ class SlotsTaken:
             os.rename(self._path, path)  # noqa: PTH104  text, as in the spool
             self._path = path
 
-    def free(self) -> None:
+    def release(self) -> None:
         """Release the slots; never raises."""
         forget(self._path)
 
@@ -79,7 +79,7 @@ class Slots:
     def _folder(self) -> str:
         return f"{self.root}/slots"
 
-    def take(self, count: int) -> SlotsTaken | QuotaReached:
+    def acquire(self, count: int) -> SlotsTaken | QuotaReached:
         """Take slots for a job if enough are free; return `QuotaReached` otherwise.
 
         Raises:
@@ -89,13 +89,15 @@ class Slots:
         with self._locked() as is_locked:
             if not is_locked:
                 return QuotaReached(_RETRY_SECONDS, "another program is taking slots")
-            taken = sum(self._taken())
-            if taken + count > self.count:
-                why = f"{taken} of {self.count} slots (max_active) are taken, and the next job needs {count}"
-                return QuotaReached(_LOOK_SECONDS, why)
+            occupied = sum(self._count_occupied())
+            if occupied + count > self.count:
+                why = (
+                    f"{occupied} of {self.count} slots (max_active) are taken, and the next job needs {count}"
+                )
+                return QuotaReached(_CHECK_SECONDS, why)
             return SlotsTaken(self._folder, count)
 
-    def _taken(self) -> Iterator[int]:
+    def _count_occupied(self) -> Iterator[int]:
         """Yield the number of slots of each living process; delete the files of processes that have ended."""
         for name in os.listdir(self._folder):  # noqa: PTH208
             match = _NAME.fullmatch(name)

@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 #: The number of the one descriptor that the new process is given.
-KEPT_FD = 9
+INHERITED_FD = 9
 
 _EVERY_SIGNAL = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _SCAN_SECONDS = 1.0
 
 
-def spawn(command: list[str], keep: int) -> int:
+def spawn(command: list[str], inherited_fd: int) -> int:
     """Start a command in a session of its own, with /dev/null for its streams, and return its pid.
 
     Args:
         command: the program, by its path, and its arguments.
-        keep: a descriptor that the process gets as `KEPT_FD`.
+        inherited_fd: a descriptor that the process gets as `INHERITED_FD`.
 
     Raises:
         OSError: the process could not be started.
@@ -36,8 +36,8 @@ def spawn(command: list[str], keep: int) -> int:
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),
             (os.POSIX_SPAWN_DUP2, 0, 2),
-            *_closing(keep),
-            (os.POSIX_SPAWN_DUP2, keep, KEPT_FD),
+            *_close_actions(inherited_fd),
+            (os.POSIX_SPAWN_DUP2, inherited_fd, INHERITED_FD),
         ],
         setsid=True,
         setsigmask=(),
@@ -54,7 +54,7 @@ _inherited: tuple[int, ...] = ()
 _scanned = float("-inf")
 
 
-def _closing(keep: int) -> list[tuple[int, int]]:
+def _close_actions(inherited_fd: int) -> list[tuple[int, int]]:
     """Return the file actions that close inheritable descriptors.
 
     Descriptors that Python opens are never inherited; those that it was started with, or that a C library
@@ -66,7 +66,7 @@ def _closing(keep: int) -> list[tuple[int, int]]:
     if now - _scanned > _SCAN_SECONDS:
         _scanned = now
         _inherited = tuple(_inheritable())
-    return [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited if fd != keep]
+    return [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited if fd != inherited_fd]
 
 
 def _inheritable() -> list[int]:

@@ -54,7 +54,7 @@ class SupervisedProcess:
     #: When that was, or when the end was first noticed; in seconds of the monotonic clock.
     ending_since: float | None = None
     #: Set when the process has ended; other processes of its session may still run.
-    gone: ProcessEnd | None = None
+    exit: ProcessEnd | None = None
 
     @property
     def has_runner(self) -> bool:
@@ -107,10 +107,10 @@ class Supervisor:
         self._publish(job.job_id, timed(running, "process"))
         if job.duration:
             expire = functools.partial(_expire, weakref.ref(self), job.job_id)
-            exits.shared().call_later(seconds_left(job, datetime.now(UTC)), expire)
+            exits.shared_watch().call_later(seconds_left(job, datetime.now(UTC)), expire)
         if not job.is_child:
             self._resume_stop(job)
-        exits.shared().watch(job.process, self, job, is_child=job.is_child)
+        exits.shared_watch().watch(job.process, self, job, is_child=job.is_child)
 
     def _final_on_disk(self, job: SupervisedProcess) -> JobStatus | None:
         content = self._spool.read_final(job.spool_id, job.attempt)
@@ -126,7 +126,7 @@ class Supervisor:
         """Record why a job is to end, CANCEL or TIMEOUT, and begin to end it."""
         if job.stop is None:
             # Recorded before the first signal: a client that sees the end must know why the job was ended.
-            job.stop = self._remember(job, Stop(why, datetime.now(UTC)))
+            job.stop = self._record_stop(job, Stop(why, datetime.now(UTC)))
         self._end(job)
 
     def _end(self, job: SupervisedProcess) -> None:
@@ -137,16 +137,16 @@ class Supervisor:
             job.ending_since = time.monotonic()
         # Scheduled first: even if the first signal cannot be sent, the second one follows.
         kill = functools.partial(self._kill, job)
-        exits.shared().call_later(self._kill_delay.total_seconds(), kill)
+        exits.shared_watch().call_later(self._kill_delay.total_seconds(), kill)
         self._signal(job, signal.SIGTERM)
 
-    def _remember(self, job: SupervisedProcess, stop: Stop) -> Stop:
+    def _record_stop(self, job: SupervisedProcess, stop: Stop) -> Stop:
         if not job.has_runner:
             return stop
         try:
             return Stop.of(self._spool.stop(job.spool_id, job.attempt, stop.content))
         except OSError:
-            log.warning("job %s: that it was told to end is not on disk", job.job_id, exc_info=True)
+            log.warning("job %s: the request to end it could not be recorded", job.job_id, exc_info=True)
             return stop
 
     def _kill(self, job: SupervisedProcess) -> None:
@@ -165,7 +165,7 @@ class Supervisor:
                 if pid != job.process.pid:
                     _send(pid, number)
 
-    def ended(self, exits_: list[Exit]) -> Iterable[SupervisedProcess]:
+    def on_exits(self, exits_: list[Exit]) -> Iterable[SupervisedProcess]:
         """Publish the ends of jobs whose processes ended.
 
         Returns the jobs for which more must be known; the watch calls again for them.
@@ -185,11 +185,11 @@ class Supervisor:
             ):
                 undecided.append(job)
             else:
-                job.gone = ProcessEnd(now, exit_.wait_status)
+                job.exit = ProcessEnd(now, exit_.wait_status)
                 self._conclude(job, found)
         return undecided
 
-    def marked(self, tokens: list[Any]) -> None:
+    def on_markers(self, tokens: list[Any]) -> None:
         """Publish the markers that the runners of these jobs may have left."""
         followed: list[SupervisedProcess] = tokens
         jobs = [job for job in followed if self._jobs.get(job.job_id) == job]
@@ -209,12 +209,12 @@ class Supervisor:
             job.stop = self._stop_on_disk(job)
         if job.stop is not None and job.has_runner:
             markers = _of_attempt(job, self._spool.consumed(job.spool_id))
-        if job.gone is not None and self._must_clear(job, markers):
+        if job.exit is not None and self._has_leftover_processes(job, markers):
             # The job has ended when its whole session has: check again shortly.
             again = functools.partial(self._conclude, job, markers)
-            exits.shared().call_later(_SESSION_POLL_SECONDS, again)
+            exits.shared_watch().call_later(_SESSION_POLL_SECONDS, again)
             return
-        status = judge_process(markers, job.stop, job.gone, has_runner=job.has_runner)
+        status = judge_process(markers, job.stop, job.exit, has_runner=job.has_runner)
         if status is not None:
             self._finish(job, explained(self._spool, job.spool_id, job.attempt, status))
 
@@ -224,7 +224,7 @@ class Supervisor:
         content = self._spool.read_stop(job.spool_id, job.attempt)
         return None if content is None else Stop.of(content)
 
-    def _must_clear(self, job: SupervisedProcess, markers: list[Marker]) -> bool:
+    def _has_leftover_processes(self, job: SupervisedProcess, markers: list[Marker]) -> bool:
         """Return True while processes are left of a job with a recorded stop, or whose runner was killed."""
         if not job.has_runner or (job.stop is None and exited_at_all(markers)):
             return False  # background processes may outlive a job that ended by itself
@@ -265,12 +265,12 @@ def seconds_left(job: SupervisedProcess, now: datetime) -> float:
     return min(max(0.0, left), duration.total_seconds())
 
 
-def _expire(follower: weakref.ref[Supervisor], job_id: str) -> None:
+def _expire(reference: weakref.ref[Supervisor], job_id: str) -> None:
     """End a job that has used up its duration, unless the job or its executor is gone already."""
-    still = follower()
-    job = None if still is None else still.get(job_id)
-    if still is not None and job is not None:
-        still.stop(job, TIMEOUT)
+    supervisor = reference()
+    job = None if supervisor is None else supervisor.get(job_id)
+    if supervisor is not None and job is not None:
+        supervisor.stop(job, TIMEOUT)
 
 
 def _of_attempt(job: SupervisedProcess, markers: list[Marker]) -> list[Marker]:
@@ -292,4 +292,4 @@ def _send(pid: int, number: signal.Signals) -> None:
     except ProcessLookupError:
         pass
     except PermissionError:
-        log.warning("process %d belongs to somebody else and was not ended", pid)
+        log.warning("process %d belongs to another user and was not signalled", pid)

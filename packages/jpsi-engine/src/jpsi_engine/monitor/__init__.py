@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from jpsi_engine.monitor import poll_loop, publisher
     from jpsi_engine.monitor.event_stream import (
         EventStream,
-        hearing,
+        make_event_stream,
     )
     from jpsi_engine.monitor.job_monitor import (
         JobMonitor,
@@ -29,7 +29,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "event_stream": "EventStream hearing",
+            "event_stream": "EventStream make_event_stream",
             "job_monitor": "JobMonitor",
             "liveness": "Liveness",
             "poll_loop": "PollLoop",
@@ -44,7 +44,7 @@ __all__ = [
     "Liveness",
     "PollLoop",
     "Publisher",
-    "hearing",
+    "make_event_stream",
     "poll_loop",
     "publisher",
 ]

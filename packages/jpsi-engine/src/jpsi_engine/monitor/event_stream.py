@@ -33,9 +33,9 @@ class EventStream:
 
     Args:
         listen: starts the command that prints announcements.
-        understand: returns the native ids of the jobs that a line is about.
+        parse: returns the native ids of the jobs that a line is about.
         is_wanted: returns True while there are jobs to follow.
-        heard: called with the native ids that a line is about.
+        on_event: called with the native ids that a line is about.
         wait: waits for so many seconds, or until the event is set.
         first_pause: the seconds to wait before a command that has ended is started again.
         longest_pause: the longest such pause. The pause grows up to it while the command ends without
@@ -45,9 +45,9 @@ class EventStream:
     def __init__(  # noqa: PLR0913  the parts in which listeners differ
         self,
         listen: Callable[[], Lines],
-        understand: Callable[[str], Collection[str]],
+        parse: Callable[[str], Collection[str]],
         is_wanted: Callable[[], bool],
-        heard: Callable[[Collection[str]], None],
+        on_event: Callable[[Collection[str]], None],
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
         *,
         first_pause: float = _FIRST_PAUSE_SECONDS,
@@ -56,16 +56,16 @@ class EventStream:
         self.first_pause = first_pause
         self.longest_pause = longest_pause
         self._listen = listen
-        self._understand = understand
+        self._parse = parse
         self._is_wanted = is_wanted
-        self._heard = heard
+        self._on_event = on_event
         self._wait = wait
         self._lock = threading.Lock()
         self._is_running = False
-        self._ear = _Ear()
-        weakref.finalize(self, self._ear.close)
+        self._open_stream = _OpenStream()
+        weakref.finalize(self, self._open_stream.close)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start the thread, if it does not run: there are jobs to follow.
 
         Raises:
@@ -74,7 +74,10 @@ class EventStream:
         with self._lock:
             if not self._is_running:
                 thread = threading.Thread(
-                    target=_hear, args=(weakref.ref(self), self._ear), name="jpsi-hear", daemon=True
+                    target=_run_stream,
+                    args=(weakref.ref(self), self._open_stream),
+                    name="jpsi-hear",
+                    daemon=True,
                 )
                 thread.start()
                 self._is_running = True
@@ -86,31 +89,31 @@ class EventStream:
             self._is_running = False
             return True
 
-    def _take(self, line: str) -> bool:
+    def _handle_line(self, line: str) -> bool:
         """Pass on the native ids that a line is about; return True if there are any."""
         try:
-            found = self._understand(line)
+            native_ids = self._parse(line)
         except JpsiError as e:
-            log.debug("%r was not understood: %s", line, e)
+            log.debug("the plugin cannot parse the event %r: %s", line, e)
             return False
-        if found:
-            self._heard(found)
-        return bool(found)
+        if native_ids:
+            self._on_event(native_ids)
+        return bool(native_ids)
 
 
-def hearing(backend: Backend, tracking: JobMonitor, rounds: PollLoop) -> EventStream:
+def make_event_stream(backend: Backend, monitor: JobMonitor, poll_loop: PollLoop) -> EventStream:
     """Return a listener to the jobs of a backend; it makes a poll due when a followed job is announced."""
 
-    def heard(native_ids: Collection[str]) -> None:
-        if not {job.native_id for job in tracking.all()}.isdisjoint(native_ids):
-            tracking.told(time.monotonic())
+    def on_event(native_ids: Collection[str]) -> None:
+        if not {job.native_id for job in monitor.all()}.isdisjoint(native_ids):
+            monitor.note_event(time.monotonic())
             with contextlib.suppress(RuntimeError):  # no thread can be started now
-                rounds.begin()
+                poll_loop.start()
 
-    return EventStream(backend.listen, backend.news, lambda: bool(tracking.all()), heard)
+    return EventStream(backend.open_event_stream, backend.parse_event, lambda: bool(monitor.all()), on_event)
 
 
-class _Ear:
+class _OpenStream:
     """The running command; it is closed when the `EventStream` is gone."""
 
     def __init__(self) -> None:
@@ -129,48 +132,48 @@ class _Ear:
             self.lines.close()
 
 
-def _hear(reference: weakref.ref[EventStream], ear: _Ear) -> None:
+def _run_stream(reference: weakref.ref[EventStream], open_stream: _OpenStream) -> None:
     pause = None
-    while (hearing := _still_wanted(reference)) is not None:
-        wait, lines = hearing._wait, None  # noqa: SLF001  two halves of one thing
-        first, longest = hearing.first_pause, hearing.longest_pause
+    while (stream := _if_wanted(reference)) is not None:
+        wait, lines = stream._wait, None  # noqa: SLF001  two halves of one thing
+        first, longest = stream.first_pause, stream.longest_pause
         try:
-            lines = ear.listen(hearing._listen())  # noqa: SLF001
+            lines = open_stream.listen(stream._listen())  # noqa: SLF001
         except (JpsiError, OSError) as e:
-            log.info("nothing is to be heard of jobs: %s", e)
-        del hearing
-        has_told = False if lines is None else _fenced(reference, lines)
-        if has_told is None:
+            log.info("the command that prints job events failed; jpsi keeps polling: %s", e)
+        del stream
+        has_announced = False if lines is None else _read_safely(reference, lines)
+        if has_announced is None:
             return
-        pause = first if has_told or pause is None else pause
-        wait(ear.closed, pause)
-        pause = first if has_told else min(pause * _GROWTH, longest)
+        pause = first if has_announced or pause is None else pause
+        wait(open_stream.closed, pause)
+        pause = first if has_announced else min(pause * _GROWTH, longest)
 
 
-def _still_wanted(reference: weakref.ref[EventStream]) -> EventStream | None:
-    hearing = reference()
-    return None if hearing is None or hearing._may_end() else hearing  # noqa: SLF001
+def _if_wanted(reference: weakref.ref[EventStream]) -> EventStream | None:
+    stream = reference()
+    return None if stream is None or stream._may_end() else stream  # noqa: SLF001
 
 
-def _fenced(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
+def _read_safely(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
     try:
-        return _heard_out(reference, lines)
+        return _read_lines(reference, lines)
     except Exception:
-        log.exception("what is heard of jobs was of no use")
+        log.exception("handling job events failed; jpsi keeps polling")
         return False
 
 
-def _heard_out(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
+def _read_lines(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
     """Read a command's lines to the end; return True if it announced anything.
 
     Returns None as soon as there are no more jobs to follow.
     """
-    has_told = False
+    has_announced = False
     with contextlib.closing(lines):
         for line in lines:
-            hearing = _still_wanted(reference)
-            if hearing is None:
+            stream = _if_wanted(reference)
+            if stream is None:
                 return None
-            has_told = hearing._take(line) or has_told  # noqa: SLF001
-            del hearing
-    return has_told
+            has_announced = stream._handle_line(line) or has_announced  # noqa: SLF001
+            del stream
+    return has_announced

@@ -19,7 +19,7 @@ class Outbox:
     it.
 
     Args:
-        publish: called with a job id and a status, by one thread at a time: one of those that call `empty`.
+        publish: called with a job id and a status, by one thread at a time: one of those that call `flush`.
     """
 
     def __init__(self, publish: Callable[[str, JobStatus], None]) -> None:
@@ -32,13 +32,13 @@ class Outbox:
         """Add a status after all that were put in before."""
         self._waiting.append((job_id, status))
 
-    def _tell(self, job_id: str, status: JobStatus) -> None:
+    def _deliver(self, job_id: str, status: JobStatus) -> None:
         try:
             self._publish(job_id, status)
         except Exception:
-            log.exception("job %s: %s could not be told", job_id, status)
+            log.exception("job %s: publishing the status %s failed", job_id, status)
 
-    def empty(self) -> None:
+    def flush(self) -> None:
         """Publish all statuses that were put in, on this thread or the one that is publishing already."""
         # again after the release: another thread may have found the lock taken just before it
         while self._waiting and self._emptying.acquire(blocking=False):
@@ -46,7 +46,7 @@ class Outbox:
                 while self._waiting:
                     # Removed only after that: an interrupted thread leaves the status to the next, and a
                     # repeat does no harm.
-                    self._tell(*self._waiting[0])
+                    self._deliver(*self._waiting[0])
                     self._waiting.popleft()
             finally:
                 self._emptying.release()

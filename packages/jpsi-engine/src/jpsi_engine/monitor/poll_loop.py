@@ -33,14 +33,14 @@ class PollLoop:
     """The poll loop: starts the two threads of one `JobMonitor` when they are needed.
 
     Args:
-        tracking: the jobs to follow.
+        monitor: the jobs to follow.
         events: the directory in which markers appear.
         is_announced: True if the kernel announces new files in that directory. Otherwise it is scanned, each
             second while a job runs.
     """
 
-    def __init__(self, tracking: JobMonitor, events: str, *, is_announced: bool) -> None:
-        self._tracking = tracking
+    def __init__(self, monitor: JobMonitor, events: str, *, is_announced: bool) -> None:
+        self._monitor = monitor
         self._events = events
         self._is_announced = is_announced
         self._lock = threading.Lock()
@@ -48,82 +48,87 @@ class PollLoop:
         self._changed = threading.Event()
         # When the polling thread wakes next. Infinite while it decides that, so that any due time counts as
         # earlier.
-        self._asks_at = float("inf")
-        self._bell = _Bell()
+        self._wakes_at = float("inf")
+        self._wake_pipe = _WakePipe()
         # not at exit of the program: the closed pipe would keep waking the thread
-        weakref.finalize(self, self._bell.close).atexit = False
+        weakref.finalize(self, self._wake_pipe.close).atexit = False
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start the threads that do not run, and wake them: there is a job to follow, or a poll to make.
 
         Raises:
             RuntimeError: no thread can be started now.
         """
-        self._hasten()
-        if self._bell.is_needed:
-            self._bell.ring()
+        self._wake_if_due()
+        if self._wake_pipe.is_needed:
+            self._wake_pipe.wake()
         with self._lock:
-            for name, work in (("see", self._see), ("ask", self._ask)):
+            for name, make_work in (("see", self._scan_work), ("ask", self._poll_work)):
                 if name not in self._running:
-                    threading.Thread(target=work(), name=f"jpsi-batch-{name}", daemon=True).start()
+                    threading.Thread(target=make_work(), name=f"jpsi-batch-{name}", daemon=True).start()
                     self._running.add(name)
 
-    def _hasten(self) -> None:
+    def _wake_if_due(self) -> None:
         """Wake the polling thread if a poll is due before it would wake by itself."""
-        due = self._tracking.next_question()
-        if due is not None and due < self._asks_at:
+        due = self._monitor.next_poll_time()
+        if due is not None and due < self._wakes_at:
             self._changed.set()
 
     def _may_end(self, name: str) -> bool:
-        """Return True if a thread has nothing left to do; it ends then, and `begin` starts another."""
+        """Return True if a thread has nothing left to do; it ends then, and `start` starts another."""
         with self._lock:
-            if self._tracking.all():
+            if self._monitor.all():
                 return False
             self._running.discard(name)
             return True
 
-    def _see(self) -> Callable[[], None]:
-        rounds, bell, events, is_announced = weakref.ref(self), self._bell, self._events, self._is_announced
+    def _scan_work(self) -> Callable[[], None]:
+        poll_loop, wake_pipe, events, is_announced = (
+            weakref.ref(self),
+            self._wake_pipe,
+            self._events,
+            self._is_announced,
+        )
 
-        def see() -> None:
+        def scan() -> None:
             with contextlib.ExitStack() as stack:
                 watch = _watch(events)
                 poll = select.poll()
-                poll.register(bell, select.POLLIN)
+                poll.register(wake_pipe, select.POLLIN)
                 if watch is not None:
                     stack.callback(watch.close)
                     poll.register(watch, select.POLLIN)
                 pause = _SCAN_SECONDS
                 appeared: set[str] = set()
-                while (is_expecting := _see_once(rounds, appeared)) is not None:
+                while (is_expecting := _scan_once(poll_loop, appeared)) is not None:
                     pause = next_pause(pause, is_expecting=is_expecting)
                     appeared = set()
-                    is_told = watch is not None and is_announced and not watch.is_removed
+                    is_notified = watch is not None and is_announced and not watch.is_removed
                     # The caller that follows a new job reads its markers at once, so the watch needs no bell
                     # for it.
-                    bell.is_needed = not is_told
-                    if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_told else pause)):
-                        bell.hear()
+                    wake_pipe.is_needed = not is_notified
+                    if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_notified else pause)):
+                        wake_pipe.drain()
                         if watch is not None:
                             appeared = watch.drain()
 
-        return see
+        return scan
 
-    def _ask(self) -> Callable[[], None]:
-        rounds, changed = weakref.ref(self), self._changed
+    def _poll_work(self) -> Callable[[], None]:
+        poll_loop, changed = weakref.ref(self), self._changed
 
-        def ask() -> None:
-            _find_out(rounds)
+        def poll_queue() -> None:
+            _probe_once(poll_loop)
             while True:
-                wait = _ask_once(rounds)
+                wait = _poll_once(poll_loop)
                 if wait is None:
                     return
                 changed.wait(wait)
 
-        return ask
+        return poll_queue
 
 
-class _Bell:
+class _WakePipe:
     """A pipe: one thread waits for it with poll(2), another makes it readable."""
 
     def __init__(self) -> None:
@@ -136,11 +141,11 @@ class _Bell:
     def fileno(self) -> int:
         return self._reader
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # it rings already
             os.write(self._writer, b".")
 
-    def hear(self) -> None:
+    def drain(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._reader, 65536)
 
@@ -165,50 +170,50 @@ def next_pause(pause: float, *, is_expecting: bool) -> float:
     return _SCAN_SECONDS if is_expecting else min(pause * _SCAN_GROWTH, _LONGEST_SCAN_SECONDS)
 
 
-def _see_once(reference: weakref.ref[PollLoop], appeared: Collection[str]) -> bool | None:
+def _scan_once(reference: weakref.ref[PollLoop], appeared: Collection[str]) -> bool | None:
     """Scan once; return True if markers are to be expected soon, None if the thread is to end."""
-    rounds = reference()
-    if rounds is None or rounds._may_end("see"):  # noqa: SLF001  two halves of one thing
+    poll_loop = reference()
+    if poll_loop is None or poll_loop._may_end("see"):  # noqa: SLF001  two halves of one thing
         return None
-    tracking, now, is_expecting = rounds._tracking, time.monotonic(), True  # noqa: SLF001
+    monitor, now, is_expecting = poll_loop._monitor, time.monotonic(), True  # noqa: SLF001
     try:
-        tracking.see_markers(now, appeared)
-        is_expecting = tracking.expects_markers(now)
+        monitor.collect_markers(now, appeared)
+        is_expecting = monitor.expects_markers(now)
     except OSError as e:
         log.warning("markers cannot be read: %s", e)
     except Exception:
         log.exception(_FENCE)
     # the markers may have made a poll due
-    rounds._hasten()  # noqa: SLF001
+    poll_loop._wake_if_due()  # noqa: SLF001
     return is_expecting
 
 
-def _find_out(reference: weakref.ref[PollLoop]) -> None:
-    rounds = reference()
-    if rounds is not None:
+def _probe_once(reference: weakref.ref[PollLoop]) -> None:
+    poll_loop = reference()
+    if poll_loop is not None:
         try:
-            rounds._tracking.find_out(time.monotonic)  # noqa: SLF001
+            poll_loop._monitor.probe_site(time.monotonic)  # noqa: SLF001
         except Exception:
             log.exception(_FENCE)
 
 
-def _ask_once(reference: weakref.ref[PollLoop]) -> float | None:
+def _poll_once(reference: weakref.ref[PollLoop]) -> float | None:
     """Poll if it is time; return the seconds to wait for the next round, None if the thread is to end."""
-    rounds = reference()
-    if rounds is None or rounds._may_end("ask"):  # noqa: SLF001
+    poll_loop = reference()
+    if poll_loop is None or poll_loop._may_end("ask"):  # noqa: SLF001
         return None
-    tracking = rounds._tracking  # noqa: SLF001
-    rounds._asks_at = float("inf")  # noqa: SLF001
-    rounds._changed.clear()  # noqa: SLF001
-    due, now = tracking.next_question(), time.monotonic()
+    monitor = poll_loop._monitor  # noqa: SLF001
+    poll_loop._wakes_at = float("inf")  # noqa: SLF001
+    poll_loop._changed.clear()  # noqa: SLF001
+    due, now = monitor.next_poll_time(), time.monotonic()
     wait = _IDLE_SECONDS if due is None else min(due - now, _IDLE_SECONDS)
     if wait > 0:
-        rounds._asks_at = now + wait  # noqa: SLF001
+        poll_loop._wakes_at = now + wait  # noqa: SLF001
         return wait
     busy = time.thread_time()
     try:
-        tracking.ask(time.monotonic)
-        tracking.asked(time.thread_time() - busy)
+        monitor.poll(time.monotonic)
+        monitor.note_poll_cost(time.thread_time() - busy)
     except Exception:
         log.exception(_FENCE)
         return _IDLE_SECONDS

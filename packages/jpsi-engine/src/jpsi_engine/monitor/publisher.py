@@ -50,7 +50,7 @@ class Publisher:
     ) -> None:
         #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
         #: time.
-        self.passed: Callable[[float, float], float] = _all_of_it
+        self.counted_seconds: Callable[[float, float], float] = _all_seconds
         #: Returns True if the end of a job must not be published before the caller calls `end`.
         self.is_held: Callable[[JobView, JobStatus], bool] = _is_never_held
         self._backend = backend
@@ -60,10 +60,10 @@ class Publisher:
         self._outbox = Outbox(publish)
         self._lock = threading.Lock()
         self._jobs: dict[str, JobView] = {}
-        self._knowing = threading.Lock()
+        self._session_lock = threading.Lock()
         # The last verdict on a job of which only the queue is known: the observation, the time, and the
         # status.
-        self._alike: tuple[Observation, float, JobStatus | None] | None = None
+        self._last_verdict: tuple[Observation, float, JobStatus | None] | None = None
 
     def add(self, job: JobView) -> None:
         """Register a job."""
@@ -97,13 +97,13 @@ class Publisher:
         One thread at a time holds it. The lock is not reentrant.
         """
         try:
-            with self._knowing:
+            with self._session_lock:
                 yield
         finally:
-            self._outbox.empty()
+            self._outbox.flush()
 
-    def read(self, job: JobView, now: float) -> bool:
-        """Read what the spool holds about a job, and judge it; return as `take` does.
+    def read_folder(self, job: JobView, now: float) -> bool:
+        """Read what the spool holds about a job, and judge it; return as `add_markers` does.
 
         Raises:
             OSError: the job's folder cannot be read.
@@ -118,11 +118,11 @@ class Publisher:
         markers = job.own_markers(
             self._spool.collect([job.spool_id], enter=lambda _: self.make_folder(job))[job.spool_id]
         )
-        return bool(markers) and self.take(job, markers, now)
+        return bool(markers) and self.add_markers(job, markers, now)
 
-    def take(self, job: JobView, markers: Iterable[Marker], now: float) -> bool:
+    def add_markers(self, job: JobView, markers: Iterable[Marker], now: float) -> bool:
         """Add markers to a job and judge it; return True if only the batch system can tell how it ended."""
-        is_end = job.take(markers, now)
+        is_end = job.add_markers(markers, now)
         if is_end:
             # another process may have stopped it
             job.stop = job.stop or self._stop_on_disk(job)
@@ -136,20 +136,20 @@ class Publisher:
     def judge(self, job: JobView, now: float) -> None:
         """Publish the status that follows from all that is known of a job."""
         status = self._status(job, now)
-        job.is_unjudged = False
+        job.needs_verdict = False
         if status is not None and status.final and self.is_held(job, status):
             status = active_status(job.markers)
         if status is not None and status.final:
-            self._end_as_told(job, status)
+            self._end_as_stored(job, status)
         elif status is not None:
             self._outbox.put(job.job_id, status)
 
     def end(self, job: JobView, status: JobStatus) -> None:
         """Publish the end of a job that `is_held` had held back."""
         with self.session():
-            self._end_as_told(job, status)
+            self._end_as_stored(job, status)
 
-    def _end_as_told(self, job: JobView, status: JobStatus) -> None:
+    def _end_as_stored(self, job: JobView, status: JobStatus) -> None:
         """Publish the end of a job: the one that the spool holds already, otherwise this one."""
         content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
         if content is None:
@@ -165,9 +165,13 @@ class Publisher:
         """
         if job.queued is None or not job.is_only_queued:
             return judge(self._facts(job, now))
-        if self._alike is None or self._alike[0] is not job.queued or self._alike[1] != now:
-            self._alike = job.queued, now, judge(self._facts(job, now))
-        return self._alike[2]
+        if (
+            self._last_verdict is None
+            or self._last_verdict[0] is not job.queued
+            or self._last_verdict[1] != now
+        ):
+            self._last_verdict = job.queued, now, judge(self._facts(job, now))
+        return self._last_verdict[2]
 
     def _facts(self, job: JobView, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
@@ -202,16 +206,16 @@ class Publisher:
     def absence(self, job: JobView, now: float) -> Absence:
         """Return how long a job has been missing, by what this process and earlier ones have seen."""
 
-        def whole(since: float | None, until: float, before: float | None) -> float | None:
-            return None if since is None else self.passed(since, until) + (before or 0.0)
+        def total(since: float | None, until: float, before: float | None) -> float | None:
+            return None if since is None else self.counted_seconds(since, until) + (before or 0.0)
 
-        earlier = job.earlier
+        earlier = job.earlier_absence
         return Absence(
             answers=job.absences and job.absences + earlier.answers,
-            absent=whole(job.absent_since, now, earlier.absent),
+            absent=total(job.absent_since, now, earlier.absent),
             # until its last answer, which may be old
-            unaccounted=whole(job.unaccounted_since, job.accounting_asked, earlier.unaccounted),
-            over=whole(job.ended_since, now, earlier.over),
+            unaccounted=total(job.unaccounted_since, job.accounting_queried, earlier.unaccounted),
+            over=total(job.ended_since, now, earlier.over),
         )
 
     def _overdue(self, job: JobView) -> float:
@@ -246,15 +250,15 @@ class Publisher:
     def _write(self, job: JobView, status: JobStatus) -> None:
         # A process that does not know the site's requeue codes yet takes no failure from markers alone. The
         # check here assumes the same by passing every code.
-        is_told = status.evidence is Evidence.MARKER and settles(job.markers, range(1, 256))
-        if not job.has_runner or (is_told and job.stop is None):
+        is_in_marker = status.evidence is Evidence.MARKER and settles(job.markers, range(1, 256))
+        if not job.has_runner or (is_in_marker and job.stop is None):
             return
         try:
             content = encode_status(status)
             json.dumps(content)
         except (TypeError, ValueError):
             # details of a plugin that JSON cannot hold
-            log.warning("job %s: its end is not on disk", job.job_id, exc_info=True)
+            log.warning("job %s: its final status could not be recorded", job.job_id, exc_info=True)
             return
 
         def write() -> None:
@@ -263,22 +267,22 @@ class Publisher:
 
         self._spool.pending_writes.write(f"the end of job {job.job_id}", write)
 
-    def remember_stop(self, job: JobView, stop: Stop) -> None:
+    def record_stop(self, job: JobView, stop: Stop) -> None:
         """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""
         if not job.has_runner:
             job.stop = job.stop or stop
             return
         try:
             self.make_folder(job)
-            stop = attrs.evolve(stop, is_late=self._has_left_its_end(job))
-            kept = self._spool.stop(job.spool_id, job.attempt, stop.content)
+            stop = attrs.evolve(stop, is_late=self._has_exit_marker(job))
+            stored = self._spool.stop(job.spool_id, job.attempt, stop.content)
         except FileNotFoundError:
             # The job's folder was removed; the job is ended all the same.
             job.stop = job.stop or stop
             return
-        job.stop = Stop.of(kept)
+        job.stop = Stop.of(stored)
 
-    def _has_left_its_end(self, job: JobView) -> bool:
+    def _has_exit_marker(self, job: JobView) -> bool:
         """Return True if a job has left an exit marker that is visible now."""
         found = [*self._spool.news({job.spool_id}), *self._spool.consumed(job.spool_id)]
         return any(it.kind == "exit" and it.attempt == job.attempt for it in found)
@@ -310,5 +314,5 @@ def _is_never_held(job: JobView, status: JobStatus) -> bool:
     return False
 
 
-def _all_of_it(since: float, now: float) -> float:
+def _all_seconds(since: float, now: float) -> float:
     return now - since

@@ -22,12 +22,12 @@ class RemoteClaim:
     text: str | None
 
 
-def claim_text(path: str) -> str:
+def render_claim_query(path: str) -> str:
     """Return shell text that reads the claim with this path."""
-    return _asked(f"[ ! -e {word(path)} ]", _FREE, path)
+    return _render(f"[ ! -e {word(path)} ]", _FREE, path)
 
 
-def revoke_text(path: str) -> str:
+def render_revocation(path: str) -> str:
     """Return shell text that makes the claim, so that no other process can, and prints the outcome.
 
     If the claim's folder is missing, the text makes it as well, since a submission that would make the folder
@@ -35,14 +35,14 @@ def revoke_text(path: str) -> str:
     """
     folder = line("mkdir", "-p", path.rpartition("/")[0])
     writes = f"{line('printf', '%s', REVOKED)} >{word(path)}"
-    return _asked(f"( umask 077; {folder}; set -C; {writes} ) 2>/dev/null", _MADE, path)
+    return _render(f"( umask 077; {folder}; set -C; {writes} ) 2>/dev/null", _MADE, path)
 
 
-def _asked(condition: str, says: str, path: str) -> str:
+def _render(condition: str, outcome: str, path: str) -> str:
     claim = word(path)
     lines = [
         "{",
-        f"if {condition}; then echo {says}",
+        f"if {condition}; then echo {outcome}",
         f"elif [ -f {claim} ]; then echo {_THERE}; cat {claim}",
         f"elif [ -e {claim} ]; then echo {_THERE}; echo {UNREADABLE}",
         "else exit 1",
@@ -52,14 +52,14 @@ def _asked(condition: str, says: str, path: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def read_far_claim(result: CommandResult) -> RemoteClaim | None:
+def parse_claim(result: CommandResult) -> RemoteClaim | None:
     """Parse the output; return None if there is no whole answer, so that nothing is decided."""
-    said, newline, text = result.stdout.partition("\n")
+    status, newline, text = result.stdout.partition("\n")
     if result.timed_out or result.returncode != 0 or not newline:
         return None
-    match said:
+    match status:
         case "free" | "made":
-            return RemoteClaim(is_made=said == _MADE, text=None)
+            return RemoteClaim(is_made=status == _MADE, text=None)
         case "there":
             return RemoteClaim(is_made=False, text=validate_claim(text.strip()))
     return None

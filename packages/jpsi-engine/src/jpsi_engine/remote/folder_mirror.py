@@ -12,7 +12,7 @@ import attrs
 
 from jpsi_engine.host import forget, make_directory, write, write_new, write_once
 from jpsi_engine.remote.folders import RemoteFolder
-from jpsi_engine.remote.marker_mirror import DRAFT, order
+from jpsi_engine.remote.marker_mirror import DRAFT, marker_sort_key
 from jpsi_engine.remote.markers import ClockDifference, RemoteMarker
 from jpsi_engine.spool import FOUND, Spool
 from jpsi_engine.verdict import parse
@@ -28,22 +28,22 @@ class FolderMirror:
 
     spool: Spool
 
-    def take(self, found: RemoteFolder, clocks: ClockDifference) -> None:
+    def update(self, found: RemoteFolder, clocks: ClockDifference) -> None:
         """Add to a folder of the mirror what is new in the remote one."""
         folder = f"{self.spool.root}/{found.name}"
         for name, text in found.texts.items():
             path = f"{folder}/{name}"
             if name.startswith("claim") and text.strip():
-                keep(path, text.strip())
+                mirror_file(path, text.strip())
             elif text.strip() and not os.path.lexists(path):
                 # the file belongs to an attempt that another machine has made
                 with contextlib.suppress(FileNotFoundError):
                     write_once(path, os.fsencode(text.strip()))
-        for marker in sorted((RemoteMarker(*it) for it in found.times.items()), key=order):
+        for marker in sorted((RemoteMarker(*it) for it in found.times.items()), key=marker_sort_key):
             is_new = not os.path.lexists(f"{folder}/{marker.name}")
             if parse(marker.name, 0) is not None and is_new:
                 draft = self._draft()
-                _touch(draft, clocks.here(marker.time_ns, time.time_ns()))
+                _touch(draft, clocks.to_local(marker.time_ns, time.time_ns()))
                 os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104  text, as in the spool
 
     def adopt(self, found: RemoteFolder, clocks: ClockDifference) -> None:
@@ -56,7 +56,7 @@ class FolderMirror:
                 write_new(f"{draft}/{name}", os.fsencode(text.rstrip("\n")))
             for name, time_ns in found.times.items():
                 if parse(name, 0) is not None or name.startswith("start."):
-                    _touch(f"{draft}/{name}", clocks.here(time_ns, time.time_ns()))
+                    _touch(f"{draft}/{name}", clocks.to_local(time_ns, time.time_ns()))
             os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104  as above
         except OSError:
             # another process may have adopted it meanwhile
@@ -83,7 +83,7 @@ class FolderMirror:
                         forget(draft.path)
 
 
-def keep(path: str, text: str) -> None:
+def mirror_file(path: str, text: str) -> None:
     """Write a file with the content of the remote one; do nothing if the job's folder is gone."""
     with contextlib.suppress(FileNotFoundError):
         write(path, os.fsencode(text))

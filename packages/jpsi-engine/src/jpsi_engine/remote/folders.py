@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from jpsi.plugin import line, word
-from jpsi_engine.remote.markers import TIMES, RemoteClock, RemoteMarker, read_line
-from jpsi_engine.remote.ownership import UNSAFE, unsafe_function
+from jpsi_engine.remote.markers import TIMES, RemoteClock, RemoteMarker, parse_line
+from jpsi_engine.remote.ownership import UNSAFE, render_unsafe_function
 
 #: The directory in the remote spool with a folder for each job that has staged files.
 STAGED = "staged"
@@ -26,9 +26,9 @@ _FOLDER = re.compile(r"(?:jobs|arrays)/[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 # the remote host: the files on this machine that say how a job ended were written on this machine.
 _TEXTS = "intent.[0-9]*.json claim claim.[0-9]* array.[0-9]* stop.[0-9]*.json"
 # The intent of a whole array; it never changes.
-_OF_ARRAY = "intent.json"
+_ARRAY_INTENT = "intent.json"
 _TEXT = re.compile(r"intent\.json|(?:intent|stop)\.\d+\.json|claim|claim\.\d+|array\.\d+")
-_TELLING = r"""{
+_CONTENT = r"""{
 @ENTERING@
 @TIMES@
 printf 'clock %s\n' "$(date +%s.%N)"
@@ -74,55 +74,55 @@ class RemoteFolders:
     clock_ns: int | None
 
 
-def listing_text(root: str) -> str:
+def render_listing(root: str) -> str:
     """Return shell text that prints the names of all folders of jobs and of arrays."""
     # printf is built into the shell: there may be more names than a command can have as arguments
     names = r"printf '%s\n' jobs/* arrays/*"
-    return f"{{\n{_entering(root)}\n{names}\necho {_END}\n}}\n"
+    return f"{{\n{_enter_root(root)}\n{names}\necho {_END}\n}}\n"
 
 
-def _entering(root: str) -> str:
+def _enter_root(root: str) -> str:
     """Return lines that enter the root; if it does not exist, they print the end and exit.
 
     A root that other users can change is not entered, as any user may have put files into it.
     """
     path = word(root)
     is_safe = f'[ -O . ] && {{ [ -z "$({UNSAFE})" ] || {{ {UNSAFE} >&2; false; }}; }}'
-    entering = f"cd {path} && {is_safe} || {{ [ -e {path} ] || echo {_END}; exit; }}"
-    return f"{unsafe_function(root)}\n{entering}"
+    enter = f"cd {path} && {is_safe} || {{ [ -e {path} ] || echo {_END}; exit; }}"
+    return f"{render_unsafe_function(root)}\n{enter}"
 
 
-def read_listing(text: str) -> list[str] | None:
+def parse_listing(text: str) -> list[str] | None:
     """Return the names of folders; None if some may be missing."""
-    names = read_remaining(text)
+    names = parse_existing(text)
     return None if names is None else [name for name in names if _is_folder(name)]
 
 
-def telling_text(root: str, folders: Collection[str], *, are_here: bool = False) -> str:
+def render_content(root: str, folders: Collection[str], *, is_mirrored: bool = False) -> str:
     """Return shell text that prints the content of these folders.
 
     Args:
         root: the remote spool.
         folders: the names of the folders, relative to the root.
-        are_here: True if the mirror has the folders, so that only what may be new in them is printed: the
+        is_mirrored: True if the mirror has the folders, so that only what may be new in them is printed: the
             intent of an array may be some megabytes.
     """
     values = {
-        "@ENTERING@": _entering(root),
+        "@ENTERING@": _enter_root(root),
         "@FOLDERS@": line(*folders),
-        "@TEXTS@": _TEXTS if are_here else f"{_OF_ARRAY} {_TEXTS}",
+        "@TEXTS@": _TEXTS if is_mirrored else f"{_ARRAY_INTENT} {_TEXTS}",
         "@TIMES@": TIMES,
         "@END@": _END,
     }
-    return re.sub("@[A-Z]+@", lambda match: values[match[0]], _TELLING)
+    return re.sub("@[A-Z]+@", lambda match: values[match[0]], _CONTENT)
 
 
-def read_folders(text: str) -> RemoteFolders | None:
-    """Parse the output of `telling_text`; return None if some of it may be missing."""
+def parse_folders(text: str) -> RemoteFolders | None:
+    """Parse the output of `render_content`; return None if some of it may be missing."""
     lines = text.split("\n")
     if _END not in lines[-2:]:
         return None
-    clocks = [told.time_ns for told in map(read_line, lines) if isinstance(told, RemoteClock)]
+    clocks = [parsed.time_ns for parsed in map(parse_line, lines) if isinstance(parsed, RemoteClock)]
     return RemoteFolders(list(_folders(lines)), clocks[0] if clocks else None)
 
 
@@ -141,51 +141,51 @@ def _folders(lines: list[str]) -> Iterator[RemoteFolder]:
             file = rest
             texts[file] = []
         else:
-            told = read_line(it)
-            if isinstance(told, RemoteMarker):
-                times[told.name] = told.time_ns
+            parsed = parse_line(it)
+            if isinstance(parsed, RemoteMarker):
+                times[parsed.name] = parsed.time_ns
 
 
 def _is_folder(name: str) -> bool:
     return _FOLDER.match(name) is not None
 
 
-def keeping_text(root: str, files: Mapping[str, str]) -> str:
+def render_writes(root: str, files: Mapping[str, str]) -> str:
     """Return shell text that writes files of one line if their folders exist.
 
     The files are given by their names relative to the root. A file that exists is not changed.
     """
-    return "\n".join(["{", f"cd {word(root)} || exit", "umask 077", *_kept(files), "}", ""])
+    return "\n".join(["{", f"cd {word(root)} || exit", "umask 077", *_write_lines(files), "}", ""])
 
 
-def _kept(files: Mapping[str, str]) -> Iterator[str]:
+def _write_lines(files: Mapping[str, str]) -> Iterator[str]:
     for name, text in files.items():
-        folder, says = word(name.rpartition("/")[0]), line("printf", r"%s\n", text)
-        yield f"[ ! -d {folder} ] || ( set -C; {says} >{word(name)} ) 2>/dev/null"
+        folder, prints = word(name.rpartition("/")[0]), line("printf", r"%s\n", text)
+        yield f"[ ! -d {folder} ] || ( set -C; {prints} >{word(name)} ) 2>/dev/null"
 
 
-def removing_text(root: str, folders: Collection[str]) -> str:
+def render_removal(root: str, folders: Collection[str]) -> str:
     """Return shell text that removes these folders."""
-    removing = line("rm", "-rf", *folders)
+    remove = line("rm", "-rf", *folders)
     # rm(1) fails if a file, such as a marker, is moved into a folder meanwhile: the second rm(1) removes it
-    return f"{{\ncd {word(root)} || exit\n{removing} 2>/dev/null || {removing}\n}}\n"
+    return f"{{\ncd {word(root)} || exit\n{remove} 2>/dev/null || {remove}\n}}\n"
 
 
-def remaining_text(root: str, folders: Collection[str]) -> str:
+def render_existing(root: str, folders: Collection[str]) -> str:
     """Return shell text that prints which of these folders still exist."""
     loop = f"""for _jpsi_folder in {line(*folders)}; do
     [ ! -e "$_jpsi_folder" ] || printf '%s\\n' "$_jpsi_folder"
 done"""
-    return f"{{\n{_entering(root)}\n{loop}\necho {_END}\n}}\n"
+    return f"{{\n{_enter_root(root)}\n{loop}\necho {_END}\n}}\n"
 
 
-def read_remaining(text: str) -> list[str] | None:
-    """Parse the output of `remaining_text`; return None if some names may be missing."""
+def parse_existing(text: str) -> list[str] | None:
+    """Parse the output of `render_existing`; return None if some names may be missing."""
     *names, last = text.splitlines() or [""]
     return None if last != _END else names
 
 
-def removing_done_text(root: str, names: Collection[str]) -> str:
+def render_removal_unless_staged(root: str, names: Collection[str]) -> str:
     """Return shell text that removes these jobs and arrays, unless staged files of them wait to be got."""
     loop = f"""for _jpsi_name in {line(*names)}; do
     [ -e "{STAGED}/$_jpsi_name" ] || rm -rf "jobs/$_jpsi_name" "arrays/$_jpsi_name"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from jpsi.plugin import Command, CommandResult, JpsiError, Lines, LineTransport, Transport, TransportError
 from jpsi_engine.monitor import EventStream, Liveness
 from jpsi_engine.remote.marker_mirror import MarkerMirror
-from jpsi_engine.remote.markers import RemoteMarkers, looking_text, moving_text, read_line, watching_text
+from jpsi_engine.remote.markers import RemoteMarkers, parse_line, render_moves, render_poll, render_watch
 from jpsi_engine.spool import Layout
 
 log = logging.getLogger(__name__)
@@ -23,8 +23,8 @@ _SHELL = "/bin/sh"
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 # Seconds between two polls if there is no event stream, and the number of polls before opening one again.
-_LOOK_SECONDS = 2.0
-_LOOKS = 30
+_POLL_SECONDS = 2.0
+_MAX_POLLS = 30
 
 
 class MarkerStream:
@@ -46,27 +46,27 @@ class MarkerStream:
         is_wanted: Callable[[], bool],
         run: Callable[[str], CommandResult],
     ) -> None:
-        self._time = Liveness()
-        ears = _Ears(transport, layout, mirror, run, self._time)
-        self._hearing = EventStream(
-            ears.listen,
-            ears.take,
+        self._liveness = Liveness()
+        receiver = _MarkerReceiver(transport, layout, mirror, run, self._liveness)
+        self._event_stream = EventStream(
+            receiver.open,
+            receiver.handle_line,
             is_wanted,
             lambda _: None,
             first_pause=_FIRST_PAUSE_SECONDS,
             longest_pause=_LONGEST_PAUSE_SECONDS,
         )
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """See `submission.MarkerSource`."""
-        self._hearing.begin()
+        self._event_stream.start()
 
-    def passed(self, since: float, now: float) -> float:
+    def counted_seconds(self, since: float, now: float) -> float:
         """See `submission.MarkerSource`."""
-        return self._time.passed(since, now)
+        return self._liveness.counted_seconds(since, now)
 
 
-class _Ears:
+class _MarkerReceiver:
     """The event streams of markers, one after the other, and the handling of their lines."""
 
     def __init__(
@@ -75,65 +75,65 @@ class _Ears:
         layout: Callable[[], Layout],
         mirror: Callable[[], MarkerMirror],
         run: Callable[[str], CommandResult],
-        heard: Liveness,
+        liveness: Liveness,
     ) -> None:
         self._transport = transport
         self._layout = layout
         self._new_mirror = mirror
         self._mirror = mirror()
         self._run = run
-        self._heard = heard
+        self._liveness = liveness
 
-    def listen(self) -> Lines:
+    def open(self) -> Lines:
         """Open an event stream of markers; if that is not possible, return polls that look like one."""
-        self._heard.lost()
+        self._liveness.note_disconnect()
         self._mirror = self._new_mirror()
         events, run = self._layout().events, self._run
         if isinstance(self._transport, LineTransport):
             try:
-                return self._transport.open(Command([_SHELL], stdin=watching_text(events)))
+                return self._transport.open(Command([_SHELL], stdin=render_watch(events)))
             except TransportError as e:
                 # the remote host may allow only one such command, and another process may have it
-                log.debug("markers in %s are looked for, not listened to: %s", events, e)
+                log.debug("markers in %s are polled, as no event stream can be opened: %s", events, e)
         # the polls hold no reference to this object, so that it ends with the executor
-        return _Looks(lambda: run(looking_text(events)))
+        return _PolledLines(lambda: run(render_poll(events)))
 
-    def take(self, line: str) -> Collection[str]:
+    def handle_line(self, line: str) -> Collection[str]:
         """Create the markers that a line completes; return the line if it ends a listing."""
-        self._mirror.take(line)
-        if not isinstance(read_line(line), RemoteMarkers):
+        self._mirror.handle_line(line)
+        if not isinstance(parse_line(line), RemoteMarkers):
             return ()
-        self._heard.heard(time.monotonic())
-        self._move(self._mirror.made())
+        self._liveness.note_message(time.monotonic())
+        self._move(self._mirror.pop_mirrored())
         return (line,)
 
     def _move(self, names: Mapping[str, Collection[str]]) -> None:
         """Move markers that the mirror has out of the remote directory, so that each is reported once."""
         if names:
             try:
-                self._run(moving_text(self._layout().root, names))
+                self._run(render_moves(self._layout().root, names))
             except JpsiError as e:
-                log.debug("markers that are known stay where they are: %s", e)
+                log.debug("collected markers could not be moved on the remote host: %s", e)
 
 
-class _Looks:
+class _PolledLines:
     """The lines of one poll after the other, until one fails; implements `jpsi.plugin.Lines`."""
 
-    def __init__(self, look: Callable[[], CommandResult]) -> None:
-        self._look = look
+    def __init__(self, poll: Callable[[], CommandResult]) -> None:
+        self._poll = poll
         self._closed = threading.Event()
 
     def __iter__(self) -> Iterator[str]:
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_POLLS):
             try:
-                result = self._look()
+                result = self._poll()
             except JpsiError as e:
-                log.info("no markers are to be had: %s", e)
+                log.info("the remote markers could not be read: %s", e)
                 return
             if result.timed_out or result.returncode != 0:
                 return
             yield from result.stdout.splitlines()
-            if self._closed.wait(_LOOK_SECONDS):
+            if self._closed.wait(_POLL_SECONDS):
                 return
 
     def close(self) -> None:

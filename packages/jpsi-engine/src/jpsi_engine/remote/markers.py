@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from jpsi.plugin import line, word
-from jpsi_engine.remote.ownership import UNSAFE, unsafe_function
+from jpsi_engine.remote.ownership import UNSAFE, render_unsafe_function
 
 _NANOSECONDS = 1_000_000_000
 _SECONDS = re.compile(r"(\d{1,12})(?:\.(\d+))?\Z")
@@ -35,14 +35,14 @@ TIMES = r"""case $(stat -c %.9Y . 2>/dev/null) in
         esac ;;
     esac ;;
 esac"""
-_WATCHING = r"""{
+_WATCH_LOOP = r"""{
 @UNSAFE@
 ( umask 077; mkdir -p @EVENTS@ )
 cd @EVENTS@ || exit
 @TIMES@
 _jpsi_seen='' _jpsi_rounds=0
 while :; do
-    # each time: somebody may have removed it, and the next submission made another
+    # each time: a user may have removed it, and the next submission made another
     cd @EVENTS@ || exit
     if [ "$_jpsi_rounds" -le 0 ]; then
         printf 'clock %s\n' "$(date +%s.%N)" || exit
@@ -64,22 +64,22 @@ done
 # The number of rounds from one clock line to the next.
 _ROUNDS = 15
 # The number of latest clock lines that count.
-_WORDS = 20
+_SAMPLES = 20
 
 
-def watching_text(events: str, pause: int = 1) -> str:
+def render_watch(events: str, pause: int = 1) -> str:
     """Return shell text that reports the markers in a directory every `pause` seconds, without end."""
-    return _watching(events, line("sleep", str(pause)))
+    return _render_loop(events, line("sleep", str(pause)))
 
 
-def looking_text(events: str) -> str:
+def render_poll(events: str) -> str:
     """Return shell text that reports the markers in a directory once."""
-    return _watching(events, "exit 0")
+    return _render_loop(events, "exit 0")
 
 
-def _watching(events: str, pause: str) -> str:
+def _render_loop(events: str, pause: str) -> str:
     # if other users can write there, the markers prove nothing
-    unsafe = f'{unsafe_function(events)}\n[ -z "$({UNSAFE})" ] || exit'
+    unsafe = f'{render_unsafe_function(events)}\n[ -z "$({UNSAFE})" ] || exit'
     values = {
         "@UNSAFE@": unsafe,
         "@EVENTS@": word(events),
@@ -87,10 +87,10 @@ def _watching(events: str, pause: str) -> str:
         "@PAUSE@": pause,
         "@TIMES@": TIMES,
     }
-    return re.sub("@[A-Z]+@", lambda match: values[match[0]], _WATCHING)
+    return re.sub("@[A-Z]+@", lambda match: values[match[0]], _WATCH_LOOP)
 
 
-def moving_text(root: str, names: Mapping[str, Iterable[str]]) -> str:
+def render_moves(root: str, names: Mapping[str, Iterable[str]]) -> str:
     """Return shell text that moves markers into their jobs' folders, once a client has them; by job id.
 
     The markers of a job without a folder are removed.
@@ -126,10 +126,10 @@ class RemoteMarkers:
     """The end of one listing of markers."""
 
 
-def read_line(text: str) -> RemoteMarker | RemoteClock | RemoteMarkers | None:
+def parse_line(text: str) -> RemoteMarker | RemoteClock | RemoteMarkers | None:
     """Parse a line; return None if it has no meaning.
 
-    >>> read_line("marker 1.5 a1.1.active")
+    >>> parse_line("marker 1.5 a1.1.active")
     RemoteMarker(name='a1.1.active', time_ns=1500000000)
     """
     match text.split(" "):
@@ -144,10 +144,10 @@ def read_line(text: str) -> RemoteMarker | RemoteClock | RemoteMarkers | None:
 
 def _nanoseconds(text: str) -> int | None:
     # where date(1) knows no %N, something else stands after the dot
-    found = _SECONDS.match(text) or _SECONDS.match(text.partition(".")[0])
-    if found is None:
+    parsed = _SECONDS.match(text) or _SECONDS.match(text.partition(".")[0])
+    if parsed is None:
         return None
-    return int(found[1]) * _NANOSECONDS + int(f"{found[2] or '':0<9.9}")
+    return int(parsed[1]) * _NANOSECONDS + int(f"{parsed[2] or '':0<9.9}")
 
 
 @attrs.define(slots=True, eq=False)
@@ -159,20 +159,20 @@ class ClockDifference:
     times is always kept.
     """
 
-    _last: deque[int] = attrs.field(factory=lambda: deque(maxlen=_WORDS), init=False)
+    _samples: deque[int] = attrs.field(factory=lambda: deque(maxlen=_SAMPLES), init=False)
     #: The latest remote time that was converted, and its time by this machine's clock.
     _latest: tuple[int, int] | None = attrs.field(default=None, init=False)
 
-    def heard(self, far_ns: int, here_ns: int) -> None:
+    def add_sample(self, remote_ns: int, local_ns: int) -> None:
         """Note the time that the remote clock showed, and the time by this machine's clock on arrival."""
-        self._last.append(here_ns - far_ns)
+        self._samples.append(local_ns - remote_ns)
 
-    def here(self, far_ns: int | None, here_ns: int) -> int:
-        """Convert a remote time to this machine's clock; the result is never after `here_ns`, the present."""
-        if far_ns is None or not self._last:
-            return here_ns
-        found = far_ns + min(self._last)
-        if self._latest is None or far_ns >= self._latest[0]:
-            found = found if self._latest is None else max(found, self._latest[1])
-            self._latest = far_ns, min(found, here_ns)
-        return min(found, here_ns)
+    def to_local(self, remote_ns: int | None, local_ns: int) -> int:
+        """Convert a remote time to this machine's clock; it is never after `local_ns`, the present."""
+        if remote_ns is None or not self._samples:
+            return local_ns
+        parsed = remote_ns + min(self._samples)
+        if self._latest is None or remote_ns >= self._latest[0]:
+            parsed = parsed if self._latest is None else max(parsed, self._latest[1])
+            self._latest = remote_ns, min(parsed, local_ns)
+        return min(parsed, local_ns)

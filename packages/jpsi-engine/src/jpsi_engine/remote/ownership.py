@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from jpsi.plugin import line
 
-#: The shell function that `unsafe_function` defines: it prints a line of ls(1) for each unsafe directory.
+#: The shell function of `render_unsafe_function`: it prints a line of ls(1) for each unsafe directory.
 UNSAFE = "_jpsi_unsafe"
 
 _FUNCTION = r"""@UNSAFE@() (
@@ -36,17 +36,17 @@ _FUNCTION = r"""@UNSAFE@() (
 _FIELDS = 8
 
 
-def unsafe_function(root: str) -> str:
+def render_unsafe_function(root: str) -> str:
     """Return shell text that defines `UNSAFE` for a directory and all directories on the path to it."""
     parts = root.strip("/").split("/")
     down = ["/" + "/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return _FUNCTION.replace("@UNSAFE@", UNSAFE).replace("@DOWN@", line(*down, "/"))
 
 
-def read_unsafe(text: str) -> str | None:
+def parse_unsafe(text: str) -> str | None:
     """Return a sentence about the first directory that is not safe; None if all are safe.
 
-    >>> read_unsafe("drwxrwxrwx 2 0 0 40 Nov 23 02:00 /data/all of us")
+    >>> parse_unsafe("drwxrwxrwx 2 0 0 40 Nov 23 02:00 /data/all of us")
     '/data/all of us (owner 0, drwxrwxrwx) can be changed by others'
     """
     for found in text.splitlines():

@@ -29,32 +29,32 @@ from jpsi.plugin import (
 )
 from jpsi_engine.host import is_transient, parse_os_error
 from jpsi_engine.monitor import JobMonitor
-from jpsi_engine.remote.claims import RemoteClaim, claim_text, read_far_claim, revoke_text
-from jpsi_engine.remote.folder_mirror import FolderMirror, keep
+from jpsi_engine.remote.claims import RemoteClaim, parse_claim, render_claim_query, render_revocation
+from jpsi_engine.remote.folder_mirror import FolderMirror, mirror_file
 from jpsi_engine.remote.folders import (
     STAGED,
     RemoteFolder,
-    keeping_text,
-    listing_text,
-    read_folders,
-    read_listing,
-    read_remaining,
-    remaining_text,
-    removing_done_text,
-    removing_text,
-    telling_text,
+    parse_existing,
+    parse_folders,
+    parse_listing,
+    render_content,
+    render_existing,
+    render_listing,
+    render_removal,
+    render_removal_unless_staged,
+    render_writes,
 )
 from jpsi_engine.remote.marker_mirror import MarkerMirror
 from jpsi_engine.remote.marker_stream import MarkerStream
 from jpsi_engine.remote.markers import ClockDifference
-from jpsi_engine.remote.ownership import read_unsafe
+from jpsi_engine.remote.ownership import parse_unsafe
 from jpsi_engine.remote.staging import StagingTransfer
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
     RemoteOutcome,
     RemoteSubmission,
-    read_submission,
-    submission_text,
+    parse_submission,
+    render_submission,
 )
 from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
@@ -73,7 +73,7 @@ _ATTEMPT = re.compile(r"(?:intent|array)\.(\d+)")
 # The most folders in one command.
 _AT_A_TIME = 200
 # In addition to `command_timeout`: a younger attempt may be in submission.
-_SENDING_SECONDS = 60.0
+_IN_SUBMISSION_SECONDS = 60.0
 
 
 class RemoteHost:
@@ -91,35 +91,35 @@ class RemoteHost:
         self._timeout = config.command_timeout if isinstance(config, BatchConfig) else None
         self._directories: RemoteDirectories | None = None
         #: Remote folders of new jobs whose submission failed.
-        self._left: set[str] = set()
+        self._failed_folders: set[str] = set()
         self._files = open_job_files(transport) if isinstance(transport, BytesTransport) else None
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Always False."""
         return False
 
-    def _known(self) -> RemoteDirectories:
+    def _remote_directories(self) -> RemoteDirectories:
         if self._directories is None:
             self._directories = self._transport.directories()
         return self._directories
 
     def layout(self) -> Layout:
         """See `RunHost`."""
-        known = self._known()
-        work = known.work if self._configured is None else known.expanded(str(self._configured))
+        directories = self._remote_directories()
+        work = directories.work if self._configured is None else directories.expanded(str(self._configured))
         return Layout(f"{work}/{_base(self.spool.root)}{_SUFFIX}")
 
     def directory(self) -> str:
         """Return the remote home directory, as this program's directory means nothing there."""
-        return self._known().home
+        return self._remote_directories().home
 
-    def said(self) -> Mapping[str, object]:
+    def intent_entries(self) -> Mapping[str, object]:
         """Return the remote root and home, by which the paths of a job's streams are known; see `RunHost`."""
-        return {"elsewhere": {"root": self.layout().root, "home": self._known().home}}
+        return {"elsewhere": {"root": self.layout().root, "home": self._remote_directories().home}}
 
     @property
-    def carrying(self) -> StagingTransfer | None:
+    def remote_staging(self) -> StagingTransfer | None:
         """See `RunHost`."""
         return None if self._files is None else StagingTransfer(self._files, self._run, self.layout)
 
@@ -127,15 +127,18 @@ class RemoteHost:
         """Return the reasons; see `RunHost`. The job itself checks files and directories when it runs."""
         if self._files is not None:
             return []
-        asked = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
-        return [f"{name} is not offered where files are elsewhere and cannot be moved" for name in asked]
+        requested = [name for name in ("stage_in", "stage_out", "cleanup") if getattr(spec, name)]
+        return [
+            f"{name} is not offered: jobs run on a remote host, and its transport cannot transfer files"
+            for name in requested
+        ]
 
     # ------------------------------------------------------------------------------------- submissions
 
-    def carry_out(
+    def run_submit(
         self,
         command: Command,
-        written: Sequence[JobAttempt],
+        attempts: Sequence[JobAttempt],
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
@@ -145,14 +148,14 @@ class RemoteHost:
             ready()
         submission = RemoteSubmission(
             root=layout.root,
-            rooms=[layout.jobs, layout.arrays, layout.events],
-            folders=[self._folder(it, layout) for it in written],
+            directories=[layout.jobs, layout.arrays, layout.events],
+            folders=[self._folder(it, layout) for it in attempts],
             command=command,
-            script=_base(written[0].file("submit")),
-            answer=_base(written[0].file("answer")),
+            script=_base(attempts[0].file("submit")),
+            answer=_base(attempts[0].file("answer")),
         )
         whole = Command(
-            [_SHELL], stdin=submission_text(submission, nonce), timeout=command.timeout or self._timeout
+            [_SHELL], stdin=render_submission(submission, nonce), timeout=command.timeout or self._timeout
         )
         try:
             answer = self._transport.run(whole, lock)
@@ -160,50 +163,50 @@ class RemoteHost:
             if e.may_have_run:
                 raise
             raise UnsentError(str(e), e, transient=e.transient) from e
-        outcome, result = read_submission(answer, nonce)
+        outcome, result = parse_submission(answer, nonce)
         if outcome is RemoteOutcome.ENDED:
             if result.returncode != 0:
-                self._left.update(it.folder for it in written if it.is_new)
+                self._failed_folders.update(it.folder for it in attempts if it.is_new)
             return result
         if outcome is RemoteOutcome.UNKNOWN and result.timed_out:
             return result
-        raise _unsent(outcome, command, layout, result)
+        raise _outcome_error(outcome, command, layout, result)
 
-    def _folder(self, written: JobAttempt, layout: Layout) -> RemoteJobFolder:
-        folder = f"{self.spool.root}/{written.folder}"
-        files = {name: _read(f"{folder}/{name}") for name in written.files}
-        return RemoteJobFolder(path=layout.path(written.folder), is_new=written.is_new, files=files)
+    def _folder(self, attempt: JobAttempt, layout: Layout) -> RemoteJobFolder:
+        folder = f"{self.spool.root}/{attempt.folder}"
+        files = {name: _read(f"{folder}/{name}") for name in attempt.files}
+        return RemoteJobFolder(path=layout.path(attempt.folder), is_new=attempt.is_new, files=files)
 
-    def forget(self, written: Collection[JobAttempt]) -> None:
+    def clean_up(self, attempts: Collection[JobAttempt]) -> None:
         """See `RunHost`."""
-        folders = [it.folder for it in written if it.folder in self._left]
-        self._left.difference_update(folders)
+        folders = [it.folder for it in attempts if it.folder in self._failed_folders]
+        self._failed_folders.difference_update(folders)
         try:
             for part in _parts(folders):
-                self._run(removing_text(self.layout().root, part))
+                self._run(render_removal(self.layout().root, part))
         except JpsiError as e:
-            log.info("%s stay where they are: %s", ", ".join(folders), e)
+            log.info("%s could not be removed: %s", ", ".join(folders), e)
 
     # ------------------------------------------------------------------------------------------ claims
 
-    def claim(self, written: JobAttempt) -> Claim | None:
+    def claim(self, attempt: JobAttempt) -> Claim | None:
         """See `RunHost`."""
-        found = self._asked(written, claim_text)
+        found = self._query_claim(attempt, render_claim_query)
         return None if found.text is None else Claim(found.text, 0)
 
-    def revoke(self, written: JobAttempt) -> bool:
+    def revoke(self, attempt: JobAttempt) -> bool:
         """See `RunHost`."""
-        return self._asked(written, revoke_text).is_made
+        return self._query_claim(attempt, render_revocation).is_made
 
-    def _asked(self, written: JobAttempt, text: Callable[[str], str]) -> RemoteClaim:
-        result = self._run(text(self.layout().path(written.file("claim"))))
-        found = read_far_claim(result)
+    def _query_claim(self, attempt: JobAttempt, text: Callable[[str], str]) -> RemoteClaim:
+        result = self._run(text(self.layout().path(attempt.file("claim"))))
+        found = parse_claim(result)
         if found is None:
-            msg = f"nobody can tell now whether {written.name} runs: {result.complaint}"
+            msg = f"the remote host did not say whether {attempt.name} runs: {result.complaint}"
             raise SubmitException(msg, transient=True)
-        kept = REVOKED if found.is_made else found.text
-        if kept:
-            keep(f"{self.spool.root}/{written.file('claim')}", kept)
+        stored = REVOKED if found.is_made else found.text
+        if stored:
+            mirror_file(f"{self.spool.root}/{attempt.file('claim')}", stored)
         return found
 
     # ---------------------------------------------------------------------------------------- remote files
@@ -211,38 +214,38 @@ class RemoteHost:
     def refresh(self, folders: Collection[str]) -> bool:
         """See `RunHost`."""
         try:
-            for found, _, clocks in self._told(folders, are_here=True):
-                self._folders.take(found, clocks)
+            for found, _, clocks in self._read_remote_folders(folders, is_mirrored=True):
+                self._folders.update(found, clocks)
         except (JpsiError, OSError) as e:
-            log.info("what jobs have left elsewhere is not known now: %s", e)
+            log.info("the jobs' files on the remote host could not be read: %s", e)
             return False
         return True
 
-    def pass_on(self, names: Collection[str]) -> None:
+    def share_files(self, names: Collection[str]) -> None:
         """See `RunHost`. If it fails, the request itself fails as well, or only this machine knows of it."""
         try:
             files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
             if files:
-                self._run(keeping_text(self.layout().root, files))
+                self._run(render_writes(self.layout().root, files))
         except (JpsiError, OSError) as e:
-            log.info("other machines do not know of %s: %s", ", ".join(names), e)
+            log.info("%s could not be copied to the remote host for other machines: %s", ", ".join(names), e)
 
-    def find_others(self) -> None:
+    def import_other_jobs(self) -> None:
         """See `RunHost`.
 
         A submission that no runner has claimed yet is left to the machine that may be submitting it. A
         revoked one is left out, as the machine that submitted it has reported the failure.
         """
         self._folders.remove_drafts()
-        named = read_listing(self._run(listing_text(self.layout().root)).stdout)
+        named = parse_listing(self._run(render_listing(self.layout().root)).stdout)
         if named is None:
-            msg = "the jobs over there could not be listed"
+            msg = "the jobs on the remote host could not be listed"
             raise SubmitException(msg, transient=True)
         removed = frozenset(self.spool.trash())
         new = [name for name in named if _base(name) not in removed and not self._has(name)]
-        for found, age, clocks in self._told(new):
+        for found, age, clocks in self._read_remote_folders(new):
             claim = _last_claim(found)
-            is_sent = claim or age is None or age > self._sending_seconds
+            is_sent = claim or age is None or age > self._in_submission_seconds
             # A folder without texts was made just now. Adopted as it is, it would never be read again.
             if found.texts and is_sent and claim != REVOKED:
                 self._folders.adopt(found, clocks)
@@ -251,25 +254,25 @@ class RemoteHost:
         return os.path.lexists(f"{self.spool.root}/{name}")
 
     @property
-    def _sending_seconds(self) -> float:
+    def _in_submission_seconds(self) -> float:
         timeout = self._timeout or timedelta(0)
-        return timeout.total_seconds() + _SENDING_SECONDS
+        return timeout.total_seconds() + _IN_SUBMISSION_SECONDS
 
-    def _told(
-        self, folders: Collection[str], *, are_here: bool = False
+    def _read_remote_folders(
+        self, folders: Collection[str], *, is_mirrored: bool = False
     ) -> list[tuple[RemoteFolder, float | None, ClockDifference]]:
         """Return the content of remote folders, the ages of their attempts in seconds, and their clock."""
         root, found = self.layout().root, []
         for part in _parts(sorted(folders)):
-            result = self._run(telling_text(root, part, are_here=are_here))
-            told = read_folders(result.stdout)
-            if told is None:
-                msg = f"what jobs have left in {root} could not be read: {result.complaint}"
+            result = self._run(render_content(root, part, is_mirrored=is_mirrored))
+            content = parse_folders(result.stdout)
+            if content is None:
+                msg = f"the jobs' files in {root} could not be read: {result.complaint}"
                 raise SubmitException(msg, transient=True)
             clocks = ClockDifference()
-            if told.clock_ns is not None:
-                clocks.heard(told.clock_ns, time.time_ns())
-            found += [(it, _age(it, told.clock_ns), clocks) for it in told.folders]
+            if content.clock_ns is not None:
+                clocks.add_sample(content.clock_ns, time.time_ns())
+            found += [(it, _age(it, content.clock_ns), clocks) for it in content.folders]
         return found
 
     def remove(self, names: Collection[str]) -> Collection[str]:
@@ -277,50 +280,50 @@ class RemoteHost:
         root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
         own = sorted(set(names).difference(found))
         staged = self.spool.jobs_with_unneeded_files()
-        folders = [f"{room}/{name}" for name in own for room in ("jobs", "arrays", STAGED)]
+        folders = [f"{directory}/{name}" for name in own for directory in ("jobs", "arrays", STAGED)]
         folders += [f"{STAGED}/{job_id}" for job_id in staged]
         for part in _parts(found):
-            self._removed(removing_done_text(root, part))
+            self._run_removal(render_removal_unless_staged(root, part))
         remaining: set[str] = set()
         for part in _parts(folders):
-            if self._removed(removing_text(root, part)).returncode != 0:
-                remaining.update(self._remaining(part))
+            if self._run_removal(render_removal(root, part)).returncode != 0:
+                remaining.update(self._find_remaining(part))
         self.spool.clear_unneeded_files(it for it in staged if f"{STAGED}/{it}" not in remaining)
         return {_base(it) for it in remaining}.intersection(own)
 
-    def _removed(self, text: str) -> CommandResult:
+    def _run_removal(self, text: str) -> CommandResult:
         result = self._run(text)
         if result.timed_out:
             raise result.no_answer
         return result
 
-    def _remaining(self, folders: Collection[str]) -> Collection[str]:
+    def _find_remaining(self, folders: Collection[str]) -> Collection[str]:
         """Return the folders that could not be removed, such as one with a file of another user."""
-        result = self._run(remaining_text(self.layout().root, folders))
-        remaining = read_remaining(result.stdout)
+        result = self._run(render_existing(self.layout().root, folders))
+        remaining = parse_existing(result.stdout)
         if remaining is None:
             raise result.no_answer
         if remaining:
-            log.info("%s stay where they are", ", ".join(remaining))
+            log.info("%s could not be removed", ", ".join(remaining))
         return remaining
 
-    def listening(self, tracking: JobMonitor) -> MarkerStream:
+    def marker_source(self, monitor: JobMonitor) -> MarkerStream:
         """See `RunHost`."""
         jobs = self.spool.jobs
 
         def is_ours(job_id: str) -> bool:
             return (
-                tracking.get(job_id) is not None
+                monitor.get(job_id) is not None
                 or os.path.isdir(f"{jobs}/{job_id}")  # noqa: PTH112
-                or any(job.spool_id == job_id for job in tracking.all())
+                or any(job.spool_id == job_id for job in monitor.all())
             )
 
         def mirror() -> MarkerMirror:
-            return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.bring_words)
+            return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.fetch_launcher_log)
 
-        return MarkerStream(self._transport, self.layout, mirror, lambda: bool(tracking.all()), self._run)
+        return MarkerStream(self._transport, self.layout, mirror, lambda: bool(monitor.all()), self._run)
 
-    def bring_words(self, marker: Marker) -> None:
+    def fetch_launcher_log(self, marker: Marker) -> None:
         """Fetch the output of a launcher whose failure a marker reports; never raises."""
         if parse_exit_phase(marker.detail) != LAUNCH:
             return
@@ -328,34 +331,34 @@ class RemoteHost:
         try:
             result = self._run(f"{line('tail', '-c', str(MAX_DETAIL_BYTES), self.layout().path(name))}\n")
             if result.stdout:
-                keep(f"{self.spool.root}/{name}", result.stdout)
+                mirror_file(f"{self.spool.root}/{name}", result.stdout)
         except (JpsiError, OSError) as e:
-            log.info("what the launcher of job %s said is not known: %s", marker.job_id, e)
+            log.info("the launcher's output of job %s could not be read: %s", marker.job_id, e)
 
     def _run(self, text: str) -> CommandResult:
         return self._transport.run(Command([_SHELL], stdin=text, timeout=self._timeout))
 
 
-def _unsent(
+def _outcome_error(
     outcome: RemoteOutcome, command: Command, layout: Layout, result: CommandResult
 ) -> SubmitException:
     """Return the error for a submit command that did not run, or may not have ended."""
     match outcome:
         case RemoteOutcome.NOT_PRIVATE:
-            found = read_unsafe(result.stdout) or "it belongs to or can be written by others"
+            found = parse_unsafe(result.stdout) or "it belongs to or can be written by others"
             return UnsentError(
-                f"the work directory {layout.root} over there is not safe to use: {found}; "
+                f"the work directory {layout.root} on the remote host is not safe to use: {found}; "
                 "change that there: chmod go-w; or choose another work_directory"
             )
         case RemoteOutcome.TAKEN:
             return TakenError("it was submitted by another machine in the meantime")
         case RemoteOutcome.NOT_WRITTEN:
-            msg = f"it could not be written down in {layout.root}: {result.complaint}"
+            msg = f"it could not be recorded in {layout.root}: {result.complaint}"
             cause = parse_os_error(result.stderr)
             return UnsentError(msg, cause, transient=cause is None or is_transient(cause))
         case RemoteOutcome.NOT_FOUND:
-            return UnsentError(f"the command {command.argv[0]} was not found on PATH over there")
-    msg = f"what came of {command.argv[0]} was cut short: {result.complaint}"
+            return UnsentError(f"the command {command.argv[0]} was not found on PATH on the remote host")
+    msg = f"the output of {command.argv[0]} was cut short: {result.complaint}"
     return TransportError(msg, transient=True, may_have_run=True)
 
 

@@ -37,11 +37,11 @@ _LONGEST_PAUSE_SECONDS = 10.0
 _TRIES = 3
 # How long to retry a file that does not answer while the remote host does. A file that comes from a tape, or
 # from a file server that restarts, takes less.
-_SILENT_SECONDS = 3600.0
+_STALL_SECONDS = 3600.0
 
 
 @attrs.define(slots=True)
-class _Course:
+class _TransferState:
     """The progress of one job's transfers in this process."""
 
     #: The number of failures of each transfer, by its number.
@@ -49,7 +49,7 @@ class _Course:
     #: The number of bytes of each file that are on this machine, by its path.
     reached: dict[str, int] = attrs.field(factory=dict)
     #: The start of the time without progress, in seconds of the monotonic clock; None if there is progress.
-    silent_since: float | None = None
+    stalled_since: float | None = None
 
 
 class StageOutLoop:
@@ -61,8 +61,8 @@ class StageOutLoop:
 
     Args:
         spool: the jobs.
-        carrying: transfers files.
-        judging: knows the jobs, and publishes their ends.
+        remote_staging: transfers files.
+        publisher: knows the jobs, and publishes their ends.
         staged: called with a job id and the progress of one of the job's files.
         wait: waits for so many seconds, or until the event is set.
     """
@@ -70,27 +70,27 @@ class StageOutLoop:
     def __init__(
         self,
         spool: Spool,
-        carrying: RemoteStaging,
-        judging: Publisher,
+        remote_staging: RemoteStaging,
+        publisher: Publisher,
         staged: Callable[[str, StagingProgress], None],
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
         self.wait = wait
         self._spool = spool
-        self._carrying = carrying
+        self._remote_staging = remote_staging
         self._staged = staged
-        # a weak reference, as `judging` holds this object
-        self._judging = weakref.ref(judging)
+        # a weak reference, as `publisher` holds this object
+        self._publisher = weakref.ref(publisher)
         self._lock = threading.Lock()
         # the jobs with files to get
-        self._courses: dict[str, _Course] = {}
-        self._waiting: deque[tuple[JobView, JobStatus]] = deque()
+        self._transfer_states: dict[str, _TransferState] = {}
+        self._queue: deque[tuple[JobView, JobStatus]] = deque()
         self._threads = 0
         self._closed = threading.Event()
         weakref.finalize(self, self._closed.set)
 
-    def holds(self, job: JobView, status: JobStatus) -> bool:
-        """Return True if the end of a job must wait for its files; `judging` publishes it afterwards.
+    def must_wait(self, job: JobView, status: JobStatus) -> bool:
+        """Return True if the end of a job must wait for its files; `publisher` publishes it afterwards.
 
         Args:
             job: the job.
@@ -99,53 +99,53 @@ class StageOutLoop:
         if not job.has_runner or not exists(self._spool.stage_out_file(job.spool_id, job.attempt)):
             return False
         with self._lock:
-            if job.job_id not in self._courses:
-                self._courses[job.job_id] = _Course()
-                self._waiting.append((job, status))
+            if job.job_id not in self._transfer_states:
+                self._transfer_states[job.job_id] = _TransferState()
+                self._queue.append((job, status))
             self._begin()
         return True
 
     def _begin(self) -> None:
-        if not self._waiting or self._threads >= _AT_A_TIME:
+        if not self._queue or self._threads >= _AT_A_TIME:
             return
         work = threading.Thread(
-            target=_work, args=(weakref.ref(self), self._closed), name="jpsi-bring", daemon=True
+            target=_run_loop, args=(weakref.ref(self), self._closed), name="jpsi-stage-out", daemon=True
         )
-        # if no thread can be started, the next call of `holds` for the job tries again
+        # if no thread can be started, the next call of `must_wait` for the job tries again
         with contextlib.suppress(RuntimeError):
             work.start()
             self._threads += 1
 
-    def next(self) -> tuple[JobView, JobStatus] | None:
+    def next_job(self) -> tuple[JobView, JobStatus] | None:
         """Return the job whose files to get next; None if the calling thread is not needed any more."""
         with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
+            if self._queue:
+                return self._queue.popleft()
             self._threads -= 1
             return None
 
-    def bring(self, job: JobView, status: JobStatus) -> bool:
+    def stage_out(self, job: JobView, status: JobStatus) -> bool:
         """Get the files of a job and publish its end; return False if the caller must try again later."""
-        judging = self._judging()
-        if judging is None:
+        publisher = self._publisher()
+        if publisher is None:
             return True
-        if judging.get(job.job_id) is job:
+        if publisher.get(job.job_id) is job:
             try:
                 with self._locked(job) as is_ours:
                     if is_ours is False:
                         return False
                     if is_ours:
-                        status = self._settled(job, status)
+                        status = self._finish_transfers(job, status)
             except JpsiError as e:
-                log.info("the files of job %s are waited for: %s", job.job_id, e)
+                log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
                 self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(e))
                 if not isinstance(e, NoAnswerError):
                     # with the connection lost, no file can answer
-                    self._courses[job.job_id].silent_since = None
+                    self._transfer_states[job.job_id].stalled_since = None
                 return False
-            judging.end(job, status)
+            publisher.end(job, status)
         with self._lock:
-            self._courses.pop(job.job_id, None)
+            self._transfer_states.pop(job.job_id, None)
         return True
 
     @contextlib.contextmanager
@@ -169,16 +169,16 @@ class StageOutLoop:
         finally:
             os.close(fd)
 
-    def _settled(self, job: JobView, status: JobStatus) -> JobStatus:
+    def _finish_transfers(self, job: JobView, status: JobStatus) -> JobStatus:
         """Get the missing files and record the outcome; return the status with which the job ends."""
         spool, job_id, attempt = self._spool, job.spool_id, job.attempt
-        complaints = self._got(job)
-        words = self._words(job, status)
-        if words or complaints:
-            told = [words.decode(errors="replace").strip(), *complaints]
-            text = "\n".join(it for it in told if it)
+        errors = self._get_files(job)
+        staging_log = self._staging_log(job, status)
+        if staging_log or errors:
+            parts = [staging_log.decode(errors="replace").strip(), *errors]
+            text = "\n".join(it for it in parts if it)
             write(staging.log_file(spool.folder(job_id), attempt), text.encode())
-        if complaints:
+        if errors:
             status = with_staging(status, f"{ALSO}{STAGE_OUT}")
             # the staged files stay on the remote host, which may have the only copy
             spool.finish(
@@ -195,89 +195,91 @@ class StageOutLoop:
         If that fails, the job is noted, and its files are removed with those of a later job.
         """
         job_ids = [*self._spool.jobs_with_unneeded_files(), job_id]
-        if self._carrying.remove(job_ids):
+        if self._remote_staging.remove(job_ids):
             self._spool.clear_unneeded_files(job_ids)
         else:
             self._spool.mark_staged_files_unneeded(job_id)
 
-    def _got(self, job: JobView) -> list[str]:
+    def _get_files(self, job: JobView) -> list[str]:
         """Get the files that are missing on this machine; return the errors of those that cannot be got."""
         spool, job_id, attempt = self._spool, job.spool_id, job.attempt
         intent = spool.last_intent(job_id)
         if intent is None or intent.attempt != attempt:
             return []
-        planned = self._carrying.planned(plan(plain_values.decode(intent.content["spec"])), job_id, attempt)
+        planned = self._remote_staging.plan_transfers(
+            plan(plain_values.decode(intent.content["spec"])), job_id, attempt
+        )
         gets = pending_transfers(planned.gets, finished_numbers(spool.names(job_id), attempt))
-        found, complaints = self._carrying.found(gets), []
-        for get in (it for it in gets if it.number in found):
+        sources, errors = self._remote_staging.find_sources(gets), []
+        for get in (it for it in gets if it.number in sources):
             try:
-                told = functools.partial(self._tell, job)
-                self._carrying.get(get, told, is_directory=found[get.number])
+                report = functools.partial(self._report_progress, job)
+                self._remote_staging.get(get, report, is_directory=sources[get.number])
             except TransferError as e:
-                if e.transient and self._may_come_right(job, get):
+                if e.transient and self._should_retry(job, get):
                     raise
-                complaints.append(_complaint(e, get))
+                errors.append(_failure_text(e, get))
             except NoAnswerError as e:
-                if self._may_answer(job, e):
+                if self._should_wait(job, e):
                     raise
-                complaints.append(_complaint(e, get))
+                errors.append(_failure_text(e, get))
             else:
                 write(record_path(spool.folder(job_id), attempt, get.number), b"")
-        return complaints
+        return errors
 
-    def _tell(self, job: JobView, progress: StagingProgress) -> None:
+    def _report_progress(self, job: JobView, progress: StagingProgress) -> None:
         self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(progress))
         self._staged(job.job_id, progress)
-        course = self._courses[job.job_id]
-        if progress.done > course.reached.get(progress.path, 0):
-            course.reached[progress.path] = progress.done
-            course.silent_since = None
+        state = self._transfer_states[job.job_id]
+        if progress.done > state.reached.get(progress.path, 0):
+            state.reached[progress.path] = progress.done
+            state.stalled_since = None
 
-    def _may_come_right(self, job: JobView, get: RemoteTransfer) -> bool:
-        failures = self._courses[job.job_id].failures
+    def _should_retry(self, job: JobView, get: RemoteTransfer) -> bool:
+        failures = self._transfer_states[job.job_id].failures
         failures[get.number] = failures.get(get.number, 0) + 1
         return failures[get.number] < _TRIES
 
-    def _may_answer(self, job: JobView, error: NoAnswerError) -> bool:
+    def _should_wait(self, job: JobView, error: NoAnswerError) -> bool:
         """Return True if a file may still answer.
 
         The remote host has just answered another request, so the connection is not lost.
         """
-        now, course = time.monotonic(), self._courses[job.job_id]
-        if course.silent_since is None:
-            course.silent_since = now
-            log.warning("the files of job %s are waited for: %s", job.job_id, error)
-        return now - course.silent_since < _SILENT_SECONDS
+        now, state = time.monotonic(), self._transfer_states[job.job_id]
+        if state.stalled_since is None:
+            state.stalled_since = now
+            log.warning("getting the files of job %s failed and is retried: %s", job.job_id, error)
+        return now - state.stalled_since < _STALL_SECONDS
 
-    def _words(self, job: JobView, status: JobStatus) -> bytes:
+    def _staging_log(self, job: JobView, status: JobStatus) -> bytes:
         """Return the output of the remote staging commands if that explains a failure."""
         if status.metadata.get("phase") != STAGE_IN and not failed_staging_phase(status):
             return b""
         name = staging.log_file("", job.attempt).removeprefix("/")
-        return self._carrying.last_words(job.spool_id, name, MAX_DETAIL_BYTES)
+        return self._remote_staging.read_tail(job.spool_id, name, MAX_DETAIL_BYTES)
 
 
-def _complaint(error: JpsiError, get: RemoteTransfer) -> str:
+def _failure_text(error: JpsiError, get: RemoteTransfer) -> str:
     return f"{error}; it is still in {get.remote_path}, where jobs run"
 
 
-def _work(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:
+def _run_loop(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:
     """Get the files of one job after the other until there are none left."""
-    while (bringing := reference()) is not None and (found := bringing.next()) is not None:
+    while (loop := reference()) is not None and (found := loop.next_job()) is not None:
         job, status = found
-        pause, wait = _FIRST_PAUSE_SECONDS, bringing.wait
-        while bringing is not None and not _fenced(bringing, job, status):
-            del bringing
+        pause, wait = _FIRST_PAUSE_SECONDS, loop.wait
+        while loop is not None and not _stage_out_safely(loop, job, status):
+            del loop
             wait(closed, pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            bringing = reference()
+            loop = reference()
 
 
-def _fenced(bringing: StageOutLoop, job: JobView, status: JobStatus) -> bool:
+def _stage_out_safely(loop: StageOutLoop, job: JobView, status: JobStatus) -> bool:
     try:
-        return bringing.bring(job, status)
+        return loop.stage_out(job, status)
     except OSError as e:
-        log.warning("job %s: its files cannot be kept here: %s", job.job_id, e)
+        log.warning("job %s: its files cannot be written on this machine: %s", job.job_id, e)
     except Exception:
         # the fence of a round: the job is retried, and meanwhile the files of other jobs are got
         log.exception("job %s: its files could not be got", job.job_id)

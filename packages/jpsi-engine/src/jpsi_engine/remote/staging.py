@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from jpsi import JobFiles
 from jpsi.plugin import CommandResult, JpsiError, TransportError, line, word
-from jpsi_engine.remote.folders import STAGED, removing_text
+from jpsi_engine.remote.folders import STAGED, render_removal
 from jpsi_engine.spool import Layout
 from jpsi_engine.transfer import (
     Plan,
@@ -43,17 +43,17 @@ class StagingTransfer:
         self._run = run
         self._layout = layout
 
-    def planned(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
+    def plan_transfers(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
         """Return the transfers of an attempt."""
         return split_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
 
-    def put(self, job_id: str, puts: Collection[RemoteTransfer], told: Told) -> None:
+    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: Told) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there.
 
         Args:
             job_id: the job.
             puts: its input files.
-            told: called with the progress.
+            report: called with the progress.
         """
         if not puts:
             return
@@ -64,31 +64,33 @@ class StagingTransfer:
             msg = f"{folder} could not be made: {result.complaint}"
             raise TransportError(msg, transient=True)
         for put in puts:
-            self._files.put(put.local_path, put.remote_path, ProgressReport(told, put.local_path, is_in=True))
+            self._files.put(
+                put.local_path, put.remote_path, ProgressReport(report, put.local_path, is_in=True)
+            )
 
-    def found(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
+    def find_sources(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
         """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
         if not gets:
             return {}
-        *lines, last = self._run(finding_text(gets)).stdout.splitlines() or [""]
+        *lines, last = self._run(render_find(gets)).stdout.splitlines() or [""]
         if last != _END:
-            msg = "what jobs have left could not be looked for"
+            msg = "the jobs' output files on the remote host could not be listed"
             raise TransportError(msg, transient=True)
         words = (it.split() for it in lines)
         return {int(number): kind == _DIRECTORY for kind, number in words}
 
-    def get(self, get: RemoteTransfer, told: Told, *, is_directory: bool) -> None:
+    def get(self, get: RemoteTransfer, report: Told, *, is_directory: bool) -> None:
         """Copy one output of a job to this machine; resume an earlier transfer that was cut short.
 
         Args:
             get: the transfer.
-            told: called with the progress.
+            report: called with the progress.
             is_directory: True if the remote source is a directory.
         """
         target = local_target(get, is_directory=is_directory)
-        self._files.get(get.remote_path, target, ProgressReport(told, target, is_in=False))
+        self._files.get(get.remote_path, target, ProgressReport(report, target, is_in=False))
 
-    def last_words(self, job_id: str, name: str, most: int) -> bytes:
+    def read_tail(self, job_id: str, name: str, most: int) -> bytes:
         """Return the end of a file in the folder of a job; nothing if there is no such file."""
         found = self._files.read(self._layout().path(f"jobs/{job_id}/{name}"), -most, most)
         return b"" if found is None else found.data
@@ -99,14 +101,14 @@ class StagingTransfer:
         Returns True if they are gone.
         """
         try:
-            result = self._run(removing_text(self._layout().root, [f"{STAGED}/{it}" for it in job_ids]))
+            result = self._run(render_removal(self._layout().root, [f"{STAGED}/{it}" for it in job_ids]))
         except JpsiError as e:
-            log.info("the staged files of %s stay where they are: %s", ", ".join(job_ids), e)
+            log.info("the staged files of %s could not be removed: %s", ", ".join(job_ids), e)
             return False
         return not result.timed_out and result.returncode == 0
 
 
-def finding_text(gets: Collection[RemoteTransfer]) -> str:
+def render_find(gets: Collection[RemoteTransfer]) -> str:
     """Return shell text that prints which of these sources exist, and which are directories."""
     lines = []
     for get in gets:

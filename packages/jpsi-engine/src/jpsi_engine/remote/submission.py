@@ -13,7 +13,7 @@ import attrs
 
 from jpsi.plugin import Command, CommandResult, ShellLine, line, word
 from jpsi.plugin.kit import command_lines
-from jpsi_engine.remote.ownership import UNSAFE, unsafe_function
+from jpsi_engine.remote.ownership import UNSAFE, render_unsafe_function
 from jpsi_engine.verdict import SIGNAL_BASE
 
 # The words of the last line, after the nonce, if it is not the exit code of the submit command.
@@ -59,7 +59,7 @@ class RemoteSubmission:
 
     #: The root of the remote spool, and the directories that must exist in it.
     root: str
-    rooms: Sequence[str]
+    directories: Sequence[str]
     folders: Sequence[RemoteJobFolder]
     #: The submit command; its standard input is written to a file as well.
     command: Command
@@ -68,7 +68,7 @@ class RemoteSubmission:
     answer: str
 
 
-def submission_text(submission: RemoteSubmission, nonce: str) -> str:
+def render_submission(submission: RemoteSubmission, nonce: str) -> str:
     """Return shell text that writes the files and submits; `nonce` must not occur in any of the files."""
     return "\n".join(["{", *_lines(submission, nonce), "}", ""])
 
@@ -84,28 +84,28 @@ def _lines(submission: RemoteSubmission, nonce: str) -> Iterator[str]:
         yield f'    [ "$_jpsi_made" -lt {number} ] || {line("rm", "-rf", *made)}'
     yield '    _jpsi_end "$1"'
     yield "}"
-    yield unsafe_function(submission.root)
+    yield render_unsafe_function(submission.root)
     yield "_jpsi_check() {"
     yield f"    _jpsi_found=$({UNSAFE})"
     yield f"""    [ -z "$_jpsi_found" ] || {{ printf '%s\\n' "$_jpsi_found"; _jpsi_end {_NOT_PRIVATE}; }}"""
     yield "}"
     # before any file is made, as other users could move files in an unsafe directory
     yield "_jpsi_check"
-    rooms = line("mkdir", "-p", submission.root, *submission.rooms)
+    directories = line("mkdir", "-p", submission.root, *submission.directories)
     # the umask has no effect in a directory with a default access control list
-    making = f"{{ {rooms} && {line('chmod', '700', submission.root)}; }}"
-    are_there = " && ".join(line("test", "-d", room) for room in submission.rooms)
-    yield f"{{ {are_there}; }} || {{ {making} && _jpsi_check; }} || _jpsi_end {_NOT_WRITTEN}"
+    making = f"{{ {directories} && {line('chmod', '700', submission.root)}; }}"
+    exist = " && ".join(line("test", "-d", room) for room in submission.directories)
+    yield f"{{ {exist}; }} || {{ {making} && _jpsi_check; }} || _jpsi_end {_NOT_WRITTEN}"
     # do not run a script that other users can change
     yield f"{_is_private(submission.root)} || _jpsi_end {_NOT_PRIVATE}"
     for number, folder in enumerate(submission.folders, 1):
-        yield from _made(folder, number)
+        yield from _make_folder(folder, number)
         for name, content in folder.files.items():
-            yield from _written(f"{folder.path}/{name}", content, nonce)
+            yield from _write_file(f"{folder.path}/{name}", content, nonce)
     command, reads, first = submission.command, "/dev/null", submission.folders[0].path
     if command.stdin is not None:
         reads = f"{first}/{submission.script}"
-        yield from _written(reads, command.stdin, nonce)
+        yield from _write_file(reads, command.stdin, nonce)
     yield "_jpsi_said=$("
     yield 'umask "$_jpsi_umask"'
     yield f"exec <{word(reads)}"
@@ -127,7 +127,7 @@ def _is_private(path: str) -> str:
     return f'[ -O {word(path)} ] && [ -z "$({writable})" ]'
 
 
-def _made(folder: RemoteJobFolder, number: int) -> Iterator[str]:
+def _make_folder(folder: RemoteJobFolder, number: int) -> Iterator[str]:
     """Yield lines that make a folder, or its first file, unless another process has made it."""
     path = word(folder.path)
     if folder.is_new:
@@ -142,7 +142,7 @@ def _made(folder: RemoteJobFolder, number: int) -> Iterator[str]:
     yield f"_jpsi_made={number}"
 
 
-def _written(path: str, content: str, nonce: str) -> Iterator[str]:
+def _write_file(path: str, content: str, nonce: str) -> Iterator[str]:
     """Yield lines that write a file with this content, which ends with a newline."""
     yield f"cat >{word(path)} <<'{nonce}' || _jpsi_undo {_NOT_WRITTEN}"
     yield content.removesuffix("\n")
@@ -153,14 +153,14 @@ def _missing(nonce: str) -> str:
     return f"{nonce} {_NOT_FOUND}"
 
 
-def read_submission(result: CommandResult, nonce: str) -> tuple[RemoteOutcome, CommandResult]:
+def parse_submission(result: CommandResult, nonce: str) -> tuple[RemoteOutcome, CommandResult]:
     """Return the step that the submission reached, and the result of the submit command.
 
     The result is that of the whole shell text if the submit command's own exit code is not known.
     """
-    printed, mark, said = result.stdout.rpartition(f"\n{nonce} ")
-    verdict = said.strip()
-    if not mark or not said.endswith("\n"):
+    printed, mark, status = result.stdout.rpartition(f"\n{nonce} ")
+    verdict = status.strip()
+    if not mark or not status.endswith("\n"):
         return RemoteOutcome.UNKNOWN, result
     if verdict in _OUTCOMES:
         return _OUTCOMES[verdict], attrs.evolve(result, stdout=printed)

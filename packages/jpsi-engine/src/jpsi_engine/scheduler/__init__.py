@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine.scheduler.absences import (
         Absences,
-        name_of,
+        attempt_name,
     )
     from jpsi_engine.scheduler.backend import (
         Backend,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         is_final,
     )
     from jpsi_engine.scheduler.lookup import (
-        intents_of,
+        find_intents,
         warn_of_damage,
     )
     from jpsi_engine.scheduler.mentions import (
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
     from jpsi_engine.scheduler.queue_poll import (
         QueuePoll,
         is_recent,
-        tell,
+        log_failed_query,
     )
     from jpsi_engine.scheduler.reused_ids import (
-        given_anew,
+        reused_native_ids,
     )
     from jpsi_engine.scheduler.shared_poll import (
         SharedPoll,
     )
     from jpsi_engine.scheduler.snapshot import (
         Snapshot,
-        compared,
+        reuse_observations,
     )
     from jpsi_engine.scheduler.throttle import (
         Throttle,
-        admission,
+        make_throttle,
     )
 else:
     from jpsi.plugin.engine import lazy_attributes
@@ -64,20 +64,20 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "absences": "Absences name_of",
+            "absences": "Absences attempt_name",
             "backend": "Backend",
             "id_spelling": "IdSpelling",
             "job_view": "Absence JobView is_final",
-            "lookup": "intents_of warn_of_damage",
+            "lookup": "find_intents warn_of_damage",
             "mentions": "Mentions",
             "native_ids": "NativeIds element_intent intent_tag",
             "outage": "Outage",
             "poll_interval": "PollInterval",
-            "queue_poll": "QueuePoll is_recent tell",
-            "reused_ids": "given_anew",
+            "queue_poll": "QueuePoll is_recent log_failed_query",
+            "reused_ids": "reused_native_ids",
             "shared_poll": "SharedPoll",
-            "snapshot": "Snapshot compared",
-            "throttle": "Throttle admission",
+            "snapshot": "Snapshot reuse_observations",
+            "throttle": "Throttle make_throttle",
         },
     )
 
@@ -95,15 +95,15 @@ __all__ = [
     "SharedPoll",
     "Snapshot",
     "Throttle",
-    "admission",
-    "compared",
+    "attempt_name",
     "element_intent",
-    "given_anew",
+    "find_intents",
     "intent_tag",
-    "intents_of",
     "is_final",
     "is_recent",
-    "name_of",
-    "tell",
+    "log_failed_query",
+    "make_throttle",
+    "reuse_observations",
+    "reused_native_ids",
     "warn_of_damage",
 ]

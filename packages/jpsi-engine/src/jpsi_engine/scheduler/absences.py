@@ -45,14 +45,14 @@ class Absences:
         self._longest = _SHARE * patience
 
     def names(self) -> frozenset[str]:
-        """Return the names of the jobs that any process has missed; see `name_of`."""
+        """Return the names of the jobs that any process has missed; see `attempt_name`."""
         try:
             found = [] if self._folder is None else os.listdir(self._folder)  # noqa: PTH208  as in the spool
         except OSError:
             return frozenset()
         return frozenset(name.removesuffix(_JSON) for name in found if name.endswith(_JSON))
 
-    def recall(self, job: JobView, system: str, begun: float) -> Absence | None:
+    def load(self, job: JobView, system: str, begun: float) -> Absence | None:
         """Return what earlier processes have stored about a job that a snapshot leaves out.
 
         Args:
@@ -77,9 +77,9 @@ class Absences:
             )
         except (LookupError, TypeError, ValueError):
             return None
-        return known.later(gap)
+        return known.extended(gap)
 
-    def keep(self, job: JobView, system: str, absence: Absence, now: float) -> None:
+    def store(self, job: JobView, system: str, absence: Absence, now: float) -> None:
         """Store how long a job has been missing; never raises.
 
         Args:
@@ -97,13 +97,13 @@ class Absences:
                 make_directory(self._folder)
             write(path, json.dumps(content).encode("ascii"))
 
-    def forget(self, jobs: Iterable[JobView]) -> None:
+    def remove(self, jobs: Iterable[JobView]) -> None:
         """Remove the files of jobs that are present or have ended; never raises."""
         for path in map(self._path, jobs):
             if path is not None:
                 forget(path)
 
-    def forget_old(self, names: Collection[str], now: float) -> None:
+    def prune(self, names: Collection[str], now: float) -> None:
         """Remove files that processes left long ago, so that the folder stays small; never raises.
 
         Args:
@@ -118,10 +118,10 @@ class Absences:
                     forget(path)
 
     def _path(self, job: JobView) -> str | None:
-        return f"{self._folder}/{name_of(job)}{_JSON}" if self._folder and job.has_runner else None
+        return f"{self._folder}/{attempt_name(job)}{_JSON}" if self._folder and job.has_runner else None
 
 
-def name_of(job: JobView) -> str:
+def attempt_name(job: JobView) -> str:
     """Return the name of one attempt of a job in this folder."""
     return f"{job.spool_id}.{job.attempt}"
 

@@ -74,15 +74,15 @@ class Backend:
             raise PluginError(msg)
         self.name = setup.executor
         #: The name in messages: there may be several batch systems of one name.
-        self.place = place_name(setup.executor, setup.target)
+        self.display_name = place_name(setup.executor, setup.target)
         self.config: BatchConfig = setup.config
         self._version = setup.version
         # stands for a batch system that no other process is known to poll
-        self._alone = os.urandom(16).hex()
+        self._own_digest = os.urandom(16).hex()
         self._hooks = hooks
         self._transport = setup.transport
         self.site = Site(config=setup.config)
-        self._offered: tuple[Site, Capabilities] | None = None
+        self._known_capabilities: tuple[Site, Capabilities] | None = None
         # native ids that are known to be valid: most polls are about the same ids, and hooks returned them
         self._known_ids: set[str] = set()
         self._probe = hooks.probe(site=self.site)
@@ -93,9 +93,9 @@ class Backend:
     def capabilities(self) -> Capabilities:
         """The capabilities that the hooks declare for this site."""
         site = self.site
-        if self._offered is None or self._offered[0] is not site:
-            self._offered = site, self._hooks.capabilities(site=site)
-        return self._offered[1]
+        if self._known_capabilities is None or self._known_capabilities[0] is not site:
+            self._known_capabilities = site, self._hooks.capabilities(site=site)
+        return self._known_capabilities[1]
 
     @property
     def requeue_exit_codes(self) -> Collection[int]:
@@ -108,11 +108,11 @@ class Backend:
         return self.capabilities.visible_within
 
     @property
-    def lists_all(self) -> bool:
+    def lists_all_jobs(self) -> bool:
         """True if each status query covers all jobs of the user, whatever native ids it was called with."""
         return self.capabilities.ids_per_query is None
 
-    def system(self) -> str:
+    def system_digest(self) -> str:
         """Return a digest that two processes share if they poll the same batch system and parse it alike.
 
         The executor's name is not enough: the same command may be another program on another PATH, or mean
@@ -123,8 +123,8 @@ class Backend:
             command = self._hooks.query(native_ids=None, site=self.site)
             variable = self.capabilities.id_variable
         except JpsiError:
-            log.debug("what the executor %s asks is not known", self.name, exc_info=True)
-            return self._alone
+            log.debug("the query command of the executor %s cannot be rendered", self.name, exc_info=True)
+            return self._own_digest
         environment = environment_of(command, os.environ)
         family, _, _ = variable.partition("_")
         meant = (
@@ -160,7 +160,7 @@ class Backend:
         """
         return self._hooks.render_script(spec=spec, context=context)
 
-    def submission(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
+    def submit_command(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
         """Return the command that submits a script."""
         return self._hooks.submit(script=script, spec=spec, context=context)
 
@@ -172,16 +172,16 @@ class Backend:
         run: Run,
     ) -> Submitted:
         """Submit a script; a failure is AMBIGUOUS if the job may have been submitted all the same."""
-        command = self.submission(script, spec, context)
+        command = self.submit_command(script, spec, context)
 
-        def read(result: CommandResult) -> str:
+        def parse_output(result: CommandResult) -> str:
             printed = self._hooks.parse_submit(result=result, context=context)
             return self.canonical(_native_id(printed))
 
-        answer = self._handed_over(command, run, read)
+        answer = self._run_submit(command, run, parse_output)
         return Submitted(None, answer) if isinstance(answer, Failure) else Submitted(answer)
 
-    def submits_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
+    def can_submit_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
         """Return True if one command can submit several jobs like this.
 
         Raises:
@@ -189,7 +189,7 @@ class Backend:
         """
         if self.capabilities.jobs_per_submission <= 1:
             return False
-        return not isinstance(self._several([script], spec, [context]), NotOffered)
+        return not isinstance(self._submit_several_command([script], spec, [context]), NotOffered)
 
     def submit_several(
         self,
@@ -199,31 +199,33 @@ class Backend:
         run: Run,
     ) -> SubmittedSeveral:
         """Submit scripts with one command; otherwise like `submit`."""
-        command = self._several(scripts, spec, contexts)
+        command = self._submit_several_command(scripts, spec, contexts)
         if isinstance(command, NotOffered):
             msg = f"the executor {self.name} offered to submit several jobs, and now does not"
             raise PluginError(msg)
 
-        def read(result: CommandResult) -> dict[str, str]:
+        def parse_output(result: CommandResult) -> dict[str, str]:
             printed = self._hooks.parse_submit_several(result=result, contexts=contexts)
             tags = {context.tag for context in contexts}
             return {it: self.canonical(_native_id(printed[it])) for it in printed if it in tags}
 
-        answer = self._handed_over(command, run, read)
+        answer = self._run_submit(command, run, parse_output)
         if isinstance(answer, Failure):
             return SubmittedSeveral({}, answer)
-        silence = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
-        return SubmittedSeveral(answer, silence)
+        no_id = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
+        return SubmittedSeveral(answer, no_id)
 
-    def _several(
+    def _submit_several_command(
         self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
     ) -> Command | NotOffered:
         return self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts)
 
-    def _handed_over(self, command: Command, run: Run, read: Callable[[CommandResult], T]) -> T | Failure:
-        """Run a submit command; return what `read` finds in its output, or the failure."""
+    def _run_submit(
+        self, command: Command, run: Run, parse_output: Callable[[CommandResult], T]
+    ) -> T | Failure:
+        """Run a submit command; return what `parse_output` finds in its output, or the failure."""
         try:
-            result = run(self._timed(command))
+            result = run(self._with_timeout(command))
         except TransportError as e:
             kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
             return Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e))
@@ -232,16 +234,16 @@ class Backend:
             return Failure(FailureKind.AMBIGUOUS, result.complaint)
         try:
             if result.returncode == 0:
-                return read(result)
+                return parse_output(result)
             return self._hooks.classify_failure(result=result, site=self.site)
         except Exception as e:
             # the command has run, even if the plugin cannot parse its output
-            log.warning("%s gave an answer that cannot be read: %r", command.argv[0], result.stdout)
-            log.debug("reading the answer to %s failed", command, exc_info=True)
-            message = f"{command.argv[0]} gave an unclear answer: {e}"
+            log.warning("%s printed output that the plugin cannot parse: %r", command.argv[0], result.stdout)
+            log.debug("parsing the output of %s failed", command, exc_info=True)
+            message = f"{command.argv[0]} printed output that the plugin cannot parse: {e}"
             return Failure(FailureKind.AMBIGUOUS, message)
 
-    def sight(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
+    def submission_fingerprint(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
         """Return all that the batch system would see of a job, as one text.
 
         Two jobs with equal texts are the same to the batch system.
@@ -249,7 +251,7 @@ class Backend:
         Raises:
             JpsiError: a hook failed.
         """
-        command = self.submission(script, spec, context)
+        command = self.submit_command(script, spec, context)
         environment = sorted(command.environment.items())
         return repr((script.text, command.argv, command.stdin, environment, command.unset))
 
@@ -266,10 +268,15 @@ class Backend:
                 self._known_ids.update(found if found and self._is_id(found[0]) else ())
                 return found
             log.warning(
-                "%s: %s is no answer to what the elements of %s are", self.place, found[:5], native_id
+                "%s: the plugin returned %s as the element ids of %s, which cannot be right",
+                self.display_name,
+                found[:5],
+                native_id,
             )
         except JpsiError:
-            log.warning("%s: the elements of %s are not known", self.place, native_id, exc_info=True)
+            log.warning(
+                "%s: the plugin cannot name the elements of %s", self.display_name, native_id, exc_info=True
+            )
         return [f"{native_id}[{index}]" for index in indices]
 
     def canonical(self, native_id: str) -> str:
@@ -280,14 +287,14 @@ class Backend:
         """
         return _native_id(self._hooks.canonical_id(native_id=native_id, site=self.site))
 
-    def spelled(self, text: str) -> str:
+    def canonical_or_same(self, text: str) -> str:
         """Return a native id in the hooks' spelling; text that cannot be one is returned unchanged."""
         try:
             return self.canonical(text)
         except ValueError:
             return text
 
-    def find(self, tags: Sequence[str]) -> Mapping[str, str] | None:
+    def find_by_tags(self, tags: Sequence[str]) -> Mapping[str, str] | None:
         """Return the native ids of the jobs that carry these tags, by tag.
 
         None if the batch system has no query for tags.
@@ -302,7 +309,7 @@ class Backend:
         found = self._hooks.parse_find(result=result, tags=tags, site=self.site)
         return {tag: native_id for tag, native_id in found.items() if is_native_id(native_id)}
 
-    def states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
+    def query_states(self, native_ids: Sequence[str]) -> dict[str, Observation]:
         """Return what the queue says about these jobs; jobs that it does not mention are left out.
 
         Where one query lists all jobs of the user, other jobs are in the result too. It may also hold one
@@ -312,16 +319,16 @@ class Backend:
             SubmitException: the batch system did not answer; then nothing is known about any of the jobs.
         """
         found: dict[str, Observation] = {}
-        for asked, members in self._questions(native_ids):
+        for asked, members in self._split_query(native_ids):
             command = self._hooks.query(native_ids=asked, site=self.site)
             result = self._run(command)
             answer = self._hooks.parse_status(result=result, native_ids=members, site=self.site)
             if asked is not None:
-                answer = _only(answer, [*asked, *members]) | self._besides(answer, asked, members)
+                answer = _select(answer, [*asked, *members]) | self._other_elements(answer, asked, members)
             found |= answer
         return found
 
-    def _besides(
+    def _other_elements(
         self, answer: Mapping[str, Observation], arrays: Sequence[str], members: Sequence[str]
     ) -> dict[str, Observation]:
         """Return one element that the answer mentions besides the requested jobs, for each array.
@@ -331,9 +338,9 @@ class Backend:
         others = list(answer.keys() - {*arrays, *members})
         wanted = frozenset(arrays)
         one = {array: name for name, array in self.arrays_of(others).items() if array in wanted}
-        return _only(answer, list(one.values()))
+        return _select(answer, list(one.values()))
 
-    def everything(self) -> dict[str, Observation]:
+    def query_all(self) -> dict[str, Observation]:
         """Return what the queue says about all unfinished jobs of the user, with array elements one by one.
 
         Raises:
@@ -342,28 +349,28 @@ class Backend:
         command = self._hooks.query(native_ids=None, site=self.site)
         result = self._run(command)
         seen = self._hooks.parse_status(result=result, native_ids=None, site=self.site)
-        there = {native_id: it for native_id, it in seen.items() if it.exists and not it.final}
-        for array in self.arrays_of(list(there)).values():
-            there.pop(array, None)
-        return there
+        unfinished = {native_id: it for native_id, it in seen.items() if it.exists and not it.final}
+        for array in self.arrays_of(list(unfinished)).values():
+            unfinished.pop(array, None)
+        return unfinished
 
-    def questions(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    def split_for_accounting(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         """Split native ids into groups, each small enough for one accounting query; arrays stay whole."""
-        return (members for _, members in self._by_array(native_ids, self._ids_per_accounting))
+        return (members for _, members in self._split_by_array(native_ids, self._ids_per_accounting))
 
     @property
     def _ids_per_accounting(self) -> int:
         offered = self.capabilities
         return offered.ids_per_accounting or offered.ids_per_query or _IDS_PER_QUERY
 
-    def finished(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
+    def query_accounting(self, native_ids: Sequence[str]) -> dict[str, Observation] | None:
         """Return what the accounting says about these jobs; None if there is no accounting.
 
         Raises:
             SubmitException: the accounting did not answer.
         """
         found: dict[str, Observation] = {}
-        for asked, members in self._by_array(self._askable(native_ids), self._ids_per_accounting):
+        for asked, members in self._split_by_array(self._valid_ids(native_ids), self._ids_per_accounting):
             command = self._hooks.query_finished(native_ids=asked, site=self.site)
             if isinstance(command, NotOffered):
                 return None
@@ -375,16 +382,16 @@ class Backend:
                 # for example, the accounting command does not exist
                 self._warn_of_no_accounting(str(e))
                 return None
-            told = self._hooks.parse_finished(result=result, native_ids=members, site=self.site)
-            if isinstance(told, NotOffered):
+            records = self._hooks.parse_finished(result=result, native_ids=members, site=self.site)
+            if isinstance(records, NotOffered):
                 self._warn_of_no_accounting(result.complaint)
                 return None
-            found |= told
-        return _only(found, native_ids)
+            found |= records
+        return _select(found, native_ids)
 
     def _warn_of_no_accounting(self, why: str) -> None:
         if not self._has_warned:
-            log.warning("there is no accounting of %s to ask: %s", self.place, why)
+            log.warning("%s has no accounting to query: %s", self.display_name, why)
         self._has_warned = True
 
     def cancel(
@@ -399,22 +406,22 @@ class Backend:
         Raises:
             SubmitException: the request did not reach the batch system.
         """
-        request = functools.partial(self._hooks.cancel, seen=_only(seen or {}, native_ids))
-        return self._changed(native_ids, "cancel", request, self._hooks.parse_cancel)
+        request = functools.partial(self._hooks.cancel, seen=_select(seen or {}, native_ids))
+        return self._change_jobs(native_ids, "cancel", request, self._hooks.parse_cancel)
 
-    def requests(self, things: Sequence[T]) -> Iterator[Sequence[T]]:
+    def split_for_requests(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Split a sequence into groups, each small enough for one request."""
-        return _split(things, self.capabilities.ids_per_query or _IDS_PER_QUERY)
+        return _split(items, self.capabilities.ids_per_query or _IDS_PER_QUERY)
 
     def hold(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Keep these pending jobs from starting; results and errors are those of `cancel`."""
-        return self._changed(native_ids, "hold", self._hooks.hold, self._hooks.parse_hold)
+        return self._change_jobs(native_ids, "hold", self._hooks.hold, self._hooks.parse_hold)
 
     def release(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Let these held jobs start; results and errors are those of `cancel`."""
-        return self._changed(native_ids, "release", self._hooks.release, self._hooks.parse_release)
+        return self._change_jobs(native_ids, "release", self._hooks.release, self._hooks.parse_release)
 
-    def _changed(
+    def _change_jobs(
         self,
         native_ids: Sequence[str],
         what: str,
@@ -422,7 +429,7 @@ class Backend:
         parse: Callable[..., Mapping[str, str]],
     ) -> Mapping[str, str]:
         """Request a change of jobs; return the reasons by native id for those that were not changed."""
-        ids = self._askable(native_ids)
+        ids = self._valid_ids(native_ids)
         refused = {it: f"{it!r} is no native id here" for it in set(native_ids).difference(ids)}
         if not ids:
             return refused
@@ -434,30 +441,32 @@ class Backend:
         return refused | dict(parse(result=result, native_ids=ids, site=self.site))
 
     @property
-    def tells(self) -> bool:
+    def can_stream_events(self) -> bool:
         """True if the batch system announces changes of its jobs by itself, and this executor can listen."""
-        return isinstance(self._transport, LineTransport) and not isinstance(self._watch(), NotOffered)
+        return isinstance(self._transport, LineTransport) and not isinstance(
+            self._watch_command(), NotOffered
+        )
 
-    def listen(self) -> Lines:
+    def open_event_stream(self) -> Lines:
         """Start the command that prints the batch system's announcements.
 
         Raises:
             JpsiError: the command cannot be run, or there is none.
         """
-        command = self._watch()
+        command = self._watch_command()
         if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
-            msg = f"the executor {self.name} does not offer to be listened to"
+            msg = f"the executor {self.name} offers no stream of job events"
             raise SubmitException(msg)
         return self._transport.open(command)
 
-    def news(self, line: str) -> Sequence[str]:
+    def parse_event(self, line: str) -> Sequence[str]:
         """Return the native ids of the jobs that a line of that command is about."""
         return self._hooks.parse_event(line=line, site=self.site)
 
-    def _watch(self) -> Command | NotOffered:
+    def _watch_command(self) -> Command | NotOffered:
         return self._hooks.watch(site=self.site)
 
-    def _askable(self, native_ids: Sequence[str]) -> list[str]:
+    def _valid_ids(self, native_ids: Sequence[str]) -> list[str]:
         """Return the valid ones of `native_ids`.
 
         An invalid id could make the whole query fail, or select other jobs.
@@ -476,35 +485,37 @@ class Backend:
 
     def _run(self, command: Command) -> CommandResult:
         """Run a command that may safely be repeated; raise a transient SubmitException if it times out."""
-        result = self._transport.run(self._timed(command))
+        result = self._transport.run(self._with_timeout(command))
         log.debug("%s: %s", command, result)
         if result.timed_out:
             msg = f"{command.argv[0]} did not answer in time"
             raise SubmitException(msg, transient=True)
         return result
 
-    def _timed(self, command: Command) -> Command:
+    def _with_timeout(self, command: Command) -> Command:
         return (
             command
             if command.timeout is not None
             else attrs.evolve(command, timeout=self.config.command_timeout)
         )
 
-    def _questions(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
+    def _split_query(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
         """Split a status query: yield the names to query and the jobs that they stand for.
 
         An array's name stands for its elements. The names are None where a query covers all jobs of the user.
         """
         limit = self.capabilities.ids_per_query
-        if len(self._known_ids) > _FORGOTTEN * len(native_ids):
+        if len(self._known_ids) > _PRUNE_FACTOR * len(native_ids):
             # most of the known ids belong to jobs that have ended
             self._known_ids = self._known_ids.intersection(native_ids)
         if limit is None:
             yield None, native_ids
             return
-        yield from self._by_array(self._askable(native_ids), limit)
+        yield from self._split_by_array(self._valid_ids(native_ids), limit)
 
-    def _by_array(self, native_ids: Sequence[str], limit: int) -> Iterator[tuple[Sequence[str], list[str]]]:
+    def _split_by_array(
+        self, native_ids: Sequence[str], limit: int
+    ) -> Iterator[tuple[Sequence[str], list[str]]]:
         """Yield at most `limit` names at a time, arrays in place of elements, and the jobs meant by them."""
         jobs: dict[str, list[str]] = {}
         arrays = self.arrays_of(native_ids)
@@ -522,14 +533,14 @@ class Backend:
 
 _IDS_PER_QUERY = 200
 # Known ids are pruned when there are so many times as many of them as a query is about.
-_FORGOTTEN = 4
+_PRUNE_FACTOR = 4
 
 
 def _split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _only(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict[str, Observation]:
+def _select(found: Mapping[str, Observation], native_ids: Sequence[str]) -> dict[str, Observation]:
     return {native_id: found[native_id] for native_id in native_ids if native_id in found}
 
 

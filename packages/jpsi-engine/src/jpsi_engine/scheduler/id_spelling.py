@@ -30,7 +30,7 @@ class IdSpelling:
             assembly = assemble(self._name, None, self._url, None)
         except JpsiError:
             # for example, the plugin is no longer installed
-            log.debug("how %s spells the ids of elements is not known", self._name, exc_info=True)
+            log.debug("the plugin of %s is not available to spell element ids", self._name, exc_info=True)
             return None
         return assembly.stack.hooks, Site(config=assembly.config)
 

@@ -29,7 +29,7 @@ class Absence:
     unaccounted: float | None = None
     over: float | None = None
 
-    def later(self, seconds: float) -> Absence:
+    def extended(self, seconds: float) -> Absence:
         """Return this absence after so many more seconds, for the case that it still lasts then."""
 
         def more(before: float | None) -> float | None:
@@ -56,9 +56,9 @@ class JobView:
     #: ended.
     since: float = _NOT_YET
     #: When its submission was begun, if this process has seen the batch system accept it.
-    accepted: float = _NEVER
+    accepted_at: float = _NEVER
     #: When jpsi last had the batch system change the job; no older snapshot shows the effect.
-    changed: float = _NEVER
+    changed_at: float = _NEVER
     #: True if its folder in the spool was read after it was followed first.
     is_read: bool = False
     markers: Sequence[Marker] = ()
@@ -72,21 +72,21 @@ class JobView:
     #: Since when the accounting, each time that it answered, has had no record of it.
     unaccounted_since: float | None = None
     #: When the accounting was last asked about it.
-    accounting_asked: float = _NEVER
+    accounting_queried: float = _NEVER
     #: When the batch system, or the job's own markers, first showed it. An accounting record of an earlier
     #: end is about an older job with the same native id.
-    there_at: datetime | None = None
+    first_seen: datetime | None = None
     #: True if the queue has said something new about it since it was last judged.
-    is_unjudged: bool = True
+    needs_verdict: bool = True
     #: Since when the queue has not known it; and since when it is known to have ended.
     absent_since: float | None = None
     ended_since: float | None = None
     #: The number of complete snapshots in a row that have not mentioned it.
     absences: int = 0
     #: The absence that earlier processes saw, before the first snapshot of this process.
-    earlier: Absence = Absence()
+    earlier_absence: Absence = Absence()
     #: True if this process has taken in a snapshot about it.
-    is_heard_of: bool = False
+    has_snapshot: bool = False
     #: True if the batch system denied this very job: the query was about it alone, or the answer named it.
     is_denied: bool = False
     #: When the batch system accepted it, according to an observation that showed its tag.
@@ -124,15 +124,15 @@ class JobView:
         return _has_exit(self.markers)
 
     @property
-    def has_left(self) -> bool:
+    def has_left_queue(self) -> bool:
         """True if the queue says that the job has ended, or does not know it."""
         return self.absent_since is not None or is_final(self.queued)
 
     @property
     def is_only_queued(self) -> bool:
         """True if nothing is known about the job except what the queue says, and the queue has it."""
-        is_told_of = bool(self.markers) or self.stop is not None or self.accounted is not None
-        return not is_told_of and self.queued is not None and not self.has_left
+        has_other_facts = bool(self.markers) or self.stop is not None or self.accounted is not None
+        return not has_other_facts and self.queued is not None and not self.has_left_queue
 
     @property
     def is_running(self) -> bool:
@@ -148,29 +148,29 @@ class JobView:
         """Return the markers that belong to this attempt."""
         return [marker for marker in markers if marker.attempt == self.attempt]
 
-    def take(self, markers: Iterable[Marker], now: float) -> bool:
+    def add_markers(self, markers: Iterable[Marker], now: float) -> bool:
         """Add markers; return True if one of them shows a new end."""
         # Other threads and processes may have read more of the folder than this scan did.
         known = {marker.name: marker for marker in (*self.markers, *markers)}
         old, self.markers = self.markers, list(known.values())
-        if self.markers and self.there_at is None:
-            self.there_at = min(marker.time for marker in self.markers)
+        if self.markers and self.first_seen is None:
+            self.first_seen = min(marker.time for marker in self.markers)
         is_end = self.has_exit and (not _has_exit(old) or _last_run(self.markers) > _last_run(old))
         if is_end:
             # What the queue said before that is outdated: only a new snapshot shows how the queue saw the
             # end.
             self.queued = self.accounted = self.absent_since = None
-            self.absences, self.earlier = 0, Absence()
+            self.absences, self.earlier_absence = 0, Absence()
             self.since = now
         return is_end
 
-    def is_as_before(self, seen: Observation | None) -> bool:
+    def is_unchanged(self, seen: Observation | None) -> bool:
         """Return True if the queue says the same as before and nothing else is open, as for waiting jobs."""
         if seen is None or seen is not self.queued or seen.final:
             return False
-        return self.absent_since is None and not self.is_unjudged and not self.markers
+        return self.absent_since is None and not self.needs_verdict and not self.markers
 
-    def own(self, seen: Observation | None) -> Observation | None:
+    def own_observation(self, seen: Observation | None) -> Observation | None:
         """Return an observation if it is about this job; None if it shows a stranger's job or no job."""
         if seen is None or not seen.exists or self.owner_of(seen) is Owner.STRANGER:
             return None
@@ -187,21 +187,21 @@ class JobView:
 
     def observe(self, seen: Observation | None, now: float) -> None:
         """Take in what the queue says about the native id; None means that it has no such job."""
-        believed = self._believed(seen)
-        if believed is None:
+        attributed = self._attributable(seen)
+        if attributed is None:
             self.absent_since = now if self.absent_since is None else self.absent_since
             self.absences += 1
             self.is_denied = self.is_denied or (seen is not None and not seen.exists)
             return
-        self.is_unjudged = self.is_unjudged or self.absent_since is not None or believed != self.queued
-        self.queued, self.absent_since = believed, None
+        self.needs_verdict = self.needs_verdict or self.absent_since is not None or attributed != self.queued
+        self.queued, self.absent_since = attributed, None
         self.absences, self.is_denied, self.stranger = 0, False, None
         self.accounted, self.is_unaccounted, self.unaccounted_since = None, False, None
-        if not is_final(believed):
-            self.ended_since, self.earlier = None, Absence()
-            self.there_at = self.there_at or believed.time
+        if not is_final(attributed):
+            self.ended_since, self.earlier_absence = None, Absence()
+            self.first_seen = self.first_seen or attributed.time
 
-    def _believed(self, seen: Observation | None) -> Observation | None:
+    def _attributable(self, seen: Observation | None) -> Observation | None:
         """Return the observation if it counts for this job; an end counts only if it is surely its own.
 
         Where the batch system shows no tags, the job's own markers prove as much: some run of it has begun.
@@ -209,11 +209,11 @@ class JobView:
         """
         if seen is None or not seen.exists:
             return None
-        whose = self.owner_of(seen)
-        if whose is Owner.STRANGER:
-            self.stranger = self.stranger if self._is_before(seen) else seen
+        owner = self.owner_of(seen)
+        if owner is Owner.STRANGER:
+            self.stranger = self.stranger if self._is_older_job(seen) else seen
             return None
-        if whose is Owner.OWN:
+        if owner is Owner.OWN:
             if seen.tag:
                 self.submitted = seen.submitted or self.submitted
         elif seen.tag is not None:
@@ -223,20 +223,20 @@ class JobView:
             return None
         return seen
 
-    def _is_before(self, seen: Observation) -> bool:
+    def _is_older_job(self, seen: Observation) -> bool:
         """Return True if an observation is about a job that had the native id before this one."""
         if seen.submitted is None or self.submitted is None:
             return False
         return seen.submitted < self.submitted
 
-    def account(self, found: Mapping[str, Observation] | None, now: float) -> None:
+    def apply_accounting(self, found: Mapping[str, Observation] | None, now: float) -> None:
         """Take in what the accounting says about the job; None means that there is no accounting."""
-        self.accounting_asked = now
+        self.accounting_queried = now
         if self.absent_since is None:
             return
         self.has_no_accounting = found is None
-        told = self._believed(None if found is None else found.get(self.native_id))
-        self.accounted = None if told is None or self._is_older(told) else told
+        record = self._attributable(None if found is None else found.get(self.native_id))
+        self.accounted = None if record is None or self._is_older_record(record) else record
         # a job that the accounting calls waiting or running may well live, though the queue has forgotten it
         self.is_unaccounted = self.accounted is None
         if self.is_unaccounted:
@@ -244,31 +244,31 @@ class JobView:
         elif is_final(self.accounted):
             self.ended_since = now if self.ended_since is None else self.ended_since
         else:
-            self._expect_account()
+            self._restart_accounting_wait()
 
-    def _is_older(self, account: Observation) -> bool:
+    def _is_older_record(self, account: Observation) -> bool:
         """Return True if an accounting record is about the end of an older job with the same native id."""
-        if account.time is None or self.there_at is None:
+        if account.time is None or self.first_seen is None:
             return False
-        return account.time < self.there_at - _SKEW
+        return account.time < self.first_seen - _SKEW
 
-    def account_later(self, now: float) -> None:
+    def note_accounting_failure(self, now: float) -> None:
         """Note that the accounting did not answer; after an outage its records may come with a delay."""
-        self.accounting_asked = now
-        self._expect_account()
+        self.accounting_queried = now
+        self._restart_accounting_wait()
 
-    def _expect_account(self) -> None:
+    def _restart_accounting_wait(self) -> None:
         """Restart the wait for the accounting to say how the job ended."""
         self.unaccounted_since = None
-        self.earlier = attrs.evolve(self.earlier, unaccounted=None)
+        self.earlier_absence = attrs.evolve(self.earlier_absence, unaccounted=None)
 
-    def rename(self, native_id: str) -> None:
+    def change_native_id(self, native_id: str) -> None:
         """Use another native id from now on; everything that was known under the old one is dropped."""
         self.native_id = native_id
         self.queued = self.accounted = self.absent_since = self.ended_since = self.unaccounted_since = None
         self.absences, self.is_denied, self.stranger, self.submitted = 0, False, None, None
-        self.earlier = Absence()
-        self.accounting_asked = _NEVER
+        self.earlier_absence = Absence()
+        self.accounting_queried = _NEVER
 
 
 def is_final(observation: Observation | None) -> bool:

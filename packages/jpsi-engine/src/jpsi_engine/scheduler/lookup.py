@@ -11,7 +11,7 @@ from jpsi_engine.spool import DAMAGE, Intent, Spool
 log = logging.getLogger(__name__)
 
 
-def intents_of(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
+def find_intents(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
     """Return the last attempts of these jobs; jobs without a readable intent in the spool are left out.
 
     Raises:

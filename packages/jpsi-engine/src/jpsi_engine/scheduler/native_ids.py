@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from jpsi.plugin import JpsiError
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
-from jpsi_engine.scheduler.queue_poll import tell
+from jpsi_engine.scheduler.queue_poll import log_failed_query
 from jpsi_engine.spool import REVOKED, UNNAMED, ArrayIntent, ArrayMember, Claim, Intent, Spool, array_tag, tag
 
 log = logging.getLogger(__name__)
@@ -35,29 +35,33 @@ class NativeIds:
         self._refresh = refresh
         self._lock = threading.Lock()
         self._owners: dict[str, str] = {}
-        self._read: set[str] = set()
+        self._read_jobs: set[str] = set()
 
-    def of(self, intent: Intent) -> str | None:
+    def for_intent(self, intent: Intent) -> str | None:
         """Return the native id of an attempt, as the submitting client or the runner stored it."""
-        return intent.native_id or self.claimant(intent.job_id, intent.attempt)
+        return intent.native_id or self.claimed_id(intent.job_id, intent.attempt)
 
-    def claimant(self, job_id: str, attempt: int) -> str | None:
+    def claimed_id(self, job_id: str, attempt: int) -> str | None:
         """Return the native id that an attempt's runner put into its claim; None if no runner has one."""
-        return self._spelled(self._spool.claim(job_id, attempt))
+        return self._parse_claim(self._spool.claim(job_id, attempt))
 
-    def of_array(self, array: str) -> str | None:
+    def for_array(self, array: str) -> str | None:
         """Return the native id of an array, as the submitting client or its first element stored it."""
-        return self._spool.arrays.read_native_id(array) or self._spelled(self._spool.arrays.claim(array))
+        return self._spool.arrays.read_native_id(array) or self._parse_claim(self._spool.arrays.claim(array))
 
-    def of_element(self, place: ArrayMember) -> str | None:
+    def for_element(self, place: ArrayMember) -> str | None:
         """Return the native id of an array element; None if the array's native id is not known."""
-        native_id = self.of_array(place.array)
+        native_id = self.for_array(place.array)
         return None if native_id is None else self._backend.element_ids(native_id, [place.index])[0]
 
-    def _spelled(self, claim: Claim | None) -> str | None:
-        return None if claim is None or claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+    def _parse_claim(self, claim: Claim | None) -> str | None:
+        return (
+            None
+            if claim is None or claim.text in {"", REVOKED}
+            else self._backend.canonical_or_same(claim.text)
+        )
 
-    def owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
+    def find_owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
         """Return the last attempts of the jobs of jpsi that have these native ids.
 
         Raises:
@@ -65,7 +69,7 @@ class NativeIds:
         """
         found = self._elements(native_ids)
         for native_id in native_ids:
-            intent = found.get(native_id) or self._single(native_id)
+            intent = found.get(native_id) or self._find_single(native_id)
             if intent is not None:
                 found[native_id] = intent
         return found
@@ -80,7 +84,7 @@ class NativeIds:
 
     def _elements_of(self, name: str, wanted: Mapping[str, Collection[str]]) -> Iterator[tuple[str, Intent]]:
         try:
-            native_id = self.of_array(name)
+            native_id = self.for_array(name)
             if native_id is None or native_id not in wanted:
                 return
             array = self._spool.arrays.read(name)
@@ -91,45 +95,45 @@ class NativeIds:
             if array is not None and element_id in wanted[native_id]:
                 yield element_id, element_intent(array, index)
 
-    def owner(self, native_id: str) -> Intent | None:
+    def find_owner(self, native_id: str) -> Intent | None:
         """Return the last attempt of the job of jpsi that has this native id.
 
         Raises:
             OSError: the jobs cannot be listed.
         """
-        return self._elements([native_id]).get(native_id) or self._single(native_id)
+        return self._elements([native_id]).get(native_id) or self._find_single(native_id)
 
-    def _single(self, native_id: str) -> Intent | None:
+    def _find_single(self, native_id: str) -> Intent | None:
         """Return the last attempt of the single job (not an array element) that has this native id."""
         with self._lock:
             known = self._owners.get(native_id)
-            intent = None if known is None else self._owned(known, native_id)
+            intent = None if known is None else self._intent_with_id(known, native_id)
             if intent is not None:
                 return intent
-            unread = (job_id for job_id in self._spool.job_ids() if job_id not in self._read)
-            return next(filter(None, (self._owned(job_id, native_id) for job_id in unread)), None)
+            unread = (job_id for job_id in self._spool.job_ids() if job_id not in self._read_jobs)
+            return next(filter(None, (self._intent_with_id(job_id, native_id) for job_id in unread)), None)
 
-    def _owned(self, job_id: str, native_id: str) -> Intent | None:
+    def _intent_with_id(self, job_id: str, native_id: str) -> Intent | None:
         """Return the last attempt of a job if it has this native id."""
         try:
             place = self._spool.last_place(job_id)
             if place is not None:
                 # the element's native id stays that array's, and is found by way of the array
-                if self.of_array(place.array) is not None:
-                    self._read.add(job_id)
+                if self.for_array(place.array) is not None:
+                    self._read_jobs.add(job_id)
                 return None
             intent = self._spool.last_intent(job_id)
             if intent is None:
                 return None
-            found = self.of(intent)
+            found = self.for_intent(intent)
         except (OSError, ValueError):
             return None  # one damaged folder must not hide the others
         if intent.native_id is not None:
             self._owners[intent.native_id] = job_id
-            self._read.add(job_id)
+            self._read_jobs.add(job_id)
         return intent if found == native_id else None
 
-    def corrected(self, jobs: Collection[JobView]) -> dict[str, str]:
+    def correct_ids(self, jobs: Collection[JobView]) -> dict[str, str]:
         """Return, by job id, the right native ids of jobs that the batch system does not know or calls ended.
 
         A submit command that was retried may have made several jobs; the claim names the one that runs. Jobs
@@ -142,50 +146,50 @@ class NativeIds:
         folders = {f"jobs/{job.spool_id}" for job in jobs} | {f"arrays/{array}" for array in arrays}
         if not self._refresh(folders):
             return {}
-        claimants = self._array_claimants(arrays)
+        claims = self._array_claims(arrays)
         for job in jobs:
             try:
-                claimant = self._claimant_of(job, claimants)
+                claimed_id = self._claimed_id_of(job, claims)
             except OSError:
                 log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
                 continue
             except KeyError:
                 continue  # an array that cannot be read now
-            if claimant is not None and not claimant.startswith(UNNAMED):
-                known[job.job_id] = claimant
+            if claimed_id is not None and not claimed_id.startswith(UNNAMED):
+                known[job.job_id] = claimed_id
             elif job.native_id.startswith(UNNAMED):
                 unnamed.append(job)
             else:
                 known[job.job_id] = job.native_id
-        return known | self._found(unnamed)
+        return known | self._find_by_tags(unnamed)
 
-    def _array_claimants(self, arrays: Collection[str]) -> dict[str, str | None]:
+    def _array_claims(self, arrays: Collection[str]) -> dict[str, str | None]:
         """Return the native id of each array from its claim; arrays that cannot be read now are left out."""
         found: dict[str, str | None] = {}
         for array in arrays:
             try:
-                found[array] = self._spelled(self._spool.arrays.claim(array))
+                found[array] = self._parse_claim(self._spool.arrays.claim(array))
             except OSError:
                 log.warning("array %s: its folder cannot be read", array, exc_info=True)
         return found
 
-    def _claimant_of(self, job: JobView, arrays: Mapping[str, str | None]) -> str | None:
+    def _claimed_id_of(self, job: JobView, arrays: Mapping[str, str | None]) -> str | None:
         if job.place is None:
-            return self.claimant(job.spool_id, job.attempt)
+            return self.claimed_id(job.spool_id, job.attempt)
         native_id = arrays[job.place.array]
         return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
 
-    def _found(self, unnamed: Collection[JobView]) -> dict[str, str]:
+    def _find_by_tags(self, unnamed: Collection[JobView]) -> dict[str, str]:
         """Look jobs up by their tags; return the present id for each job that is not found."""
         tags = {job.tag for job in unnamed if job.tag is not None}
         try:
-            found = (self._backend.find(sorted(tags)) if tags else None) or {}
+            found = (self._backend.find_by_tags(sorted(tags)) if tags else None) or {}
         except JpsiError as e:
-            tell(self._backend.place, e)
+            log_failed_query(self._backend.display_name, e)
             return {}
-        return {job.job_id: self._id_in(found.get(job.tag or ""), job) for job in unnamed}
+        return {job.job_id: self._id_from_tag_query(found.get(job.tag or ""), job) for job in unnamed}
 
-    def _id_in(self, native_id: str | None, job: JobView) -> str:
+    def _id_from_tag_query(self, native_id: str | None, job: JobView) -> str:
         """Return a job's native id from the result of a tag query: the id of the job, or of its array."""
         if native_id is None or job.place is None:
             return native_id or job.native_id

@@ -15,21 +15,21 @@ class Outage:
     #: A failed poll that ended longer than this before the next one belongs to another outage.
     lapse: float
     _since: float | None = attrs.field(default=None, init=False)
-    _last: float = attrs.field(default=0.0, init=False)
-    _is_told: bool = attrs.field(default=False, init=False)
+    _last_failure: float = attrs.field(default=0.0, init=False)
+    _is_logged: bool = attrs.field(default=False, init=False)
 
-    def unanswered(self, begun: float, ended: float) -> float | None:
+    def note_outage(self, begun: float, ended: float) -> float | None:
         """Note a failed poll; return the length of the outage in seconds if it is to be logged now."""
-        if self._since is None or begun > self._last + self.lapse:
-            self._since, self._is_told = begun, False
-        self._last = ended
+        if self._since is None or begun > self._last_failure + self.lapse:
+            self._since, self._is_logged = begun, False
+        self._last_failure = ended
         lasted = ended - self._since
-        if self._is_told or lasted < PATIENCE_SECONDS:
+        if self._is_logged or lasted < PATIENCE_SECONDS:
             return None
-        self._is_told = True
+        self._is_logged = True
         return lasted
 
-    def answered(self) -> bool:
+    def note_success(self) -> bool:
         """Note an answered poll; return True if that ends an outage that was logged."""
-        was_told, self._since, self._is_told = self._is_told, None, False
-        return was_told
+        was_logged, self._since, self._is_logged = self._is_logged, None, False
+        return was_logged

@@ -43,26 +43,28 @@ class PollInterval:
         self._interval = shortest
         self._due = float("inf")
         # When the last poll was begun, and when it ended, successfully or not.
-        self._begun = _NEVER
-        self._asked = _NEVER
+        self._last_begun = _NEVER
+        self._last_ended = _NEVER
         # The seconds after its end in which no other poll may begin.
         self._rest = 0.0
-        self._marked = _NEVER
+        self._last_marker = _NEVER
         # When the first reason to poll since then came up, and when the last urgent one did.
-        self._news: float | None = None
-        self._urgent = _NEVER
+        self._requested: float | None = None
+        self._urgent_request = _NEVER
         # Since when a due poll has been put off: because another process is polling, or because one just has.
-        self._busy: float | None = None
-        self._late: float | None = None
+        self._busy_since: float | None = None
+        self._deferred_since: float | None = None
 
-    def due(self) -> float:
+    def next_poll_time(self) -> float:
         """Return when to poll next."""
         with self._lock:
             quiet = min(QUIET_SECONDS, self.longest)
-            is_quiet = self._marked > self._asked - quiet and self._urgent <= self._begun
-            return max(self._due, self._asked + max(self._rest, quiet if is_quiet else 0.0))
+            is_quiet = (
+                self._last_marker > self._last_ended - quiet and self._urgent_request <= self._last_begun
+            )
+            return max(self._due, self._last_ended + max(self._rest, quiet if is_quiet else 0.0))
 
-    def wanted(self, now: float, *, is_urgent: bool = False) -> None:
+    def request_poll(self, now: float, *, is_urgent: bool = False) -> None:
         """Note a new reason to poll.
 
         Args:
@@ -71,39 +73,39 @@ class PollInterval:
                 job.
         """
         with self._lock:
-            self._news = now if self._news is None else self._news
-            self._urgent = now if is_urgent else self._urgent
+            self._requested = now if self._requested is None else self._requested
+            self._urgent_request = now if is_urgent else self._urgent_request
             self._interval = self.shortest
-            soon = max(now, self._asked) + self.shortest
+            soon = max(now, self._last_ended) + self.shortest
             # A poll that is overdue by more than that was put off and forgotten; any other happens at any
             # moment.
             self._due = soon if self._due < now - self.shortest else min(self._due, soon)
 
-    def marked(self, now: float) -> None:
+    def note_marker(self, now: float) -> None:
         """Note that a marker arrived."""
         with self._lock:
-            self._marked = now
+            self._last_marker = now
 
-    def asked(self, begun: float, ended: float) -> None:
+    def note_poll(self, begun: float, ended: float) -> None:
         """Note a poll, successful or not, by this process or by another one whose snapshot this process uses.
 
         A reason to poll that came up after the poll was begun stays open.
         """
         with self._lock:
-            self._begun, self._asked = max(begun, self._begun), max(ended, self._asked)
-            self._news = self._busy = self._late = None
-            self._due = self._asked + self._interval * (1 + _JITTER * self._jitter())
+            self._last_begun, self._last_ended = max(begun, self._last_begun), max(ended, self._last_ended)
+            self._requested = self._busy_since = self._deferred_since = None
+            self._due = self._last_ended + self._interval * (1 + _JITTER * self._jitter())
             self._interval = min(self._interval * _GROWTH, self.longest)
 
-    def cost(self, seconds: float) -> None:
+    def note_cost(self, seconds: float) -> None:
         """Note for how many seconds this program was busy with the last poll."""
         with self._lock:
             self._rest = min(_REST * seconds, self.longest)
 
-    def is_news(self, begun: float, ended: float, now: float) -> bool:
+    def can_replace_poll(self, begun: float, ended: float, now: float) -> bool:
         """Return True if this poll of another process serves as the one that is due."""
         with self._lock:
-            is_later = begun > self._begun and (self._news is None or begun >= self._news)
+            is_later = begun > self._last_begun and (self._requested is None or begun >= self._requested)
             return is_later and now < ended + self._interval
 
     def is_too_soon(self, now: float, ended: float) -> bool:
@@ -112,9 +114,9 @@ class PollInterval:
         The poll is not put off for more than a few intervals in all.
         """
         with self._lock:
-            self._busy = None
-            self._late = now if self._late is None else self._late
-            if now >= min(ended + self.shortest, self._late + _PATIENCE * self._interval):
+            self._busy_since = None
+            self._deferred_since = now if self._deferred_since is None else self._deferred_since
+            if now >= min(ended + self.shortest, self._deferred_since + _PATIENCE * self._interval):
                 return False
             self._due = ended + self.shortest
             return True
@@ -125,8 +127,8 @@ class PollInterval:
         After a whole interval the poll is not put off any longer.
         """
         with self._lock:
-            self._busy = now if self._busy is None else self._busy
-            if now >= self._busy + self._interval:
+            self._busy_since = now if self._busy_since is None else self._busy_since
+            if now >= self._busy_since + self._interval:
                 return False
             self._due = now + _RETRY * self.shortest
             return True

@@ -33,19 +33,19 @@ class QueuePoll:
 
     Args:
         backend: the batch system.
-        sharing: the files that this process shares with others that poll the same batch system.
-        poller: the intervals; it learns of each poll, and puts off a poll that another process makes.
+        shared_poll: the files that this process shares with others that poll the same batch system.
+        poll_interval: the intervals; it learns of each poll, and puts off a poll that another process makes.
     """
 
-    def __init__(self, backend: Backend, sharing: SharedPoll, poller: PollInterval) -> None:
+    def __init__(self, backend: Backend, shared_poll: SharedPoll, poll_interval: PollInterval) -> None:
         self._backend = backend
-        self._sharing = sharing
-        self._poller = poller
+        self._shared_poll = shared_poll
+        self._poll_interval = poll_interval
         # False for the poll after a failed one: the batch system may choke on an id that another process
         # wants. Only the thread that makes the due polls uses it.
-        self._is_for_all = True
+        self._includes_others = True
 
-    def due(self, jobs: Collection[JobView], now: Callable[[], float]) -> Snapshot | None:
+    def poll_when_due(self, jobs: Collection[JobView], now: Callable[[], float]) -> Snapshot | None:
         """Make the poll that is due, about these jobs; return the snapshot.
 
         None if another process is polling, or has polled just now; the poller has put the poll off then.
@@ -53,23 +53,27 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poller, native_ids = self._poller, _ids(jobs)
-        system = self._want(native_ids, now())
-        with self._sharing.turn() as is_ours:
+        poll_interval, native_ids = self._poll_interval, _ids(jobs)
+        system = self._announce(native_ids, now())
+        with self._shared_poll.lock_polling() as is_ours:
             time = now()
-            if not is_ours and poller.is_busy(time):
+            if not is_ours and poll_interval.is_busy(time):
                 return None
-            last = self._sharing.last(system, time)
-            if last is not None and poller.is_news(last.begun, last.ended, time) and serves(last, jobs):
-                poller.asked(last.begun, last.ended)
-            elif last is not None and poller.is_too_soon(time, last.ended):
+            last = self._shared_poll.read_snapshot(system, time)
+            if (
+                last is not None
+                and poll_interval.can_replace_poll(last.begun, last.ended, time)
+                and covers_any(last, jobs)
+            ):
+                poll_interval.note_poll(last.begun, last.ended)
+            elif last is not None and poll_interval.is_too_soon(time, last.ended):
                 return None
             else:
-                return self._ask_alternately(system, native_ids, now)
+                return self._poll_alternately(system, native_ids, now)
         self._probe()
         return last
 
-    def at_once(
+    def poll_now(
         self,
         native_ids: frozenset[str],
         suffices: Callable[[Snapshot], bool],
@@ -87,61 +91,65 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poller = self._poller
-        deadline = now() + poller.shortest
-        system = self._want(native_ids, now())
+        poll_interval = self._poll_interval
+        deadline = now() + poll_interval.shortest
+        system = self._announce(native_ids, now())
         while True:
-            with self._sharing.turn() as is_ours:
+            with self._shared_poll.lock_polling() as is_ours:
                 time = now()
-                last = self._sharing.last(system, time) if is_ours else None
+                last = self._shared_poll.read_snapshot(system, time) if is_ours else None
                 if last is not None and suffices(last):
-                    poller.asked(last.begun, last.ended)
+                    poll_interval.note_poll(last.begun, last.ended)
                     return last
                 if is_ours or time >= deadline:
-                    return self._ask_twice(system, native_ids, now)
-            sleep(_RETRY * poller.shortest)
+                    return self._poll_with_fallback(system, native_ids, now)
+            sleep(_RETRY * poll_interval.shortest)
 
-    def _want(self, native_ids: frozenset[str], now: float) -> str:
+    def _announce(self, native_ids: frozenset[str], now: float) -> str:
         """Announce the jobs to be polled about to other processes; return the batch system's digest."""
-        system = self._backend.system()
-        self._sharing.want(system, native_ids, now, _LEASE * self._poller.longest)
+        system = self._backend.system_digest()
+        self._shared_poll.announce(system, native_ids, now, _LEASE * self._poll_interval.longest)
         return system
 
-    def _ask_twice(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
+    def _poll_with_fallback(
+        self, system: str, native_ids: frozenset[str], now: Callable[[], float]
+    ) -> Snapshot:
         """Poll; if that fails with the jobs of other processes, poll again without them."""
-        wanted = self._wanted(system, native_ids, now())
+        wanted = self._with_others(system, native_ids, now())
         try:
-            return self._ask(system, wanted, now)
+            return self._poll(system, wanted, now)
         except SubmitException:
             if wanted == native_ids:
                 raise
-            return self._ask(system, native_ids, now)
+            return self._poll(system, native_ids, now)
 
-    def _ask_alternately(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
+    def _poll_alternately(
+        self, system: str, native_ids: frozenset[str], now: Callable[[], float]
+    ) -> Snapshot:
         """Poll; leave out the jobs of other processes if the last poll failed with them."""
-        wanted = self._wanted(system, native_ids, now()) if self._is_for_all else native_ids
-        self._is_for_all = wanted == native_ids
-        answer = self._ask(system, wanted, now)
-        self._is_for_all = True
-        return answer
+        wanted = self._with_others(system, native_ids, now()) if self._includes_others else native_ids
+        self._includes_others = wanted == native_ids
+        snapshot = self._poll(system, wanted, now)
+        self._includes_others = True
+        return snapshot
 
-    def _wanted(self, system: str, native_ids: frozenset[str], now: float) -> frozenset[str]:
-        return native_ids | self._sharing.wanted(system, now)
+    def _with_others(self, system: str, native_ids: frozenset[str], now: float) -> frozenset[str]:
+        return native_ids | self._shared_poll.wanted_by_others(system, now)
 
-    def _ask(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
+    def _poll(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
         self._probe()
         begun = now()
         try:
-            seen = self._backend.states(sorted(native_ids))
+            seen = self._backend.query_states(sorted(native_ids))
         finally:
             ended = now()
-            self._poller.asked(begun, ended)
-        asked = None if self._backend.lists_all else native_ids
-        answer = Snapshot(begun=begun, ended=ended, asked=asked, seen=seen)
-        self._sharing.keep(system, answer)
-        return answer
+            self._poll_interval.note_poll(begun, ended)
+        queried = None if self._backend.lists_all_jobs else native_ids
+        snapshot = Snapshot(begun=begun, ended=ended, queried=queried, seen=seen)
+        self._shared_poll.write_snapshot(system, snapshot)
+        return snapshot
 
-    def find_out(self) -> None:
+    def probe_site(self) -> None:
         """Find out what the site offers before the first poll, for example which failures are final."""
         self._probe()
 
@@ -150,25 +158,25 @@ class QueuePoll:
         try:
             self._backend.probe()
         except JpsiError as e:
-            tell(f"{self._backend.place}, about what it offers,", e)
+            log_failed_query(f"{self._backend.display_name} (probe)", e)
 
 
-def tell(whom: str, error: JpsiError) -> None:
+def log_failed_query(system: str, error: JpsiError) -> None:
     """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
     if isinstance(error, PluginError):
-        log.warning("%s was not to be asked: %s", whom, error, exc_info=error)
+        log.warning("the query of %s failed: %s", system, error, exc_info=error)
     else:
-        log.info("%s was not to be asked: %s", whom, error)
+        log.info("the query of %s failed: %s", system, error)
 
 
-def serves(answer: Snapshot, jobs: Collection[JobView]) -> bool:
+def covers_any(snapshot: Snapshot, jobs: Collection[JobView]) -> bool:
     """Return True if a snapshot covers any of these jobs; then other processes poll for this one."""
-    return any(answer.tells_of(job.native_id, job.since) for job in jobs)
+    return any(snapshot.covers(job.native_id, job.since) for job in jobs)
 
 
-def is_recent(answer: Snapshot, job: JobView, since: float, oldest: float) -> bool:
+def is_recent(snapshot: Snapshot, job: JobView, since: float, oldest: float) -> bool:
     """Return True if a snapshot shows a job's state after `since`, by a poll begun at `oldest` or later."""
-    return answer.begun >= oldest and answer.tells_of(job.native_id, since)
+    return snapshot.begun >= oldest and snapshot.covers(job.native_id, since)
 
 
 def _ids(jobs: Collection[JobView]) -> frozenset[str]:

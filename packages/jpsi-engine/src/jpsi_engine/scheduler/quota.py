@@ -60,21 +60,21 @@ class QuotaShare:
     ended: float = math.inf
 
     @property
-    def word(self) -> str:
+    def announcement(self) -> str:
         """The text that announces this grant to other processes."""
         return f"{self._unique}/{self.queued:.0f}/{self.ended}"
 
 
 class Quota:
-    """The quota of one executor. Methods may be called from any thread, `look` by one thread at a time.
+    """The quota of one executor. Methods may be called from any thread, `reserve` by one thread at a time.
 
     Args:
         name: the batch system's name in messages.
         limits: the limits.
-        ask: queries the batch system for all jobs of the user that have not ended.
-        system: returns which batch system that is.
-        own: returns the jobs that this process follows.
-        sharing: the shared files by which processes announce their submissions.
+        query_queue: queries the batch system for all jobs of the user that have not ended.
+        system_digest: returns which batch system that is.
+        own_jobs: returns the jobs that this process follows.
+        shared_poll: the shared files by which processes announce their submissions.
         now: the clock that all processes of the machine share.
     """
 
@@ -83,138 +83,142 @@ class Quota:
         name: str,
         limits: Limits,
         *,
-        ask: Callable[[], Mapping[str, Observation]],
-        system: Callable[[], str],
-        own: Callable[[], Collection[JobView]],
-        sharing: SharedPoll,
+        query_queue: Callable[[], Mapping[str, Observation]],
+        system_digest: Callable[[], str],
+        own_jobs: Callable[[], Collection[JobView]],
+        shared_poll: SharedPoll,
         now: Callable[[], float],
     ) -> None:
         self._name = name
         self._limits = limits
-        self._ask = ask
-        self._system = system
-        self._own = own
-        self._sharing = sharing
+        self._query_queue = query_queue
+        self._system_digest = system_digest
+        self._own_jobs = own_jobs
+        self._shared_poll = shared_poll
         self._now = now
         self._lock = threading.Lock()
         self._granted: list[QuotaShare] = []
         # the number of elements of an array that may run at a time, for arrays with such a limit
-        self._at_a_time: dict[str, int] = {}
-        self._heard: Snapshot | None = None
+        self._array_limits: dict[str, int] = {}
+        self._last_snapshot: Snapshot | None = None
         # while the quota is reached: the pause between polls, unless a job of this process has ended
         self._is_full = False
         self._pause = limits.shortest
         self._most_own = 0
 
-    def look(self, wanted: int) -> QuotaShare | QuotaReached:
-        """Reserve quota for up to `wanted` jobs; return `QuotaReached` if there is none for a single job.
+    def reserve(self, count: int) -> QuotaShare | QuotaReached:
+        """Reserve quota for up to `count` jobs; return `QuotaReached` if there is none for a single job.
 
         Raises:
             JpsiError: the batch system did not answer.
         """
-        system = self._system()
-        self._announce(system)
-        with self._sharing.turn() as is_ours:
+        system_digest = self._system_digest()
+        self._announce(system_digest)
+        with self._shared_poll.lock_polling() as is_ours:
             if not is_ours:
                 return QuotaReached(_RETRY * self._limits.shortest, "another process is submitting jobs")
-            own = self._own()
-            answer = self._answer(system, own)
-            grant = self._grant(system, answer, own, wanted)
+            own_jobs = self._own_jobs()
+            snapshot = self._recent_snapshot(system_digest, own_jobs)
+            grant = self._compute_grant(system_digest, snapshot, own_jobs, count)
             if isinstance(grant, QuotaShare):
                 with self._lock:
                     self._granted.append(grant)
-                self._announce(system)
+                self._announce(system_digest)
             return grant
 
     def release(self, grant: QuotaShare) -> None:
         """End a grant: its jobs were submitted, or will not be."""
         grant.active, grant.ended = 0, self._now()
-        self._announce(self._system())
+        self._announce(self._system_digest())
 
-    def limit(self, array: str, at_a_time: int) -> None:
+    def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that no more than so many elements of an array run at a time."""
         with self._lock:
-            self._at_a_time[array] = at_a_time
+            self._array_limits[array] = at_a_time
 
     # ---------------------------------------------------------------------------------- what is known
 
-    def _answer(self, system: str, own: Collection[JobView]) -> Snapshot:
+    def _recent_snapshot(self, system_digest: str, own_jobs: Collection[JobView]) -> Snapshot:
         """Return the newest answer that is recent enough, or poll the batch system for a new one."""
         now = self._now()
-        known = [it for it in (self._heard, self._sharing.last(system, now)) if it is not None]
-        answer = max(known, key=lambda it: it.begun, default=None)
-        if answer is None or now >= self._due(answer, own):
-            seen = self._ask()
-            answer = Snapshot(begun=now, ended=self._now(), asked=None, seen=seen)
-            self._sharing.keep(system, answer)
+        known = [
+            it
+            for it in (self._last_snapshot, self._shared_poll.read_snapshot(system_digest, now))
+            if it is not None
+        ]
+        snapshot = max(known, key=lambda it: it.begun, default=None)
+        if snapshot is None or now >= self._stale_at(snapshot, own_jobs):
+            seen = self._query_queue()
+            snapshot = Snapshot(begun=now, ended=self._now(), queried=None, seen=seen)
+            self._shared_poll.write_snapshot(system_digest, snapshot)
             if self._is_full:
                 self._pause = min(self._pause * _GROWTH, self._limits.longest)
-        if answer is not self._heard:
+        if snapshot is not self._last_snapshot:
             self._most_own = 0
-        self._heard = answer
-        self._most_own = max(self._most_own, len(own))
-        return answer
+        self._last_snapshot = snapshot
+        self._most_own = max(self._most_own, len(own_jobs))
+        return snapshot
 
-    def _due(self, answer: Snapshot, own: Collection[JobView]) -> float:
+    def _stale_at(self, snapshot: Snapshot, own_jobs: Collection[JobView]) -> float:
         """Return when an answer becomes too old."""
-        has_ended = len(own) < self._most_own
+        has_ended = len(own_jobs) < self._most_own
         is_slow = self._is_full and not has_ended
-        return answer.ended + (self._pause if is_slow else self._limits.shortest)
+        return snapshot.ended + (self._pause if is_slow else self._limits.shortest)
 
-    def _grant(
-        self, system: str, answer: Snapshot, own: Collection[JobView], wanted: int
+    def _compute_grant(
+        self, system_digest: str, snapshot: Snapshot, own_jobs: Collection[JobView], count: int
     ) -> QuotaShare | QuotaReached:
-        names = {job.native_id for job in own}
-        there = len(names | answer.seen.keys()) + self._on_the_way(system, answer)
+        own_ids = {job.native_id for job in own_jobs}
+        known_count = len(own_ids | snapshot.seen.keys()) + self._count_in_submission(system_digest, snapshot)
         active = 0
         if self._limits.active != math.inf:
-            others = [seen for native_id, seen in answer.seen.items() if native_id not in names]
-            active = self._may_run(own) + sum(seen.state is JobState.ACTIVE for seen in others)
-        queued_left, active_left = self._limits.queued - there, self._limits.active - active
+            others = [seen for native_id, seen in snapshot.seen.items() if native_id not in own_ids]
+            active = self._count_active(own_jobs) + sum(seen.state is JobState.ACTIVE for seen in others)
+        queued_left, active_left = self._limits.queued - known_count, self._limits.active - active
         self._is_full = min(queued_left, active_left) < 1
         if not self._is_full:
             self._pause = self._limits.shortest
-            return QuotaShare(min(wanted, queued_left), min(wanted, active_left))
-        left = max(0.0, self._due(answer, own) - self._now())
+            return QuotaShare(min(count, queued_left), min(count, active_left))
+        left = max(0.0, self._stale_at(snapshot, own_jobs) - self._now())
         if queued_left < 1:
             why = (
-                f"{self._name} has {there} jobs of yours (max_queued is {self._limits.queued}), "
-                f"{there - len(names)} of which are not of this program"
+                f"{self._name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
+                f"{known_count - len(own_ids)} of which are not of this program"
             )
         else:
             why = f"{active} jobs of yours run on {self._name}, or may (max_active is {self._limits.active})"
         return QuotaReached(min(left, self._limits.shortest), why)
 
-    def _on_the_way(self, system: str, answer: Snapshot) -> int:
+    def _count_in_submission(self, system_digest: str, snapshot: Snapshot) -> int:
         """Count the jobs being submitted now, and those that other processes submitted since the answer."""
         with self._lock:
-            own = {it.word for it in self._granted}
+            own = {it.announcement for it in self._granted}
             count = sum(int(it.queued) for it in self._granted if it.ended == math.inf)
-        for word in self._sharing.wanted(system, self._now()) - own:
+        for announcement in self._shared_poll.wanted_by_others(system_digest, self._now()) - own:
             with contextlib.suppress(ValueError):  # a word of another version
-                _, queued, ended = word.split("/")
-                count += int(queued) if float(ended) >= answer.begun else 0
+                _, queued, ended = announcement.split("/")
+                count += int(queued) if float(ended) >= snapshot.begun else 0
         return count
 
-    def _may_run(self, own: Iterable[JobView]) -> int:
+    def _count_active(self, own_jobs: Iterable[JobView]) -> int:
         """Count the jobs that may run at a time, of those that this process follows or is submitting."""
         with self._lock:
-            elements = Counter(job.place.array if job.place is not None else None for job in own)
-            self._at_a_time = {array: it for array, it in self._at_a_time.items() if array in elements}
+            elements = Counter(job.place.array if job.place is not None else None for job in own_jobs)
+            self._array_limits = {array: it for array, it in self._array_limits.items() if array in elements}
             alone = elements.pop(None, 0)
-            together = sum(min(it, self._at_a_time.get(str(array), it)) for array, it in elements.items())
+            together = sum(min(it, self._array_limits.get(str(array), it)) for array, it in elements.items())
             return alone + together + sum(int(it.active) for it in self._granted)
 
-    def _announce(self, system: str) -> None:
+    def _announce(self, system_digest: str) -> None:
         """Announce this process's grants to others, who cannot see the jobs in the batch system yet."""
         with self._lock:
-            begun = _NEVER if self._heard is None else self._heard.begun
+            begun = _NEVER if self._last_snapshot is None else self._last_snapshot.begun
             self._granted = [it for it in self._granted if it.ended >= begun]
-            words = frozenset(it.word for it in self._granted)
-            self._sharing.want(system, words, self._now(), _LEASE_SECONDS)
+            words = frozenset(it.announcement for it in self._granted)
+            self._shared_poll.announce(system_digest, words, self._now(), _LEASE_SECONDS)
 
 
-def wave(
+def split_wave(
     parts: Sequence[Sequence[T]], grant: QuotaShare, *, can_limit: bool
 ) -> tuple[list[tuple[Sequence[T], int | None]], list[Sequence[T]]]:
     """Split parts, each of which is one submission, into the jobs to submit now and those for later.

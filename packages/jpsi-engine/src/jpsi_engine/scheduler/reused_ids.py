@@ -14,7 +14,7 @@ from jpsi_engine.verdict import Marker
 log = logging.getLogger(__name__)
 
 
-def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> frozenset[str]:
+def reused_native_ids(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> frozenset[str]:
     """Return the native ids that now belong to other jobs in the batch system than their owners in the spool.
 
     Only an owner that has left an exit marker can have lost its id, and only then is the batch system
@@ -32,28 +32,28 @@ def given_anew(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> 
     """
     job_ids = {owner.job_id for owner in owners.values()}
     # the markers stay in place for the processes that follow these jobs
-    new = {marker.job_id for marker in spool.news(job_ids) if _has_ended([marker])}
+    ended_ids = {marker.job_id for marker in spool.news(job_ids) if _has_ended([marker])}
     ended = {
         native_id: owner
         for native_id, owner in owners.items()
-        if owner.job_id in new or spool.is_final(owner.job_id, _has_ended)
+        if owner.job_id in ended_ids or spool.is_final(owner.job_id, _has_ended)
     }
     if not ended:
         return frozenset()
     try:
         # the tags come first: a job that the batch system drops after that is not in the states
-        left = _without(backend, ended)
-        seen = backend.states(left) if left else {}
+        reused = _ids_without_tag(backend, ended)
+        states = backend.query_states(reused) if reused else {}
     except JpsiError as e:
-        log.info("%s does not tell whether native ids have begun anew: %s", backend.place, e)
+        log.info("%s did not say whether it has reused native ids: %s", backend.display_name, e)
         return frozenset()
-    return frozenset(native_id for native_id in left if _is_living(seen.get(native_id)))
+    return frozenset(native_id for native_id in reused if _is_unfinished(states.get(native_id)))
 
 
-def _without(backend: Backend, owners: Mapping[str, Intent]) -> list[str]:
+def _ids_without_tag(backend: Backend, owners: Mapping[str, Intent]) -> list[str]:
     """Return the native ids whose jobs do not carry the owner's tag; none if tags cannot be queried."""
     tags = {native_id: intent_tag(owner) for native_id, owner in owners.items()}
-    found = backend.find(sorted(set(tags.values())))
+    found = backend.find_by_tags(sorted(set(tags.values())))
     if found is None:
         return []
     arrays = backend.arrays_of(list(owners))
@@ -64,5 +64,5 @@ def _has_ended(markers: Iterable[Marker]) -> bool:
     return any(marker.kind == "exit" for marker in markers)
 
 
-def _is_living(seen: Observation | None) -> bool:
-    return seen is not None and seen.state is not None and not seen.final
+def _is_unfinished(states: Observation | None) -> bool:
+    return states is not None and states.state is not None and not states.final

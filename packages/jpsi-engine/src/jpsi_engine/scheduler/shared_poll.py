@@ -32,11 +32,11 @@ from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode
 log = logging.getLogger(__name__)
 
 _VERSION = 4
-_ANSWER = "answer"
+_SNAPSHOT = "answer"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
 # The exceptions that a file of unexpected content raises when it is decoded.
-_STRANGE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+_DECODE_ERRORS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
 
 class SharedPoll:
@@ -53,18 +53,18 @@ class SharedPoll:
         self._parent = f"{root}/asking"
         # If the boot has no name, times of the last boot look like those of this one: nothing is shared then.
         self._folder = f"{self._parent}/{boot_id() if boot_id() != NO_BOOT else self._name}"
-        self._written: tuple[str, frozenset[str]] | None = None
+        self._announced: tuple[str, frozenset[str]] | None = None
         # The last snapshot that this process wrote, its batch system, and the identity of its file.
-        self._kept: tuple[_File, str, Snapshot] | None = None
+        self._written_snapshot: tuple[_File, str, Snapshot] | None = None
         self._renewal = 0.0
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[bool]:
+    def lock_polling(self) -> Iterator[bool]:
         """Hold the lock of the process that polls; yield False while another process holds it."""
         try:
             lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
         except OSError:
-            log.debug("%s is of no use; each process asks for itself", self._folder, exc_info=True)
+            log.debug("%s cannot be used; each process polls for itself", self._folder, exc_info=True)
             yield True
             return
         try:
@@ -75,67 +75,67 @@ class SharedPoll:
                 fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
 
-    def last(self, system: str, now: float) -> Snapshot | None:
+    def read_snapshot(self, system: str, now: float) -> Snapshot | None:
         """Return the last snapshot; None if there is none that can be decoded."""
-        answer = self._own(system) or self._decoded(system)
-        return answer if answer is not None and answer.begun <= answer.ended <= now else None
+        snapshot = self._own_snapshot(system) or self._decode_snapshot(system)
+        return snapshot if snapshot is not None and snapshot.begun <= snapshot.ended <= now else None
 
-    def _own(self, system: str) -> Snapshot | None:
+    def _own_snapshot(self, system: str) -> Snapshot | None:
         """Return the last snapshot if this process wrote it, without decoding its file.
 
         Decoding takes the longer the more jobs a snapshot holds.
         """
-        if self._kept is None:
+        if self._written_snapshot is None:
             return None
-        file, of, answer = self._kept
+        file, digest, snapshot = self._written_snapshot
         try:
-            is_there = file == _File.of(os.stat(f"{self._folder}/{_ANSWER}{_JSON}"))  # noqa: PTH116
+            is_there = file == _File.from_stat(os.stat(f"{self._folder}/{_SNAPSHOT}{_JSON}"))  # noqa: PTH116
         except OSError:
             return None
-        return answer if is_there and of == system else None
+        return snapshot if is_there and digest == system else None
 
-    def _decoded(self, system: str) -> Snapshot | None:
+    def _decode_snapshot(self, system: str) -> Snapshot | None:
         """Return the last snapshot, decoded from its file."""
-        plain = self._read(_ANSWER)
+        plain = self._read(_SNAPSHOT)
         if plain.get("system") != system:
             return None
         try:
             return decode(plain)
-        except _STRANGE:
-            log.debug("the answer in %s is strange", self._folder, exc_info=True)
+        except _DECODE_ERRORS:
+            log.debug("the snapshot in %s cannot be decoded", self._folder, exc_info=True)
             return None
 
-    def keep(self, system: str, answer: Snapshot) -> None:
+    def write_snapshot(self, system: str, snapshot: Snapshot) -> None:
         """Write a snapshot for other processes, unless they have a newer one."""
-        last = self.last(system, answer.ended)
-        if last is not None and last.begun > answer.begun:
+        last = self.read_snapshot(system, snapshot.ended)
+        if last is not None and last.begun > snapshot.begun:
             return
-        file = self._write(_ANSWER, {"system": system, **encode(answer)})
-        self._kept = None if file is None else (file, system, answer)
+        file = self._write(_SNAPSHOT, {"system": system, **encode(snapshot)})
+        self._written_snapshot = None if file is None else (file, system, snapshot)
 
-    def want(self, system: str, native_ids: frozenset[str], now: float, seconds: float) -> None:
+    def announce(self, system: str, native_ids: frozenset[str], now: float, seconds: float) -> None:
         """Have other processes poll about these jobs too, for so many seconds."""
-        if self._written == (system, native_ids) and now < self._renewal:
+        if self._announced == (system, native_ids) and now < self._renewal:
             return
-        if self._written is None:
+        if self._announced is None:
             self._make_folder()
         content = {"system": system, "until": now + seconds, "native_ids": sorted(native_ids)}
         is_written = self._write(self._name, content) is not None
-        self._written, self._renewal = (system, native_ids) if is_written else None, now + seconds / 2
+        self._announced, self._renewal = (system, native_ids) if is_written else None, now + seconds / 2
 
-    def wanted(self, system: str, now: float) -> set[str]:
+    def wanted_by_others(self, system: str, now: float) -> set[str]:
         """Return the jobs that other processes want polled; remove the files of those whose lease is over."""
         found: set[str] = set()
         names = _names(self._folder)
         for name in names:
-            who, ending = os.path.splitext(name)  # noqa: PTH122  text, as in the spool
-            if ending != _JSON or who in {_ANSWER, self._name}:
+            process_name, ending = os.path.splitext(name)  # noqa: PTH122  text, as in the spool
+            if ending != _JSON or process_name in {_SNAPSHOT, self._name}:
                 continue
-            plain = self._read(who)
-            with contextlib.suppress(*_STRANGE):
+            plain = self._read(process_name)
+            with contextlib.suppress(*_DECODE_ERRORS):
                 if plain["until"] < now:
                     for file in names:
-                        if file.startswith(f"{who}."):
+                        if file.startswith(f"{process_name}."):
                             _remove(f"{self._folder}/{file}")
                 elif plain["system"] == system:
                     found.update(map(str, plain["native_ids"]))
@@ -158,7 +158,7 @@ class SharedPoll:
         try:
             with open(f"{self._folder}/{name}{_JSON}", encoding="ascii") as file:  # noqa: PTH123
                 plain = json.load(file)
-        except (OSError, *_STRANGE):
+        except (OSError, *_DECODE_ERRORS):
             return {}
         return plain if isinstance(plain, dict) and plain.get("version") == _VERSION else {}
 
@@ -171,9 +171,9 @@ class SharedPoll:
             with open(fd, "w", encoding="ascii") as file:  # noqa: PTH123
                 file.write(text)
                 file.flush()
-                written = _File.of(os.fstat(fd))
+                written = _File.from_stat(os.fstat(fd))
             os.rename(new, f"{self._folder}/{name}{_JSON}")  # noqa: PTH104
-        except (OSError, *_STRANGE):
+        except (OSError, *_DECODE_ERRORS):
             log.debug("%s/%s could not be written", self._folder, name, exc_info=True)
             _remove(new)
             return None
@@ -189,7 +189,7 @@ class _File(NamedTuple):
     time_ns: int
 
     @classmethod
-    def of(cls, stat: os.stat_result) -> _File:
+    def from_stat(cls, stat: os.stat_result) -> _File:
         return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
@@ -199,7 +199,7 @@ def _is_locked(lock: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        log.debug("this file system has no locks; each process asks for itself", exc_info=True)
+        log.debug("this file system has no locks; each process polls for itself", exc_info=True)
     return True
 
 

@@ -19,16 +19,16 @@ class Snapshot:
     begun: float
     ended: float
     #: The native ids that the poll was about; None if it was about all jobs of the user.
-    asked: frozenset[str] | None
+    queried: frozenset[str] | None
     #: The observation of each job that the batch system mentioned.
     seen: Mapping[str, Observation]
 
-    def tells_of(self, native_id: str, since: float) -> bool:
+    def covers(self, native_id: str, since: float) -> bool:
         """Return True if it covers a job, present or missing, and its poll was not begun before `since`."""
-        return since <= self.begun and (self.asked is None or native_id in self.asked)
+        return since <= self.begun and (self.queried is None or native_id in self.queried)
 
 
-def compared(answer: Snapshot, before: Snapshot) -> Snapshot:
+def reuse_observations(snapshot: Snapshot, earlier_snapshot: Snapshot) -> Snapshot:
     """Return a snapshot in which each unfinished job's unchanged observation is the object of the one before.
 
     An observation that many jobs share is compared once; after that, the identity of the object tells for
@@ -36,26 +36,26 @@ def compared(answer: Snapshot, before: Snapshot) -> Snapshot:
     array or by itself.
     """
     same: dict[int, Observation] = {}
-    for native_id, observation in answer.seen.items():
+    for native_id, observation in snapshot.seen.items():
         if id(observation) not in same:
-            was = before.seen.get(native_id)
-            is_same = was is not None and was == observation and not observation.final
-            same[id(observation)] = was if is_same and was is not None else observation
-    return attrs.evolve(answer, seen={name: same[id(it)] for name, it in answer.seen.items()})
+            earlier = earlier_snapshot.seen.get(native_id)
+            is_same = earlier is not None and earlier == observation and not observation.final
+            same[id(observation)] = earlier if is_same and earlier is not None else observation
+    return attrs.evolve(snapshot, seen={name: same[id(it)] for name, it in snapshot.seen.items()})
 
 
-def encode(answer: Snapshot) -> dict[str, Any]:
+def encode(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as plain values; JSON can hold them unless a plugin put other values into `details`.
 
     An observation that many jobs share, such as elements of an array, is stored once.
     """
     different: dict[int, tuple[Observation, list[str]]] = {}
-    for native_id, observation in answer.seen.items():
+    for native_id, observation in snapshot.seen.items():
         different.setdefault(id(observation), (observation, []))[1].append(native_id)
     return {
-        "begun": answer.begun,
-        "ended": answer.ended,
-        "asked": None if answer.asked is None else sorted(answer.asked),
+        "begun": snapshot.begun,
+        "ended": snapshot.ended,
+        "asked": None if snapshot.queried is None else sorted(snapshot.queried),
         "said": [_encode(observation) for observation, _ in different.values()],
         "seen": [native_ids for _, native_ids in different.values()],
     }
@@ -67,22 +67,22 @@ def decode(plain: Mapping[str, Any]) -> Snapshot:
     Raises:
         LookupError, TypeError, ValueError, AttributeError: `plain` is not a result of `encode`.
     """
-    asked = plain["asked"]
+    queried = plain["asked"]
     seen: dict[str, Observation] = {}
     for fields, native_ids in zip(_typed(plain["said"], list), _typed(plain["seen"], list), strict=True):
-        seen.update(dict.fromkeys(_texts(native_ids), _decode(fields)))
+        seen.update(dict.fromkeys(_check_texts(native_ids), _decode(fields)))
     return Snapshot(
         begun=float(plain["begun"]),
         ended=float(plain["ended"]),
-        asked=None if asked is None else frozenset(_texts(asked)),
+        queried=None if queried is None else frozenset(_check_texts(queried)),
         seen=seen,
     )
 
 
 def _encode(observation: Observation) -> dict[str, Any]:
     values = ((name, getattr(observation, name)) for name in _FIELDS)
-    told = ((name, value) for name, value in values if value not in _UNTOLD.get(name, _NOTHING))
-    return {name: _FIELDS[name].encode(value) for name, value in told}
+    stored = ((name, value) for name, value in values if value not in _OMITTED.get(name, _NOTHING))
+    return {name: _FIELDS[name].encode(value) for name, value in stored}
 
 
 def _decode(plain: Mapping[str, Any]) -> Observation:
@@ -97,7 +97,7 @@ def _typed(value: Any, kind: type) -> Any:  # noqa: ANN401  any value of JSON
     return value
 
 
-def _texts(value: object) -> list[str]:
+def _check_texts(value: object) -> list[str]:
     found: list[str] = _typed(value, list)
     # one check for the whole list, which may have a hundred thousand items
     if set(map(type, found)) - {str}:
@@ -134,4 +134,4 @@ _FIELDS: Mapping[str, _Field] = {
 }
 # The values that are not stored; an empty tag is stored, and says that the job has none.
 _NOTHING: tuple[object, ...] = (None, (), {})
-_UNTOLD: Mapping[str, tuple[object, ...]] = {"exists": (True,)}
+_OMITTED: Mapping[str, tuple[object, ...]] = {"exists": (True,)}

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _BUSY = "being submitted by another process, and left out until recover() is called again: array %s"
 # The most arrays whose locks are held together; each lock takes a descriptor.
-_AT_A_TIME = 100
+_BATCH_SIZE = 100
 
 
 @attrs.frozen(slots=True)
@@ -35,13 +35,13 @@ class FoundElements:
 class ArrayElements:
     """The elements of arrays in one spool. Methods may be called from any thread; OSError passes."""
 
-    def __init__(self, backend: Backend, spool: Spool, sending: Handoff, native_ids: NativeIds) -> None:
+    def __init__(self, backend: Backend, spool: Spool, handoff: Handoff, native_ids: NativeIds) -> None:
         self._backend = backend
         self._native_ids = native_ids
         self._spool = spool
-        self._sending = sending
+        self._handoff = handoff
 
-    def unfinished(
+    def find_unfinished(
         self,
         is_finished: Callable[[str], bool],
         folders: Collection[str],
@@ -58,22 +58,26 @@ class ArrayElements:
             JpsiError: the batch system did not answer about arrays whose submitter died.
         """
         arrays = dict(filter(None, map(self._read, self._spool.arrays.names())))
-        left = self._left([array for array, _ in arrays.values()], is_finished, frozenset(folders))
-        native_ids = self.settled({name: arrays[name][1] for name in left}, patience)
+        left = self._unfinished_indices(
+            [array for array, _ in arrays.values()], is_finished, frozenset(folders)
+        )
+        native_ids = self.resolve_native_ids({name: arrays[name][1] for name in left}, patience)
         found: list[FoundElements] = []
         for name, native_id in native_ids.items():
-            found += self._found(arrays[name][0], left[name], native_id)
+            found += self._yield_elements(arrays[name][0], left[name], native_id)
         return found
 
-    def native_ids_of(self, names: Collection[str]) -> Mapping[str, str | None]:
+    def known_native_ids(self, names: Collection[str]) -> Mapping[str, str | None]:
         """Return the native ids of arrays that the spool has; arrays that cannot be read are left out."""
         found: dict[str, str | None] = {}
         for name in names:
             with _fence(name):
-                found[name] = self._native_ids.of_array(name)
+                found[name] = self._native_ids.for_array(name)
         return found
 
-    def settled(self, native_ids: Mapping[str, str | None], patience: float) -> dict[str, str | None]:
+    def resolve_native_ids(
+        self, native_ids: Mapping[str, str | None], patience: float
+    ) -> dict[str, str | None]:
         """Return the native ids of arrays; if it is None, no element of the array can ever run.
 
         Arrays that another process is submitting are left out.
@@ -83,26 +87,26 @@ class ArrayElements:
             patience: how long, in seconds and in all, to wait for processes that are submitting them.
 
         Raises:
-            JpsiError: as `unfinished`.
+            JpsiError: as `find_unfinished`.
         """
-        unsent = [name for name, native_id in native_ids.items() if native_id is None]
-        deadline, judged = time.monotonic() + patience, dict[str, str | None]()
-        for start in range(0, len(unsent), _AT_A_TIME):
-            judged |= self._judged(unsent[start : start + _AT_A_TIME], deadline)
-        return {name: native_id for name, native_id in native_ids.items() if native_id is not None} | judged
+        unnamed_arrays = [name for name, native_id in native_ids.items() if native_id is None]
+        deadline, resolved = time.monotonic() + patience, dict[str, str | None]()
+        for start in range(0, len(unnamed_arrays), _BATCH_SIZE):
+            resolved |= self._resolve(unnamed_arrays[start : start + _BATCH_SIZE], deadline)
+        return {name: native_id for name, native_id in native_ids.items() if native_id is not None} | resolved
 
     def _read(self, name: str) -> tuple[str, tuple[ArrayIntent, str | None]] | None:
         """Return an array's name, intent and native id; None if it is unreadable or was never made."""
         with _fence(name):
             array = self._spool.arrays.read(name)
             if array is not None:
-                return name, (array, self._native_ids.of_array(name))
+                return name, (array, self._native_ids.for_array(name))
             # an array without the script that its jobs run was never complete, so it was never submitted
             if exists(f"{self._spool.arrays.folder(name)}/run"):
                 _warn(name, array_problem(self._spool.root, name) or "is gone")
         return None
 
-    def _left(
+    def _unfinished_indices(
         self,
         arrays: Collection[ArrayIntent],
         is_finished: Callable[[str], bool],
@@ -120,17 +124,19 @@ class ArrayElements:
                 if attempt < last[job_id]:
                     continue
                 try:
-                    is_left = job_id not in folders or self._is_left(
+                    is_unfinished = job_id not in folders or self._is_unfinished(
                         array.array, job_id, attempt, is_finished
                     )
                 except (OSError, *DAMAGE) as e:
                     warn_of_damage(self._spool, job_id, e)
                     continue
-                if is_left:
+                if is_unfinished:
                     left.setdefault(array.array, []).append(index)
         return left
 
-    def _is_left(self, array: str, job_id: str, attempt: int, is_finished: Callable[[str], bool]) -> bool:
+    def _is_unfinished(
+        self, array: str, job_id: str, attempt: int, is_finished: Callable[[str], bool]
+    ) -> bool:
         """Return True if a job that has a folder is to be found as an element of this array."""
         newest = self._spool.last_attempt(job_id)
         if attempt != newest:
@@ -140,19 +146,19 @@ class ArrayElements:
         place = self._spool.places(job_id).get(attempt)
         return (place is None or place.array == array) and not is_finished(job_id)
 
-    def _tagged(self, names: Sequence[str]) -> dict[str, str]:
+    def _find_by_tags(self, names: Sequence[str]) -> dict[str, str]:
         """Ask the batch system, by tag, for the native ids that a submitter died before recording."""
-        tags = {self._written(name).tag: name for name in names}
-        found = (self._backend.find(list(tags)) if tags else None) or {}
+        tags = {self._attempt(name).tag: name for name in names}
+        found = (self._backend.find_by_tags(list(tags)) if tags else None) or {}
         return {tags[tag]: native_id for tag, native_id in found.items() if tag in tags}
 
-    def _judged(self, names: Sequence[str], deadline: float) -> dict[str, str | None]:
+    def _resolve(self, names: Sequence[str], deadline: float) -> dict[str, str | None]:
         """Return the native ids of arrays that no process is submitting.
 
         If the native id is None, no element of the array can ever run. Arrays that another process is
         submitting are left out.
         """
-        judged: dict[str, str | None] = {}
+        resolved: dict[str, str | None] = {}
         with contextlib.ExitStack() as locks:
             unnamed: list[str] = []
             for name in names:
@@ -167,33 +173,33 @@ class ArrayElements:
                     if native_id is None and (not self._spool.arrays.is_revoked(name) or self._has_run(name)):
                         unnamed.append(name)
                     else:
-                        judged[name] = native_id
-            found = self._tagged(unnamed)
+                        resolved[name] = native_id
+            found = self._find_by_tags(unnamed)
             for name in unnamed:
                 with _fence(name):
-                    judged[name] = self._judged_by_tag(name, found.get(name))
-        return judged
+                    resolved[name] = self._resolve_by_tag(name, found.get(name))
+        return resolved
 
-    def _judged_by_tag(self, name: str, native_id: str | None) -> str | None:
+    def _resolve_by_tag(self, name: str, native_id: str | None) -> str | None:
         """Return the native id of an array whose lock is held; None if no element can ever run."""
-        written = self._written(name)
+        attempt = self._attempt(name)
         if native_id is None:
-            return f"{UNNAMED}{name}" if self._has_run(name) else self._sending.withdraw(written)
-        if self._sending.is_revoked(written) and not self._has_run(name):
+            return f"{UNNAMED}{name}" if self._has_run(name) else self._handoff.withdraw(attempt)
+        if self._handoff.is_revoked(attempt) and not self._has_run(name):
             return None
         with _fence(name):
             self._spool.arrays.record_native_id(name, native_id)
         return native_id
 
-    def _found(
+    def _yield_elements(
         self, array: ArrayIntent, indices: Sequence[int], native_id: str | None
     ) -> Iterator[FoundElements]:
         intents = [element_intent(array, index) for index in indices]
-        element_ids = self.native_ids([intent.job_id for intent in intents], indices, native_id)
+        element_ids = self.element_native_ids([intent.job_id for intent in intents], indices, native_id)
         for intent, element_id in zip(intents, element_ids, strict=True):
             yield FoundElements(intent, element_id)
 
-    def native_ids(
+    def element_native_ids(
         self, job_ids: Sequence[str], indices: Sequence[int], native_id: str | None
     ) -> Sequence[str | None]:
         """Return the native ids of elements of an array; None for each if the array can never run."""
@@ -212,7 +218,7 @@ class ArrayElements:
             return True
         return any(self._spool.has_run(job_id, attempt) for job_id, attempt in attempts.items())
 
-    def _written(self, name: str) -> ArrayAttempt:
+    def _attempt(self, name: str) -> ArrayAttempt:
         return ArrayAttempt(self._spool, name)
 
 

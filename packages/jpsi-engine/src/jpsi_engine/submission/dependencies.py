@@ -26,7 +26,9 @@ class SortedDependencies:
     unclear: tuple[str, ...]
 
 
-def weigh(wanted: Iterable[Dependency], known: Mapping[str, JobState | None]) -> SortedDependencies:
+def sort_dependencies(
+    wanted: Iterable[Dependency], known: Mapping[str, JobState | None]
+) -> SortedDependencies:
     """Sort dependencies by the states of their jobs.
 
     Args:
@@ -34,7 +36,7 @@ def weigh(wanted: Iterable[Dependency], known: Mapping[str, JobState | None]) ->
         known: the states of jobs by native id; None for a job that exists in an unknown state. Jobs that
             neither jpsi nor the batch system knows are left out.
     """
-    still: list[Dependency] = []
+    still_open: list[Dependency] = []
     never: list[str] = []
     unclear: list[str] = []
     for dependency in wanted:
@@ -47,7 +49,7 @@ def weigh(wanted: Iterable[Dependency], known: Mapping[str, JobState | None]) ->
         elif state is None:
             unclear.append(native_id)
         elif (is_met := dependency.kind.is_met(state)) is None:
-            still.append(dependency)
+            still_open.append(dependency)
         elif not is_met:
             never.append(unmet(dependency, native_id, state))
-    return SortedDependencies(tuple(still), tuple(never), tuple(unclear))
+    return SortedDependencies(tuple(still_open), tuple(never), tuple(unclear))

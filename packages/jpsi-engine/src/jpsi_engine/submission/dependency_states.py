@@ -14,9 +14,9 @@ from typing import NamedTuple
 from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode_status, dependencies
 from jpsi_engine.monitor import JobMonitor
-from jpsi_engine.scheduler import Backend, NativeIds, given_anew, intent_tag
+from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_ids
 from jpsi_engine.spool import Intent, Spool
-from jpsi_engine.submission.dependencies import weigh
+from jpsi_engine.submission.dependencies import sort_dependencies
 from jpsi_engine.verdict import Facts, is_own, judge
 
 _SUBJECT = "the job"
@@ -37,25 +37,25 @@ class DependencyStates:
         backend: the batch system.
         spool: the jobs that jpsi submitted.
         native_ids: maps native ids to the spool's jobs.
-        shortest: how long an answer about a job that has ended counts, in seconds.
+        cache_seconds: how long an answer about a job that has ended counts, in seconds.
     """
 
-    def __init__(self, backend: Backend, spool: Spool, native_ids: NativeIds, shortest: float) -> None:
+    def __init__(self, backend: Backend, spool: Spool, native_ids: NativeIds, cache_seconds: float) -> None:
         self._backend = backend
         self._spool = spool
         self._native_ids = native_ids
-        self._shortest = shortest
+        self._cache_seconds = cache_seconds
         # The final states of jobs that the queue has forgotten, and when the accounting gave them.
         self._accounted: dict[str, tuple[float, JobState]] = {}
         # When native ids were last seen not to have been given to other jobs.
-        self._kept: dict[str, float] = {}
+        self._confirmed_at: dict[str, float] = {}
 
-    def still_open(self, spec: JobSpec, tracking: JobMonitor) -> tuple[Dependency, ...]:
+    def open_dependencies(self, spec: JobSpec, monitor: JobMonitor) -> tuple[Dependency, ...]:
         """Return the dependencies of which the batch system must know, since the jobs have not ended.
 
         Args:
             spec: a valid spec.
-            tracking: follows the jobs of this process.
+            monitor: follows the jobs of this process.
 
         If a job ended and the batch system forgot it between this answer and the submission, its end would
         count as a success. Batch systems remember jobs for longer than that takes.
@@ -65,44 +65,48 @@ class DependencyStates:
             SubmitException: it is not known at present whether a job has ended.
             OSError: the spool cannot be read.
         """
-        wanted = [Dependency(self._backend.spelled(it.native_id or ""), it.kind) for it in dependencies(spec)]
+        wanted = [
+            Dependency(self._backend.canonical_or_same(it.native_id or ""), it.kind)
+            for it in dependencies(spec)
+        ]
         if not wanted:
             return ()
         native_ids = sorted({it.native_id for it in wanted if it.native_id is not None})
-        weighed = weigh(wanted, self._known(native_ids, tracking))
-        if weighed.never:
-            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(weighed.never)))
-        if weighed.unclear:
-            names = ", ".join(weighed.unclear)
-            msg = f"attributes.after: {self._backend.place} does not tell now whether {names} has ended"
+        sorted_dependencies = sort_dependencies(wanted, self._query_states(native_ids, monitor))
+        if sorted_dependencies.never:
+            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(sorted_dependencies.never)))
+        if sorted_dependencies.unclear:
+            names = ", ".join(sorted_dependencies.unclear)
+            name = self._backend.display_name
+            msg = f"attributes.after: {name} does not say at present whether {names} has ended"
             raise SubmitException(msg, transient=True)
-        return weighed.open
+        return sorted_dependencies.open
 
-    def _known(self, native_ids: Sequence[str], tracking: JobMonitor) -> dict[str, JobState | None]:
+    def _query_states(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, JobState | None]:
         """Return the states of jobs by the first source that knows them: spool, queue or accounting."""
         with contextlib.suppress(JpsiError):
             # the probe finds the final exit codes; without them, any failed job may be requeued
             self._backend.probe()
-        own = self._own(native_ids, tracking)
+        own = self._own_attempts(native_ids, monitor)
         ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
         tags = {it: own[it].tag if it in own else None for it in native_ids if it not in known}
-        known |= tracking.standing(tags, time.monotonic, time.sleep)
+        known |= monitor.query_states(tags, time.monotonic, time.sleep)
         missing = {native_id: tag for native_id, tag in tags.items() if native_id not in known}
         # A job that the queue has forgotten has ended, even if the accounting does not have it yet.
-        return dict.fromkeys(own) | known | self._ended(missing)
+        return dict.fromkeys(own) | known | self._accounting_states(missing)
 
-    def _own(self, native_ids: Sequence[str], tracking: JobMonitor) -> dict[str, _Attempt]:
+    def _own_attempts(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, _Attempt]:
         """Return the attempts of jpsi's jobs that have these native ids; collect their markers."""
         now = time.monotonic()
-        followed = {it: job for it in native_ids if (job := tracking.known_as(it, now)) is not None}
+        followed = {it: job for it in native_ids if (job := monitor.find_by_native_id(it, now)) is not None}
         owners = {
             it: intent
             for it in native_ids
-            if it not in followed and (intent := self._native_ids.owner(it)) is not None
+            if it not in followed and (intent := self._native_ids.find_owner(it)) is not None
         }
         if owners:
-            others = self._given_anew(owners, now)
+            others = self._find_reused_ids(owners, now)
             owners = {it: intent for it, intent in owners.items() if it not in others}
             self._spool.collect({intent.job_id for intent in owners.values()})
         own = {
@@ -112,29 +116,29 @@ class DependencyStates:
             it: _Attempt(intent.job_id, intent.attempt, intent_tag(intent)) for it, intent in owners.items()
         }
 
-    def _given_anew(self, owners: Mapping[str, Intent], now: float) -> frozenset[str]:
+    def _find_reused_ids(self, owners: Mapping[str, Intent], now: float) -> frozenset[str]:
         """Return the native ids that the batch system has given to other jobs."""
         doubtful = {
             native_id: owner
             for native_id, owner in owners.items()
-            if now - self._kept.get(native_id, float("-inf")) >= self._shortest
+            if now - self._confirmed_at.get(native_id, float("-inf")) >= self._cache_seconds
         }
-        others = given_anew(self._backend, self._spool, doubtful)
-        self._kept.update(dict.fromkeys(doubtful.keys() - others, now))
+        others = reused_native_ids(self._backend, self._spool, doubtful)
+        self._confirmed_at.update(dict.fromkeys(doubtful.keys() - others, now))
         return others
 
-    def _ended(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
+    def _accounting_states(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
         """Return the states that the accounting gives, now or a short time ago, for jobs not in the queue."""
         native_ids = tags.keys()
         now = time.monotonic()
         known: dict[str, JobState | None] = {}
         for native_id in native_ids:
-            then, state = self._accounted.get(native_id, (float("-inf"), None))
-            if now - then < self._shortest:
+            queried_at, state = self._accounted.get(native_id, (float("-inf"), None))
+            if now - queried_at < self._cache_seconds:
                 known[native_id] = state
         left = [native_id for native_id in native_ids if native_id not in known]
         if left:
-            for native_id, seen in (self._backend.finished(left) or {}).items():
+            for native_id, seen in (self._backend.query_accounting(left) or {}).items():
                 if not is_own(seen, tags[native_id]):
                     continue
                 known[native_id] = seen.state if seen.final else None

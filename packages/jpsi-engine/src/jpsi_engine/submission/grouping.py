@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 
-def chunks(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
+def group_equal(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
     """Return the positions of equal keys together, at most `largest` each, in the order of first occurrence.
 
     >>> chunks("abaaa", 3)
@@ -22,7 +22,7 @@ def _split(positions: Sequence[int], largest: int) -> Iterator[list[int]]:
     return (list(positions[start : start + largest]) for start in range(0, len(positions), largest))
 
 
-def common(plains: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def common_entries(plains: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the entries that several specs, as plain values, have in common."""
     first, *others = plains
     shared = dict(first)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,9 +46,9 @@ T = TypeVar("T")
 # Seconds between two looks at a claim that another process is making: on this machine, and on a remote host,
 # where each look takes a command.
 _CLAIM_POLL_SECONDS = 0.02
-_FAR_CLAIM_POLL_SECONDS = 2.0
+_REMOTE_CLAIM_POLL_SECONDS = 2.0
 _SUBJECT = "the job"
-_FOUND_OUT = "which is found out when it is submitted again, or recovered"
+_RESOLVED_LATER = "which jpsi finds out when the job is submitted again, or recovered"
 
 
 @attrs.frozen(slots=True)
@@ -60,7 +61,7 @@ class HandedOff:
     interrupt: BaseException | None = None
 
 
-class _UnsafeError(Exception):
+class _NotDurableError(Exception):
     """The intent could not be written to disk so that it survives a crash."""
 
     def __init__(self, error: OSError) -> None:
@@ -69,14 +70,14 @@ class _UnsafeError(Exception):
 
 
 @contextlib.contextmanager
-def _unsafe_if_it_fails() -> Iterator[None]:
+def _require_durable() -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        raise _UnsafeError(e) from e
+        raise _NotDurableError(e) from e
 
 
-def nothing() -> None:
+def write_nothing() -> None:
     """Do nothing, as all files are written already."""
 
 
@@ -85,30 +86,30 @@ class Handoff:
 
     Args:
         backend: the batch system.
-        side: where jobs run.
+        run_host: where jobs run.
         config: names the shell that runs the jobs.
     """
 
-    def __init__(self, backend: Backend, side: RunHost, config: BatchConfig) -> None:
+    def __init__(self, backend: Backend, run_host: RunHost, config: BatchConfig) -> None:
         self._backend = backend
-        self._side = side
-        self._spool = side.spool
+        self._run_host = run_host
+        self._spool = run_host.spool
         self._config = config
         #: Seconds until a file written by another machine is certainly visible on this machine.
         self.grace_seconds = 0.0
 
-    def send(
+    def submit(
         self,
-        written: JobAttempt,
+        attempt: JobAttempt,
         spec: JobSpec,
         context: SubmitContext,
         lock: int,
-        write: Callable[[], None] = nothing,
+        write: Callable[[], None] = write_nothing,
     ) -> str:
         """Submit one recorded attempt, and return its native id.
 
         Args:
-            written: the attempt, of a job or an array.
+            attempt: the attempt, of a job or an array.
             spec: the job as the batch system sees it.
             context: the context for the executor's hooks.
             lock: the descriptor that holds the lock on the attempt's files.
@@ -122,23 +123,23 @@ class Handoff:
 
         def ready() -> None:
             # The files must survive a crash of this machine before the batch system receives the job.
-            with _unsafe_if_it_fails():
+            with _require_durable():
                 write()
                 self._spool.sync(lock)
 
         def run(command: Command) -> CommandResult:
-            return self._side.carry_out(command, [written], lock, ready)
+            return self._run_host.run_submit(command, [attempt], lock, ready)
 
-        with _forgotten_if_it_fails([written]):
-            script = self.script(written, spec, context)
+        with _discard_on_error([attempt]):
+            script = self.render_script(attempt, spec, context)
         try:
             submitted = self._backend.submit(script, spec, context, run)
-        except (_UnsafeError, UnsentError) as e:
-            raise self._unsent(written, e) from e
+        except (_NotDurableError, UnsentError) as e:
+            raise self._unsent_error(attempt, e) from e
         except BaseException as e:
             # The command may have succeeded or may never have run. After this the attempt either has begun,
             # and there is a native id, or can never run.
-            native_id = self._given_up_after(e, written)
+            native_id = self._withdraw_after(e, attempt)
             if native_id is None:
                 raise
             if not isinstance(e, Exception):
@@ -146,15 +147,15 @@ class Handoff:
             return native_id
         if submitted.native_id is not None:
             return submitted.native_id
-        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it did not say why")
+        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it gave no reason")
         if failure.kind is FailureKind.AMBIGUOUS:
-            return self._resolve(written, failure, self._found([written]))
-        (refusal,) = self._refusals([written], failure)
+            return self._resolve(attempt, failure, self._find_by_tags([attempt]))
+        (refusal,) = self._discard_refused([attempt], failure)
         raise refusal
 
-    def send_several(
+    def submit_several(
         self,
-        written: Sequence[JobAttempt],
+        attempts: Sequence[JobAttempt],
         spec: JobSpec,
         contexts: Sequence[SubmitContext],
         locks: Sequence[int],
@@ -165,7 +166,7 @@ class Handoff:
         may judge the other attempts; an attempt that they find unsubmitted is revoked and never runs.
 
         Args:
-            written: the attempts.
+            attempts: the attempts.
             spec: the job as the batch system sees it.
             contexts: the context of each attempt for the executor's hooks.
             locks: the descriptors that hold the locks on the attempts' files.
@@ -175,174 +176,191 @@ class Handoff:
         """
 
         def ready() -> None:
-            with _unsafe_if_it_fails():
+            with _require_durable():
                 for lock in locks:
                     self._spool.sync(lock)
 
         def run(command: Command) -> CommandResult:
-            return self._side.carry_out(command, written, locks[0], ready)
+            return self._run_host.run_submit(command, attempts, locks[0], ready)
 
-        with _forgotten_if_it_fails(written):
-            scripts = [self.script(it, spec, context) for it, context in zip(written, contexts, strict=True)]
+        with _discard_on_error(attempts):
+            scripts = [
+                self.render_script(it, spec, context) for it, context in zip(attempts, contexts, strict=True)
+            ]
         try:
             submitted = self._backend.submit_several(scripts, spec, contexts, run)
-        except (_UnsafeError, UnsentError) as e:
-            return HandedOff([self._unsent(it, e) for it in written])
+        except (_NotDurableError, UnsentError) as e:
+            return HandedOff([self._unsent_error(it, e) for it in attempts])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
             otherwise = e if isinstance(e, JpsiError) else None
             why = str(e) or type(e).__name__
-            outcomes = [_tried(lambda it=it: self._given_up(it, why)) or otherwise for it in written]  # type: ignore[misc]  # a default is how a lambda keeps a value
+            outcomes = [
+                _result_or_error(functools.partial(self._withdraw_failed, it, why)) or otherwise
+                for it in attempts
+            ]
             return HandedOff(outcomes, None if isinstance(e, JpsiError) else e)
         native_ids, failure = submitted.native_ids, submitted.failure
-        missing = [it for it in written if it.tag not in native_ids]
+        missing = [it for it in attempts if it.tag not in native_ids]
         if failure.kind is not FailureKind.AMBIGUOUS:
-            return HandedOff(self._refusals(written, failure))
-        found = {**self._found(missing), **native_ids}
-        return HandedOff([_tried(lambda it=it: self._resolve(it, failure, found)) for it in written])  # type: ignore[misc]  # as above
+            return HandedOff(self._discard_refused(attempts, failure))
+        found = {**self._find_by_tags(missing), **native_ids}
+        return HandedOff(
+            [_result_or_error(functools.partial(self._resolve, it, failure, found)) for it in attempts]
+        )
 
-    def _unsent(self, written: JobAttempt, why: _UnsafeError | UnsentError) -> JpsiError:
+    def _unsent_error(self, attempt: JobAttempt, why: _NotDurableError | UnsentError) -> JpsiError:
         """Return the error for an attempt of which nothing was submitted, and discard the attempt."""
-        written.discard(str(why))
+        attempt.discard(str(why))
         if isinstance(why, TakenError):
-            return TakenError(f"{written.name}: {why}")
+            return TakenError(f"{attempt.name}: {why}")
         if isinstance(why, UnsentError):
-            return self._refusal(written, _failure(why))
-        msg = f"{written.name} could not be written down in {self._spool.root}: {why.error}"
+            return self._refusal_error(attempt, _failure(why))
+        msg = f"{attempt.name} could not be recorded in {self._spool.root}: {why.error}"
         return SubmitException(msg, why.error, transient=is_transient(why.error))
 
-    def _refusals(self, written: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
+    def _discard_refused(self, attempts: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
         """Discard attempts that the batch system refused, or withdraw them; return the error of each."""
-        why = f"{self._backend.place} did not take it: {failure.message}"
-        gone = [it for it in written if it.discard(why)]
-        self._side.forget(gone)
+        why = f"{self._backend.display_name} did not take it: {failure.message}"
+        discarded = [it for it in attempts if it.discard(why)]
+        self._run_host.clean_up(discarded)
         refusals = []
-        for it in written:
-            unclear = None if it in gone else _tried(lambda it=it: self._given_up(it, why))  # type: ignore[misc]  # as above
-            refusals.append(unclear if isinstance(unclear, JpsiError) else self._refusal(it, failure))
+        for it in attempts:
+            unclear = (
+                None
+                if it in discarded
+                else _result_or_error(functools.partial(self._withdraw_failed, it, why))
+            )
+            refusals.append(unclear if isinstance(unclear, JpsiError) else self._refusal_error(it, failure))
         return refusals
 
-    def _refusal(self, written: JobAttempt, failure: Failure) -> JpsiError:
+    def _refusal_error(self, attempt: JobAttempt, failure: Failure) -> JpsiError:
         if failure.kind is FailureKind.INVALID_JOB:
-            return InvalidJobException.of(_SUBJECT, [f"{self._backend.place} refuses it: {failure.message}"])
-        msg = f"{self._backend.place} did not take {written.name}: {failure.message}"
+            return InvalidJobException.of(
+                _SUBJECT, [f"{self._backend.display_name} refuses it: {failure.message}"]
+            )
+        msg = f"{self._backend.display_name} did not take {attempt.name}: {failure.message}"
         return SubmitException(msg, transient=failure.kind is FailureKind.TRANSIENT)
 
-    def script(self, written: JobAttempt, spec: JobSpec, context: SubmitContext) -> Script:
+    def render_script(self, attempt: JobAttempt, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the script for the submit command.
 
         Raises:
             ValueError: the batch system cannot express what the spec asks for.
         """
-        return attrs.evolve(self._backend.render(spec, context), run=self._run_line(written))
+        return attrs.evolve(self._backend.render(spec, context), run=self._run_line(attempt))
 
-    def _run_line(self, written: JobAttempt) -> ShellLine:
+    def _run_line(self, attempt: JobAttempt) -> ShellLine:
         # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
         # missing shell must not look like the job's own exit code 127.
-        shell, marker, layout = self._config.shell_command, written.missing_shell_marker, self._side.layout()
-        run = layout.path(written.file("run"))
+        shell, marker, layout = (
+            self._config.shell_command,
+            attempt.missing_shell_marker,
+            self._run_host.layout(),
+        )
+        run = layout.path(attempt.file("run"))
         is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
         note = f"true >{word(layout.path(marker))}; " if marker else ""
         runs = f"{{ {can_run} || {{ {note}exit {SETUP_CODE}; }}; }}"
         return ShellLine(f"{is_there} && {runs} && {line('exec', *shell, run)}; exit {SETUP_CODE}")
 
-    def _found(self, written: Sequence[JobAttempt]) -> Mapping[str, str]:
+    def _find_by_tags(self, attempts: Sequence[JobAttempt]) -> Mapping[str, str]:
         """Return, by tag, the native ids of attempts that the batch system shows.
 
         The result is empty if the batch system does not answer.
         """
-        if not written:
+        if not attempts:
             return {}
         try:
-            return self._backend.find([it.tag for it in written]) or {}
+            return self._backend.find_by_tags([it.tag for it in attempts]) or {}
         except JpsiError as e:
-            log.info("%s was not to be looked for: %s", written[0].name, e)
+            log.info("%s could not be searched for by its tag: %s", attempts[0].name, e)
             return {}
 
-    def _resolve(self, written: JobAttempt, failure: Failure, found: Mapping[str, str]) -> str:
+    def _resolve(self, attempt: JobAttempt, failure: Failure, found: Mapping[str, str]) -> str:
         """Find out the outcome of a submission that got no clear answer; return the native id.
 
         Raises:
             SubmitException: it was not submitted, or was revoked; either way it can never run.
         """
-        unclear = f"{self._backend.place} gave no clear answer"
-        native_id = found.get(written.tag) or self._given_up(written, f"{unclear}: {failure.message}")
+        unclear = f"{self._backend.display_name} gave no clear answer"
+        native_id = found.get(attempt.tag) or self._withdraw_failed(attempt, f"{unclear}: {failure.message}")
         if native_id is not None:
             return native_id
-        msg = f"{unclear} about {written.name}, which will not run: {failure.message}"
+        msg = f"{unclear} about {attempt.name}, which will not run: {failure.message}"
         raise SubmitException(msg, transient=True)
 
-    def _given_up(self, written: JobAttempt, why: str) -> str | None:
+    def _withdraw_failed(self, attempt: JobAttempt, why: str) -> str | None:
         """Withdraw an attempt that the caller will see fail; its files stay, in case it starts late.
 
         Returns its native id if it has begun to run all the same.
         """
         try:
-            native_id = self.withdraw(written)
+            native_id = self.withdraw(attempt)
             if native_id is None:
                 # the caller decides whether to try again, so no other process may recover the job
-                self._note_given_up(written, why)
+                self._record_failure(attempt, why)
         except FileNotFoundError:
             return None  # its folder was removed, and the script that would have run with it
         except OSError as e:
-            msg = f"{written.name} may run or not, {_FOUND_OUT}: {self._spool.root}: {e}"
+            msg = f"{attempt.name} may run or not, {_RESOLVED_LATER}: {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except JpsiError as e:
-            msg = f"{written.name} may run or not, {_FOUND_OUT}: {e}"
+            msg = f"{attempt.name} may run or not, {_RESOLVED_LATER}: {e}"
             raise SubmitException(msg, e, transient=True) from e
         return native_id
 
     @staticmethod
-    def _note_given_up(written: JobAttempt, why: str) -> None:
+    def _record_failure(attempt: JobAttempt, why: str) -> None:
         try:
-            written.give_up(why)
+            attempt.give_up(why)
         except FileNotFoundError:
             raise
         except OSError:
             # it can never run; without the note, recover() returns it as a job that was never submitted
-            msg = "%s: that it was not submitted could not be written down"
-            log.warning(msg, written.name, exc_info=True)
+            msg = "%s was not submitted, and this could not be recorded"
+            log.warning(msg, attempt.name, exc_info=True)
 
-    def _given_up_after(self, error: BaseException, written: JobAttempt) -> str | None:
+    def _withdraw_after(self, error: BaseException, attempt: JobAttempt) -> str | None:
         """Withdraw an attempt after an error; return its native id if it has begun.
 
         If the withdrawal fails, a caller that was interrupted gets the interrupt, with the failure as a note.
         """
         try:
-            return self._given_up(written, str(error) or type(error).__name__)
+            return self._withdraw_failed(attempt, str(error) or type(error).__name__)
         except JpsiError as unclear:
             if isinstance(error, Exception):
                 raise
             error.add_note(str(unclear))
             return None
 
-    def is_revoked(self, written: JobAttempt) -> bool:
+    def is_revoked(self, attempt: JobAttempt) -> bool:
         """Return True if the attempt can never run, even if the batch system has it.
 
         Raises:
             JpsiError: the remote host cannot be reached.
         """
-        claim = self._side.claim(written)
+        claim = self._run_host.claim(attempt)
         return claim is not None and claim.text == REVOKED
 
-    def withdraw(self, written: JobAttempt) -> str | None:
+    def withdraw(self, attempt: JobAttempt) -> str | None:
         """Make sure that an attempt can never run; if it has begun, return its native id.
 
         Raises:
             OSError: another process has claimed it, and the claim is not visible on this machine in time.
         """
-        if self._side.revoke(written):
+        if self._run_host.revoke(attempt):
             return None
         # A runner makes its claim first and writes into it afterwards; it may die in between. A claim that
         # another machine has made may not be visible on this machine yet.
-        pause = _CLAIM_POLL_SECONDS if self._side.is_here else _FAR_CLAIM_POLL_SECONDS
+        pause = _CLAIM_POLL_SECONDS if self._run_host.is_local else _REMOTE_CLAIM_POLL_SECONDS
         deadline = time.monotonic() + self.grace_seconds
-        while (claim := self._side.claim(written)) is None or not claim.text:
+        while (claim := self._run_host.claim(attempt)) is None or not claim.text:
             if time.monotonic() > deadline:
                 break
             time.sleep(pause)
         if claim is None:
-            raise OSError(errno.ESTALE, f"the claim of {written.name} does not show here yet")
-        return None if claim.text in {"", REVOKED} else self._backend.spelled(claim.text)
+            raise OSError(errno.ESTALE, f"the claim of {attempt.name} is not visible on this machine yet")
+        return None if claim.text in {"", REVOKED} else self._backend.canonical_or_same(claim.text)
 
 
 def _failure(error: UnsentError) -> Failure:
@@ -350,17 +368,17 @@ def _failure(error: UnsentError) -> Failure:
 
 
 @contextlib.contextmanager
-def _forgotten_if_it_fails(written: Sequence[JobAttempt]) -> Iterator[None]:
+def _discard_on_error(attempts: Sequence[JobAttempt]) -> Iterator[None]:
     """Discard the attempts if the block raises, as nothing was submitted yet."""
     try:
         yield
     except BaseException:
-        for it in written:
+        for it in attempts:
             it.discard()
         raise
 
 
-def _tried(do: Callable[[], T]) -> T | JpsiError:
+def _result_or_error(do: Callable[[], T]) -> T | JpsiError:
     """Return the result of a call, or its error, so that the other attempts go on."""
     try:
         return do()

@@ -33,19 +33,19 @@ class RemoteStaging(Protocol):
     file.
     """
 
-    def planned(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
+    def plan_transfers(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
         """Return the transfers of an attempt."""
 
-    def put(self, job_id: str, puts: Collection[RemoteTransfer], told: Told) -> None:
+    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: Told) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there."""
 
-    def found(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
+    def find_sources(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
         """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
 
-    def get(self, get: RemoteTransfer, told: Told, *, is_directory: bool) -> None:
+    def get(self, get: RemoteTransfer, report: Told, *, is_directory: bool) -> None:
         """Copy one output of a job to this machine; resume an earlier transfer that was cut short."""
 
-    def last_words(self, job_id: str, name: str, most: int) -> bytes:
+    def read_tail(self, job_id: str, name: str, most: int) -> bytes:
         """Return the end of a file in the folder of a job; nothing if there is no such file."""
 
     def remove(self, job_ids: Collection[str]) -> bool:
@@ -55,14 +55,14 @@ class RemoteStaging(Protocol):
 class MarkerSource(Protocol):
     """The interface of a receiver of markers of jobs on a remote host."""
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start to receive markers, as there are jobs to follow.
 
         Raises:
             RuntimeError: no thread can be started now.
         """
 
-    def passed(self, since: float, now: float) -> float:
+    def counted_seconds(self, since: float, now: float) -> float:
         """Return for how many of the seconds between these times markers could be received."""
 
 
@@ -77,7 +77,7 @@ class RunHost(Protocol):
         """The spool on this machine."""
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """True if jobs see the files of this machine's spool."""
 
     def layout(self) -> Layout:
@@ -86,11 +86,11 @@ class RunHost(Protocol):
     def directory(self) -> str:
         """Return the directory in which a job runs whose spec names none."""
 
-    def said(self) -> Mapping[str, object]:
+    def intent_entries(self) -> Mapping[str, object]:
         """Return the entries that an intent gets for this host."""
 
     @property
-    def carrying(self) -> RemoteStaging | None:
+    def remote_staging(self) -> RemoteStaging | None:
         """The transfer of staged files there and back.
 
         None if jobs see this machine's files, or if the transport cannot transfer files.
@@ -99,10 +99,10 @@ class RunHost(Protocol):
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a job cannot run there at present."""
 
-    def carry_out(
+    def run_submit(
         self,
         command: Command,
-        written: Sequence[JobAttempt],
+        attempts: Sequence[JobAttempt],
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
@@ -112,13 +112,13 @@ class RunHost(Protocol):
             UnsentError: it was certainly not submitted, and there is nothing to withdraw.
         """
 
-    def claim(self, written: JobAttempt) -> Claim | None:
+    def claim(self, attempt: JobAttempt) -> Claim | None:
         """Return the claim of an attempt; None if no process has claimed it."""
 
-    def revoke(self, written: JobAttempt) -> bool:
+    def revoke(self, attempt: JobAttempt) -> bool:
         """Claim an attempt so that it can never run; False if another process has claimed it."""
 
-    def forget(self, written: Collection[JobAttempt]) -> None:
+    def clean_up(self, attempts: Collection[JobAttempt]) -> None:
         """Clean up after discarded attempts, of which nothing is needed; never raises."""
 
     def refresh(self, folders: Collection[str]) -> bool:
@@ -128,16 +128,16 @@ class RunHost(Protocol):
         missing there.
         """
 
-    def pass_on(self, names: Collection[str]) -> None:
+    def share_files(self, names: Collection[str]) -> None:
         """Copy files to where other machines find them; names are relative to the root. Never raises."""
 
-    def find_others(self) -> None:
+    def import_other_jobs(self) -> None:
         """Add to the spool the jobs of this target which other machines have submitted."""
 
     def remove(self, names: Collection[str]) -> Collection[str]:
         """Remove there the jobs and arrays that were removed from the spool; return those that remain."""
 
-    def listening(self, tracking: JobMonitor) -> MarkerSource | None:
+    def marker_source(self, monitor: JobMonitor) -> MarkerSource | None:
         """Return the receiver of markers for the spool; None if markers appear there by themselves."""
 
 
@@ -149,7 +149,7 @@ class LocalHost:
     transport: Transport
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Always True."""
         return True
 
@@ -161,12 +161,12 @@ class LocalHost:
         """See `RunHost`."""
         return os.getcwd()  # noqa: PTH109  as it is now, not resolved
 
-    def said(self) -> Mapping[str, object]:
+    def intent_entries(self) -> Mapping[str, object]:
         """Return nothing, as that is the usual case."""
         return {}
 
     @property
-    def carrying(self) -> RemoteStaging | None:
+    def remote_staging(self) -> RemoteStaging | None:
         """Always None, as jobs see the files of this machine."""
         return None
 
@@ -174,26 +174,26 @@ class LocalHost:
         """See `RunHost`."""
         return problems_here(spec, "/bin/sh")
 
-    def carry_out(
+    def run_submit(
         self,
         command: Command,
-        written: Sequence[JobAttempt],
+        attempts: Sequence[JobAttempt],
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
         """See `RunHost`."""
-        del written
+        del attempts
         return self.transport.run(command, lock, ready)
 
-    def claim(self, written: JobAttempt) -> Claim | None:
+    def claim(self, attempt: JobAttempt) -> Claim | None:
         """See `RunHost`."""
-        return written.claim()
+        return attempt.claim()
 
-    def revoke(self, written: JobAttempt) -> bool:
+    def revoke(self, attempt: JobAttempt) -> bool:
         """See `RunHost`."""
-        return written.revoke()
+        return attempt.revoke()
 
-    def forget(self, written: Collection[JobAttempt]) -> None:
+    def clean_up(self, attempts: Collection[JobAttempt]) -> None:
         """Do nothing, as there are no files but the spool's."""
 
     def refresh(self, folders: Collection[str]) -> bool:
@@ -201,10 +201,10 @@ class LocalHost:
         del folders
         return True
 
-    def pass_on(self, names: Collection[str]) -> None:
+    def share_files(self, names: Collection[str]) -> None:
         """Do nothing, as other machines see the spool itself."""
 
-    def find_others(self) -> None:
+    def import_other_jobs(self) -> None:
         """Do nothing, as the spool has the jobs of other machines."""
 
     def remove(self, names: Collection[str]) -> Collection[str]:
@@ -212,7 +212,7 @@ class LocalHost:
         del names
         return ()
 
-    def listening(self, tracking: JobMonitor) -> MarkerSource | None:
+    def marker_source(self, monitor: JobMonitor) -> MarkerSource | None:
         """See `RunHost`."""
-        del tracking
+        del monitor
         return None

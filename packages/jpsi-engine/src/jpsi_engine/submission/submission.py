@@ -41,8 +41,8 @@ from jpsi_engine.spool import (
     read_codes,
     read_link,
 )
-from jpsi_engine.submission.grouping import common
-from jpsi_engine.submission.handoff import HandedOff, Handoff, nothing
+from jpsi_engine.submission.grouping import common_entries
+from jpsi_engine.submission.handoff import HandedOff, Handoff, write_nothing
 from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError
 from jpsi_engine.transfer import RemotePlan, plan
 
@@ -89,13 +89,13 @@ class ContestedError(Exception):
         self.job_ids = frozenset(job_ids)
 
 
-def contested(job_id: str) -> SubmitException:
+def contested_error(job_id: str) -> SubmitException:
     """Return the error for a job that another process has submitted in the meantime."""
     return SubmitException(f"job {job_id} was submitted by another process in the meantime")
 
 
 @attrs.define(slots=True, eq=False)
-class _Untold:
+class _UnreportedArray:
     """An array whose elements have not received the outcome of their submission yet."""
 
     array: str
@@ -113,71 +113,72 @@ class SubmissionPipeline:
 
     Args:
         backend: the batch system.
-        side: where the jobs run.
-        sending: hands attempts to the batch system.
+        run_host: where the jobs run.
+        handoff: hands attempts to the batch system.
         setup: the engine's setup, with the executor's name and its callbacks.
-        still_open: returns the dependencies of a job that have not ended, which the batch system must know.
+        open_dependencies: returns the dependencies of a job that have not ended; the batch system must know
+            them.
     """
 
     def __init__(
         self,
         backend: Backend,
-        side: RunHost,
-        sending: Handoff,
+        run_host: RunHost,
+        handoff: Handoff,
         setup: EngineSetup,
-        still_open: Callable[[JobSpec], tuple[Dependency, ...]],
+        open_dependencies: Callable[[JobSpec], tuple[Dependency, ...]],
     ) -> None:
         self._backend = backend
-        self._side = side
-        self._spool = side.spool
-        self._sending = sending
+        self._run_host = run_host
+        self._spool = run_host.spool
+        self._handoff = handoff
         self._setup = setup
-        self._still_open = still_open
-        self._untold: dict[str, _Untold] = {}
+        self._open_dependencies_of = open_dependencies
+        self._unreported: dict[str, _UnreportedArray] = {}
         self._slots = threading.BoundedSemaphore(backend.config.submit_concurrency)
 
-    def one(self, submission: Submission) -> Accepted:
+    def submit_one(self, submission: Submission) -> Accepted:
         """Submit one job; see `jpsi.plugin.engine.Engine`."""
         job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
-        written = JobIntent(self._spool, job_id, attempt)
-        self._learn_requeue_codes()
-        with contextlib.ExitStack() as held:
-            if not self.carries(spec):
-                held.enter_context(self._slots)
-            self.end_earlier(job_id, attempt)
-            with self._writing(written.name):
+        job_attempt = JobIntent(self._spool, job_id, attempt)
+        self._probe_requeue_codes()
+        with contextlib.ExitStack() as stack:
+            if not self.needs_transfer(spec):
+                stack.enter_context(self._slots)
+            self.end_earlier_attempts(job_id, attempt)
+            with self._convert_errors(job_attempt.name):
                 lock = self._spool.reserve(job_id, attempt)
-            with self._carried(submission, lock):
-                with _given_up(written, lock):
-                    if self.carries(spec):
+            with self._staged_in(submission, lock):
+                with _discard_on_error(job_attempt, lock):
+                    if self.needs_transfer(spec):
                         # Only now: a transfer may take hours and must not block other jobs.
-                        held.enter_context(self._slots)
+                        stack.enter_context(self._slots)
                     # Only now: the states of other jobs grow stale while this one waits.
-                    after = self._still_open(spec)
+                    after = self._open_dependencies_of(spec)
                     begun = time.monotonic()
                     site = self._backend.site
-                context = SubmitContext(site=site, job_id=job_id, tag=written.tag, after=after)
-                write = functools.partial(self._write_down, lock, submission)
-                return self._send(written, spec, context, lock, begun=begun, write=write)
+                context = SubmitContext(site=site, job_id=job_id, tag=job_attempt.tag, after=after)
+                write = functools.partial(self._write_files, lock, submission)
+                return self._hand_off(job_attempt, spec, context, lock, begun=begun, write=write)
 
-    def carries(self, spec: JobSpec) -> bool:
+    def needs_transfer(self, spec: JobSpec) -> bool:
         """Return True if the client transfers files for a job; it submits such a job by itself."""
-        return self._side.carrying is not None and has_staging(spec)
+        return self._run_host.remote_staging is not None and has_staging(spec)
 
     @contextlib.contextmanager
-    def _carried(self, submission: Submission, lock: int) -> Iterator[None]:
+    def _staged_in(self, submission: Submission, lock: int) -> Iterator[None]:
         """Copy the input files of a job to the remote host; remove them if the job is not submitted."""
-        job_id, carrying = submission.job_id, self._side.carrying
-        if carrying is None or not self.carries(submission.spec):
+        job_id, remote_staging = submission.job_id, self._run_host.remote_staging
+        if remote_staging is None or not self.needs_transfer(submission.spec):
             yield
             return
-        written = JobIntent(self._spool, job_id, submission.attempt)
+        job_attempt = JobIntent(self._spool, job_id, submission.attempt)
         # Another machine may have copied the same files for a later attempt. Only one machine can submit it.
         is_needed = submission.attempt > 1
         try:
-            with _given_up(written, lock):
-                told = functools.partial(self._setup.staged, job_id)
-                carrying.put(job_id, self._far_plan(carrying, submission).puts, told)
+            with _discard_on_error(job_attempt, lock):
+                report = functools.partial(self._setup.staged, job_id)
+                remote_staging.put(job_id, self._plan_transfers(remote_staging, submission).puts, report)
             is_needed = False
             yield
             is_needed = True
@@ -187,77 +188,77 @@ class SubmissionPipeline:
             raise
         finally:
             # an attempt that may still run needs them
-            if not is_needed and written.is_over():
-                carrying.remove([job_id])
+            if not is_needed and job_attempt.is_over():
+                remote_staging.remove([job_id])
 
     @staticmethod
-    def _far_plan(carrying: RemoteStaging, submission: Submission) -> RemotePlan:
-        return carrying.planned(plan(submission.spec), submission.job_id, submission.attempt)
+    def _plan_transfers(remote_staging: RemoteStaging, submission: Submission) -> RemotePlan:
+        return remote_staging.plan_transfers(plan(submission.spec), submission.job_id, submission.attempt)
 
-    def several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
+    def submit_several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
         """Submit several jobs that look alike to the batch system with one command."""
-        self._learn_requeue_codes()
-        with self._slots, contextlib.ExitStack() as held:
-            after = self._still_open(submissions[0].spec)
+        self._probe_requeue_codes()
+        with self._slots, contextlib.ExitStack() as stack:
+            after = self._open_dependencies_of(submissions[0].spec)
             begun = time.monotonic()
             outcomes: dict[str, Accepted | JpsiError] = {}
             locks: dict[JobIntent, int] = {}
             try:
                 for submission in submissions:
-                    written = JobIntent(self._spool, submission.job_id, submission.attempt)
+                    job_attempt = JobIntent(self._spool, submission.job_id, submission.attempt)
                     try:
-                        self.end_earlier(written.job_id, written.attempt)
-                        with self._writing(written.name):
-                            locks[written] = self._prepare(submission)
+                        self.end_earlier_attempts(job_attempt.job_id, job_attempt.attempt)
+                        with self._convert_errors(job_attempt.name):
+                            locks[job_attempt] = self._prepare(submission)
                     except JpsiError as e:
-                        outcomes[written.job_id] = e
+                        outcomes[job_attempt.job_id] = e
                     else:
-                        held.callback(os.close, locks[written])
+                        stack.callback(os.close, locks[job_attempt])
             except BaseException:
-                for written in locks:
-                    written.discard()
+                for job_attempt in locks:
+                    job_attempt.discard()
                 raise
-            sent = self._sent(locks, submissions[0].spec, after)
-            for (written, lock), outcome in zip(locks.items(), sent.outcomes, strict=True):
+            handed_off = self._hand_off_several(locks, submissions[0].spec, after)
+            for (job_attempt, lock), outcome in zip(locks.items(), handed_off.outcomes, strict=True):
                 if isinstance(outcome, str):
-                    self._note(written.name, lock, outcome)
-                    outcomes[written.job_id] = Accepted(outcome, begun)
+                    self._record_native_id(job_attempt.name, lock, outcome)
+                    outcomes[job_attempt.job_id] = Accepted(outcome, begun)
                 elif outcome is not None:
-                    outcomes[written.job_id] = outcome
-        return AcceptedSeveral(outcomes, sent.interrupt)
+                    outcomes[job_attempt.job_id] = outcome
+        return AcceptedSeveral(outcomes, handed_off.interrupt)
 
-    def _sent(
+    def _hand_off_several(
         self, locks: Mapping[JobIntent, int], spec: JobSpec, after: tuple[Dependency, ...]
     ) -> HandedOff:
         if not locks:
             return HandedOff([])
         site = self._backend.site
         contexts = [SubmitContext(site=site, job_id=it.job_id, tag=it.tag, after=after) for it in locks]
-        return self._sending.send_several(list(locks), spec, contexts, list(locks.values()))
+        return self._handoff.submit_several(list(locks), spec, contexts, list(locks.values()))
 
     def preview(self, submission: Submission) -> Preview:
         """Return what would be submitted for a job; see `jpsi.plugin.engine.Engine`."""
         spec = submission.spec
-        written = JobIntent(self._spool, submission.job_id, submission.attempt)
+        job_attempt = JobIntent(self._spool, submission.job_id, submission.attempt)
         context = SubmitContext(
             site=self._backend.site,
             job_id=submission.job_id,
-            tag=written.tag,
+            tag=job_attempt.tag,
             after=tuple(dependencies(spec)),
         )
-        script = self._sending.script(written, spec, context)
+        script = self._handoff.render_script(job_attempt, spec, context)
         return Preview(
-            command=self._backend.submission(script, spec, context).argv,
+            command=self._backend.submit_command(script, spec, context).argv,
             script=script.text,
-            run=render_runner(self._single_run(submission)),
-            path=Path(self._side.layout().path(written.file("run"))),
+            run=render_runner(self._make_single_run(submission)),
+            path=Path(self._run_host.layout().path(job_attempt.file("run"))),
         )
 
-    def _single_run(self, submission: Submission) -> Run:
+    def _make_single_run(self, submission: Submission) -> Run:
         frame = BatchFrame(self._backend.capabilities.id_variable, self._requeue_rules())
-        return self._run(submission, self._side.directory(), frame)
+        return self._make_run(submission, self._run_host.directory(), frame)
 
-    def _learn_requeue_codes(self) -> None:
+    def _probe_requeue_codes(self) -> None:
         """Probe the site for its requeue exit codes before the first job of a spool is submitted.
 
         The codes are kept on disk, for every job that the batch system starts again. Until they are known,
@@ -269,7 +270,9 @@ class SubmissionPipeline:
         try:
             self._backend.probe()
         except JpsiError as e:
-            log.info("%s does not tell after which exit codes it puts jobs back: %s", self._backend.place, e)
+            log.info(
+                "%s did not say after which exit codes it requeues jobs: %s", self._backend.display_name, e
+            )
         else:
             keep_codes(self._spool.root, self._backend.requeue_exit_codes)
 
@@ -285,13 +288,13 @@ class SubmissionPipeline:
             exit_codes=None if codes is EVERY_FAILURE else codes,
         )
 
-    def array(
+    def submit_array(
         self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None = None
     ) -> AcceptedArray:
         """Submit several jobs that look alike to the batch system as one array.
 
-        The caller has ended their earlier attempts (`end_earlier`). Until the caller calls `told` for these
-        jobs, none of them is submitted again while the array may run.
+        The caller has ended their earlier attempts (`end_earlier_attempts`). Until the caller calls
+        `mark_reported` for these jobs, none of them is submitted again while the array may run.
 
         Raises:
             SubmitException, InvalidJobException: none of the jobs was submitted.
@@ -299,12 +302,12 @@ class SubmissionPipeline:
         """
         array, spec, count = os.urandom(16).hex(), submissions[0].spec, len(submissions)
         is_named = any(it.attempt > 1 for it in submissions)
-        written = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named)
-        self._learn_requeue_codes()
+        job_attempt = ArrayAttempt(self._spool, array, submissions[0].job_id, is_named)
+        self._probe_requeue_codes()
         with self._slots:
-            after = self._still_open(spec)
+            after = self._open_dependencies_of(spec)
             begun = time.monotonic()
-            with self._writing(written.name):
+            with self._convert_errors(job_attempt.name):
                 lock = self._prepare_array(array, submissions, arrays)
                 try:
                     self._enrol(array, submissions)
@@ -312,151 +315,155 @@ class SubmissionPipeline:
                     os.close(lock)
                     # discard a contested array completely, so that its other jobs may be submitted again
                     is_named = is_named and not isinstance(e, ContestedError)
-                    attrs.evolve(written, is_named=is_named).discard()
+                    attrs.evolve(job_attempt, is_named=is_named).discard()
                     raise
             site = self._backend.site
             context = SubmitContext(
                 site=site,
                 job_id=array,
-                tag=written.tag,
+                tag=job_attempt.tag,
                 after=after,
                 elements=count,
                 at_a_time=at_a_time,
             )
-            untold = _Untold(array)
-            self._untold.update(dict.fromkeys((it.job_id for it in submissions), untold))
+            unreported = _UnreportedArray(array)
+            self._unreported.update(dict.fromkeys((it.job_id for it in submissions), unreported))
             try:
-                whole = self._send(written, spec, context, lock, begun=begun)
+                whole = self._hand_off(job_attempt, spec, context, lock, begun=begun)
             except BaseException:
-                untold.has_failed = True
-                if written.is_over():
-                    self.told(submissions)
+                unreported.has_failed = True
+                if job_attempt.is_over():
+                    self.mark_reported(submissions)
                 raise
         return AcceptedArray(array, self._backend.element_ids(whole.native_id, range(1, count + 1)), whole)
 
-    def told(self, submissions: Iterable[Submission]) -> None:
+    def mark_reported(self, submissions: Iterable[Submission]) -> None:
         """Note that the elements of an array have received the outcome of their submission."""
         for submission in submissions:
-            self._untold.pop(submission.job_id, None)
+            self._unreported.pop(submission.job_id, None)
 
-    def _send(  # noqa: PLR0913  what is sent, and how
+    def _hand_off(  # noqa: PLR0913  what is sent, and how
         self,
-        written: JobAttempt,
+        job_attempt: JobAttempt,
         spec: JobSpec,
         context: SubmitContext,
         lock: int,
         *,
         begun: float,
-        write: Callable[[], None] = nothing,
+        write: Callable[[], None] = write_nothing,
     ) -> Accepted:
         try:
-            native_id = self._sending.send(written, spec, context, lock, write)
-            self._note(written.name, lock, native_id)
+            native_id = self._handoff.submit(job_attempt, spec, context, lock, write)
+            self._record_native_id(job_attempt.name, lock, native_id)
         except InterruptedSubmission as e:
             return Accepted(e.native_id, begun, e.interrupt)
         finally:
             os.close(lock)
         return Accepted(native_id, begun)
 
-    def _note(self, name: str, lock: int, native_id: str) -> None:
+    def _record_native_id(self, name: str, lock: int, native_id: str) -> None:
         try:
             self._spool.started(lock, native_id)
         except OSError:
             # the claim, which the runner makes when the job starts, and the tag lead to the native id, too
-            log.warning("%s: its native id %s could not be written down", name, native_id, exc_info=True)
+            log.warning("%s: its native id %s could not be recorded", name, native_id, exc_info=True)
 
     @contextlib.contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
+    def _convert_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except FileExistsError as e:
             msg = f"{name} was submitted by another process in the meantime"
             raise SubmitException(msg, e) from e
         except OSError as e:
-            msg = f"{name} could not be written down in {self._spool.root}: {e}"
+            msg = f"{name} could not be recorded in {self._spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
 
-    def end_earlier(self, job_id: str, attempt: int) -> None:
+    def end_earlier_attempts(self, job_id: str, attempt: int) -> None:
         """Make sure that no earlier attempt of a job can still run.
 
         Raises:
             SubmitException: an earlier attempt runs or may run, or another process made this attempt.
         """
         if attempt > 1 and self._spool.attempt_exists(job_id, attempt):
-            raise contested(job_id)
+            raise contested_error(job_id)
         for earlier in range(1, attempt):
-            with self._writing(f"job {job_id}"):
-                runs = self._runs(job_id, earlier)
-            if runs:
+            with self._convert_errors(f"job {job_id}"):
+                may_run = self._may_run(job_id, earlier)
+            if may_run:
                 msg = f"attempt {earlier} of job {job_id} runs already; recover() finds it"
                 raise SubmitException(msg)
-        self._untold.pop(job_id, None)
+        self._unreported.pop(job_id, None)
 
-    def _runs(self, job_id: str, attempt: int) -> bool:
+    def _may_run(self, job_id: str, attempt: int) -> bool:
         """Return True if an attempt runs or may yet run; if False, the attempt can never run from now on."""
         if self._spool.has_run(job_id, attempt):
             # its markers count, even if its claim is lost
             return True
-        if self._spool.has_script(job_id, attempt) and self._single_runs(job_id, attempt):
+        if self._spool.has_script(job_id, attempt) and self._single_may_run(job_id, attempt):
             return True
         # Before a first attempt begins to run, only memory has the array that it belongs to.
-        untold = self._untold.get(job_id)
-        if untold is not None:
-            return not untold.has_failed or self._array_runs(untold.array)
+        unreported = self._unreported.get(job_id)
+        if unreported is not None:
+            return not unreported.has_failed or self._array_may_run(unreported.array)
         place = read_link(self._spool.folder(job_id), attempt)
-        return place is not None and self._array_runs(place.array)
+        return place is not None and self._array_may_run(place.array)
 
-    def _single_runs(self, job_id: str, attempt: int) -> bool:
-        written, intent = JobIntent(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
+    def _single_may_run(self, job_id: str, attempt: int) -> bool:
+        job_attempt, intent = JobIntent(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
         if intent is None:
-            return self._sending.withdraw(written) is not None
+            return self._handoff.withdraw(job_attempt) is not None
         with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
             known = self._spool.intent(job_id, attempt) if may_judge else None
             # an attempt that another process has found in the batch system, and follows, is not withdrawn
-            is_there = known is not None and known.native_id is not None
-            return is_there or self._sending.withdraw(written) is not None
+            is_found = known is not None and known.native_id is not None
+            return is_found or self._handoff.withdraw(job_attempt) is not None
 
-    def _array_runs(self, array: str) -> bool:
-        written = ArrayAttempt(self._spool, array)
-        if written.is_over():
+    def _array_may_run(self, array: str) -> bool:
+        job_attempt = ArrayAttempt(self._spool, array)
+        if job_attempt.is_over():
             return False
         with self._spool.arrays.judging(array, 0.0) as may_judge:
             # once the batch system has accepted an array, one job must not withdraw the others' elements
             if not may_judge or self._spool.arrays.read_native_id(array) is not None:
                 return True
-            return self._sending.withdraw(written) is not None
+            return self._handoff.withdraw(job_attempt) is not None
 
     def _prepare(self, submission: Submission) -> int:
-        return self._spool.prepare(submission.job_id, submission.attempt, *self._texts(submission))
+        return self._spool.prepare(submission.job_id, submission.attempt, *self._render_files(submission))
 
-    def _write_down(self, lock: int, submission: Submission) -> None:
-        if self.carries(submission.spec):
+    def _write_files(self, lock: int, submission: Submission) -> None:
+        if self.needs_transfer(submission.spec):
             self._spool.mark_stage_out_pending(submission.job_id, submission.attempt)
-        self._spool.write_attempt(lock, submission.job_id, submission.attempt, *self._texts(submission))
+        self._spool.write_attempt(
+            lock, submission.job_id, submission.attempt, *self._render_files(submission)
+        )
 
-    def _texts(self, submission: Submission) -> tuple[dict[str, Any], str]:
+    def _render_files(self, submission: Submission) -> tuple[dict[str, Any], str]:
         """Return the intent, and the text of the runner's script."""
-        run = self._single_run(submission)
+        run = self._make_single_run(submission)
         intent = {
-            **self._intent(submission.job_id),
+            **self._intent_entries(submission.job_id),
             "attempt": submission.attempt,
             "directory": run.directory,
-            "spec": encoded(submission),
+            "spec": encode_spec(submission),
         }
         return intent, render_runner(run)
 
     def _prepare_array(self, array: str, submissions: Sequence[Submission], arrays: Arrays) -> int:
         from jpsi_engine.runner import element_blocks, render_array_runner  # noqa: PLC0415  for arrays alone
 
-        spool, layout = self._spool, self._side.layout()
-        here = self._side.directory()
+        spool, layout = self._spool, self._run_host.layout()
+        default_directory = self._run_host.directory()
         folder = f"{layout.arrays}/{array}"
         runs = [
-            self._run(submission, here, ElementFrame("", common=f"{folder}/run", index=index))
+            self._make_run(
+                submission, default_directory, ElementFrame("", common=f"{folder}/run", index=index)
+            )
             for index, submission in enumerate(submissions, 1)
         ]
-        specs = list(map(encoded, submissions))
-        shared = common(specs)
+        specs = list(map(encode_spec, submissions))
+        shared = common_entries(specs)
         elements = [
             {
                 "id": run.job_id,
@@ -469,7 +476,7 @@ class SubmissionPipeline:
         functions = staging.functions(runs)
         rules = self._requeue_rules()
         script = render_array_runner(array, folder, layout.jobs, layout.events, arrays, functions, rules)
-        intent = {**self._intent(array), "spec": shared}
+        intent = {**self._intent_entries(array), "spec": shared}
         try:
             return spool.arrays.prepare(array, intent, elements, script, element_blocks(runs))
         except FileNotFoundError:
@@ -497,25 +504,27 @@ class SubmissionPipeline:
                 self._spool.unlink_retry(submission.job_id, submission.attempt)
             raise ContestedError(others)
 
-    def _intent(self, name: str) -> Mapping[str, Any]:
+    def _intent_entries(self, name: str) -> Mapping[str, Any]:
         return {
             "id": name,
             "executor": self._setup.executor,
             "version": self._setup.version,
             "time": datetime.now(UTC).isoformat(),
-            **self._side.said(),
+            **self._run_host.intent_entries(),
         }
 
-    def _run(self, submission: Submission, here: str, frame: Frame) -> Run:
-        job_id, spec, layout = submission.job_id, submission.spec, self._side.layout()
-        carrying = self._side.carrying
-        staged = plan(spec) if carrying is None else self._far_plan(carrying, submission).runner
+    def _make_run(self, submission: Submission, default_directory: str, frame: Frame) -> Run:
+        job_id, spec, layout = submission.job_id, submission.spec, self._run_host.layout()
+        remote_staging = self._run_host.remote_staging
+        staged = (
+            plan(spec) if remote_staging is None else self._plan_transfers(remote_staging, submission).runner
+        )
         return Run(
             job_id=job_id,
             attempt=submission.attempt,
             folder=f"{layout.jobs}/{job_id}",
             events=layout.events,
-            directory=str(spec.directory or here),
+            directory=str(spec.directory or default_directory),
             spec=spec,
             launch=submission.launch,
             rank_variables=submission.rank_variables,
@@ -528,16 +537,16 @@ class SubmissionPipeline:
 
 
 @contextlib.contextmanager
-def _given_up(written: JobAttempt, lock: int) -> Iterator[None]:
+def _discard_on_error(job_attempt: JobAttempt, lock: int) -> Iterator[None]:
     """Discard an attempt if the block raises, so that it was never made."""
     try:
         yield
     except BaseException:
         os.close(lock)
-        written.discard()
+        job_attempt.discard()
         raise
 
 
-def encoded(submission: Submission) -> Mapping[str, Any]:
+def encode_spec(submission: Submission) -> Mapping[str, Any]:
     """Return the spec of a job as plain values."""
     return plain_values.encode(submission.spec) if submission.plain is None else submission.plain
