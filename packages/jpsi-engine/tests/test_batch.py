@@ -33,7 +33,7 @@ from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.intents import JobIntent
 from jpsi_engine.spool.job_records import JobRecords
-from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_codes
+from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes
 from jpsi_engine.spool.spool import Claim, Intent, Spool
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.run_host import LocalHost
@@ -659,13 +659,13 @@ def test_submissions_under_way_are_left_to_their_processes(
 ) -> None:
     """They are waited for together, and after all others."""
     waits: list[tuple[str, float]] = []
-    judging = Spool.judging
+    judging = Spool.hold_lock
 
     def noted(spool: Spool, intent: Intent, patience_seconds: float) -> object:
         waits.append((intent.job_id, patience_seconds))
         return judging(spool, intent, 0.0)
 
-    monkeypatch.setattr(Spool, "judging", noted)
+    monkeypatch.setattr(Spool, "hold_lock", noted)
     bench.submit("b1")
     content = {"spec": {}, "time": "2026-01-01T00:00:00+00:00"}
     locks = [bench.spool.prepare(job_id, 1, content, "") for job_id in ("a1", "a2")]
@@ -1043,14 +1043,14 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
     """The id is noted while another process waits for the lock; the job does not show yet."""
     bench.scheduler.lag = 3600.0
     killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
-    judging = Spool.judging
+    judging = Spool.hold_lock
 
     def noted_meanwhile(spool: Spool, intent: Intent, patience: float) -> Any:
         with Path(spool.folder("a1"), "intent.1.json").open("a") as file:
             file.write("\n1")
         return judging(spool, intent, patience)
 
-    monkeypatch.setattr(Spool, "judging", noted_meanwhile)
+    monkeypatch.setattr(Spool, "hold_lock", noted_meanwhile)
 
     (recovered,) = bench.recover()
 
@@ -1304,7 +1304,10 @@ def test_the_requeue_codes_are_on_disk_before_the_first_job_is_sent(bench: Bench
     told = list[object]()
     bench.scheduler.outcomes = {}
     submit = bench.scheduler.submit_all
-    bench.scheduler.submit_all = lambda jobs: (told.append(read_codes(bench.spool.root)), submit(jobs))  # type: ignore[assignment, method-assign]
+    bench.scheduler.submit_all = lambda jobs: (
+        told.append(read_requeue_codes(bench.spool.root)),
+        submit(jobs),
+    )  # type: ignore[assignment, method-assign]
 
     bench.submit("a1")
     bench.submit("a2")
@@ -1326,11 +1329,11 @@ def test_the_requeue_codes_are_asked_for_once_and_kept_for_those_who_only_look(b
     bench.submit()
 
     bench.engine.find_out()
-    assert read_codes(bench.spool.root) == {99}
+    assert read_requeue_codes(bench.spool.root) == {99}
 
     bench.overrides[-1] = Probing("no-such-command")
     bench.process().find_out()
-    assert read_codes(bench.spool.root) == {99}
+    assert read_requeue_codes(bench.spool.root) == {99}
 
 
 def test_a_site_that_does_not_tell_its_requeue_codes_is_left_alone(bench: Bench) -> None:
@@ -1338,7 +1341,7 @@ def test_a_site_that_does_not_tell_its_requeue_codes_is_left_alone(bench: Bench)
 
     bench.process().find_out()
 
-    assert read_codes(bench.spool.root) == EVERY_FAILURE
+    assert read_requeue_codes(bench.spool.root) == EVERY_FAILURE
 
 
 def test_probe_that_fails_costs_no_answer(bench: Bench) -> None:

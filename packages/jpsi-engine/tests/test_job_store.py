@@ -18,7 +18,7 @@ from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, JobStatus, Reaso
 from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import parse_native_id
-from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, keep_codes, read_codes
+from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
 
@@ -230,7 +230,7 @@ def test_a_failure_is_certain_once_the_site_is_known(
     (work / "toy" / "requeue.json").unlink(missing_ok=True)
 
     unsure = the_only()
-    keep_codes(str(work / "toy"), frozenset())
+    store_requeue_codes(str(work / "toy"), frozenset())
     sure = the_only()
 
     assert (unsure.status.state, sure.status.state) == (JobState.ACTIVE, JobState.FAILED)
@@ -239,14 +239,14 @@ def test_a_failure_is_certain_once_the_site_is_known(
 
 
 def test_the_codes_of_a_site_are_written_down_once_they_are_known(tmp_path: Path) -> None:
-    keep_codes(str(tmp_path), EVERY_FAILURE)
-    assert (list(tmp_path.iterdir()), read_codes(str(tmp_path))) == ([], EVERY_FAILURE)
+    store_requeue_codes(str(tmp_path), EVERY_FAILURE)
+    assert (list(tmp_path.iterdir()), read_requeue_codes(str(tmp_path))) == ([], EVERY_FAILURE)
 
-    keep_codes(str(tmp_path), {99, 5})
-    assert set(read_codes(str(tmp_path))) == {5, 99}
+    store_requeue_codes(str(tmp_path), {99, 5})
+    assert set(read_requeue_codes(str(tmp_path))) == {5, 99}
 
     (tmp_path / "requeue.json").write_text("nonsense")
-    assert read_codes(str(tmp_path)) == EVERY_FAILURE
+    assert read_requeue_codes(str(tmp_path)) == EVERY_FAILURE
 
 
 def test_how_often_a_job_was_started_again_in_vain_is_told(local: JobExecutor) -> None:

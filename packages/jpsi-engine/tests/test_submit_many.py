@@ -39,7 +39,7 @@ from jpsi_engine.spool.pruning import prune
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.submission import SubmissionPipeline
-from jpsi_engine.verdict.marker_verdict import CANCEL, Stop, exited_at_all
+from jpsi_engine.verdict.marker_verdict import CANCEL, Stop, has_exit_marker
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.conformance.base import Sign
 from jpsi_testing.fake import FakeScheduler, FakeState, Outcome, on_path
@@ -288,7 +288,7 @@ def test_jobs_whose_first_attempt_came_to_nothing_are_recovered_from_their_array
             toys.submit(job)
     fake.lag = 0.0
     toys.submit_many(jobs)
-    prune(Spool(Path(str(batch.work_directory), "toy")), time.time() + 1000, 30 * 86400, 1, exited_at_all)
+    prune(Spool(Path(str(batch.work_directory), "toy")), time.time() + 1000, 30 * 86400, 1, has_exit_marker)
 
     with JobExecutor("toy", config=batch) as executor:
         found = list(executor.recover())
@@ -1018,17 +1018,17 @@ def test_of_elements_no_more_is_read_than_where_they_are(
     for index, job in enumerate(waiting, 1):
         spool.adopt(job.id, 1, ArrayMember(array, index))
     toys.submit_many(jobs)
-    asked, looked, last_place = list[ArrayMember](), list[str](), Spool.last_place
+    asked, looked, last_array_member = list[ArrayMember](), list[str](), Spool.last_array_member
 
     def counting(spool: Spool, job_id: str) -> ArrayMember | None:
         looked.append(job_id)
-        return last_place(spool, job_id)
+        return last_array_member(spool, job_id)
 
     monkeypatch.setattr(ArrayFiles, "read_element", lambda _, place: asked.append(place))
     with JobExecutor("toy", config=batch) as executor:
         assert len(executor.recover()) == 8
-        prune(spool, time.time(), 0, 0, exited_at_all)
-        monkeypatch.setattr(Spool, "last_place", counting)
+        prune(spool, time.time(), 0, 0, has_exit_marker)
+        monkeypatch.setattr(Spool, "last_array_member", counting)
         executor.attach_many([(Job(), "998"), (Job(), "999")])
 
     assert asked == []

@@ -18,7 +18,7 @@ from jpsi.model.plain_values import encode_status
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.verdict.marker_verdict import never_ran
+from jpsi_engine.verdict.marker_verdict import never_ran_status
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.conformance.base import Proof
 from jpsi_testing.conformance.base import shell as shell_spec
@@ -314,7 +314,7 @@ def test_what_an_older_version_called_cancelled_is_new(
         executor.submit(job)
     spool = Spool(told(job.id).origin.path)
     os.unlink(f"{spool.folder(job.id)}/unsent.1")  # noqa: PTH108
-    spool.finish(job.id, 1, encode_status(never_ran()))
+    spool.finish(job.id, 1, encode_status(never_ran_status()))
 
     assert (told(job.id).status.state, told(job.id).remark) == (JobState.NEW, NEVER)
     with JobExecutor("toy", config=config) as other:

@@ -45,7 +45,7 @@ from jpsi.plugin.engine import (
 )
 from jpsi_engine.host import check_way, is_on_network, is_transient
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, make_event_stream
-from jpsi_engine.runner import streams_of
+from jpsi_engine.runner import resolve_streams
 from jpsi_engine.scheduler import (
     Absences,
     Backend,
@@ -70,9 +70,9 @@ from jpsi_engine.spool import (
     JobIntent,
     Spool,
     folder_name,
-    keep_codes,
     prune,
-    read_codes,
+    read_requeue_codes,
+    store_requeue_codes,
     work_directory,
 )
 from jpsi_engine.spool import tag as tag_of
@@ -87,7 +87,7 @@ from jpsi_engine.submission import (
     RunHost,
     SubmissionPipeline,
 )
-from jpsi_engine.verdict import never_ran, settles, unverified_status
+from jpsi_engine.verdict import is_conclusive, never_ran_status, unverified_status
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class BatchEngine(Engine):
 
     def find_out(self) -> None:
         """Find out which exit codes are final, and keep that on disk; see `jpsi.plugin.engine.Engine`."""
-        if read_codes(self._spool.root) is EVERY_FAILURE:
+        if read_requeue_codes(self._spool.root) is EVERY_FAILURE:
             monitor, _ = self._open()
             monitor.probe_site(time.monotonic)
 
@@ -254,7 +254,7 @@ class BatchEngine(Engine):
                 )
                 publisher.is_held = stage_out_loop.must_wait
             poll_loop = PollLoop(monitor, self._spool.events, is_announced=not is_shared)
-            keep_codes(self._spool.root, self._backend.requeue_exit_codes)
+            store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
             self._opened = monitor, poll_loop
             event_stream = (
                 make_event_stream(self._backend, monitor, poll_loop)
@@ -273,7 +273,7 @@ class BatchEngine(Engine):
                 time.time(),
                 config.keep_time.total_seconds(),
                 config.keep_count,
-                self._settles,
+                self._is_conclusive,
                 removed=self._run_host.remove,
             )
         except OSError:
@@ -281,8 +281,8 @@ class BatchEngine(Engine):
         except JpsiError as e:
             log.info("old jobs could not be removed from the remote host; a later run tries again: %s", e)
 
-    def _settles(self, markers: list[Any]) -> bool:
-        return settles(markers, self._backend.requeue_exit_codes)
+    def _is_conclusive(self, markers: list[Any]) -> bool:
+        return is_conclusive(markers, self._backend.requeue_exit_codes)
 
     @contextlib.contextmanager
     def _convert_read_errors(self) -> Iterator[None]:
@@ -439,7 +439,7 @@ class BatchEngine(Engine):
                 is_known = (
                     _is_followed(monitor, job_id) if job_id in unseen else self._is_known(monitor, job_id)
                 )
-                is_left_out = is_known or self._spool.last_place(job_id) is not None
+                is_left_out = is_known or self._spool.last_array_member(job_id) is not None
                 intent = None if is_left_out else self._spool.last_intent(job_id)
             except (OSError, *DAMAGE) as e:
                 warn_of_damage(self._spool, job_id, e)
@@ -501,11 +501,11 @@ class BatchEngine(Engine):
         """Return True if a job was cancelled before it began, and record that as its end."""
         if self._spool.read_stop(job_id, attempt) is None:
             return False
-        self._spool.finish(job_id, attempt, plain_values.encode_status(never_ran()))
+        self._spool.finish(job_id, attempt, plain_values.encode_status(never_ran_status()))
         return True
 
     def _is_known(self, monitor: JobMonitor, job_id: str) -> bool:
-        return _is_followed(monitor, job_id) or self._spool.is_final(job_id, self._settles)
+        return _is_followed(monitor, job_id) or self._spool.is_final(job_id, self._is_conclusive)
 
     def _without_native_id(self, intents: Iterable[Intent]) -> list[Intent]:
         """Return the attempts for which the spool does not show whether the batch system has them."""
@@ -551,7 +551,7 @@ class BatchEngine(Engine):
             # the monitor looks for the job by its tag until its end is known
             native_id = tags.get(tag_of(job_id, attempt)) or f"{UNNAMED}{job_id}"
         if native_id is None:
-            with self._spool.judging(intent, max(0.0, deadline - time.monotonic())) as may_judge:
+            with self._spool.hold_lock(intent, max(0.0, deadline - time.monotonic())) as may_judge:
                 if not may_judge:
                     raise _BusyError
                 native_id = self._resolve_native_id(job_id, attempt, tags)
@@ -602,7 +602,7 @@ class BatchEngine(Engine):
         content = self._intent_content(spool_id, None if job is None else job.place)
         if content is None:
             return None
-        return streams_of(content, self._spool.folder(spool_id))
+        return resolve_streams(content, self._spool.folder(spool_id))
 
     def _intent_content(self, job_id: str, place: ArrayMember | None) -> Mapping[str, Any] | None:
         """Return the recorded intent of a job or array element."""
@@ -617,7 +617,7 @@ class BatchEngine(Engine):
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         monitor, _ = self._open()
         job = monitor.get(job_id)
-        if job is None and not self._spool.is_final(job_id, self._settles):
+        if job is None and not self._spool.is_final(job_id, self._is_conclusive):
             msg = f"job {job_id} is followed by another process; attach to it or recover it to cancel it"
             raise SubmitException(msg)
         if job is None:

@@ -27,7 +27,7 @@ from jpsi import Configuration, JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import ShownJob, decode, problems
 from jpsi_engine.host import parse_native_id
-from jpsi_engine.runner import RERUN, streams_of
+from jpsi_engine.runner import RERUN, resolve_streams
 from jpsi_engine.spool import (
     DAMAGE,
     ArrayFiles,
@@ -42,9 +42,9 @@ from jpsi_engine.spool import (
     find_spools,
     folder_name,
     folder_problems,
-    place_name,
-    read_codes,
+    read_requeue_codes,
     tag,
+    target_name,
     work_directory,
 )
 
@@ -74,7 +74,7 @@ class Origin:
     @property
     def name(self) -> str:
         """The executor's name for users: `slurm`, a target, or `slurm@URL`."""
-        return place_name(self.executor, self.target)
+        return target_name(self.executor, self.target)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -140,32 +140,32 @@ class StoredJob:
         #: The executor that the job belongs to.
         self.origin = origin
         #: The id that jpsi gave the job.
-        self.id: str = history.written.job_id
+        self.id: str = history.record.job_id
         #: The id that the backend gave the job; None if it is not known.
-        self.native_id: str | None = history.written.native_id
+        self.native_id: str | None = history.record.native_id
         #: The name in the job's spec.
-        self.name: str | None = history.written.intent["spec"].get("name")
+        self.name: str | None = history.record.intent["spec"].get("name")
         #: The problems with its files, a clause each; if there are any, the spec may be empty.
-        self.damage: Sequence[str] = tuple(history.written.damage)
+        self.damage: Sequence[str] = tuple(history.record.damage)
         #: When the job was submitted.
         self.submitted: datetime = history.submitted
         #: When the job began to run, by its own marker; None if there is no such marker.
         self.started: datetime | None = history.started
         #: The last status that is certain.
         self.status: JobStatus = self._explain(history.status)
-        self._directory: str = history.written.intent["directory"]
+        self._directory: str = history.record.intent["directory"]
         if not isinstance(self.name, str | None) or not isinstance(self._directory, str):
             raise TypeError(self.name, self._directory)
 
     @property
     def attempt(self) -> int:
         """The number of times that the job was recorded for submission."""
-        return self._history.written.attempt
+        return self._history.record.attempt
 
     @property
     def array(self) -> tuple[str, int] | None:
         """The id of the job's array and the job's index in it, from 1; None for a single job."""
-        place = self._history.written.place
+        place = self._history.record.place
         return None if place is None else (place.array, place.index)
 
     @property
@@ -179,19 +179,19 @@ class StoredJob:
     def spec(self) -> JobSpec:
         """The job's spec; an empty one if its record is damaged."""
         try:
-            spec = decode(self._history.written.intent["spec"])
+            spec = decode(self._history.record.intent["spec"])
         except DAMAGE:
             return JobSpec()
         return JobSpec() if self.damage and problems(spec) else spec
 
     def _explain(self, status: JobStatus) -> JobStatus:
-        if not status.final or not status.metadata or self._history.written.final is not None:
+        if not status.final or not status.metadata or self._history.record.final is not None:
             return status
-        from jpsi_engine.runner import explained  # noqa: PLC0415
+        from jpsi_engine.runner import add_failure_details  # noqa: PLC0415
         from jpsi_engine.spool import Spool  # noqa: PLC0415
 
         # the client that followed the job would have published the same message
-        return explained(Spool(self.origin.path), self.id, self.attempt, status)
+        return add_failure_details(Spool(self.origin.path), self.id, self.attempt, status)
 
     @functools.cached_property
     def history(self) -> Sequence[JobStatus]:
@@ -209,7 +209,7 @@ class StoredJob:
 
         If this is False for a job in state NEW, it is not known yet whether the job was submitted.
         """
-        return self.status.state is JobState.NEW and self._history.written.is_revoked
+        return self.status.state is JobState.NEW and self._history.record.is_revoked
 
     @property
     def _has_ended(self) -> bool:
@@ -240,9 +240,9 @@ class StoredJob:
     def streams(self) -> Streams:
         """The paths of the job's output, as far as the record can be read."""
         try:
-            return streams_of(self._history.written.intent, str(self.folder))
+            return resolve_streams(self._history.record.intent, str(self.folder))
         except DAMAGE:
-            return streams_of(fallback_intent(str(self.folder)), str(self.folder))
+            return resolve_streams(fallback_intent(str(self.folder)), str(self.folder))
 
     def output(self, stream: Stream = "stdout", files: JobFiles | None = None) -> Output:
         """Return what the job writes to a stream, on whichever machine; each read gives the current content.
@@ -397,7 +397,7 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
     except OSError as e:
         msg = f"the jobs in {folder.root} cannot be read: {e}"
         raise SubmitException(msg, e) from e
-    codes = read_codes(folder.root) if folder.machine is None else None
+    codes = read_requeue_codes(folder.root) if folder.machine is None else None
     for it in written:
         job = _make_job(origin, it, codes)
         if job is None:

@@ -13,7 +13,7 @@ import pytest
 
 from jpsi_engine.host import procfs
 from jpsi_engine.host.procfs import (
-    NOBODY,
+    UNKNOWN_START,
     ProcessId,
     belongs_to_user,
     boot_id,
@@ -83,7 +83,7 @@ def test_process_is_identified_by_pid_and_start(child: Child) -> None:
 
     assert process is not None
     assert process.pid == child.pid
-    assert process.start != NOBODY
+    assert process.start != UNKNOWN_START
     assert process == identify(child.pid)
     assert process.is_alive()
 
@@ -116,7 +116,7 @@ def test_process_with_the_pid_of_another_is_not_that_one() -> None:
     process = identify(os.getpid())
     assert process is not None
 
-    for start_time in (process.start - 1, process.start + 1, NOBODY, -1):
+    for start_time in (process.start - 1, process.start + 1, UNKNOWN_START, -1):
         assert not ProcessId(os.getpid(), start_time).is_alive()
 
 
@@ -245,7 +245,7 @@ def test_session_of_another_process_with_the_same_pid_is_not_meant(child: Child)
 
     assert session(process) == [child.pid]
     assert session(attrs.evolve(process, start=process.start - 1)) == []
-    assert session(ProcessId(child.pid, NOBODY)) == []
+    assert session(ProcessId(child.pid, UNKNOWN_START)) == []
 
 
 def test_zombies_are_no_members_of_a_session(child: Child) -> None:
@@ -287,7 +287,7 @@ def test_ps_gives_the_same_results_as_proc(monkeypatch: pytest.MonkeyPatch, chil
 
     assert process is not None
     assert process.is_alive()
-    assert process.start != NOBODY
+    assert process.start != UNKNOWN_START
     assert session(process) == [child.pid]
     assert command_line(child.pid) == "cat"
     child.reap()

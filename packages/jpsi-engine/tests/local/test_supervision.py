@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_engine.host.procfs import NOBODY, ProcessId, identify
+from jpsi_engine.host.procfs import UNKNOWN_START, ProcessId, identify
 from jpsi_engine.local.supervision import SupervisedProcess, seconds_left
 
 HOUR = timedelta(hours=1)
@@ -42,4 +42,4 @@ def test_a_clock_that_jumped_by_an_hour_since_the_start_changes_no_duration(jump
 def test_where_only_the_wall_clock_tells_a_job_has_never_longer_than_its_duration(
     passed: timedelta, left: float
 ) -> None:
-    assert seconds_left(followed(NOW, ProcessId(1, NOBODY)), NOW + passed) == left
+    assert seconds_left(followed(NOW, ProcessId(1, UNKNOWN_START)), NOW + passed) == left

@@ -17,7 +17,7 @@ from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import status_of_exit_marker
 from jpsi_engine.verdict.markers import Marker, parse
-from jpsi_engine.verdict.staging_outcome import with_staging
+from jpsi_engine.verdict.staging_outcome import add_staging_outcome
 
 _NOW = 1_000.0
 
@@ -58,7 +58,7 @@ def process(tmp_path: Path) -> Process:
 def test_an_end_that_another_process_has_written_down_meanwhile_is_the_end(process: Process) -> None:
     """It has got the job's files, or has not, and whoever looks now has nothing to wait for."""
     process.spool.finish(
-        "a1", 1, encode_status(with_staging(status_of_exit_marker(_exit()), "run-stage_out"))
+        "a1", 1, encode_status(add_staging_outcome(status_of_exit_marker(_exit()), "run-stage_out"))
     )
 
     with process.judging.session():
@@ -85,7 +85,7 @@ def test_what_holds_an_end_up_tells_it_as_it_was_written_down(process: Process) 
     with process.judging.session():
         process.judging.add_markers(process.job, [_exit()], _NOW)
     assert process.published == []
-    process.spool.finish("a1", 1, encode_status(with_staging(held[0], "run-stage_out")))
+    process.spool.finish("a1", 1, encode_status(add_staging_outcome(held[0], "run-stage_out")))
 
     process.judging.end(process.job, held[0])
 

@@ -101,13 +101,13 @@ def test_everything_is_private(spool: Spool) -> None:
 
 def test_an_array_that_is_being_submitted_is_locked(spool: Spool) -> None:
     lock = spool.arrays.prepare("x", COMMON, elements(1), "", [])
-    with spool.arrays.judging("x", 0) as may_judge:
+    with spool.arrays.hold_lock("x", 0) as may_judge:
         assert not may_judge
     os.close(lock)
 
-    with spool.arrays.judging("x", 0) as may_judge:
+    with spool.arrays.hold_lock("x", 0) as may_judge:
         assert may_judge
-    with spool.arrays.judging("missing", 0) as may_judge:
+    with spool.arrays.hold_lock("missing", 0) as may_judge:
         assert not may_judge
 
 

@@ -14,7 +14,7 @@ from jpsi_engine.spool import spool as module
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.pruning import prune
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.verdict.marker_verdict import exited_at_all, never_ran
+from jpsi_engine.verdict.marker_verdict import has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker
 
 NOW = 1_767_225_600.0
@@ -50,7 +50,7 @@ def job(spool: Spool, job_id: str, age: float, *names: str) -> None:
     make(spool, job_id)
     for name in names:
         if name == _FINAL:
-            spool.finish(job_id, 1, encode_status(never_ran()))
+            spool.finish(job_id, 1, encode_status(never_ran_status()))
         touch(spool.folder(job_id), name.format(job_id))
     os.utime(spool.folder(job_id), (NOW - age, NOW - age))
 
@@ -67,7 +67,7 @@ def test_final_jobs_beyond_the_age_go_and_others_stay(spool: Spool) -> None:
     job(spool, "stopped", 31 * DAY, "stop.1.json", "{}.1.exit.run.143")
     job(spool, "stopped-final", 31 * DAY, "stop.1.json", _FINAL)
 
-    prune(spool, NOW, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW, 30 * DAY, 1000, has_exit_marker)
 
     assert sorted(spool.job_ids()) == ["never-started", "running", "stopped", "young"]
 
@@ -76,7 +76,7 @@ def test_final_jobs_beyond_the_count_go_oldest_first(spool: Spool) -> None:
     for n in range(6):
         ended(spool, f"j{n}", n)
 
-    prune(spool, NOW, 30 * DAY, 4, exited_at_all)
+    prune(spool, NOW, 30 * DAY, 4, has_exit_marker)
 
     assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
 
@@ -86,7 +86,7 @@ def test_jobs_that_are_not_final_stay_whatever_the_count(spool: Spool) -> None:
         job(spool, f"j{n}", n, "claim.1")
     ended(spool, "ended", 9)
 
-    prune(spool, NOW, 0, 0, exited_at_all)
+    prune(spool, NOW, 0, 0, has_exit_marker)
 
     assert sorted(spool.job_ids()) == ["j0", "j1", "j2", "j3"]
 
@@ -99,7 +99,7 @@ def test_unconsumed_markers_are_moved_to_the_folders_of_their_jobs(spool: Spool)
     touch(spool.events, "a2.1.exit.run.0", NOW)
     touch(spool.events, "gone.1.exit.run.0", NOW - DAY)
 
-    prune(spool, NOW, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW, 30 * DAY, 1000, has_exit_marker)
 
     assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
     assert told({"a1": spool.consumed("a1")}) == {"a1": [EXIT]}
@@ -110,7 +110,7 @@ def test_files_of_an_interrupted_submission_are_pruned_by_age(spool: Spool) -> N
         Path(spool.folder(job_id)).mkdir()
         os.utime(spool.folder(job_id), (NOW - age, NOW - age))
 
-    prune(spool, NOW, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW, 30 * DAY, 1000, has_exit_marker)
 
     assert spool.job_ids() == ["empty-young"]
 
@@ -120,7 +120,7 @@ def test_job_that_is_being_written_down_is_left_alone_whatever_is_kept(spool: Sp
     Path(spool.folder("a1")).mkdir()
     now = Path(spool.folder("a1")).stat().st_mtime
 
-    prune(spool, now + 0.01, 0, 0, exited_at_all)
+    prune(spool, now + 0.01, 0, 0, has_exit_marker)
 
     assert spool.job_ids() == ["a1"]
 
@@ -130,7 +130,7 @@ def test_stray_files_do_not_disturb_pruning(spool: Spool) -> None:
     touch(spool.events, "stray", NOW - DAY)
     ended(spool, "old", 31 * DAY)
 
-    prune(spool, NOW, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW, 30 * DAY, 1000, has_exit_marker)
 
     assert spool.job_ids() == ["stray"]
 
@@ -146,9 +146,9 @@ def test_job_whose_removal_was_interrupted_stays_removed(
         Path(path, removed).unlink()
 
     monkeypatch.setattr(module, "shutil", SimpleNamespace(**{**vars(shutil), "rmtree": remove_one}))
-    prune(spool, NOW, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW, 30 * DAY, 1000, has_exit_marker)
 
-    assert spool.last_intent("old") is None or spool.is_final("old", exited_at_all)
+    assert spool.last_intent("old") is None or spool.is_final("old", has_exit_marker)
 
 
 def test_names_that_the_callback_returns_stay_in_the_trash(spool: Spool) -> None:
@@ -156,7 +156,7 @@ def test_names_that_the_callback_returns_stay_in_the_trash(spool: Spool) -> None
         Path(spool.folder(job_id)).mkdir()
         spool.remove(job_id)
 
-    prune(spool, NOW, 30 * DAY, 4, exited_at_all, removed=lambda _: ["a"])
+    prune(spool, NOW, 30 * DAY, 4, has_exit_marker, removed=lambda _: ["a"])
 
     assert spool.trash() == ["a"]
 
@@ -165,7 +165,7 @@ def test_marker_of_a_job_without_folder_is_removed_in_the_end(spool: Spool) -> N
     touch(spool.events, EXIT)
     touch(spool.events, "a2.1.exit.run.0", NOW + DAY)
 
-    prune(spool, NOW + DAY + 1, 30 * DAY, 1000, exited_at_all)
+    prune(spool, NOW + DAY + 1, 30 * DAY, 1000, has_exit_marker)
 
     assert [path.name for path in Path(spool.events).iterdir()] == ["a2.1.exit.run.0"]
 
@@ -194,7 +194,7 @@ def left(spool: Spool, days: float, keep_count: int = 100) -> set[str]:
     """Prune when so many days have passed; returns what is left."""
     for folder in (*Path(spool.jobs).iterdir(), *Path(spool.arrays.arrays).iterdir()):
         os.utime(folder, (NOW, NOW))
-    prune(spool, NOW + days * DAY, 30 * DAY, keep_count, exited_at_all)
+    prune(spool, NOW + days * DAY, 30 * DAY, keep_count, has_exit_marker)
     assert list(Path(spool.root, "trash").iterdir()) == []
     return {path.name for root in (spool.jobs, spool.arrays.arrays) for path in Path(root).iterdir()}
 
@@ -227,7 +227,7 @@ def test_arrays_beyond_the_count_go(spool: Spool) -> None:
     for number in range(5):
         os.utime(spool.folder(f"new{number}"), (NOW + DAY, NOW + DAY))
 
-    prune(spool, NOW + 2 * DAY, 30 * DAY, 5, exited_at_all)
+    prune(spool, NOW + 2 * DAY, 30 * DAY, 5, has_exit_marker)
 
     assert os.listdir(spool.arrays.arrays) == []  # noqa: PTH208  names are enough
     assert len(os.listdir(spool.jobs)) == 5  # noqa: PTH208
@@ -241,12 +241,12 @@ def test_an_array_is_as_old_as_its_youngest_element(spool: Spool) -> None:
         ended = NOW + number * DAY
         os.utime(spool.folder(f"job{number}"), (ended, ended))
 
-    prune(spool, NOW + 32 * DAY, 30 * DAY, 100, exited_at_all)
+    prune(spool, NOW + 32 * DAY, 30 * DAY, 100, has_exit_marker)
     assert sorted(path.name for path in Path(spool.jobs).iterdir()) == ["job1", "job2", "job3"]
-    prune(spool, NOW + 10 * DAY, 30 * DAY, 2, exited_at_all)
+    prune(spool, NOW + 10 * DAY, 30 * DAY, 2, has_exit_marker)
     assert sorted(path.name for path in Path(spool.jobs).iterdir()) == ["job1", "job2", "job3"]
 
-    prune(spool, NOW + 33 * DAY, 30 * DAY, 100, exited_at_all)
+    prune(spool, NOW + 33 * DAY, 30 * DAY, 100, has_exit_marker)
     assert list(Path(spool.jobs).iterdir()) == []
 
 
@@ -363,7 +363,7 @@ def test_a_clock_jump_of_an_hour_removes_no_marker_whose_folder_is_not_visible_y
 ) -> None:
     touch(spool.events, EXIT, NOW)
 
-    prune(spool, NOW + jump, 30 * DAY, 100, exited_at_all)
+    prune(spool, NOW + jump, 30 * DAY, 100, has_exit_marker)
     make(spool, "a1")
 
     assert told(spool.collect(["a1"])) == {"a1": [EXIT]}
@@ -376,7 +376,7 @@ def test_a_clock_that_jumps_by_an_hour_costs_no_job_that_is_being_written_down(
     lock = spool.reserve("a1", 1)
     os.utime(spool.folder("a1"), (NOW, NOW))
 
-    prune(spool, NOW + jump, 30 * DAY, 0, exited_at_all)
+    prune(spool, NOW + jump, 30 * DAY, 0, has_exit_marker)
 
     spool.write_attempt(lock, "a1", 1, {"id": "a1"}, "exit 7\n")
     os.close(lock)

@@ -22,7 +22,7 @@ from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.claims import REVOKED
 from jpsi_engine.spool.roots import LAYOUT
 from jpsi_engine.spool.spool import Claim, Intent, Spool
-from jpsi_engine.verdict.marker_verdict import exited_at_all, never_ran
+from jpsi_engine.verdict.marker_verdict import has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker, parse
 
 NOW = 1_767_225_600.0
@@ -288,7 +288,7 @@ def test_an_attempt_that_another_array_has_stays_there(spool: Spool) -> None:
     with pytest.raises(FileExistsError):
         spool.link_retry("a1", 2, ArrayMember("other", 1))
 
-    assert spool.last_place("a1") == ArrayMember("one", 1)
+    assert spool.last_array_member("a1") == ArrayMember("one", 1)
     spool.unlink_retry("a1", 2)
     assert spool.last_attempt("a1") == 1
 
@@ -527,7 +527,7 @@ def last(spool: Spool, job_id: str = "a1") -> Intent:
 
 
 def may_judge(spool: Spool, patience: float = 0) -> bool:
-    with spool.judging(last(spool), patience) as may:
+    with spool.hold_lock(last(spool), patience) as may:
         return may
 
 
@@ -578,7 +578,7 @@ def test_attempt_is_held_while_a_copy_of_its_lock_is_open(spool: Spool) -> None:
 def test_attempt_is_judged_by_one_at_a_time(spool: Spool) -> None:
     make(spool)
 
-    with spool.judging(last(spool), 0) as first:
+    with spool.hold_lock(last(spool), 0) as first:
         assert (first, may_judge(spool)) == (True, False)
     assert may_judge(spool)
 
@@ -588,7 +588,7 @@ def test_attempt_that_is_no_more_is_not_judged(spool: Spool) -> None:
     intent = last(spool)
     spool.discard("a1", 1)
 
-    with spool.judging(intent, 0) as may:
+    with spool.hold_lock(intent, 0) as may:
         assert not may
 
 
@@ -649,23 +649,23 @@ def test_attempt_is_final_when_it_need_not_be_followed(
     for name in names:
         touch(spool.folder("a1"), name)
         if name == "final.1.json":
-            spool.finish("a1", 1, encode_status(never_ran()))
+            spool.finish("a1", 1, encode_status(never_ran_status()))
 
-    assert spool.is_final("a1", exited_at_all) is expected
+    assert spool.is_final("a1", has_exit_marker) is expected
 
 
 def test_damaged_final_status_settles_nothing(spool: Spool) -> None:
     make(spool)
     touch(spool.folder("a1"), "final.1.json")
 
-    assert not spool.is_final("a1", exited_at_all)
+    assert not spool.is_final("a1", has_exit_marker)
 
 
 def test_missing_job_is_not_final(spool: Spool) -> None:
     Path(spool.jobs, "stray").touch()
 
-    assert not spool.is_final("missing", exited_at_all)
-    assert not spool.is_final("stray", exited_at_all)
+    assert not spool.is_final("missing", has_exit_marker)
+    assert not spool.is_final("stray", has_exit_marker)
 
 
 # ------------------------------------------------------------------------------------------ markers

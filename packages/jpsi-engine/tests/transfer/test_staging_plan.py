@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jpsi.api.validation import staged
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.staging import path_of, staging_problems, with_absolute_places
-from jpsi_engine.runner.prechecks import problems_here
+from jpsi_engine.runner.prechecks import local_problems
 from jpsi_engine.transfer.staging_plan import Outcome, Plan, outcomes, plan
 
 SUCCESS, ERROR, CANCEL = Outcome
@@ -181,4 +181,4 @@ def test_a_script_that_is_staged_in_need_not_exist(
         stage_in=[StageIn("/a", Path(target))],
     )
 
-    assert problems_here(spec, "/bin/sh") == []
+    assert local_problems(spec, "/bin/sh") == []

@@ -3,7 +3,7 @@
 from jpsi_engine.host import pidfd
 from jpsi_engine.host.directory_watcher import MarkerWatch
 from jpsi_engine.host.file_errors import (
-    NoAnswerError,
+    RemoteTimeoutError,
     changed_file_error,
     local_file_error,
     parse_os_error,
@@ -36,7 +36,7 @@ from jpsi_engine.host.private_files import (
 )
 from jpsi_engine.host.procfs import (
     NO_BOOT,
-    NOBODY,
+    UNKNOWN_START,
     ProcessId,
     belongs_to_user,
     boot_id,
@@ -49,4 +49,4 @@ from jpsi_engine.host.procfs import (
     session,
     start_tick,
 )
-from jpsi_engine.host.submit_queue import QuotaReached, SubmissionCancelled, SubmitQueue, not_admitted
+from jpsi_engine.host.submit_queue import QuotaReached, SubmissionCancelled, SubmitQueue, not_admitted_error

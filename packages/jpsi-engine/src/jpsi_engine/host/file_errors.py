@@ -55,7 +55,7 @@ def local_file_error(path: str, what: str, error: OSError) -> TransferError:
     return TransferError(f"{path} cannot be {what}: {reason}", error, transient=is_transient(error))
 
 
-class NoAnswerError(TransportError):
+class RemoteTimeoutError(TransportError):
     """The error of a command about a remote file that timed out: the line may be cut, or the file slow."""
 
 
@@ -64,7 +64,7 @@ def remote_file_error(path: str, what: str, result: BytesResult) -> TransferErro
     file = f"{path}, where jobs run,"
     if result.timed_out:
         msg = f"{file} could not be {what}: no answer in time"
-        return NoAnswerError(msg, transient=True, may_have_run=True)
+        return RemoteTimeoutError(msg, transient=True, may_have_run=True)
     cause = parse_os_error(result.stderr)
     if cause is not None:
         msg = f"{file} cannot be {what}: {cause.strerror}"

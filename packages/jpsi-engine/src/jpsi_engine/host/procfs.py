@@ -18,7 +18,7 @@ import attrs
 #: The value of `boot_id` if the system has no name for a boot.
 NO_BOOT = "0"
 #: The start time of a process that is gone, or whose start time is unknown: no process has it.
-NOBODY = 0
+UNKNOWN_START = 0
 
 _NATIVE_ID = re.compile(r"(\d+)(?:\.(\d+)(?:\.([0-9a-f]+))?)?\Z")
 # proc(5), since Linux 4.7
@@ -110,7 +110,7 @@ def identify_started(pid: int, tick_before: int) -> ProcessId | None:
 
 def seconds_since_start(process: ProcessId) -> float | None:
     """Return the age of a process of this boot, in seconds; None if only the wall clock could tell."""
-    if not _HAS_PROC or process.start == NOBODY:
+    if not _HAS_PROC or process.start == UNKNOWN_START:
         return None
     return (start_tick() - process.start) / _TICKS_PER_SECOND
 
@@ -141,7 +141,7 @@ def session(leader: ProcessId) -> list[int]:
     the session has no members left.
     """
     found = _read_state(leader.pid)
-    if leader.start == NOBODY or (found is not None and found[1] != leader.start):
+    if leader.start == UNKNOWN_START or (found is not None and found[1] != leader.start):
         return []
     return list(_members(leader.pid) if _HAS_PROC else _members_by_ps(leader.pid))
 

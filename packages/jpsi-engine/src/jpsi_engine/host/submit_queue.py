@@ -50,7 +50,7 @@ class SubmissionCancelled(Exception):
         self.job_ids = frozenset(job_ids)
 
 
-def not_admitted(job_id: str) -> SubmitException:
+def not_admitted_error(job_id: str) -> SubmitException:
     """Return the error for a job that was cancelled while it waited."""
     return SubmitException(f"job {job_id} was given up while it waited to be submitted")
 

@@ -33,7 +33,7 @@ from jpsi.plugin.engine import (
     process_count,
 )
 from jpsi_engine.host import (
-    NOBODY,
+    UNKNOWN_START,
     ProcessId,
     SubmissionCancelled,
     SubmitQueue,
@@ -43,7 +43,7 @@ from jpsi_engine.host import (
     current_umask,
     identify_started,
     is_transient,
-    not_admitted,
+    not_admitted_error,
     parse_native_id,
     start_tick,
 )
@@ -51,7 +51,7 @@ from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots
 from jpsi_engine.local.spawn import spawn
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
-from jpsi_engine.runner import ProcessFrame, Run, problems_here, render_runner, streams_of
+from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
 from jpsi_engine.scheduler import warn_of_damage
 from jpsi_engine.spool import (
     DAMAGE,
@@ -64,7 +64,7 @@ from jpsi_engine.spool import (
     prune,
     work_directory,
 )
-from jpsi_engine.verdict import CANCEL, datetime_from_ns, exited_at_all, never_ran
+from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class LocalEngine(Engine):
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a spec cannot run here at present; see `jpsi.plugin.engine.Engine`."""
-        found, needed = problems_here(spec, self._shell[0]), core_count(spec.resources)
+        found, needed = local_problems(spec, self._shell[0]), core_count(spec.resources)
         if self._slots is not None and needed > self._slots.count:
             found.append(f"it needs {needed} cores, and max_active of this executor is {self._slots.count}")
         # the runner inherits this program's environment, and execs a command that sets up the job's own
@@ -128,7 +128,7 @@ class LocalEngine(Engine):
             msg = f"job {submission.job_id} could not be started: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except SubmissionCancelled as e:
-            raise not_admitted(submission.job_id) from e
+            raise not_admitted_error(submission.job_id) from e
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
@@ -213,7 +213,7 @@ class LocalEngine(Engine):
             self._spool.discard(job_id, attempt)
             raise
         # The process may be gone already, if the application ignores SIGCHLD: then it has no start time.
-        process = identify_started(pid, tick) or ProcessId(pid, NOBODY)
+        process = identify_started(pid, tick) or ProcessId(pid, UNKNOWN_START)
         try:
             self._spool.started(lock, process.native_id)
         except OSError:
@@ -240,7 +240,7 @@ class LocalEngine(Engine):
         config = self._setup.config
         try:
             prune(
-                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, exited_at_all
+                self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, has_exit_marker
             )
         except OSError:
             log.warning("old jobs in %s could not be removed", self._spool.root, exc_info=True)
@@ -272,7 +272,7 @@ class LocalEngine(Engine):
             self._open()
             job_ids = self._spool.job_ids()
         return self._recover_jobs(
-            job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, exited_at_all)
+            job_ids, is_settled=lambda job_id: self._spool.is_final(job_id, has_exit_marker)
         )
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
@@ -311,7 +311,7 @@ class LocalEngine(Engine):
         job_id = intent.job_id
         process = attempts.find_runner(self._spool, intent)
         if process is None:
-            with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+            with self._spool.hold_lock(intent, _JUDGE_SECONDS) as may_judge:
                 if not may_judge:
                     log.warning("job %s is being submitted by another process and is left to it", job_id)
                     return None
@@ -325,7 +325,7 @@ class LocalEngine(Engine):
             self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
             # the job was cancelled before it began, which counts as its end
-            self._spool.finish(job_id, intent.attempt, plain_values.encode_status(never_ran()))
+            self._spool.finish(job_id, intent.attempt, plain_values.encode_status(never_ran_status()))
             return None
         return Recovered(
             job_id=job_id,
@@ -367,7 +367,7 @@ class LocalEngine(Engine):
         intent = self._spool.last_intent(spool_id)
         if intent is None:
             return None
-        return streams_of(intent.content, self._spool.folder(spool_id))
+        return resolve_streams(intent.content, self._spool.folder(spool_id))
 
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import attrs
 
 from jpsi_engine.host import (
-    NOBODY,
+    UNKNOWN_START,
     ProcessId,
     QuotaReached,
     forget,
@@ -43,7 +43,7 @@ class SlotsTaken:
         self._folder = folder
         self._count = count
         self._unique = os.urandom(4).hex()
-        program = identify(os.getpid()) or ProcessId(os.getpid(), NOBODY)
+        program = identify(os.getpid()) or ProcessId(os.getpid(), UNKNOWN_START)
         self._path = self._name(program)
         os.close(open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 

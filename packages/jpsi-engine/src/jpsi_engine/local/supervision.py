@@ -24,9 +24,9 @@ from jpsi.plugin.engine import TIME_SOURCE, decode_status, encode_status, timed
 from jpsi_engine.host import ProcessId, seconds_since_start, session
 from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
-from jpsi_engine.runner import explained
+from jpsi_engine.runner import add_failure_details
 from jpsi_engine.spool import Spool
-from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, exited_at_all, judge_process
+from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class Supervisor:
         if not job.has_runner:
             return stop
         try:
-            return Stop.of(self._spool.stop(job.spool_id, job.attempt, stop.content))
+            return Stop.from_content(self._spool.stop(job.spool_id, job.attempt, stop.content))
         except OSError:
             log.warning("job %s: the request to end it could not be recorded", job.job_id, exc_info=True)
             return stop
@@ -181,7 +181,7 @@ class Supervisor:
                 exit_.wait_status is None
                 and not exit_.is_last
                 and job.stop is None
-                and not exited_at_all(found)
+                and not has_exit_marker(found)
             ):
                 undecided.append(job)
             else:
@@ -205,7 +205,7 @@ class Supervisor:
 
     def _conclude(self, job: SupervisedProcess, markers: list[Marker]) -> None:
         # A runner that another process signalled to end left a marker of the signal, or none at all.
-        if job.stop is None and (not exited_at_all(markers) or len(markers) > 1):
+        if job.stop is None and (not has_exit_marker(markers) or len(markers) > 1):
             job.stop = self._stop_on_disk(job)
         if job.stop is not None and job.has_runner:
             markers = _of_attempt(job, self._spool.consumed(job.spool_id))
@@ -216,17 +216,17 @@ class Supervisor:
             return
         status = judge_process(markers, job.stop, job.exit, has_runner=job.has_runner)
         if status is not None:
-            self._finish(job, explained(self._spool, job.spool_id, job.attempt, status))
+            self._finish(job, add_failure_details(self._spool, job.spool_id, job.attempt, status))
 
     def _stop_on_disk(self, job: SupervisedProcess) -> Stop | None:
         if not job.has_runner:
             return None
         content = self._spool.read_stop(job.spool_id, job.attempt)
-        return None if content is None else Stop.of(content)
+        return None if content is None else Stop.from_content(content)
 
     def _has_leftover_processes(self, job: SupervisedProcess, markers: list[Marker]) -> bool:
         """Return True while processes are left of a job with a recorded stop, or whose runner was killed."""
-        if not job.has_runner or (job.stop is None and exited_at_all(markers)):
+        if not job.has_runner or (job.stop is None and has_exit_marker(markers)):
             return False  # background processes may outlive a job that ended by itself
         if job.process is None or not session(job.process):
             return False

@@ -28,7 +28,7 @@ from jpsi_engine.scheduler import (
     log_failed_query,
     reuse_observations,
 )
-from jpsi_engine.spool import Spool, keep_codes
+from jpsi_engine.spool import Spool, store_requeue_codes
 from jpsi_engine.verdict import Marker, Stop, is_own, parse
 
 log = logging.getLogger(__name__)
@@ -235,7 +235,7 @@ class JobMonitor:
     def probe_site(self, now: Callable[[], float]) -> None:
         """Probe what the site offers, then judge the jobs that have left an exit marker already."""
         self._queue_poll.probe_site()
-        keep_codes(self._spool.root, self._backend.requeue_exit_codes)
+        store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
         self._judge_ended(self._followed(), now())
 
     def _judge_ended(self, jobs: Iterable[JobView], now: float) -> None:
@@ -581,7 +581,7 @@ class JobMonitor:
 
     def _is_doubtful(self, job: JobView, now: float) -> bool:
         """Return True if the batch system may still have a job that seems gone, under this id or another."""
-        if not job.has_left_queue or self._publisher.settles(job):
+        if not job.has_left_queue or self._publisher.is_conclusive(job):
             return False
         if not job.has_runner:
             return self._publisher.is_lost(job, now)

@@ -15,10 +15,10 @@ from jpsi import JobStatus
 from jpsi.plugin import Evidence, Observation
 from jpsi.plugin.engine import decode_status, encode_status
 from jpsi_engine.monitor.outbox import Outbox
-from jpsi_engine.runner import explained
+from jpsi_engine.runner import add_failure_details
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
 from jpsi_engine.spool import Spool
-from jpsi_engine.verdict import Facts, Marker, Stop, active_status, judge, settles
+from jpsi_engine.verdict import Facts, Marker, Stop, active_status, is_conclusive, judge
 
 log = logging.getLogger(__name__)
 
@@ -127,11 +127,11 @@ class Publisher:
             # another process may have stopped it
             job.stop = job.stop or self._stop_on_disk(job)
         self.judge(job, now)
-        return is_end and not self.settles(job)
+        return is_end and not self.is_conclusive(job)
 
-    def settles(self, job: JobView) -> bool:
+    def is_conclusive(self, job: JobView) -> bool:
         """Return True if the markers of a job say all that there is to know about how it ended."""
-        return settles(job.markers, self._backend.requeue_exit_codes, job.stop)
+        return is_conclusive(job.markers, self._backend.requeue_exit_codes, job.stop)
 
     def judge(self, job: JobView, now: float) -> None:
         """Publish the status that follows from all that is known of a job."""
@@ -153,7 +153,7 @@ class Publisher:
         """Publish the end of a job: the one that the spool holds already, otherwise this one."""
         content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
         if content is None:
-            known = explained(self._spool, job.spool_id, job.attempt, status)
+            known = add_failure_details(self._spool, job.spool_id, job.attempt, status)
         else:
             known = decode_status(content)
         self._end(job, known, self._write)
@@ -250,7 +250,7 @@ class Publisher:
     def _write(self, job: JobView, status: JobStatus) -> None:
         # A process that does not know the site's requeue codes yet takes no failure from markers alone. The
         # check here assumes the same by passing every code.
-        is_in_marker = status.evidence is Evidence.MARKER and settles(job.markers, range(1, 256))
+        is_in_marker = status.evidence is Evidence.MARKER and is_conclusive(job.markers, range(1, 256))
         if not job.has_runner or (is_in_marker and job.stop is None):
             return
         try:
@@ -280,7 +280,7 @@ class Publisher:
             # The job's folder was removed; the job is ended all the same.
             job.stop = job.stop or stop
             return
-        job.stop = Stop.of(stored)
+        job.stop = Stop.from_content(stored)
 
     def _has_exit_marker(self, job: JobView) -> bool:
         """Return True if a job has left an exit marker that is visible now."""
@@ -294,7 +294,7 @@ class Publisher:
 
     def _stop_on_disk(self, job: JobView) -> Stop | None:
         content = self._spool.read_stop(job.spool_id, job.attempt)
-        return None if content is None else Stop.of(content)
+        return None if content is None else Stop.from_content(content)
 
 
 def _is_unaccounted(job: JobView, is_late: bool, absent_for: float) -> bool:  # noqa: FBT001  one caller

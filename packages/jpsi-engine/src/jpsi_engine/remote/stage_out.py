@@ -17,14 +17,14 @@ import attrs
 from jpsi import JobStatus, StagingProgress, TransferError
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import plain_values
-from jpsi_engine.host import NoAnswerError, exists, take_lock, write
+from jpsi_engine.host import RemoteTimeoutError, exists, take_lock, write
 from jpsi_engine.monitor import Publisher
-from jpsi_engine.runner import MAX_DETAIL_BYTES, explained, staging
+from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
 from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
 from jpsi_engine.submission import RemoteStaging
 from jpsi_engine.transfer import RemoteTransfer, finished_numbers, pending_transfers, plan, record_path
-from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, failed_staging_phase, with_staging
+from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, add_staging_outcome, failed_staging_phase
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class StageOutLoop:
             except JpsiError as e:
                 log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
                 self._spool.write_stage_out_progress(job.spool_id, job.attempt, str(e))
-                if not isinstance(e, NoAnswerError):
+                if not isinstance(e, RemoteTimeoutError):
                     # with the connection lost, no file can answer
                     self._transfer_states[job.job_id].stalled_since = None
                 return False
@@ -179,10 +179,12 @@ class StageOutLoop:
             text = "\n".join(it for it in parts if it)
             write(staging.log_file(spool.folder(job_id), attempt), text.encode())
         if errors:
-            status = with_staging(status, f"{ALSO}{STAGE_OUT}")
+            status = add_staging_outcome(status, f"{ALSO}{STAGE_OUT}")
             # the staged files stay on the remote host, which may have the only copy
             spool.finish(
-                job_id, attempt, plain_values.encode_status(explained(spool, job_id, attempt, status))
+                job_id,
+                attempt,
+                plain_values.encode_status(add_failure_details(spool, job_id, attempt, status)),
             )
         else:
             self._remove(job_id)
@@ -219,7 +221,7 @@ class StageOutLoop:
                 if e.transient and self._should_retry(job, get):
                     raise
                 errors.append(_failure_text(e, get))
-            except NoAnswerError as e:
+            except RemoteTimeoutError as e:
                 if self._should_wait(job, e):
                     raise
                 errors.append(_failure_text(e, get))
@@ -240,7 +242,7 @@ class StageOutLoop:
         failures[get.number] = failures.get(get.number, 0) + 1
         return failures[get.number] < _TRIES
 
-    def _should_wait(self, job: JobView, error: NoAnswerError) -> bool:
+    def _should_wait(self, job: JobView, error: RemoteTimeoutError) -> bool:
         """Return True if a file may still answer.
 
         The remote host has just answered another request, so the connection is not lost.

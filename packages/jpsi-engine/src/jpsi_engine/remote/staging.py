@@ -11,10 +11,10 @@ from jpsi_engine.remote.folders import STAGED, render_removal
 from jpsi_engine.spool import Layout
 from jpsi_engine.transfer import (
     Plan,
+    ProgressCallback,
     ProgressReport,
     RemotePlan,
     RemoteTransfer,
-    Told,
     local_target,
     split_plan,
 )
@@ -47,7 +47,7 @@ class StagingTransfer:
         """Return the transfers of an attempt."""
         return split_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
 
-    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: Told) -> None:
+    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: ProgressCallback) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there.
 
         Args:
@@ -79,7 +79,7 @@ class StagingTransfer:
         words = (it.split() for it in lines)
         return {int(number): kind == _DIRECTORY for kind, number in words}
 
-    def get(self, get: RemoteTransfer, report: Told, *, is_directory: bool) -> None:
+    def get(self, get: RemoteTransfer, report: ProgressCallback, *, is_directory: bool) -> None:
         """Copy one output of a job to this machine; resume an earlier transfer that was cut short.
 
         Args:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     )
     from jpsi_engine.runner.failure_details import (
         MAX_DETAIL_BYTES,
-        explained,
+        add_failure_details,
     )
     from jpsi_engine.runner.frame import (
         BatchFrame,
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
         ProcessFrame,
     )
     from jpsi_engine.runner.output_paths import (
-        streams_of,
+        resolve_streams,
     )
     from jpsi_engine.runner.prechecks import (
-        problems_here,
+        local_problems,
     )
     from jpsi_engine.runner.requeue import (
         RERUN,
@@ -42,10 +42,10 @@ else:
         __name__,
         {
             "arrays": "ElementFrame element_blocks render_array_runner",
-            "failure_details": "MAX_DETAIL_BYTES explained",
+            "failure_details": "MAX_DETAIL_BYTES add_failure_details",
             "frame": "BatchFrame Frame ProcessFrame",
-            "output_paths": "streams_of",
-            "prechecks": "problems_here",
+            "output_paths": "resolve_streams",
+            "prechecks": "local_problems",
             "requeue": "RERUN RequeueRules",
             "run": "Run",
             "script": "launcher_log render_runner",
@@ -62,12 +62,12 @@ __all__ = [
     "ProcessFrame",
     "RequeueRules",
     "Run",
+    "add_failure_details",
     "element_blocks",
-    "explained",
     "launcher_log",
-    "problems_here",
+    "local_problems",
     "render_array_runner",
     "render_runner",
+    "resolve_streams",
     "staging",
-    "streams_of",
 ]

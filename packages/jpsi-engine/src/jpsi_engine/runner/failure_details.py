@@ -30,7 +30,7 @@ _FIELDS_AT_FAULT = {
 MAX_DETAIL_BYTES = 4096
 
 
-def explained(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
+def add_failure_details(spool: Spool, job_id: str, attempt: int, status: JobStatus) -> JobStatus:
     """Return a final status whose message names the cause, if the job's folder tells it.
 
     The cause is the field of the spec that could not be used, the output of the launcher or of the staging

@@ -12,7 +12,7 @@ from jpsi_engine.runner.prechecks import expand_home
 from jpsi_engine.verdict import exit_phases
 
 
-def streams_of(intent: Mapping[str, Any], folder: str) -> Streams:
+def resolve_streams(intent: Mapping[str, Any], folder: str) -> Streams:
     """Return the output paths on the host where the job runs, from its intent and its folder."""
     spec, remote = plain_values.decode(intent["spec"]), intent.get("elsewhere")
     home = Path.home() if remote is None else Path(remote["home"])

@@ -19,7 +19,7 @@ def expand_home(path: Path, home: Path | None = None) -> Path:
     return (home or Path.home()) / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
-def problems_here(spec: JobSpec, shell: str) -> list[str]:
+def local_problems(spec: JobSpec, shell: str) -> list[str]:
     """Return the reasons why a job cannot run on this machine as it is now."""
     problems = []
     if spec.directory is None and not _has_current_directory():

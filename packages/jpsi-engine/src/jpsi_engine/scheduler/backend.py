@@ -35,7 +35,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.engine import EngineSetup, is_native_id
 from jpsi_engine.host import environment_of
-from jpsi_engine.spool import EVERY_FAILURE, place_name
+from jpsi_engine.spool import EVERY_FAILURE, target_name
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Backend:
             raise PluginError(msg)
         self.name = setup.executor
         #: The name in messages: there may be several batch systems of one name.
-        self.display_name = place_name(setup.executor, setup.target)
+        self.display_name = target_name(setup.executor, setup.target)
         self.config: BatchConfig = setup.config
         self._version = setup.version
         # stands for a batch system that no other process is known to poll

@@ -116,7 +116,7 @@ class NativeIds:
     def _intent_with_id(self, job_id: str, native_id: str) -> Intent | None:
         """Return the last attempt of a job if it has this native id."""
         try:
-            place = self._spool.last_place(job_id)
+            place = self._spool.last_array_member(job_id)
             if place is not None:
                 # the element's native id stays that array's, and is found by way of the array
                 if self.for_array(place.array) is not None:

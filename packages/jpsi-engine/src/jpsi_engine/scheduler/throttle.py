@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import Submission
-from jpsi_engine.host import SubmissionCancelled, SubmitQueue, not_admitted
+from jpsi_engine.host import SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, split_wave
@@ -88,7 +88,7 @@ class Throttle:
         try:
             grant = self._submit_queue.acquire([job_id], lambda: quota.reserve(1))
         except SubmissionCancelled as e:
-            raise not_admitted(job_id) from e
+            raise not_admitted_error(job_id) from e
         try:
             yield
         finally:
@@ -126,7 +126,7 @@ class Throttle:
         try:
             return self._submit_queue.acquire(job_ids, lambda: quota.reserve(len(job_ids))), {}
         except SubmissionCancelled as e:
-            return None, {job_id: not_admitted(job_id) for job_id in e.job_ids}
+            return None, {job_id: not_admitted_error(job_id) for job_id in e.job_ids}
         except JpsiError as e:
             return None, dict.fromkeys(job_ids, e)
 

@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     )
     from jpsi_engine.spool.requeue_codes import (
         EVERY_FAILURE,
-        keep_codes,
-        read_codes,
+        read_requeue_codes,
+        store_requeue_codes,
     )
     from jpsi_engine.spool.roots import (
         WORK_DIRECTORY,
         folder_name,
-        place_name,
+        target_name,
     )
     from jpsi_engine.spool.spool import (
         FOUND,
@@ -86,8 +86,8 @@ else:
             "job_records": "ElementIds JobRecord JobRecords",
             "layout": "Layout attempt_file",
             "pruning": "prune",
-            "requeue_codes": "EVERY_FAILURE keep_codes read_codes",
-            "roots": "WORK_DIRECTORY folder_name place_name",
+            "requeue_codes": "EVERY_FAILURE store_requeue_codes read_requeue_codes",
+            "roots": "WORK_DIRECTORY folder_name target_name",
             "spool": "FOUND Intent Spool stop_file",
             "tags": "array_tag tag",
             "work_directories": "SpoolFolder find_spools work_directory",
@@ -127,13 +127,13 @@ __all__ = [
     "find_spools",
     "folder_name",
     "folder_problems",
-    "keep_codes",
-    "place_name",
     "prune",
-    "read_codes",
     "read_link",
+    "read_requeue_codes",
     "stop_file",
+    "store_requeue_codes",
     "tag",
+    "target_name",
     "validate_claim",
     "work_directory",
 ]

@@ -194,12 +194,12 @@ class ArrayFiles:
         return read_reason(f"{self.folder(array)}/over")
 
     def record_native_id(self, array: str, native_id: str) -> None:
-        """Add the native id that the batch system gave to an array; called within `judging`."""
+        """Add the native id that the batch system gave to an array; called within `hold_lock`."""
         add_native_id(f"{self.folder(array)}/intent.json", native_id)
 
     @contextlib.contextmanager
-    def judging(self, array: str, patience_seconds: float) -> Iterator[bool]:
-        """Hold the lock on an array; yield False if it cannot be had in time. See `Spool.judging`."""
+    def hold_lock(self, array: str, patience_seconds: float) -> Iterator[bool]:
+        """Hold the lock on an array; yield False if it cannot be had in time. See `Spool.hold_lock`."""
         try:
             fd = open_private(f"{self.folder(array)}/intent.json", os.O_RDWR)
         except FileNotFoundError:

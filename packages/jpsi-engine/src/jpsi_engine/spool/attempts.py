@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jpsi_engine.host import NOBODY, ProcessId, boot_id, command_line, identify, parse_native_id
+from jpsi_engine.host import UNKNOWN_START, ProcessId, boot_id, command_line, identify, parse_native_id
 from jpsi_engine.spool.claims import REVOKED
 from jpsi_engine.spool.spool import Intent, Spool
 
@@ -22,17 +22,17 @@ def find_runner(spool: Spool, intent: Intent) -> ProcessId | None:
     except ValueError:
         return lost_runner(intent)
     if intent.native_id is not None:
-        return parse_native_id(intent.native_id) or ProcessId(pid, NOBODY)
+        return parse_native_id(intent.native_id) or ProcessId(pid, UNKNOWN_START)
     # The submitting process died before it could write the start time: the command line identifies the
     # runner.
     is_runner = _is_of_this_boot(intent) and spool.folder(intent.job_id) in command_line(pid)
-    return (identify(pid) if is_runner else None) or ProcessId(pid, NOBODY)
+    return (identify(pid) if is_runner else None) or ProcessId(pid, UNKNOWN_START)
 
 
 def lost_runner(intent: Intent) -> ProcessId:
     """Return the runner of an attempt that has begun to run, but whose claim does not name its process."""
     parsed = None if intent.native_id is None else parse_native_id(intent.native_id)
-    return parsed or ProcessId(_NO_PID, NOBODY)
+    return parsed or ProcessId(_NO_PID, UNKNOWN_START)
 
 
 def native_id_of(intent: Intent, process: ProcessId) -> str:

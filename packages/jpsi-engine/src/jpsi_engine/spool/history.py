@@ -22,12 +22,12 @@ class JobHistory:
     """The record of a job, and the history and status that follow from it.
 
     Args:
-        written: the job's record in the spool.
+        record: the job's record in the spool.
         requeue_exit_codes: the exit codes after which the batch system may requeue the job, as far as this
             machine knows; None for a process of this machine.
     """
 
-    written: JobRecord
+    record: JobRecord
     requeue_exit_codes: Collection[int] | None
     #: The time when the client wrote the intent to submit the job.
     submitted: datetime = attrs.field(init=False)
@@ -38,13 +38,13 @@ class JobHistory:
 
     @submitted.default
     def _read_submitted(self) -> datetime:
-        return datetime.fromisoformat(self.written.intent["time"]).astimezone(UTC)
+        return datetime.fromisoformat(self.record.intent["time"]).astimezone(UTC)
 
     @started.default
     def _read_started(self) -> datetime | None:
-        started_ns = self.written.started_ns
+        started_ns = self.record.started_ns
         if self.requeue_exit_codes is not None:
-            times = [marker.time_ns for marker in self.written.markers if marker.kind == "active"]
+            times = [marker.time_ns for marker in self.record.markers if marker.kind == "active"]
             started_ns = min(times, default=None)
         return None if started_ns is None else max(datetime_from_ns(started_ns), self.submitted)
 
@@ -70,28 +70,28 @@ class JobHistory:
 
     @property
     def _is_submitted(self) -> bool:
-        written = self.written
+        record = self.record
         # a damaged job may have been submitted
-        is_unclear = bool(written.damage) and not written.is_revoked
-        return written.native_id is not None or written.has_run or is_unclear
+        is_unclear = bool(record.damage) and not record.is_revoked
+        return record.native_id is not None or record.has_run or is_unclear
 
     @property
     def _active(self) -> JobStatus | None:
         if self.requeue_exit_codes is None:
             time = self.started
             return None if time is None else JobStatus(JobState.ACTIVE, time=time, evidence=Evidence.PROCESS)
-        return self._judge_markers([marker for marker in self.written.markers if marker.kind == "active"])
+        return self._judge_markers([marker for marker in self.record.markers if marker.kind == "active"])
 
     @property
     def _end(self) -> JobStatus | None:
-        if self.written.final is not None:
-            return decode_status(self.written.final)
+        if self.record.final is not None:
+            return decode_status(self.record.final)
         if self.requeue_exit_codes is None:
-            status = judge_process(self.written.markers, self._stop, None)
+            status = judge_process(self.record.markers, self._stop, None)
             return None if status is None else timed(status, "marker")
-        if self.written.is_stage_out_pending:
+        if self.record.is_stage_out_pending:
             return None
-        status = self._judge_markers(self.written.markers)
+        status = self._judge_markers(self.record.markers)
         return status if status is not None and status.final else None
 
     def _judge_markers(self, markers: Sequence[Marker]) -> JobStatus | None:
@@ -108,7 +108,7 @@ class JobHistory:
 
     @property
     def _stop(self) -> Stop | None:
-        return None if self.written.stop is None else Stop.of(self.written.stop)
+        return None if self.record.stop is None else Stop.from_content(self.record.stop)
 
     def remark(self, *, is_gone: bool) -> str | None:
         """Return a sentence about a job that has not certainly ended, or is damaged; None if there is none.
@@ -117,15 +117,15 @@ class JobHistory:
             is_gone: True if it was a process of this machine, which does not exist any more.
         """
         state = self.status.state
-        if self.written.damage:
-            return f"damaged: {'; '.join(self.written.damage)}; `jpsi doctor` says what to do"
+        if self.record.damage:
+            return f"damaged: {'; '.join(self.record.damage)}; `jpsi doctor` says what to do"
         if state.final:
             return None
         if is_gone:
             return "its process has ended, and no program has checked yet how it ended"
-        code = _last_exit_code(self.written.markers)
-        if code is not None and self.written.is_stage_out_pending:
-            progress = f"; {self.written.stage_out_progress}" if self.written.stage_out_progress else ""
+        code = _last_exit_code(self.record.markers)
+        if code is not None and self.record.is_stage_out_pending:
+            progress = f"; {self.record.stage_out_progress}" if self.record.stage_out_progress else ""
             return f"it ended with exit code {code}; its stage out runs, or waits to be started{progress}"
         if code is not None and self.requeue_exit_codes is not None:
             return (
@@ -135,15 +135,13 @@ class JobHistory:
 
     @property
     def _stop_remark(self) -> str | None:
-        if self.written.stop is not None:
+        if self.record.stop is not None:
             # the client writes it before it asks the batch system, which may not have got the request
             return "its end was asked for"
-        if not self.written.is_revoked:
+        if not self.record.is_revoked:
             return None
         return (
-            f"{_UNSENT_REMARK}: {self.written.unsent_reason}"
-            if self.written.unsent_reason
-            else _UNSENT_REMARK
+            f"{_UNSENT_REMARK}: {self.record.unsent_reason}" if self.record.unsent_reason else _UNSENT_REMARK
         )
 
 

@@ -24,7 +24,7 @@ def prune(  # noqa: PLR0913  limits, and a callback
     now: float,
     keep_seconds: float,
     keep_count: int,
-    settles: Callable[[list[Marker]], bool],
+    is_conclusive: Callable[[list[Marker]], bool],
     *,
     removed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
 ) -> None:
@@ -38,7 +38,7 @@ def prune(  # noqa: PLR0913  limits, and a callback
         now: the current time, in seconds since 1970.
         keep_seconds: the age up to which jobs are kept.
         keep_count: the number of jobs to keep at most.
-        settles: see `Spool.is_final`.
+        is_conclusive: see `Spool.is_final`.
         removed: called with the names of the removed jobs and arrays; those that it returns, or all if it
             raises, stay in the trash for the next call.
 
@@ -53,7 +53,7 @@ def prune(  # noqa: PLR0913  limits, and a callback
     with os.scandir(spool.jobs) as entries:
         ages = sorted((_age(entry, now), entry.name) for entry in entries)
     oldest = min(keep_seconds, ages[keep_count][0]) if len(ages) > keep_count else keep_seconds
-    pruning = _Pruning(spool, settles, {job_id: age for age, job_id in ages})
+    pruning = _Pruning(spool, is_conclusive, {job_id: age for age, job_id in ages})
     orphaned = pruning.arrays(now, max(oldest, _UNCLAIMED_SECONDS))
     for index, (age, job_id) in enumerate(ages):
         if job_id in orphaned or age > keep_seconds or index >= keep_count:
@@ -67,15 +67,15 @@ class _Pruning:
 
     Args:
         spool: the spool.
-        settles: see `Spool.is_final`.
+        is_conclusive: see `Spool.is_final`.
         ages: the ages of the folders of jobs, in seconds.
     """
 
     def __init__(
-        self, spool: Spool, settles: Callable[[list[Marker]], bool], ages: Mapping[str, float]
+        self, spool: Spool, is_conclusive: Callable[[list[Marker]], bool], ages: Mapping[str, float]
     ) -> None:
         self._spool = spool
-        self._settles = settles
+        self._is_conclusive = is_conclusive
         self._ages = ages
         self._elements: frozenset[str] | None = None
         self._has_read_arrays = False
@@ -105,9 +105,9 @@ class _Pruning:
         job_ids = [] if found is None else [element["id"] for element in found.elements]
         if any(self._ages.get(job_id, min_age) < min_age for job_id in job_ids):
             return set()
-        if is_open and not all(spool.is_final(job_id, self._settles) for job_id in job_ids):
+        if is_open and not all(spool.is_final(job_id, self._is_conclusive) for job_id in job_ids):
             return set()
-        members = {job_id: spool.last_place(job_id) for job_id in job_ids if job_id in self._ages}
+        members = {job_id: spool.last_array_member(job_id) for job_id in job_ids if job_id in self._ages}
         spool.arrays.remove(array)
         # the last attempt of a retried job is not in this array
         return {job_id for job_id, member in members.items() if member is not None and member.array == array}
@@ -120,7 +120,7 @@ class _Pruning:
         if not is_empty:
             is_young = self._ages[job_id] <= _EMPTY_SECONDS
             is_empty = not is_young and spool.last_intent(job_id) is None and spool.damage(job_id) is None
-        if is_empty or spool.is_final(job_id, self._settles):
+        if is_empty or spool.is_final(job_id, self._is_conclusive):
             spool.remove(job_id)
 
     def _is_needed(self, job_id: str) -> bool:

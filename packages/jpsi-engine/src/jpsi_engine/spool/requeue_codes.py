@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 EVERY_FAILURE: Collection[int] = range(1, 256)
 
 
-def keep_codes(root: str, codes: Collection[int]) -> None:
+def store_requeue_codes(root: str, codes: Collection[int]) -> None:
     """Write the site's exit codes to the spool, unless they are there or unknown; never raises."""
-    if codes == EVERY_FAILURE or codes == read_codes(root):
+    if codes == EVERY_FAILURE or codes == read_requeue_codes(root):
         return
     try:
         write(_path(root), json.dumps({"requeue_exit_codes": sorted(codes)}).encode("ascii"))
@@ -29,7 +29,7 @@ def keep_codes(root: str, codes: Collection[int]) -> None:
         log.debug("%s could not be written", _path(root), exc_info=True)
 
 
-def read_codes(root: str) -> Collection[int]:
+def read_requeue_codes(root: str) -> Collection[int]:
     """Return the exit codes that were written last; `EVERY_FAILURE` if there are none."""
     try:
         stored = (read_json(_path(root)) or {}).get("requeue_exit_codes")

@@ -34,10 +34,10 @@ def folder_name(executor: str, target: str) -> str:
     return f"{executor}@" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"%{ord(match[0]):02x}", target)
 
 
-def place_name(executor: str, target: str) -> str:
+def target_name(executor: str, target: str) -> str:
     """Return the name by which users ask for one executor on one target.
 
-    >>> place_name("slurm", ""), place_name("slurm", "cluster"), place_name("slurm", "ssh://big")
+    >>> target_name("slurm", ""), target_name("slurm", "cluster"), target_name("slurm", "ssh://big")
     ('slurm', 'cluster', 'slurm@ssh://big')
     """
     return f"{executor}@{target}" if "://" in target else target or executor

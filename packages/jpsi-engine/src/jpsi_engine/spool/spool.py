@@ -442,13 +442,13 @@ class Spool:
         is_claimed = claim is not None and claim.text not in {"", REVOKED}
         return is_claimed or has_run(job_id, attempt, [*self.names(job_id), *names])
 
-    def is_final(self, job_id: str, settles: Callable[[list[Marker]], bool]) -> bool:
+    def is_final(self, job_id: str, is_conclusive: Callable[[list[Marker]], bool]) -> bool:
         """Return True if the last attempt of a job is settled, so that it need not be followed any more.
 
         Args:
             job_id: the job.
-            settles: returns True if these markers of an attempt decide its final status; called only if the
-                attempt was not asked to end and waits for no stage out.
+            is_conclusive: returns True if these markers of an attempt decide its final status; called only if
+                the attempt was not asked to end and waits for no stage out.
         """
         names = self.names(job_id)
         attempt = last_attempt(job_id, names)
@@ -458,7 +458,7 @@ class Spool:
             return True
         if f"stop.{attempt}.json" in names or f"{STAGE_OUT_FILE}.{attempt}" in names:
             return False
-        return settles([marker for marker in _parse_markers(names) if marker.attempt == attempt])
+        return is_conclusive([marker for marker in _parse_markers(names) if marker.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
         """Return the number of the last attempt that the folder of a job shows; 0 if there is none."""
@@ -473,7 +473,7 @@ class Spool:
         linked = [name for name in self.names(job_id) if name.startswith("array.")]
         return {attempt: read_link(self.folder(job_id), attempt) for attempt in _attempts(linked)}
 
-    def last_place(self, job_id: str) -> ArrayMember | None:
+    def last_array_member(self, job_id: str) -> ArrayMember | None:
         """Return the array element that the last attempt of a job is; None for a job by itself.
 
         It does not read the intent of the array, which takes longer the larger the array is.
@@ -534,7 +534,7 @@ class Spool:
         return None if content is None else Intent(job_id, attempt, content, None, place)
 
     @contextlib.contextmanager
-    def judging(self, intent: Intent, patience_seconds: float) -> Iterator[bool]:
+    def hold_lock(self, intent: Intent, patience_seconds: float) -> Iterator[bool]:
         """Hold the lock on an attempt while the caller decides what became of it.
 
         The submitting process holds the lock until the attempt is started, its runner until it has made its
@@ -554,7 +554,7 @@ class Spool:
             os.close(fd)
 
     def record_native_id(self, job_id: str, attempt: int, native_id: str) -> None:
-        """Add the native id that the batch system gave to an attempt; called within `judging`.
+        """Add the native id that the batch system gave to an attempt; called within `hold_lock`.
 
         A process that reads the intent afterwards sees that the attempt was submitted, and does not revoke
         it.

@@ -164,7 +164,7 @@ class ArrayElements:
             for name in names:
                 with _fence(name):
                     left = max(0.0, deadline - time.monotonic())
-                    if not locks.enter_context(self._spool.arrays.judging(name, left)):
+                    if not locks.enter_context(self._spool.arrays.hold_lock(name, left)):
                         log.warning(_BUSY, name)
                         continue
                     # it may have been submitted meanwhile

@@ -13,9 +13,9 @@ import attrs
 
 from jpsi.plugin import Command, CommandResult, JobSpec, SubmitException, Transport
 from jpsi_engine.monitor import JobMonitor
-from jpsi_engine.runner import problems_here
+from jpsi_engine.runner import local_problems
 from jpsi_engine.spool import Claim, JobAttempt, Layout, Spool
-from jpsi_engine.transfer import Plan, RemotePlan, RemoteTransfer, Told
+from jpsi_engine.transfer import Plan, ProgressCallback, RemotePlan, RemoteTransfer
 
 
 class UnsentError(SubmitException):
@@ -36,13 +36,13 @@ class RemoteStaging(Protocol):
     def plan_transfers(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
         """Return the transfers of an attempt."""
 
-    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: Told) -> None:
+    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: ProgressCallback) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there."""
 
     def find_sources(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
         """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
 
-    def get(self, get: RemoteTransfer, report: Told, *, is_directory: bool) -> None:
+    def get(self, get: RemoteTransfer, report: ProgressCallback, *, is_directory: bool) -> None:
         """Copy one output of a job to this machine; resume an earlier transfer that was cut short."""
 
     def read_tail(self, job_id: str, name: str, most: int) -> bytes:
@@ -172,7 +172,7 @@ class LocalHost:
 
     def problems(self, spec: JobSpec) -> list[str]:
         """See `RunHost`."""
-        return problems_here(spec, "/bin/sh")
+        return local_problems(spec, "/bin/sh")
 
     def run_submit(
         self,

@@ -37,9 +37,9 @@ from jpsi_engine.spool import (
     ArrayMember,
     JobAttempt,
     JobIntent,
-    keep_codes,
-    read_codes,
     read_link,
+    read_requeue_codes,
+    store_requeue_codes,
 )
 from jpsi_engine.submission.grouping import common_entries
 from jpsi_engine.submission.handoff import HandedOff, Handoff, write_nothing
@@ -274,11 +274,11 @@ class SubmissionPipeline:
                 "%s did not say after which exit codes it requeues jobs: %s", self._backend.display_name, e
             )
         else:
-            keep_codes(self._spool.root, self._backend.requeue_exit_codes)
+            store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
 
     def _known_codes(self) -> Collection[int]:
         codes = self._backend.requeue_exit_codes
-        return read_codes(self._spool.root) if codes is EVERY_FAILURE else codes
+        return read_requeue_codes(self._spool.root) if codes is EVERY_FAILURE else codes
 
     def _requeue_rules(self) -> RequeueRules:
         """Return what is known of how the batch system requeues jobs."""
@@ -413,7 +413,7 @@ class SubmissionPipeline:
         job_attempt, intent = JobIntent(self._spool, job_id, attempt), self._spool.intent(job_id, attempt)
         if intent is None:
             return self._handoff.withdraw(job_attempt) is not None
-        with self._spool.judging(intent, _JUDGE_SECONDS) as may_judge:
+        with self._spool.hold_lock(intent, _JUDGE_SECONDS) as may_judge:
             known = self._spool.intent(job_id, attempt) if may_judge else None
             # an attempt that another process has found in the batch system, and follows, is not withdrawn
             is_found = known is not None and known.native_id is not None
@@ -423,7 +423,7 @@ class SubmissionPipeline:
         job_attempt = ArrayAttempt(self._spool, array)
         if job_attempt.is_over():
             return False
-        with self._spool.arrays.judging(array, 0.0) as may_judge:
+        with self._spool.arrays.hold_lock(array, 0.0) as may_judge:
             # once the batch system has accepted an array, one job must not withdraw the others' elements
             if not may_judge or self._spool.arrays.read_native_id(array) is not None:
                 return True

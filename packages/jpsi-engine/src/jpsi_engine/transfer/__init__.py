@@ -8,8 +8,8 @@ if TYPE_CHECKING:
         open_job_files,
     )
     from jpsi_engine.transfer.progress import (
+        ProgressCallback,
         ProgressReport,
-        Told,
     )
     from jpsi_engine.transfer.remote_staging import (
         RemotePlan,
@@ -33,7 +33,7 @@ else:
         __name__,
         {
             "job_files": "open_job_files",
-            "progress": "ProgressReport Told",
+            "progress": "ProgressReport ProgressCallback",
             "remote_staging": (
                 "RemotePlan RemoteTransfer finished_numbers local_target pending_transfers record_path "
                 "split_plan"
@@ -46,10 +46,10 @@ else:
 __all__ = [
     "Outcome",
     "Plan",
+    "ProgressCallback",
     "ProgressReport",
     "RemotePlan",
     "RemoteTransfer",
-    "Told",
     "Transfer",
     "finished_numbers",
     "local_target",

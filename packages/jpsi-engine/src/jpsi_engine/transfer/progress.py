@@ -8,7 +8,7 @@ from collections.abc import Callable
 from jpsi import StagingProgress
 
 #: Called with the progress of a transfer, by the thread that does it.
-Told = Callable[[StagingProgress], None]
+ProgressCallback = Callable[[StagingProgress], None]
 
 _INTERVAL_SECONDS = 1.0
 
@@ -24,7 +24,7 @@ class ProgressReport:
     """
 
     def __init__(
-        self, report: Told, path: str, *, is_in: bool, now: Callable[[], float] = time.monotonic
+        self, report: ProgressCallback, path: str, *, is_in: bool, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._report = report
         self._path = path

@@ -4,7 +4,7 @@ The order of the evidence does not matter.
 """
 
 from jpsi_engine.verdict import exit_phases, markers
-from jpsi_engine.verdict.batch_verdict import Facts, active_status, judge, settles, unverified_status
+from jpsi_engine.verdict.batch_verdict import Facts, active_status, is_conclusive, judge, unverified_status
 from jpsi_engine.verdict.exit_phases import (
     ALSO,
     ARGUMENTS,
@@ -36,9 +36,9 @@ from jpsi_engine.verdict.marker_verdict import (
     ProcessEnd,
     Stop,
     datetime_from_ns,
-    exited_at_all,
+    has_exit_marker,
     judge_process,
-    never_ran,
+    never_ran_status,
 )
 from jpsi_engine.verdict.markers import Marker, parse, scan
-from jpsi_engine.verdict.staging_outcome import failed_staging_phase, parse_exit_phase, with_staging
+from jpsi_engine.verdict.staging_outcome import add_staging_outcome, failed_staging_phase, parse_exit_phase

@@ -26,7 +26,7 @@ from jpsi_engine.verdict.marker_verdict import (
     was_signalled_before,
 )
 from jpsi_engine.verdict.markers import Marker
-from jpsi_engine.verdict.staging_outcome import with_staging
+from jpsi_engine.verdict.staging_outcome import add_staging_outcome
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Reasons that only repeat the exit code; any other reason is known to the batch system alone.
@@ -98,7 +98,7 @@ class Facts:
         return self.queued is not None and not self.unmentioned and not self.queued.final
 
 
-def settles(
+def is_conclusive(
     markers: Iterable[Marker], requeue_exit_codes: Collection[int] = (), stop: Stop | None = None
 ) -> bool:
     """Return True if the markers of an attempt alone decide its final status."""
@@ -115,7 +115,7 @@ def judge(facts: Facts) -> JobStatus | None:
     """
     status = _decide_status(facts)
     if status is not None and status.final and facts.exit_marker is not None:
-        status = with_staging(status, facts.exit_marker.detail)
+        status = add_staging_outcome(status, facts.exit_marker.detail)
     if status is not None:
         status = timed(status, _time_source(facts, status.time))
     if status is None or not any(marker.restart for marker in facts.markers):

@@ -18,7 +18,7 @@ from jpsi.plugin import Evidence, JobState, Reason
 from jpsi_engine.verdict import exit_phases
 from jpsi_engine.verdict.exit_phases import CANCEL, SETUP_CODE, STAGE_IN, TIMEOUT
 from jpsi_engine.verdict.markers import Marker
-from jpsi_engine.verdict.staging_outcome import parse_exit_phase, with_staging
+from jpsi_engine.verdict.staging_outcome import add_staging_outcome, parse_exit_phase
 
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
 SIGNAL_BASE = 128
@@ -39,7 +39,7 @@ class Stop:
     is_late: bool = False
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Stop:
+    def from_content(cls, content: Mapping[str, Any]) -> Stop:
         """Return the record that was written to the spool as `content`.
 
         Raises:
@@ -90,7 +90,7 @@ def judge_process(
         if exit_marker is None:
             return _stopped_status(stop, None, process_end)
         if was_signalled_before(exit_marker, markers):
-            return with_staging(_stopped_status(stop, exit_marker, process_end), exit_marker.detail)
+            return add_staging_outcome(_stopped_status(stop, exit_marker, process_end), exit_marker.detail)
     if exit_marker is not None:
         return status_of_exit_marker(exit_marker)
     if process_end is None:
@@ -98,7 +98,7 @@ def judge_process(
     return _status_of_process(process_end, has_runner=has_runner)
 
 
-def exited_at_all(markers: Iterable[Marker]) -> bool:
+def has_exit_marker(markers: Iterable[Marker]) -> bool:
     """Return True if there is an exit marker, which decides the status of a job that was not asked to end."""
     return any(marker.kind == "exit" for marker in markers)
 
@@ -135,7 +135,7 @@ def _stopped_status(stop: Stop, exit_marker: Marker | None, process_end: Process
     )
 
 
-def never_ran() -> JobStatus:
+def never_ran_status() -> JobStatus:
     """Return the status of a job that was cancelled before it had begun."""
     return JobStatus(
         JobState.CANCELED,
@@ -147,7 +147,7 @@ def never_ran() -> JobStatus:
 
 def status_of_exit_marker(marker: Marker) -> JobStatus:
     """Return the final status that an exit marker means."""
-    return with_staging(_status_of_phase(marker, parse_exit_phase(marker.detail)), marker.detail)
+    return add_staging_outcome(_status_of_phase(marker, parse_exit_phase(marker.detail)), marker.detail)
 
 
 def _status_of_phase(marker: Marker, phase: str) -> JobStatus:

@@ -20,7 +20,7 @@ def parse_exit_phase(detail: str) -> str:
     return detail.partition(ALSO)[0]
 
 
-def with_staging(status: JobStatus, detail: str) -> JobStatus:
+def add_staging_outcome(status: JobStatus, detail: str) -> JobStatus:
     """Add the phase that failed after the run, by the detail of its exit marker, to a final status.
 
     A completed job whose stage out failed becomes FAILED, as its results are not where the user asked for
