@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from .commands import ATTACH, FAKE, QUEUES
-
-__all__ = ["ATTACH", "FAKE", "QUEUES"]

@@ -6,5 +6,3 @@ Examines an executor, runs probe jobs on it, judges the facts, and says what to 
 from __future__ import annotations
 
 from .commands import DOCTOR
-
-__all__ = ["DOCTOR"]

@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from .commands import CONFIG, PLUGINS
-
-__all__ = ["CONFIG", "PLUGINS"]

@@ -28,27 +28,3 @@ from .job_arguments import (
     WAIT_PARAMETERS,
     parse_duration,
 )
-
-__all__ = [
-    "ATTACH_PARAMETERS",
-    "FAKE_PARAMETERS",
-    "JOB",
-    "JOBS",
-    "JSON",
-    "LOGS_PARAMETERS",
-    "LS_PARAMETERS",
-    "PLUGIN_PARAMETERS",
-    "REFRESH",
-    "RUN_PARAMETERS",
-    "SCRIPT_PARAMETERS",
-    "SETTINGS",
-    "SUBMIT_PARAMETERS",
-    "VALIDATE_PARAMETERS",
-    "WAIT_PARAMETERS",
-    "GroupedCommand",
-    "command",
-    "executor_option",
-    "missing_value",
-    "parse_duration",
-    "require_executor",
-]

@@ -13,18 +13,3 @@ from .follower import Follower
 from .outcome import describe_end
 from .quantities import format_size
 from .terminal import Paint, is_terminal, plain
-
-__all__ = [
-    "COLOURS",
-    "Display",
-    "Follower",
-    "Paint",
-    "Quiet",
-    "choose_display",
-    "describe_end",
-    "format_size",
-    "is_terminal",
-    "plain",
-    "quantities",
-    "terminal",
-]

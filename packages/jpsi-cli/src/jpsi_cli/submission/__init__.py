@@ -8,5 +8,3 @@ They read job documents and scripts, make specs from options, submit jobs, and f
 from __future__ import annotations
 
 from .commands import CONVERT, RUN, SCRIPT, SUBMIT, VALIDATE
-
-__all__ = ["CONVERT", "RUN", "SCRIPT", "SUBMIT", "VALIDATE"]

@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi.config import loader
-    from jpsi.config.configured import (
-        Configuration,
-        Configured,
-        configuration,
-    )
-    from jpsi.config.fields import (
-        structured,
-    )
-    from jpsi.config.file import (
-        Section,
-    )
-    from jpsi.config.spec_defaults import (
-        SpecDefaults,
-    )
+    from jpsi.config.configured import Configuration, Configured, configuration
+    from jpsi.config.fields import structured
+    from jpsi.config.file import Section
+    from jpsi.config.spec_defaults import SpecDefaults
 else:
     from jpsi.lazy import lazy_attributes
 
@@ -34,13 +24,3 @@ else:
             "": "loader",
         },
     )
-
-__all__ = [
-    "Configuration",
-    "Configured",
-    "Section",
-    "SpecDefaults",
-    "configuration",
-    "loader",
-    "structured",
-]

@@ -6,18 +6,9 @@ Reads YAML and JSON text as a JobSpec, naming every problem with its line, and w
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi.document.documents import (
-        read_document,
-        write_document,
-    )
-    from jpsi.document.text import (
-        parse,
-    )
-    from jpsi.document.values import (
-        Value,
-        did_you_mean,
-        shown,
-    )
+    from jpsi.document.documents import read_document, write_document
+    from jpsi.document.text import parse
+    from jpsi.document.values import Value, did_you_mean, shown
 else:
     from jpsi.lazy import lazy_attributes
 
@@ -29,12 +20,3 @@ else:
             "values": "Value did_you_mean shown",
         },
     )
-
-__all__ = [
-    "Value",
-    "did_you_mean",
-    "parse",
-    "read_document",
-    "shown",
-    "write_document",
-]

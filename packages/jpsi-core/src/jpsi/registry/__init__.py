@@ -20,29 +20,11 @@ if TYPE_CHECKING:
         Candidate,
         kind,
     )
-    from jpsi.registry.custom_attributes import (
-        doubts,
-        systems,
-    )
-    from jpsi.registry.discovery import (
-        Plugins,
-        installed,
-    )
-    from jpsi.registry.loading import (
-        forget,
-        load_plugin,
-        private_name,
-        told,
-    )
-    from jpsi.registry.metadata import (
-        canonical,
-    )
-    from jpsi.registry.versions import (
-        conflict,
-        is_constraint,
-        missing,
-        verdicts,
-    )
+    from jpsi.registry.custom_attributes import doubts, systems
+    from jpsi.registry.discovery import Plugins, installed
+    from jpsi.registry.loading import forget, load_plugin, private_name, told
+    from jpsi.registry.metadata import canonical
+    from jpsi.registry.versions import conflict, is_constraint, missing, verdicts
 else:
     from jpsi.lazy import lazy_attributes
 
@@ -60,30 +42,3 @@ else:
             "": "discovery",
         },
     )
-
-__all__ = [
-    "BARS",
-    "ENGINES",
-    "EXECUTORS",
-    "GROUPS",
-    "LAUNCHERS",
-    "OBSERVERS",
-    "OVERRIDES",
-    "TRANSPORTS",
-    "Candidate",
-    "Plugins",
-    "canonical",
-    "conflict",
-    "discovery",
-    "doubts",
-    "forget",
-    "installed",
-    "is_constraint",
-    "kind",
-    "load_plugin",
-    "missing",
-    "private_name",
-    "systems",
-    "told",
-    "verdicts",
-]

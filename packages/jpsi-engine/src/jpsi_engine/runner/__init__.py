@@ -4,37 +4,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.runner import staging
-    from jpsi_engine.runner.arrays import (
-        ElementFrame,
-        element_blocks,
-        render_array_runner,
-    )
-    from jpsi_engine.runner.failure_details import (
-        MAX_DETAIL_BYTES,
-        add_failure_details,
-    )
-    from jpsi_engine.runner.frame import (
-        BatchFrame,
-        Frame,
-        ProcessFrame,
-    )
-    from jpsi_engine.runner.output_paths import (
-        resolve_streams,
-    )
-    from jpsi_engine.runner.prechecks import (
-        local_problems,
-    )
-    from jpsi_engine.runner.requeue import (
-        RERUN,
-        RequeueRules,
-    )
-    from jpsi_engine.runner.run import (
-        Run,
-    )
-    from jpsi_engine.runner.script import (
-        launcher_log,
-        render_runner,
-    )
+    from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
+    from jpsi_engine.runner.failure_details import MAX_DETAIL_BYTES, add_failure_details
+    from jpsi_engine.runner.frame import BatchFrame, Frame, ProcessFrame
+    from jpsi_engine.runner.output_paths import resolve_streams
+    from jpsi_engine.runner.prechecks import local_problems
+    from jpsi_engine.runner.requeue import RERUN, RequeueRules
+    from jpsi_engine.runner.run import Run
+    from jpsi_engine.runner.script import launcher_log, render_runner
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -52,22 +29,3 @@ else:
             "": "staging",
         },
     )
-
-__all__ = [
-    "MAX_DETAIL_BYTES",
-    "RERUN",
-    "BatchFrame",
-    "ElementFrame",
-    "Frame",
-    "ProcessFrame",
-    "RequeueRules",
-    "Run",
-    "add_failure_details",
-    "element_blocks",
-    "launcher_log",
-    "local_problems",
-    "render_array_runner",
-    "render_runner",
-    "resolve_streams",
-    "staging",
-]

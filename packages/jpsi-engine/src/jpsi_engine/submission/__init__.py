@@ -4,65 +4,18 @@ It prepares a job, writes its intent, hands it off to the batch system and recor
 many jobs at once, and within limits. It also cancels, holds and releases jobs.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from jpsi_engine.submission import control
-    from jpsi_engine.submission.array_elements import (
-        ArrayElements,
-    )
-    from jpsi_engine.submission.bulk import (
-        BulkSubmission,
-    )
-    from jpsi_engine.submission.control import (
-        Control,
-    )
-    from jpsi_engine.submission.dependency_states import (
-        DependencyStates,
-    )
-    from jpsi_engine.submission.handoff import (
-        Handoff,
-    )
-    from jpsi_engine.submission.run_host import (
-        LocalHost,
-        MarkerSource,
-        RemoteStaging,
-        RunHost,
-        TakenError,
-        UnsentError,
-    )
-    from jpsi_engine.submission.submission import (
-        SubmissionPipeline,
-    )
-else:
-    from jpsi.plugin.engine import lazy_attributes
-
-    __getattr__, __dir__ = lazy_attributes(
-        __name__,
-        {
-            "array_elements": "ArrayElements",
-            "bulk": "BulkSubmission",
-            "control": "Control",
-            "dependency_states": "DependencyStates",
-            "handoff": "Handoff",
-            "run_host": "MarkerSource RemoteStaging RunHost TakenError LocalHost UnsentError",
-            "submission": "SubmissionPipeline",
-            "": "control",
-        },
-    )
-
-__all__ = [
-    "ArrayElements",
-    "BulkSubmission",
-    "Control",
-    "DependencyStates",
-    "Handoff",
-    "LocalHost",
-    "MarkerSource",
-    "RemoteStaging",
-    "RunHost",
-    "SubmissionPipeline",
-    "TakenError",
-    "UnsentError",
-    "control",
-]
+from jpsi_engine.submission import control
+from jpsi_engine.submission.array_elements import ArrayElements
+from jpsi_engine.submission.bulk import BulkSubmission
+from jpsi_engine.submission.control import Control
+from jpsi_engine.submission.dependency_states import DependencyStates
+from jpsi_engine.submission.handoff import Handoff
+from jpsi_engine.submission.run_host import (
+    LocalHost,
+    MarkerSource,
+    RemoteStaging,
+    RunHost,
+    TakenError,
+    UnsentError,
+)
+from jpsi_engine.submission.submission import SubmissionPipeline

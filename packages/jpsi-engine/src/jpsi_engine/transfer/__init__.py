@@ -4,13 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi_engine.transfer import staging_plan
-    from jpsi_engine.transfer.job_files import (
-        open_job_files,
-    )
-    from jpsi_engine.transfer.progress import (
-        ProgressCallback,
-        ProgressReport,
-    )
+    from jpsi_engine.transfer.job_files import open_job_files
+    from jpsi_engine.transfer.progress import ProgressCallback, ProgressReport
     from jpsi_engine.transfer.remote_staging import (
         RemotePlan,
         RemoteTransfer,
@@ -20,12 +15,7 @@ if TYPE_CHECKING:
         record_path,
         split_plan,
     )
-    from jpsi_engine.transfer.staging_plan import (
-        Outcome,
-        Plan,
-        Transfer,
-        plan,
-    )
+    from jpsi_engine.transfer.staging_plan import Outcome, Plan, Transfer, plan
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -42,21 +32,3 @@ else:
             "": "staging_plan",
         },
     )
-
-__all__ = [
-    "Outcome",
-    "Plan",
-    "ProgressCallback",
-    "ProgressReport",
-    "RemotePlan",
-    "RemoteTransfer",
-    "Transfer",
-    "finished_numbers",
-    "local_target",
-    "open_job_files",
-    "pending_transfers",
-    "plan",
-    "record_path",
-    "split_plan",
-    "staging_plan",
-]

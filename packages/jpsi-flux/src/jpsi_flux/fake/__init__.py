@@ -14,9 +14,6 @@ from .listing import jobs
 from .run import run
 from .submit import batch, submit
 
-__all__ = ["commands", "unreachable"]
-
-
 _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "batch": batch,
     "bulksubmit": bulksubmit,

@@ -10,21 +10,3 @@ from .control import cancel, hold, parse_cancel, parse_hold, parse_release, rele
 from .events import parse_event, watch
 from .jobs import find, parse_find, parse_status, query
 from .queue_list import parse_queues, queues, version
-
-__all__ = [
-    "cancel",
-    "find",
-    "hold",
-    "parse_cancel",
-    "parse_event",
-    "parse_find",
-    "parse_hold",
-    "parse_queues",
-    "parse_release",
-    "parse_status",
-    "query",
-    "queues",
-    "release",
-    "version",
-    "watch",
-]

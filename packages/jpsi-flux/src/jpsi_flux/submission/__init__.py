@@ -9,14 +9,3 @@ from .bulk import parse_submit_several, submit_several
 from .flux_submit import parse_printed_ids, parse_submit, submit
 from .nodefile import nodes
 from .script import check_spec, render_script
-
-__all__ = [
-    "check_spec",
-    "nodes",
-    "parse_printed_ids",
-    "parse_submit",
-    "parse_submit_several",
-    "render_script",
-    "submit",
-    "submit_several",
-]

@@ -12,8 +12,6 @@ from .control import qdel, qhold, qrls
 from .listing import qacct, qstat
 from .submit import qsub
 
-__all__ = ["commands", "unreachable"]
-
 #: The commands by name.
 commands: Mapping[str, CommandFunction] = {
     "qsub": qsub,

@@ -10,21 +10,3 @@ from .cluster_queues import parse_queues, queues, version
 from .control import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .qacct import parse_finished, query_finished
 from .qstat import find, parse_find, parse_status, query
-
-__all__ = [
-    "cancel",
-    "find",
-    "hold",
-    "parse_cancel",
-    "parse_find",
-    "parse_finished",
-    "parse_hold",
-    "parse_queues",
-    "parse_release",
-    "parse_status",
-    "query",
-    "query_finished",
-    "queues",
-    "release",
-    "version",
-]

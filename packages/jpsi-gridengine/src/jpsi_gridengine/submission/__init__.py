@@ -8,11 +8,3 @@ They also render the shell lines by which the runner, inside the job, lists the 
 from .nodefile import nodes
 from .qsub import parse_submit, submit
 from .script import check_spec, render_script
-
-__all__ = [
-    "check_spec",
-    "nodes",
-    "parse_submit",
-    "render_script",
-    "submit",
-]

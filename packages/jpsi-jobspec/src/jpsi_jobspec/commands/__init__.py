@@ -7,5 +7,3 @@ called.
 from __future__ import annotations
 
 from .workflow import WORKFLOW
-
-__all__ = ["WORKFLOW"]

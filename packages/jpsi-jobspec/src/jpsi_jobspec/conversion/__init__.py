@@ -7,5 +7,3 @@ from __future__ import annotations
 
 from .canonical import Converted, from_canonical, to_canonical
 from .jpsi_jobs import from_job
-
-__all__ = ["Converted", "from_canonical", "from_job", "to_canonical"]

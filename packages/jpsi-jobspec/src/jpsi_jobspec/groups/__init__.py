@@ -13,13 +13,3 @@ from .executors import open_executor
 from .orphans import end_orphans, mark_lost
 from .restart import begin_life
 from .shutdown import TIMEOUT, time_to_run, watch_for_end
-
-__all__ = [
-    "TIMEOUT",
-    "begin_life",
-    "end_orphans",
-    "mark_lost",
-    "open_executor",
-    "time_to_run",
-    "watch_for_end",
-]

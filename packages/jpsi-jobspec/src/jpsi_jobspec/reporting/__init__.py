@@ -13,16 +13,3 @@ from .run_report import (
     render_entry,
     run_records,
 )
-
-__all__ = [
-    "explain_failure",
-    "group_journals",
-    "is_unsuccessful",
-    "plan_to_dict",
-    "refresh_states",
-    "render_entry",
-    "render_plan",
-    "render_svg",
-    "render_tree",
-    "run_records",
-]

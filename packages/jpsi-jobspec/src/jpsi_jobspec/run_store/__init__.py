@@ -22,24 +22,3 @@ from .events import (
 )
 from .journal import Journal, Part, inner_journal
 from .runs import create_run, latest_run, locked_runs, read_run
-
-__all__ = [
-    "CANCELLED",
-    "DEPENDENCY_FAILED",
-    "HELD_BY_SERVICES",
-    "LOST",
-    "NO_LONGER_NEEDED",
-    "NO_ROOM",
-    "EntryReplica",
-    "Event",
-    "Journal",
-    "Part",
-    "create_run",
-    "end_event",
-    "end_event_from_status",
-    "inner_journal",
-    "latest_run",
-    "locked_runs",
-    "read_run",
-    "replica_event",
-]

@@ -23,20 +23,3 @@ from .exit_codes import (
 from .job_specs import submitted_spec
 from .outcome import cleans_up
 from .preflight import check_jobs
-
-__all__ = [
-    "EXIT_CANCELLED",
-    "EXIT_DONE",
-    "EXIT_FAILED",
-    "EXIT_JPSI",
-    "EXIT_TIMEOUT",
-    "EXIT_USAGE",
-    "Driver",
-    "Executor",
-    "JobDetails",
-    "check_jobs",
-    "cleans_up",
-    "combined_state",
-    "exit_code_of",
-    "submitted_spec",
-]

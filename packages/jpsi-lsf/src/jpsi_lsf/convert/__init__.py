@@ -4,7 +4,3 @@ The modules read the `#BSUB` lines of the scripts.
 """
 
 from .script import read_script
-
-__all__ = [
-    "read_script",
-]

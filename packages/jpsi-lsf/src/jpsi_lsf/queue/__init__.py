@@ -11,22 +11,3 @@ from .bjobs import find, parse_find, parse_status, query
 from .bqueues import parse_queues, queues, version
 from .control import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .json_listing import FIELDS
-
-__all__ = [
-    "FIELDS",
-    "cancel",
-    "find",
-    "hold",
-    "parse_cancel",
-    "parse_find",
-    "parse_finished",
-    "parse_hold",
-    "parse_queues",
-    "parse_release",
-    "parse_status",
-    "query",
-    "query_finished",
-    "queues",
-    "release",
-    "version",
-]

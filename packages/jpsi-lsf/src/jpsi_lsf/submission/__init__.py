@@ -6,12 +6,3 @@ The modules also render the shell lines by which the runner, inside the job, lis
 from .bsub import parse_submit, submit
 from .nodefile import nodes
 from .script import DEPENDENCIES, check_spec, render_script
-
-__all__ = [
-    "DEPENDENCIES",
-    "check_spec",
-    "nodes",
-    "parse_submit",
-    "render_script",
-    "submit",
-]

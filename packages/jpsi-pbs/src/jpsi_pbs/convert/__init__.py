@@ -4,9 +4,3 @@ The modules read the `#PBS` lines of the scripts.
 """
 
 from .script import OPENPBS_READERS, TORQUE_READERS, read_script
-
-__all__ = [
-    "OPENPBS_READERS",
-    "TORQUE_READERS",
-    "read_script",
-]

@@ -16,9 +16,6 @@ from .native_ids import SERVER
 from .run import pbsdsh, slots
 from .submit import qsub
 
-__all__ = ["pbs", "torque"]
-
-
 _ON_NODES = frozenset({"pbsdsh", "mpiexec", "mpirun"})
 
 

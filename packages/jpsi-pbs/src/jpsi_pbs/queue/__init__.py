@@ -13,28 +13,3 @@ from .qstat_errors import is_valid_answer, parse_undecided_jobs, parse_unknown_j
 from .queue_list import parse_queue_listing, queues, version
 from .user_jobs import own_jobs, unwrap_listing, wrap_listing
 from .xml_listing import parse_xml_jobs
-
-__all__ = [
-    "End",
-    "ListedJob",
-    "cancel",
-    "change_by_ranges",
-    "derive_openpbs_end",
-    "derive_torque_end",
-    "hold",
-    "is_valid_answer",
-    "observe_jobs",
-    "own_jobs",
-    "parse_cancel",
-    "parse_hold",
-    "parse_json_jobs",
-    "parse_queue_listing",
-    "parse_undecided_jobs",
-    "parse_unknown_jobs",
-    "parse_xml_jobs",
-    "queues",
-    "release",
-    "unwrap_listing",
-    "version",
-    "wrap_listing",
-]

@@ -7,17 +7,3 @@ from .chunk import CHUNK, chunk_resources
 from .layout import Layout, Part, lay_out, spread_processes
 from .qsub import parse_submit, submit
 from .script import qsub_options, script_form, split_option
-
-__all__ = [
-    "CHUNK",
-    "Layout",
-    "Part",
-    "chunk_resources",
-    "lay_out",
-    "parse_submit",
-    "qsub_options",
-    "script_form",
-    "split_option",
-    "spread_processes",
-    "submit",
-]

@@ -6,5 +6,3 @@ Its `server` takes the requests of clients; the `request_handler` answers them f
 """
 
 from .server import main
-
-__all__ = ["main"]

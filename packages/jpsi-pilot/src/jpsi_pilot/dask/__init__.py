@@ -1,5 +1,3 @@
 """The engine `dask`: the scheduler of dask.distributed in the agent, and a worker on each node of a pilot."""
 
 from .engine import DaskEngine
-
-__all__ = ["DaskEngine"]

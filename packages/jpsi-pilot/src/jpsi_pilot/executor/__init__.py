@@ -10,21 +10,3 @@ from .node_list import nodes
 from .requirements import check_spec, render_script
 from .responses import classify_failure, parse_cancel, parse_find, parse_status, parse_submit
 from .target_check import make_engine
-
-__all__ = [
-    "arrays_of",
-    "cancel",
-    "canonical_id",
-    "check_spec",
-    "classify_failure",
-    "find",
-    "make_engine",
-    "nodes",
-    "parse_cancel",
-    "parse_find",
-    "parse_status",
-    "parse_submit",
-    "query",
-    "render_script",
-    "submit",
-]

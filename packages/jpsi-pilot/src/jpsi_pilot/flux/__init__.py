@@ -5,5 +5,3 @@ each `task` as one of its `jobs`.
 """
 
 from .engine import FluxEngine
-
-__all__ = ["FluxEngine"]

@@ -7,14 +7,3 @@ JSON over TLS.
 from .addresses import address_of
 from .certificates import Authority, client_context, dask_security, server_context
 from .wire import LONGEST, Message, Wire
-
-__all__ = [
-    "LONGEST",
-    "Authority",
-    "Message",
-    "Wire",
-    "address_of",
-    "client_context",
-    "dask_security",
-    "server_context",
-]

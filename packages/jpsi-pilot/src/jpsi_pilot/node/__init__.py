@@ -10,19 +10,3 @@ from .node_log import NodeLog, NodeLogContent, engine_log_place, log_path, read_
 from .orphans import end_orphans, is_on_this_machine
 from .runs import Runs, read_environment
 from .stop_requests import request_stop, requested_stops
-
-__all__ = [
-    "NoDeviceError",
-    "NodeLog",
-    "NodeLogContent",
-    "Runs",
-    "end_orphans",
-    "engine_log_place",
-    "is_on_this_machine",
-    "log_path",
-    "python_command",
-    "read_environment",
-    "read_node_log",
-    "request_stop",
-    "requested_stops",
-]

@@ -8,24 +8,3 @@ from .messages import Request, read_request, render_answer
 from .places import Place, PlaceLost, node_of, pilot_of
 from .private_files import write_private
 from .values import ALLOCATION, JOB_VARIABLE, End, Need, Settings, Share, Task
-
-__all__ = [
-    "ALLOCATION",
-    "JOB_VARIABLE",
-    "End",
-    "EngineMaker",
-    "Equipment",
-    "Need",
-    "PilotEngine",
-    "Place",
-    "PlaceLost",
-    "Request",
-    "Settings",
-    "Share",
-    "Task",
-    "node_of",
-    "pilot_of",
-    "read_request",
-    "render_answer",
-    "write_private",
-]

@@ -5,7 +5,3 @@ jobs leave in their inboxes.
 """
 
 from .dispatcher import Dispatcher
-
-__all__ = [
-    "Dispatcher",
-]

@@ -9,19 +9,3 @@ from .blobs import Blobs, Captured
 from .manifests import EMPTY, Manifest, collection_digest, digest_of, subdirectory, write_manifest
 from .permissions import Reader
 from .repositories import Repositories
-
-__all__ = [
-    "EMPTY",
-    "Blobs",
-    "Captured",
-    "Manifest",
-    "Reader",
-    "Repositories",
-    "collection_digest",
-    "digest_of",
-    "make_parent_directory",
-    "open_untrusted",
-    "subdirectory",
-    "write_manifest",
-    "write_whole",
-]

@@ -17,22 +17,3 @@ from .inbox import (
 )
 from .reports import NO_REPORT, Report, read_progress
 from .results import ENDED, RequestResult, result_path, write_result
-
-__all__ = [
-    "ENDED",
-    "EXECUTION",
-    "INBOX",
-    "NO_REPORT",
-    "PROGRESS",
-    "Asked",
-    "Inbox",
-    "Report",
-    "RequestResult",
-    "check_progress",
-    "is_in_job",
-    "read_progress",
-    "read_request",
-    "refuse_in_job",
-    "result_path",
-    "write_result",
-]

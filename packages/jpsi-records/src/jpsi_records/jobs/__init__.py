@@ -9,18 +9,3 @@ from .containers import engine_problem, find_engine
 from .job_outcome import End, end_of
 from .materialize import Materializer, remove_root, revoke
 from .tmp_capacity import TMP_CAPACITY, excess, shortages
-
-__all__ = [
-    "TMP_CAPACITY",
-    "AttemptFiles",
-    "End",
-    "Materializer",
-    "end_of",
-    "engine_problem",
-    "excess",
-    "find_engine",
-    "job_spec",
-    "remove_root",
-    "revoke",
-    "shortages",
-]

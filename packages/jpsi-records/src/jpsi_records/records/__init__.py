@@ -7,10 +7,3 @@ database is restored.
 from .copies import reindex, write_copy
 from .queries import RecordsReader
 from .records import Records
-
-__all__ = [
-    "Records",
-    "RecordsReader",
-    "reindex",
-    "write_copy",
-]

@@ -9,23 +9,3 @@ from .canonical_key import Difference, fingerprint, preimage, recalled
 from .matching import NearMiss, objections
 from .planning import Plan, passed_over, plan
 from .resolver import Lookup, Resolution, Resolver
-
-__all__ = [
-    "Difference",
-    "Lookup",
-    "NearMiss",
-    "Outlook",
-    "Plan",
-    "Resolution",
-    "Resolver",
-    "execution_for",
-    "find_existing",
-    "fingerprint",
-    "objections",
-    "outlook",
-    "passed_over",
-    "plan",
-    "preimage",
-    "recalled",
-    "with_chosen_execution",
-]

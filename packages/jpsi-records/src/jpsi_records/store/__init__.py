@@ -11,30 +11,3 @@ from .id_prefix import full_id
 from .process_identity import describe_process, name_of_this_process, process_has_ended
 from .rows import attempt_row, execution_row, request_row
 from .schema import ACCOUNTING, ATTEMPT, COLLECTION, EVENT, EXECUTION, REQUEST, Moment
-
-__all__ = [
-    "ACCOUNTING",
-    "ATTEMPT",
-    "COLLECTION",
-    "EVENT",
-    "EXECUTION",
-    "REQUEST",
-    "Changed",
-    "Database",
-    "Moment",
-    "UnmadeDatabase",
-    "attempt_row",
-    "changed_in",
-    "describe_process",
-    "events",
-    "execution_row",
-    "executions",
-    "full_id",
-    "ledger",
-    "name_of_this_process",
-    "open_database",
-    "process_has_ended",
-    "request_row",
-    "requests",
-    "sqlite_path",
-]

@@ -1,7 +1,3 @@
 """`jpsi request serve`: the records as web pages, for one user of this machine."""
 
 from .server import Server
-
-__all__ = [
-    "Server",
-]

@@ -12,8 +12,6 @@ from .listing import sacct, squeue
 from .run import srun
 from .submit import sbatch
 
-__all__ = ["commands", "unreachable"]
-
 #: The commands by name.
 commands: Mapping[str, CommandFunction] = {
     "sbatch": sbatch,

@@ -10,11 +10,3 @@ from .client import shell_command
 from .control_master import connect
 from .control_sockets import control_path
 from .error_messages import explain_failure, is_session_refused
-
-__all__ = [
-    "connect",
-    "control_path",
-    "explain_failure",
-    "is_session_refused",
-    "shell_command",
-]

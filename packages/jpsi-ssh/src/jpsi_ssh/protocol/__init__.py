@@ -9,13 +9,3 @@ parses each response into the exit code and output of a command, or into lines w
 from .channel import Channel, LostError
 from .remote_lines import RemoteLines
 from .requests import NOT_FOUND, Mode, Request, request
-
-__all__ = [
-    "NOT_FOUND",
-    "Channel",
-    "LostError",
-    "Mode",
-    "RemoteLines",
-    "Request",
-    "request",
-]
