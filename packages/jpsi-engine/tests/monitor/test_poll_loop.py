@@ -18,7 +18,7 @@ PATIENCE = 20.0
 
 
 class Seen:
-    """Stands for the tracking: counts its rounds."""
+    """Stands for the job monitor: counts its rounds."""
 
     def __init__(self) -> None:
         self.jobs: list[str] = ["a1"]
@@ -40,18 +40,18 @@ class Seen:
     def next_poll_time(self) -> float | None:
         return self.due
 
-    def find_out(self, now: Callable[[], float]) -> None:
+    def probe_site(self, now: Callable[[], float]) -> None:
         """Nothing is to be found out."""
 
-    def ask(self, now: Callable[[], float]) -> None:
+    def poll(self, now: Callable[[], float]) -> None:
         self.due = now() + 3600
 
-    def queried(self, seconds: float) -> None:
+    def note_poll_cost(self, seconds: float) -> None:
         self.busy.append(seconds)
         self.questions.release()
 
 
-def rounds_of(seen: Seen, events: Path) -> PollLoop:
+def poll_loop_of(seen: Seen, events: Path) -> PollLoop:
     return PollLoop(cast("JobMonitor", seen), str(events), is_announced=True)
 
 
@@ -71,7 +71,7 @@ def end(seen: Seen, poll_loop: PollLoop) -> None:
 
 def test_marker_is_seen_when_it_appears(tmp_path: Path) -> None:
     seen = Seen()
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
     poll_loop.start()
     assert seen.looks.acquire(timeout=PATIENCE)
     while seen.looks.acquire(timeout=0.05):
@@ -85,7 +85,7 @@ def test_marker_is_seen_when_it_appears(tmp_path: Path) -> None:
 
 def test_what_came_before_the_job_was_followed_is_looked_for(tmp_path: Path) -> None:
     seen = Seen()
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
     poll_loop.start()
     assert seen.looks.acquire(timeout=PATIENCE)
     while seen.looks.acquire(timeout=0.05):
@@ -100,7 +100,7 @@ def test_what_came_before_the_job_was_followed_is_looked_for(tmp_path: Path) -> 
 def test_question_that_is_due_is_asked_once(tmp_path: Path) -> None:
     seen = Seen()
     seen.due = 0.0
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
 
     poll_loop.start()
 
@@ -115,7 +115,7 @@ def test_question_that_fails_is_not_asked_again_at_once(
     seen = Seen()
     seen.due = 0.0
     monkeypatch.setattr(seen, "poll", lambda: None)  # takes no clock
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
 
     wait = _poll_once(weakref.ref(poll_loop))
 
@@ -127,7 +127,7 @@ def test_question_that_fails_is_not_asked_again_at_once(
 @pytest.mark.clause("python-final-removed")
 def test_threads_end_with_the_last_job_and_come_again_with_the_next(tmp_path: Path) -> None:
     seen = Seen()
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
     poll_loop.start()
     end(seen, poll_loop)
 
@@ -187,7 +187,7 @@ def test_thread_waits_as_long_as_there_is_nothing_to_see(
 
 def test_abandoned_executor_goes_away_with_its_threads(tmp_path: Path) -> None:
     seen = Seen()
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
     poll_loop.start()
     assert seen.looks.acquire(timeout=PATIENCE)
     changed, running, gone = poll_loop._changed, threads(), weakref.ref(poll_loop)
@@ -216,7 +216,7 @@ def test_failing_round_does_not_end_the_thread(
 
     monkeypatch.setattr(seen, "collect_markers", fail)
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.log.exception", lambda *_: None)
-    poll_loop = rounds_of(seen, tmp_path)
+    poll_loop = poll_loop_of(seen, tmp_path)
     poll_loop.start()
     assert failed.wait(PATIENCE)
 

@@ -367,7 +367,7 @@ def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
     elsewhere: ElsewhereTransport, here: Path
 ) -> None:
     def waits() -> bool:
-        return any(it.name == "jpsi-bring" for it in threading.enumerate())
+        return any(it.name == "jpsi-stage-out" for it in threading.enumerate())
 
     gate = Gate(elsewhere.home / "gate")
     job, executor = Job(_answer(gate)), executor_of(elsewhere)

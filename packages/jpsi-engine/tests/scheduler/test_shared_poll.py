@@ -97,7 +97,7 @@ def test_answer_of_another_version_is_none(tmp_path: Path, shared_poll: SharedPo
     assert shared_poll.read_snapshot("it", NOW) is None
 
 
-@pytest.mark.parametrize("field", ["begun", "ended", "queried", "said", "seen", "system"])
+@pytest.mark.parametrize("field", ["begun", "ended", "asked", "said", "seen", "system"])
 def test_answer_that_lacks_something_is_none(tmp_path: Path, shared_poll: SharedPoll, field: str) -> None:
     content = {"version": 3, "system": "it", **encode(ANSWER)}
     del content[field]
@@ -175,7 +175,7 @@ def test_one_asks_at_a_time(tmp_path: Path, shared_poll: SharedPoll) -> None:
 def test_asker_that_is_killed_leaves_the_lock_free(tmp_path: Path, shared_poll: SharedPoll) -> None:
     program = (
         "import sys; from jpsi_engine.scheduler.shared_poll import SharedPoll\n"
-        "with SharedPoll(sys.argv[1]).turn() as is_ours:\n"
+        "with SharedPoll(sys.argv[1]).lock_polling() as is_ours:\n"
         "    print(is_ours, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

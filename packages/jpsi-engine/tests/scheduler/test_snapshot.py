@@ -112,7 +112,7 @@ def test_what_was_said_before_is_the_value_that_it_was_unless_it_is_an_end() -> 
     assert found.seen["3"] is answer.seen["3"]
 
 
-@given(st.dictionaries(st.sampled_from(["begun", "ended", "queried", "said", "seen"]), json_values))
+@given(st.dictionaries(st.sampled_from(["begun", "ended", "asked", "said", "seen"]), json_values))
 def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -> None:
     try:
         answer = decode(plain)
@@ -140,13 +140,13 @@ def test_what_is_no_answer_is_refused_and_nothing_worse(plain: dict[str, Any]) -
 )
 def test_odd_observation_is_refused(fields: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "queried": None, "said": [fields], "seen": [["1"]]})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [fields], "seen": [["1"]]})
 
 
 @pytest.mark.parametrize("seen", [[], [["1"], ["2"]], [[1]], [[None, "1"]], ["1"], {"1": 0}, None], ids=str)
 def test_jobs_that_are_not_named_for_each_observation_are_refused(seen: Any) -> None:
     with pytest.raises(REFUSED):
-        decode({"begun": 1.0, "ended": 2.0, "queried": None, "said": [{"word": "w"}], "seen": seen})
+        decode({"begun": 1.0, "ended": 2.0, "asked": None, "said": [{"word": "w"}], "seen": seen})
 
 
 def test_answer_tells_of_what_it_was_asked_since_before_it_was_begun() -> None:
