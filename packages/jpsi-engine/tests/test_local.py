@@ -207,7 +207,7 @@ def test_a_script_that_is_no_shell_is_refused_at_submit(executor: JobExecutor, t
     (tmp_path / "pre").write_text("if then\n")
     job = Job(shell("true", pre_launch=tmp_path / "pre"))
 
-    with pytest.raises(jpsi.InvalidJobException, match="no POSIX shell script"):
+    with pytest.raises(jpsi.InvalidJobException, match="is not a POSIX shell script"):
         executor.submit(job)
 
 

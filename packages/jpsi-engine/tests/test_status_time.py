@@ -16,7 +16,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 def times(job: Job) -> dict[JobState, datetime]:
     """When a job entered each of its states."""
-    return {status.state: status.time for status in job._told()}
+    return {status.state: status.time for status in job._delivered_statuses()}
 
 
 @pytest.mark.clause("status-time")
@@ -50,7 +50,7 @@ def test_an_end_before_the_job_object_was_made_is_told_as_it_was() -> None:
 
     assert set(times(job).values()) == {LONG_AGO}
     assert job.status.metadata["time.source"] == "accounting"
-    assert [it.metadata.get("time.source") for it in job._told()][1:] == [
+    assert [it.metadata.get("time.source") for it in job._delivered_statuses()][1:] == [
         "next_state",
         "next_state",
         "accounting",
@@ -66,7 +66,7 @@ def test_times_do_not_decrease_within_a_job() -> None:
 
     assert job.status.time == now
     assert job.status.metadata["time.source"] == "previous_state"
-    assert all(one.time <= other.time for one, other in pairwise(job._told()))
+    assert all(one.time <= other.time for one, other in pairwise(job._delivered_statuses()))
 
 
 @pytest.mark.clause("status-time")

@@ -57,3 +57,10 @@ def test_a_password_is_refused_and_not_repeated() -> None:
 @pytest.mark.parametrize("url", ["big", "me@big", "big:22", "me@big:22", "me@[::1]:22"])
 def test_an_address_reads_as_in_its_url(url: str) -> None:
     assert str(Address.from_url(f"ssh://{url}")) == url
+
+
+def test_a_message_shows_a_hostile_url_on_one_line() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Address.from_url("ssh://\n\x1b[31m")
+
+    assert str(caught.value).isprintable()

@@ -84,7 +84,7 @@ def halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Halt]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is moved is told of, however short it takes."""
-    monkeypatch.setattr("jpsi_engine.transfer.progress._SECONDS", 0.0)
+    monkeypatch.setattr("jpsi_engine.transfer.progress._INTERVAL_SECONDS", 0.0)
 
 
 def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
