@@ -503,11 +503,11 @@ def test_native_id_that_is_none_is_no_answer(bench: Bench, caplog: pytest.LogCap
     bench.scheduler.faults.fail("tsubmit", returncode=0, stdout="accepted as job none\n")
     caplog.set_level(logging.DEBUG)
 
-    with pytest.raises(SubmitException, match="unclear answer"):
+    with pytest.raises(SubmitException, match="cannot parse"):
         bench.engine.submit(bench.submission())
 
     told = [it for it in caplog.records if it.levelno >= logging.WARNING]
-    assert [it.getMessage() for it in told if "answer" in it.getMessage()] == [
+    assert [it.getMessage() for it in told if "cannot parse" in it.getMessage()] == [
         "tsubmit printed output that the plugin cannot parse: 'accepted as job none\\n'"
     ]
     assert [it for it in told if it.exc_info] == []
@@ -613,7 +613,7 @@ def test_job_that_was_not_yet_written_down_was_never_submitted(
 def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
 
     (recovered,) = bench.recover()
 
@@ -623,7 +623,7 @@ def test_job_whose_submitter_died_before_it_knew_the_id_is_found_by_its_tag(
 
 def test_job_that_shows_late_is_known_by_its_claim(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
 
     (recovered,) = bench.recover()
@@ -635,7 +635,7 @@ def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
 
     (recovered,) = bench.recover()
 
@@ -647,7 +647,7 @@ def test_system_that_does_not_answer_postpones_recovery(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether a job without an id runs cannot be told then, and is not guessed."""
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     bench.scheduler.faults.down()
 
     with pytest.raises(SubmitException):
@@ -1045,7 +1045,7 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
 ) -> None:
     """The id is noted while another process waits for the lock; the job does not show yet."""
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     judging = Spool.judging
 
     def noted_meanwhile(spool: Spool, intent: Intent, patience: float) -> Any:
@@ -1088,7 +1088,7 @@ def test_a_submitter_hears_of_an_end_that_another_process_took_before_it_followe
 def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.submit("b2")
     bench.scheduler.lag = 3600.0
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     bench.engine = bench.process()
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -1170,7 +1170,7 @@ def test_attempt_that_could_not_be_withdrawn_is_withdrawn_before_the_next(
 def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "claim.1").write_text("1\n")
 
     with pytest.raises(SubmitException, match="attempt 1 of job a1 runs already"):
@@ -1180,7 +1180,7 @@ def test_earlier_attempt_that_runs_keeps_the_next_from_being_made(
 def test_earlier_attempt_whose_intent_is_lost_can_run_no_more(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed_before(bench, monkeypatch, "_note", SubmissionPipeline)
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     Path(bench.spool.folder("a1"), "intent.1.json").unlink()
 
     bench.engine.submit(bench.submission(attempt=2))
@@ -1842,7 +1842,7 @@ def test_no_request_goes_to_what_is_shown_without_the_tag_after_the_job_has_begu
     job = bench.scheduler.job(native_id)
     job.tag = ""
 
-    with pytest.raises(SubmitException, match="without the tag jpsi-a1-1: somebody has taken the tag away"):
+    with pytest.raises(SubmitException, match="without the tag jpsi-a1-1: a user has removed the tag"):
         bench.engine.cancel("a1")
     bench.clock.advance(GRACE)
     bench.ask()
