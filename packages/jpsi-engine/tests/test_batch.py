@@ -500,7 +500,7 @@ def test_native_id_that_is_none_is_no_answer(bench: Bench, caplog: pytest.LogCap
     bench.scheduler.faults.fail("tsubmit", returncode=0, stdout="accepted as job none\n")
     caplog.set_level(logging.DEBUG)
 
-    with pytest.raises(SubmitException, match="gave no clear answer"):
+    with pytest.raises(SubmitException, match="cannot parse"):
         bench.engine.submit(bench.submission())
 
     told = [it for it in caplog.records if it.levelno >= logging.WARNING]

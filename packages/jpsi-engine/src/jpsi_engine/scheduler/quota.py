@@ -223,9 +223,9 @@ def split_wave(
 ) -> tuple[list[tuple[Sequence[T], int | None]], list[Sequence[T]]]:
     """Split parts, each of which is one submission, into the jobs to submit now and those for later.
 
-    >>> wave(["abcd", "ef", "g"], QuotaShare(5, 3), can_limit=True)
+    >>> split_wave(["abcd", "ef", "g"], QuotaShare(5, 3), can_limit=True)
     ([('abcd', 3)], ['ef', 'g'])
-    >>> wave(["abcd", "ef", "g"], QuotaShare(5, 9), can_limit=True)
+    >>> split_wave(["abcd", "ef", "g"], QuotaShare(5, 9), can_limit=True)
     ([('abcd', None), ('e', None)], ['f', 'g'])
 
     Args:

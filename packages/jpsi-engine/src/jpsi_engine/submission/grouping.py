@@ -9,7 +9,7 @@ from typing import Any
 def group_equal(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
     """Return the positions of equal keys together, at most `largest` each, in the order of first occurrence.
 
-    >>> chunks("abaaa", 3)
+    >>> group_equal("abaaa", 3)
     [[0, 2, 3], [4], [1]]
     """
     alike: dict[Hashable, list[int]] = {}
