@@ -99,13 +99,13 @@ class FakeRound(Round):
         yield
         self.scheduler.faults.up()
 
-    def supplant(self, key: int, job: FakeJob, script: str) -> None:
+    def reuse_native_id(self, key: int, job: FakeJob, script: str) -> None:
         """Let the batch system forget a job, and give its native id to a stranger's job."""
         with self.scheduler.lock:
             self._forget(key, job)
             number = len(self.strangers)
             text = proofs.STRANGER.format(number=number, proof=self.folder / "proof", command=script)
-            self.strangers.append(self.scheduler.supplant(job.native_id, text))
+            self.strangers.append(self.scheduler.reuse_native_id(job.native_id, text))
 
     def vanish(self, key: int, job: FakeJob) -> None:
         """Let the batch system forget a job."""
@@ -143,7 +143,7 @@ def controller(round_: FakeRound) -> None:
         for key, job in round_.own_jobs():
             if round_.chance(0.6):
                 if round_.chance(0.8):
-                    round_.supplant(key, job, rng.choice(_STRANGERS))
+                    round_.reuse_native_id(key, job, rng.choice(_STRANGERS))
                 else:
                     round_.vanish(key, job)
     round_.scheduler.slots = 8

@@ -150,7 +150,7 @@ class Round(abc.ABC):
     """A round, as its fault sees it; a subclass has a batch system."""
 
     #: The time that a round may take after the fault is over, in seconds.
-    patience = PATIENCE
+    timeout_seconds = PATIENCE
 
     def __init__(self, trial: Trial, folder: Path, client: Client) -> None:
         self.trial = trial
@@ -310,10 +310,10 @@ class Round(abc.ABC):
         """Wait until a client has reported all ends."""
         if not self.clients.is_any_running:
             self.start()
-        if not self.wait_until(self._have_clients_exited, self.patience):
+        if not self.wait_until(self._have_clients_exited, self.timeout_seconds):
             self.clients.show_stacks()
         # wait for running jobs, which may prove that they have run twice
-        self.wait_until(self.are_all_final, self.patience)
+        self.wait_until(self.are_all_final, self.timeout_seconds)
 
     def _have_clients_exited(self) -> bool:
         self.release_held_jobs()

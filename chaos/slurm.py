@@ -42,7 +42,7 @@ class SlurmRound(Round):
     """A round on a real Slurm."""
 
     #: Slurm runs a job again 120 s after it could not start it.
-    patience = 240.0
+    timeout_seconds = 240.0
 
     def __init__(self, trial: Trial, folder: Path) -> None:
         client = Client("slurm", "jpsi_slurm.config:SlurmConfig", {}, _SECONDS)

@@ -1,4 +1,4 @@
-"""The fakes of all batch systems: their commands, and a dialect that tampers with answers."""
+"""The fakes of all batch systems: their commands, and a fake that tampers with answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import attrs
 
 from chaos.tampering import Garble
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import CommandFunction, Dialect, FakeScheduler, Invocation
-from jpsi_testing.fake import dialect as dialect_of
+from jpsi_testing.fake import CommandFunction, FakeScheduler, FakeSystem, Invocation, find_fake
 
 
 @dataclass(frozen=True)
@@ -59,20 +58,21 @@ SYSTEMS: Mapping[str, System] = {
 
 
 class GarblingFake:
-    """A dialect that tampers with its answers about jobs; a `jpsi_testing.fake.Dialect`."""
+    """A fake that tampers with its answers about jobs; a `jpsi_testing.fake.FakeSystem`."""
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._dialect: Dialect = dialect_of(system.name)
+        self._fake_system: FakeSystem = find_fake(system.name)
         #: The change to answers about jobs; None leaves them unchanged.
         self.garble: Garble | None = None
         self.commands: Mapping[str, CommandFunction] = {
-            name: functools.partial(self._call, function) for name, function in self._dialect.commands.items()
+            name: functools.partial(self._call, function)
+            for name, function in self._fake_system.commands.items()
         }
 
     def unreachable(self, command: str) -> CommandResult:
         """Return the result of this command if it cannot contact the batch system."""
-        return self._dialect.unreachable(command)
+        return self._fake_system.unreachable(command)
 
     def _call(
         self, function: CommandFunction, scheduler: FakeScheduler, invocation: Invocation

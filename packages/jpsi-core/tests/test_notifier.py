@@ -312,9 +312,11 @@ sys.exit(code)
 
 
 @pytest.mark.parametrize(("lane", "patience"), [("another", PATIENCE), ("same", 3)])
-def test_forked_child_delivers_its_own(lane: str, patience: int) -> None:
+def test_forked_child_delivers_its_own(lane: str, timeout_seconds: int) -> None:
     """On a lane as well that a thread of its parent is at work on: that one makes the calls posted before."""
-    result = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED, lane, str(patience)], check=False)
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, lane, str(timeout_seconds)], check=False
+    )
 
     assert result.returncode == 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jpsi import Job, JobExecutor, JobStatus
 from jpsi.plugin import BatchConfig
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 
 #: Seconds after which a test that waits has failed.
 PATIENCE = 60.0
@@ -21,11 +21,11 @@ CONFIG = BatchConfig(
 )
 
 
-def executor_of(elsewhere: ElsewhereTransport, config: BatchConfig = CONFIG) -> JobExecutor:
+def executor_of(elsewhere: RemoteTransport, config: BatchConfig = CONFIG) -> JobExecutor:
     return JobExecutor.get_instance("toy", url=elsewhere.url, config=config)
 
 
-def far_root(elsewhere: ElsewhereTransport) -> Path:
+def far_root(elsewhere: RemoteTransport) -> Path:
     """What a spool is over there."""
     (root,) = (elsewhere.home / ".local/state/jpsi/work").iterdir()
     return root

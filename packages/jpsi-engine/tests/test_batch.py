@@ -675,8 +675,8 @@ def test_submissions_under_way_are_left_to_their_processes(
 
     for lock in locks:
         os.close(lock)
-    assert [patience for _, patience in waits[:2]] == [0.0, 0.0]
-    assert all(0 < patience <= 10 for _, patience in waits[2:])
+    assert [timeout_seconds for _, timeout_seconds in waits[:2]] == [0.0, 0.0]
+    assert all(0 < timeout_seconds <= 10 for _, timeout_seconds in waits[2:])
     assert "left out until recover() is called again: a" in caplog.text
     assert {recovered.job_id: recovered.native_id for recovered in bench.engine.recover()} == {
         "a1": None,
@@ -1045,10 +1045,10 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     judging = Spool.hold_lock
 
-    def noted_meanwhile(spool: Spool, intent: Intent, patience: float) -> Any:
+    def noted_meanwhile(spool: Spool, intent: Intent, timeout_seconds: float) -> Any:
         with Path(spool.folder("a1"), "intent.1.json").open("a") as file:
             file.write("\n1")
-        return judging(spool, intent, patience)
+        return judging(spool, intent, timeout_seconds)
 
     monkeypatch.setattr(Spool, "hold_lock", noted_meanwhile)
 
@@ -1779,7 +1779,7 @@ def test_job_whose_native_id_is_a_strangers_is_lost_whatever_became_of_the_stran
     native_id = bench.submit()
     bench.ask()
     bench.clock.advance(5)
-    bench.scheduler.supplant(native_id)
+    bench.scheduler.reuse_native_id(native_id)
     for _ in range(3):
         bench.clock.advance(GRACE)
         bench.ask()
@@ -1792,7 +1792,7 @@ def test_job_whose_native_id_is_a_strangers_is_lost_whatever_became_of_the_stran
 
 def test_account_of_a_stranger_is_no_account(bench: Bench) -> None:
     native_id = bench.submit()
-    bench.scheduler.supplant(native_id)
+    bench.scheduler.reuse_native_id(native_id)
     bench.scheduler.keep = 0.0
 
     for _ in range(4):
@@ -1804,7 +1804,7 @@ def test_account_of_a_stranger_is_no_account(bench: Bench) -> None:
 
 def test_info_says_nothing_of_a_stranger(bench: Bench) -> None:
     native_id = bench.submit()
-    bench.scheduler.supplant(native_id)
+    bench.scheduler.reuse_native_id(native_id)
 
     assert bench.engine.info("a1") is None
 
@@ -1812,7 +1812,7 @@ def test_info_says_nothing_of_a_stranger(bench: Bench) -> None:
 @pytest.mark.parametrize("request_", ["cancel", "hold", "release", "cancel_many"])
 def test_no_request_goes_to_a_stranger(bench: Bench, request_: str) -> None:
     native_id = bench.submit()
-    stranger = bench.scheduler.supplant(native_id)
+    stranger = bench.scheduler.reuse_native_id(native_id)
     before = stranger.state
 
     if request_ == "cancel_many":
@@ -1882,7 +1882,7 @@ def test_no_request_is_sent_while_it_is_not_known_whose_the_native_id_is(bench: 
 
 def test_job_that_waits_for_one_whose_native_id_is_a_strangers_is_not_submitted(bench: Bench) -> None:
     native_id = bench.submit()
-    bench.scheduler.supplant(native_id)
+    bench.scheduler.reuse_native_id(native_id)
     tracked = bench.engine._open()[0].get("a1")
     assert tracked is not None
     # longer ago than the word of its submit command counts

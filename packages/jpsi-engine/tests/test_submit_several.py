@@ -19,7 +19,7 @@ from jpsi.plugin import BatchConfig, Dependency, Script
 from jpsi_engine.scheduler.backend import Backend, SubmittedSeveral
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.dependency_states import DependencyStates
-from jpsi_testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
 
 PATIENCE = 60.0
@@ -313,23 +313,23 @@ def test_of_jobs_whose_submitter_is_interrupted_none_runs_that_it_was_not_told_o
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> ElsewhereTransport:
-    return ElsewhereTransport(tmp_path / "far home")
+def elsewhere(tmp_path: Path) -> RemoteTransport:
+    return RemoteTransport(tmp_path / "far home")
 
 
 @pytest.fixture
-def far_toys(batch: BatchConfig, fake: FakeScheduler, elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+def far_toys(batch: BatchConfig, fake: FakeScheduler, elsewhere: RemoteTransport) -> Iterator[JobExecutor]:
     config = attrs.evolve(batch, work_directory=None)
     with JobExecutor.get_instance("toy", url=elsewhere.url, config=config) as executor:
         yield executor
 
 
-def far_folders(elsewhere: ElsewhereTransport) -> list[str]:
+def far_folders(elsewhere: RemoteTransport) -> list[str]:
     return [it.name for it in elsewhere.home.glob(".local/state/jpsi/work/*/jobs/*")]
 
 
 def test_what_is_refused_elsewhere_is_removed_there_by_one_command(
-    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: ElsewhereTransport
+    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: RemoteTransport
 ) -> None:
     spec = JobSpec("/bin/true", attributes=jpsi.JobAttributes(queue_name="nowhere"))
 
@@ -341,7 +341,7 @@ def test_what_is_refused_elsewhere_is_removed_there_by_one_command(
 
 
 def test_without_a_line_it_is_not_said_that_jobs_may_run(
-    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: ElsewhereTransport, tmp_path: Path
+    far_toys: JobExecutor, fake: FakeScheduler, elsewhere: RemoteTransport, tmp_path: Path
 ) -> None:
     jobs = [proving(tmp_path, code) for code in range(COUNT)]
     far_toys.submit(proving(tmp_path, COUNT))
@@ -363,7 +363,7 @@ def test_attempts_of_which_another_machine_has_made_one_are_left_to_it(
     far_toys: JobExecutor,
     batch: BatchConfig,
     fake: FakeScheduler,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jpsi.plugin import CommandResult, Site, SubmitContext
 from jpsi_flux.config import FluxConfig
-from jpsi_testing import Recording, answered, read_recordings
+from jpsi_testing import Recording, command_result, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings"
 VERSIONS = ("0.58.0", "0.88.0")
@@ -40,4 +40,4 @@ def listed(**job: Any) -> CommandResult:
         "dependencies": [],
         "exception": {"occurred": False},
     }
-    return answered(json.dumps({**about, **job}) + "\n")
+    return command_result(json.dumps({**about, **job}) + "\n")

@@ -22,7 +22,7 @@ from jpsi.plugin import (
     ShellLine,
 )
 from jpsi_flux import fake, hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, answer, on_path
 
 CONTEXTS = [attrs.evolve(CONTEXT, tag=f"jpsi-{name}-1") for name in "abc"]
@@ -77,7 +77,7 @@ def test_ids_are_matched_to_jobs_by_name() -> None:
     """Ids come in the order in which jobs were validated."""
     names = {7290690207744: "jpsi-b-1", 7290690207745: "jpsi-a-1", 7290690207746: "another"}
     jobs = [json.loads(listed(id=number, name=name).stdout) for number, name in names.items()]
-    said = answered(f"ƒ4JWpL1vw\nƒ4JWpL1vx\n{json.dumps({'jobs': jobs})}\n")
+    said = command_result(f"ƒ4JWpL1vw\nƒ4JWpL1vx\n{json.dumps({'jobs': jobs})}\n")
 
     assert hooks.parse_submit_several(said, CONTEXTS) == {
         "jpsi-a-1": "7290690207745",
@@ -90,7 +90,9 @@ def test_recorded_ids_are_matched_by_their_recorded_names() -> None:
     contexts = [attrs.evolve(CONTEXT, tag=f"jpsi-n{number:03}-1") for number in range(100)]
     printed = [hooks.canonical_id(line) for line in submitted.result.stdout.split()]
 
-    found = hooks.parse_submit_several(answered(submitted.result.stdout + shown.result.stdout), contexts)
+    found = hooks.parse_submit_several(
+        command_result(submitted.result.stdout + shown.result.stdout), contexts
+    )
 
     assert list(found) != [context.tag for context in contexts]
     assert found.keys() == {context.tag for context in contexts}
@@ -118,7 +120,7 @@ def test_recorded_refusals_are_understood() -> None:
 def test_after_a_partial_failure_submitted_jobs_are_found(
     stdout: str, stderr: str, kind: FailureKind
 ) -> None:
-    failure = hooks.classify_failure(answered(stdout, stderr, 1))
+    failure = hooks.classify_failure(command_result(stdout, stderr, 1))
 
     assert failure.kind is kind
     assert failure.message.count("valid queue") <= 1
@@ -158,7 +160,7 @@ def test_the_command_prints_ids_and_names_of_ended_jobs() -> None:
         said = subprocess.run(found.argv, capture_output=True, text=True, check=True, encoding="utf-8").stdout
         scheduler.wait_for(lambda: all(job.state.final for job in scheduler.jobs), 30)
         codes = {job.tag: job.exit_code for job in scheduler.jobs if job.state is FakeState.FAILED}
-        ids = hooks.parse_submit_several(answered(said), CONTEXTS)
+        ids = hooks.parse_submit_several(command_result(said), CONTEXTS)
 
     assert ids == {job.tag: job.native_id for job in scheduler.jobs}
     assert codes == {context.tag: 7 for context in CONTEXTS}

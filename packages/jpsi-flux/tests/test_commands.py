@@ -20,7 +20,7 @@ from jpsi.plugin import (
 )
 from jpsi_flux import hooks
 from jpsi_flux.config import FluxConfig
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 RUN = ShellLine("exec /bin/sh /spool/run.1")
 ONE = JobSpec("/bin/true", name="a&b;c (d)")
@@ -104,28 +104,31 @@ def test_the_instance_can_be_configured() -> None:
     ],
 )
 def test_the_id_is_a_number_whatever_the_locale(printed: str) -> None:
-    assert hooks.parse_submit(answered(printed)) == "7290690207744"
+    assert hooks.parse_submit(command_result(printed)) == "7290690207744"
 
 
 @pytest.mark.parametrize("printed", ["", "f\n", "fO0IlO0\n", "7290690207744\n", "f4JWpL1vw\nf5QL9JyV1\n"])
 def test_output_without_exactly_one_id_is_an_error(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        hooks.parse_submit(answered(printed))
+        hooks.parse_submit(command_result(printed))
 
 
 @pytest.mark.parametrize(
     ("result", "kind"),
     [
         (
-            answered(stderr="flux-submit: ERROR: [Errno 104] Connection reset by peer\n", returncode=1),
+            command_result(stderr="flux-submit: ERROR: [Errno 104] Connection reset by peer\n", returncode=1),
             "ambiguous",
         ),
-        (answered(stderr="[Errno 113] No route to host\n", returncode=1), "ambiguous"),
-        (answered(returncode=1), "ambiguous"),
-        (answered(stderr="[Errno 38] Function not implemented\n", returncode=1), "transient"),
-        (answered(stderr="sh: flux: not found\n", returncode=127), "permanent"),
-        (answered(stderr="[Errno 22] Invalid queue: 'x' is disabled here\n", returncode=1), "invalid_job"),
-        (answered(stderr="[Errno 22] job submission is disabled: closed\n", returncode=1), "transient"),
+        (command_result(stderr="[Errno 113] No route to host\n", returncode=1), "ambiguous"),
+        (command_result(returncode=1), "ambiguous"),
+        (command_result(stderr="[Errno 38] Function not implemented\n", returncode=1), "transient"),
+        (command_result(stderr="sh: flux: not found\n", returncode=127), "permanent"),
+        (
+            command_result(stderr="[Errno 22] Invalid queue: 'x' is disabled here\n", returncode=1),
+            "invalid_job",
+        ),
+        (command_result(stderr="[Errno 22] job submission is disabled: closed\n", returncode=1), "transient"),
     ],
     ids=str,
 )
@@ -146,7 +149,9 @@ def test_find_searches_unfinished_and_recent_jobs() -> None:
 
 def test_refusals_name_their_jobs_in_whatever_spelling() -> None:
     said = f"flux-cancel: ERROR: {HOOKED}4JWpL1vw: guests can only raise exceptions on their own jobs\n"
-    result = answered(stderr=said + f"flux-cancel: ERROR: {HOOKED}4JJKN58K: job is inactive\n", returncode=1)
+    result = command_result(
+        stderr=said + f"flux-cancel: ERROR: {HOOKED}4JJKN58K: job is inactive\n", returncode=1
+    )
 
     assert hooks.parse_cancel(result, ["7290690207744", "7282486149120", "17"]) == {
         "7290690207744": "guests can only raise exceptions on their own jobs"
@@ -154,7 +159,7 @@ def test_refusals_name_their_jobs_in_whatever_spelling() -> None:
 
 
 def test_a_request_that_failed_as_a_whole_failed_for_each() -> None:
-    down = answered(
+    down = command_result(
         stderr="flux-cancel: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1
     )
 

@@ -10,7 +10,7 @@ from jpsi_testing.fake import FakeScheduler
 
 class TestFlux(ExecutorConformance):
     executor_name = "flux"
-    dialect = "flux"
+    fake_system = "flux"
     submit_command = "flux"
     config_class = FluxConfig
     plugin = hooks

@@ -14,7 +14,7 @@ from flux_support import HOOKED
 from jpsi.plugin import CommandResult, Site
 from jpsi_flux import fake, hooks
 from jpsi_flux.config import FluxConfig
-from jpsi_testing import hooks_of
+from jpsi_testing import executor_hooks
 from jpsi_testing.fake import (
     NO_ANSWER,
     FakeClock,
@@ -224,10 +224,12 @@ def test_jobs_are_held_and_released_by_the_commands_that_the_hooks_make() -> Non
 
         held = _run(hooks.hold(asked, site).argv)
 
-        assert hooks_of(hooks).parse_hold(result=held, native_ids=asked, site=site) == {"17": "unknown job"}
+        assert executor_hooks(hooks).parse_hold(result=held, native_ids=asked, site=site) == {
+            "17": "unknown job"
+        }
         assert [job.state for job in scheduler.jobs] == [FakeState.HELD] * 2
         released = _run(hooks.release(native_ids, site).argv)
-        assert hooks_of(hooks).parse_release(result=released, native_ids=native_ids, site=site) == {}
+        assert executor_hooks(hooks).parse_release(result=released, native_ids=native_ids, site=site) == {}
         assert [job.state for job in scheduler.jobs] == [FakeState.PENDING] * 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from flux_support import listed
 from jpsi.plugin import CommandResult, JobState, Observation, Reason, SubmitException
 from jpsi_flux import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 ID = "7290690207744"
 _FAILED = {"state": "INACTIVE", "status": "FAILED", "result": "FAILED", "t_run": 1.0, "t_inactive": 2.0}
@@ -106,7 +106,7 @@ def test_a_failed_prolog_prevents_the_start() -> None:
 def test_an_odd_job_costs_no_other_its_state(odd: dict[str, object]) -> None:
     one, other = json.loads(listed(**odd).stdout), json.loads(listed().stdout)
 
-    found = hooks.parse_status(answered(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"), None)
+    found = hooks.parse_status(command_result(json.dumps({"jobs": [{**one, "id": 17}, other]}) + "\n"), None)
 
     assert set(found) == {"17", ID}
     assert found[ID].state is JobState.QUEUED
@@ -135,21 +135,23 @@ def test_the_shell_that_was_killed_is_named() -> None:
 def test_text_printed_by_the_site_is_skipped() -> None:
     result = listed()
 
-    assert hooks.parse_status(answered(f"Welcome!\n{{\n{result.stdout}bye\n"), None).keys() == {ID}
+    assert hooks.parse_status(command_result(f"Welcome!\n{{\n{result.stdout}bye\n"), None).keys() == {ID}
 
 
 @pytest.mark.parametrize(
     "result",
     [
-        answered(),
-        answered("{}\n"),
-        answered('{"jobs": [\n'),
-        answered(stderr="flux-jobs: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1),
-        answered('{"jobs": []}\n', stderr="flux-jobs: ERROR: lost connection\n", returncode=1),
-        answered('{"jobs": []}\n', returncode=2),
-        answered('{"jobs": []}\n', stderr="rpc: Operation timed out\n"),
-        answered('{"jobs": []}\n', stderr="JobID f4JWpL1vw unknown\nrpc: No route to host\n"),
-        answered(f'{{"jobs": [{{"id": {ID}}}]}}\n', stderr="rpc: Operation timed out\n"),
+        command_result(),
+        command_result("{}\n"),
+        command_result('{"jobs": [\n'),
+        command_result(
+            stderr="flux-jobs: ERROR: Unable to connect to Flux: Connection refused\n", returncode=1
+        ),
+        command_result('{"jobs": []}\n', stderr="flux-jobs: ERROR: lost connection\n", returncode=1),
+        command_result('{"jobs": []}\n', returncode=2),
+        command_result('{"jobs": []}\n', stderr="rpc: Operation timed out\n"),
+        command_result('{"jobs": []}\n', stderr="JobID f4JWpL1vw unknown\nrpc: No route to host\n"),
+        command_result(f'{{"jobs": [{{"id": {ID}}}]}}\n', stderr="rpc: Operation timed out\n"),
         CommandResult(returncode=0, stdout='{"jobs": []}\n', timed_out=True),
     ],
     ids=str,
@@ -166,9 +168,9 @@ _DENIED = {ID: Observation.denied("JobID f4JWpL1vw unknown")}
 @pytest.mark.parametrize(
     ("result", "asked", "expected"),
     [
-        (answered('{"jobs": []}\n'), None, {}),
-        (answered(stderr="JobID f4JWpL1vw unknown\n"), [ID], _DENIED),
-        (answered(stderr="Welcome!\nJobID f4JWpL1vw unknown\n", returncode=1), [ID], _DENIED),
+        (command_result('{"jobs": []}\n'), None, {}),
+        (command_result(stderr="JobID f4JWpL1vw unknown\n"), [ID], _DENIED),
+        (command_result(stderr="Welcome!\nJobID f4JWpL1vw unknown\n", returncode=1), [ID], _DENIED),
     ],
     ids=["none", "unknown before 0.80", "unknown"],
 )
@@ -180,7 +182,7 @@ def test_unknown_is_an_answer(
 
 def test_an_unknown_id_does_not_excuse_missing_jobs() -> None:
     both = listed()
-    both = answered(both.stdout, stderr="JobID 17 unknown\n")
+    both = command_result(both.stdout, stderr="JobID 17 unknown\n")
 
     assert {it: seen.exists for it, seen in hooks.parse_status(both, [ID, "17"]).items()} == {
         ID: True,
@@ -225,7 +227,7 @@ def test_a_job_has_the_tag_at_the_end_of_its_name() -> None:
 def test_half_tags_find_nothing() -> None:
     names = ["jpsi-a-1", "x jpsi-a-2", "jpsi-a-3 x", "jpsi-a-44", ""]
     about = json.loads(listed().stdout)
-    listing = answered(
+    listing = command_result(
         json.dumps({"jobs": [{**about, "id": number, "name": name} for number, name in enumerate(names)]})
     )
 

@@ -10,7 +10,7 @@ from flux_support import SITE, recordings
 from jpsi.plugin import CommandResult, SubmitException
 from jpsi_flux import hooks
 from jpsi_flux.fake import commands
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from jpsi_testing.fake import FakeScheduler, Invocation
 
 
@@ -22,7 +22,9 @@ def _recorded(scenario: str) -> str:
 
 
 def test_queues_of_a_site() -> None:
-    batch, debug = hooks.parse_queues(answered(_recorded("site-queues-resources").replace("batch", "batch*")))
+    batch, debug = hooks.parse_queues(
+        command_result(_recorded("site-queues-resources").replace("batch", "batch*"))
+    )
 
     assert (batch.name, batch.is_default, batch.word) == ("batch", True, "enabled, started")
     assert (batch.longest, batch.usual) == (timedelta(hours=8), timedelta(hours=1))
@@ -31,7 +33,7 @@ def test_queues_of_a_site() -> None:
 
 
 def test_an_instance_without_queues_has_one_without_a_name() -> None:
-    (queue,) = hooks.parse_queues(answered(_recorded("queue-resource-list")))
+    (queue,) = hooks.parse_queues(command_result(_recorded("queue-resource-list")))
 
     assert (queue.name, queue.is_default, queue.longest, queue.most_nodes) == ("", True, timedelta(0), None)
 
@@ -48,7 +50,7 @@ def test_the_fake_has_the_same() -> None:
     [("disabled", "started", False, True), ("enabled", "stopped", True, False)],
 )
 def test_states(submission: str, scheduling: str, *, is_open: bool, is_started: bool) -> None:
-    (queue,) = hooks.parse_queues(answered(f"a|{submission}|{scheduling}|inf|inf|0-inf\n"))
+    (queue,) = hooks.parse_queues(command_result(f"a|{submission}|{scheduling}|inf|inf|0-inf\n"))
 
     assert (queue.is_open, queue.is_started) == (is_open, is_started)
 

@@ -16,7 +16,7 @@ from jpsi.plugin.kit import extract_tag
 from jpsi_flux import hooks, native_ids
 from jpsi_flux.states import STATES
 from jpsi_flux.submission import flux_submit
-from jpsi_testing import Recording, answered
+from jpsi_testing import Recording, command_result
 
 # Scenarios of the transcripts that are not kept here.
 UNUSED = {
@@ -160,9 +160,9 @@ def test_submission(recording: Recording) -> None:
     if result.returncode == 0:
         printed = result.stdout.strip()
         assert hooks.parse_submit(result) == hooks.canonical_id(printed)
-        assert hooks.parse_submit(answered(f"Welcome!\n{result.stdout}good bye\n")) == hooks.canonical_id(
-            printed
-        )
+        assert hooks.parse_submit(
+            command_result(f"Welcome!\n{result.stdout}good bye\n")
+        ) == hooks.canonical_id(printed)
     else:
         assert hooks.classify_failure(result).kind is _expected_kind(recording)
 

@@ -12,7 +12,7 @@ import attrs
 from jpsi.plugin import CommandResult, Site, SubmitContext
 from jpsi_gridengine import hooks
 from jpsi_gridengine.config import GridEngineConfig
-from jpsi_testing import Recording, answered, read_recordings
+from jpsi_testing import Recording, command_result, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings" / "8.1.9"
 SITE = Site(config=GridEngineConfig())
@@ -30,7 +30,7 @@ def recordings(scenario: str) -> list[Recording]:
 def listing(*rows: str) -> CommandResult:
     """What `qstat -xml` prints of these rows."""
     lines = ["Hello", "<?xml version='1.0'?>", '<job_info  xmlns:xsd="x">', "  <queue_info>", *rows]
-    return answered("\n".join([*lines, "  </queue_info>", "</job_info>", ""]))
+    return command_result("\n".join([*lines, "  </queue_info>", "</job_info>", ""]))
 
 
 def row(number: int | str, state: str = "r", name: str = "a", *more: str) -> str:
@@ -50,7 +50,7 @@ RULE = "=" * 62
 def twice(*accounts: str, said: str = "") -> CommandResult:
     """What comes of asking qacct for accounts, which it may complain of."""
     end = f"==\njobname      {len(accounts)} accounts\n"
-    return answered("".join([*accounts, end]) * 2, said * 2)
+    return command_result("".join([*accounts, end]) * 2, said * 2)
 
 
 def answer_of(recorded: CommandResult) -> CommandResult:
@@ -69,7 +69,7 @@ def asked(folder: Path, native_ids: Sequence[str], qacct: str, root: str = "") -
     command = hooks.query_finished(native_ids, known)
     environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
     done = subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=False)
-    return answered(done.stdout, done.stderr, returncode=done.returncode)
+    return command_result(done.stdout, done.stderr, returncode=done.returncode)
 
 
 def prints(folder: Path, recorded: CommandResult) -> str:

@@ -13,7 +13,7 @@ from gridengine_support import CONTEXT, SITE, asked, listing, prints, recordings
 from jpsi.plugin import JobSpec, JobState, NotOffered
 from jpsi_gridengine import hooks
 from jpsi_gridengine.native_ids import compress_ids
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 ARRAY = attrs.evolve(CONTEXT, elements=500)
 IDS = st.one_of(
@@ -48,13 +48,13 @@ def test_the_limit_of_running_tasks_is_rendered() -> None:
     ["17.1-500:1\n", "Hello 1\n17.1-500:1\n", 'Your job-array 17.1-500:1 ("a.b") has been submitted\n'],
 )
 def test_the_id_of_an_array_is_found(printed: str) -> None:
-    assert hooks.parse_submit(answered(printed), ARRAY) == "17"
+    assert hooks.parse_submit(command_result(printed), ARRAY) == "17"
 
 
 @pytest.mark.parametrize("printed", ["17\n", 'Your job 17 ("a") has been submitted\n', ""])
 def test_an_id_of_a_single_job_is_no_array(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        hooks.parse_submit(answered(printed), ARRAY)
+        hooks.parse_submit(command_result(printed), ARRAY)
 
 
 def test_an_array_that_was_recorded_is_found() -> None:
@@ -174,7 +174,7 @@ _FOREIGN = 'me - you do not have the necessary privileges to delete the job "19"
 
 @pytest.mark.parametrize("said", [_REGISTERED, _SEVERAL, _RANGE, _ENDED, _ALL_ENDED, _ENDING])
 def test_only_the_tasks_of_another_user_were_not_deleted(said: str) -> None:
-    result = answered(f"{said}{_FORGOTTEN}{_FOREIGN}", returncode=1)
+    result = command_result(f"{said}{_FORGOTTEN}{_FOREIGN}", returncode=1)
 
     refused = hooks.parse_cancel(result, ["17.1", "17.2", "18.1", "19.1", "19.2"])
 
@@ -182,14 +182,14 @@ def test_only_the_tasks_of_another_user_were_not_deleted(said: str) -> None:
 
 
 def test_tasks_without_a_message_were_not_deleted() -> None:
-    assert set(hooks.parse_cancel(answered(_REGISTERED, returncode=1), ["17.2", "20.1"])) == {"20.1"}
+    assert set(hooks.parse_cancel(command_result(_REGISTERED, returncode=1), ["17.2", "20.1"])) == {"20.1"}
 
 
 def test_tasks_that_cannot_be_held_are_reported() -> None:
     why = 'denied: "me" must be at least owner of job 18 to change job attributes'
     said = f"modified hold of job-array task 17.3\n{why}\n"
 
-    assert hooks.parse_hold(answered(said, returncode=18), ["17.3", "18.1"]) == {"18.1": why}
+    assert hooks.parse_hold(command_result(said, returncode=18), ["17.3", "18.1"]) == {"18.1": why}
 
 
 def test_the_probe_reports_the_root_and_the_array_limit() -> None:
@@ -198,9 +198,12 @@ def test_the_probe_reports_the_root_and_the_array_limit() -> None:
     where = f'error: cell directory "/opt/sge 8/{cell}" doesn\'t exist\n'
     configuration = "#global:\nmax_aj_instances             2000\nmax_aj_tasks                 100\n"
 
-    assert hooks.parse_probe(answered(configuration, where)) == {"root": "/opt/sge 8", "largest_array": 100}
-    assert hooks.parse_probe(answered("max_aj_tasks   0\n", "error: job id 0 not found\n")) == {}
-    assert hooks.parse_probe(answered(stderr="sh: qconf: not found\n", returncode=127)) == {}
+    assert hooks.parse_probe(command_result(configuration, where)) == {
+        "root": "/opt/sge 8",
+        "largest_array": 100,
+    }
+    assert hooks.parse_probe(command_result("max_aj_tasks   0\n", "error: job id 0 not found\n")) == {}
+    assert hooks.parse_probe(command_result(stderr="sh: qconf: not found\n", returncode=127)) == {}
 
 
 @pytest.mark.parametrize(("offers", "largest"), [({}, 75000), ({"largest_array": 100}, 100)])

@@ -10,7 +10,7 @@ import pytest
 from gridengine_support import recordings
 from jpsi.plugin import CommandResult, SubmitException
 from jpsi_gridengine import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from jpsi_testing.fake import FakeScheduler, on_path
 
 _ROW = "{:<30} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}\n"
@@ -23,7 +23,7 @@ def _recorded(*argv: str) -> str:
 def test_queues_of_a_real_grid_engine() -> None:
     text = _recorded("qstat", "-g", "c") + _recorded("qconf", "-sq", "main.q")
 
-    debug, main = hooks.parse_queues(answered(text))
+    debug, main = hooks.parse_queues(command_result(text))
 
     assert (debug.name, debug.longest, debug.is_open, debug.is_started) == ("debug.q", None, True, True)
     assert (main.name, main.longest, main.word) == ("main.q", timedelta(0), "8 of 8 slots free")
@@ -34,7 +34,7 @@ def test_the_fake_has_limits() -> None:
     with FakeScheduler() as scheduler, on_path("gridengine", scheduler):
         done = subprocess.run(hooks.queues().argv, capture_output=True, text=True, check=True)
 
-    found = hooks.parse_queues(answered(done.stdout))
+    found = hooks.parse_queues(command_result(done.stdout))
 
     assert {it.name: it.longest for it in found} == {"debug.q": timedelta(hours=1), "main.q": timedelta(0)}
 
@@ -47,7 +47,7 @@ def test_a_queue_without_free_slots_starts_nothing(
 ) -> None:
     row = _ROW.format("a.q", "-NA-", 0, 0, total - stopped - broken, total, stopped, broken)
 
-    (queue,) = hooks.parse_queues(answered(row))
+    (queue,) = hooks.parse_queues(command_result(row))
 
     assert queue.is_started is is_started
 
@@ -55,7 +55,7 @@ def test_a_queue_without_free_slots_starts_nothing(
 def test_a_limit_that_differs_on_some_nodes_is_the_usual_one() -> None:
     text = _ROW.format("a.q", 0.5, 0, 0, 8, 8, 0, 0) + "qname   a.q\nh_rt    24:00:00,[node1=1:00:00]\n"
 
-    (queue,) = hooks.parse_queues(answered(text))
+    (queue,) = hooks.parse_queues(command_result(text))
 
     assert queue.longest == timedelta(days=1)
 

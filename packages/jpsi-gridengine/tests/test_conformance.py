@@ -14,7 +14,7 @@ from jpsi_testing.fake import FakeScheduler
 
 class TestGridEngine(ExecutorConformance):
     executor_name = "gridengine"
-    dialect = "gridengine"
+    fake_system = "gridengine"
     submit_command = "qsub"
     config_class = GridEngineConfig
     settings: ClassVar = {"parallel_environment": "mpi-{slots}", "node_environment": "smp"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import FailureKind
 from jpsi_gridengine import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 _NO = "Unable to run job: "
 
@@ -51,17 +51,20 @@ _NO = "Unable to run job: "
     ],
 )
 def test_failures_are_classified(returncode: int, stderr: str, kind: FailureKind) -> None:
-    assert hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+    assert hooks.classify_failure(command_result(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdfghi xyz/().\n", max_size=60), st.integers(1, 254))
 def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
     assert (
-        hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+        hooks.classify_failure(command_result(stderr=stderr, returncode=returncode)).kind
+        is FailureKind.AMBIGUOUS
     )
 
 
 def test_the_message_is_that_of_grid_engine() -> None:
-    found = hooks.classify_failure(answered(stderr=f'{_NO}unknown resource "x"\nExiting.\n', returncode=1))
+    found = hooks.classify_failure(
+        command_result(stderr=f'{_NO}unknown resource "x"\nExiting.\n', returncode=1)
+    )
 
     assert found.message == 'qsub: unknown resource "x"'

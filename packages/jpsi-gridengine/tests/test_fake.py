@@ -13,7 +13,7 @@ import pytest
 from gridengine_support import CONTEXT, SITE, recordings
 from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, Reason, ShellLine
 from jpsi_gridengine import fake, hooks
-from jpsi_testing import Recording, answered, hooks_of
+from jpsi_testing import Recording, command_result, executor_hooks
 from jpsi_testing.fake import (
     FakeClock,
     FakeJob,
@@ -25,7 +25,7 @@ from jpsi_testing.fake import (
     on_path,
 )
 
-HOOKS = hooks_of(hooks)
+HOOKS = executor_hooks(hooks)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def _accounted(scheduler: FakeScheduler, native_id: str) -> Observation | None:
     with on_path(fake, scheduler):
         environment = {**os.environ, **command.environment}
         done = subprocess.run(command.argv, env=environment, text=True, capture_output=True, check=True)
-    result = answered(done.stdout, done.stderr)
+    result = command_result(done.stdout, done.stderr)
     return HOOKS.parse_finished(result=result, native_ids=[native_id], site=SITE).get(native_id)
 
 
@@ -159,7 +159,7 @@ def test_it_refuses_in_the_words_of_the_real_one(scheduler: FakeScheduler, recor
 def test_it_is_down_in_the_words_of_the_real_one(recording: Recording) -> None:
     command, *arguments = recording.argv
     if command not in {"qsub", "qstat", "qdel"} or "-j" in arguments or recording.result.returncode == 0:
-        pytest.skip("not a command of the dialect's")
+        pytest.skip("not a command of the fake's")
 
     assert fake.unreachable(command) == recording.result
 
@@ -176,7 +176,7 @@ def test_it_deletes_in_the_words_of_the_real_one(scheduler: FakeScheduler) -> No
     foreign = answer(scheduler, fake, Invocation(argv=["qdel", running], environment={"PATH": "/bin"}))
     unknown = answer(scheduler, fake, Invocation(argv=["qdel", "999999"], environment={"PATH": "/bin"}))
 
-    assert unknown == answered(mine["999999"].replace("\n\n", "\n"), returncode=1)
+    assert unknown == command_result(mine["999999"].replace("\n\n", "\n"), returncode=1)
     assert "you do not have the necessary privileges to delete the job" in mine["289"]
     assert "you do not have the necessary privileges to delete the job" in foreign.stdout
 

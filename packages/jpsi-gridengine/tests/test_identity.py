@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gridengine_support import answer_of, listing, recordings, row
 from jpsi.plugin import CommandResult, JobState, NotOffered, Observation, SubmitException
 from jpsi_gridengine import fake, hooks
-from jpsi_testing import Recording, answered
+from jpsi_testing import Recording, command_result
 from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, answer
 
 STEPS = recordings("identity")
@@ -47,7 +47,7 @@ def _shortened(result: CommandResult) -> CommandResult:
     """A listing with the first two of the rows of those that run, so that all of it can be tried."""
     rows = re.findall(r' *<job_list state="running">.*?</job_list>\n', result.stdout, re.DOTALL)
     assert len(rows) > 2
-    return answered(re.sub("|".join(map(re.escape, rows[2:])), "", result.stdout))
+    return command_result(re.sub("|".join(map(re.escape, rows[2:])), "", result.stdout))
 
 
 def _accounts() -> list[Recording]:
@@ -126,7 +126,7 @@ def queue(request: pytest.FixtureRequest) -> tuple[str, Callable[[str], _Told]]:
     result = result if request.param == "nothing" else _shortened(result)
     native_ids = list(hooks.parse_status(result, None))
     assert native_ids
-    return result.stdout, lambda text: hooks.parse_status(answered(text), native_ids)
+    return result.stdout, lambda text: hooks.parse_status(command_result(text), native_ids)
 
 
 def _cuts(text: str) -> Iterator[str]:
@@ -163,8 +163,8 @@ def test_whatever_a_listing_is_garbled_by_no_job_gets_another_ones_tag(data: st.
     at = data.draw(st.integers(0, len(text) - 1))
     garbled = text[:at] + data.draw(st.characters()) + text[at + 1 :]
 
-    for _, told in _tried(lambda it: hooks.parse_status(answered(it), None), iter([garbled])):
-        whole = hooks.parse_status(answered(text), None)
+    for _, told in _tried(lambda it: hooks.parse_status(command_result(it), None), iter([garbled])):
+        whole = hooks.parse_status(command_result(text), None)
         assert [it for it in told.keys() & whole.keys() if told[it].tag != whole[it].tag] == []
         assert not any(seen.final for seen in told.values())
 
@@ -178,7 +178,11 @@ def test_a_listing_with_a_missing_or_repeated_line_reports_nothing_wrong(
     double = ("".join([*lines[:at], lines[at], *lines[at:]]) for at in range(len(lines)))
 
     for texts in (missing, double):
-        assert [spoilt for spoilt, told in _tried(read, texts) if not _is_same(told, whole)] == []
+        assert [
+            corrupted_documents
+            for corrupted_documents, told in _tried(read, texts)
+            if not _is_same(told, whole)
+        ] == []
 
 
 def test_rows_that_run_into_each_other_are_none() -> None:
@@ -189,16 +193,16 @@ def test_rows_that_run_into_each_other_are_none() -> None:
 
     for start, end in between:
         with pytest.raises(SubmitException, match="twice"):
-            hooks.parse_status(answered(text[:start] + text[end:]), None)
+            hooks.parse_status(command_result(text[:start] + text[end:]), None)
 
 
 def test_a_repeated_listing_is_refused() -> None:
     text = _listed("of each kind one").stdout
 
-    for spoilt in (text * 2, text + text[len(text) // 2 :], text[: len(text) // 2] + text):
+    for corrupted_documents in (text * 2, text + text[len(text) // 2 :], text[: len(text) // 2] + text):
         with pytest.raises(SubmitException):
-            hooks.parse_status(answered(spoilt), None)
-    assert hooks.parse_status(answered(f"Welcome <b>12</b>!\n{text}\n"), None)
+            hooks.parse_status(command_result(corrupted_documents), None)
+    assert hooks.parse_status(command_result(f"Welcome <b>12</b>!\n{text}\n"), None)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +255,7 @@ def test_accounts_that_are_cut_at_the_end_of_a_line_are_none(step: Recording) ->
 @given(text=st.text(), which=st.sampled_from(["parse_status", "parse_finished"]))
 def test_random_text_is_no_answer(text: str, which: str) -> None:
     with pytest.raises(SubmitException):
-        getattr(hooks, which)(answered(text), ["26"])
+        getattr(hooks, which)(command_result(text), ["26"])
 
 
 def test_a_word_that_hides_that_a_job_is_an_array_is_no_answer() -> None:
@@ -326,5 +330,5 @@ def test_the_fake_lists_foreign_jobs_without_a_tag() -> None:
             return hooks.parse_status(result, [native_id])[native_id]
 
         assert seen().tag == f"{TAG}1-1"
-        scheduler.supplant(native_id)
+        scheduler.reuse_native_id(native_id)
         assert (seen().tag, seen().state) == ("", JobState.ACTIVE)

@@ -11,7 +11,7 @@ import pytest
 from gridengine_support import RULE, SITE, asked, twice
 from jpsi.plugin import NOT_OFFERED, CommandResult, JobState, NotOffered, Observation, Reason, SubmitException
 from jpsi_gridengine import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 
 def _account(**fields: str) -> str:
@@ -187,11 +187,11 @@ def test_a_job_that_is_not_found_costs_no_other_job_its_account() -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        answered(
+        command_result(
             stderr="error: unable to open /sge/common/accounting\nno jobs running since startup\n",
             returncode=1,
         ),
-        answered(stderr="sh: qacct: not found\n", returncode=127),
+        command_result(stderr="sh: qacct: not found\n", returncode=127),
     ],
     ids=["unreadable", "no command"],
 )
@@ -207,7 +207,7 @@ def test_a_missing_accounting_file_reports_nothing() -> None:
 
 def test_an_account_that_cannot_be_read_is_no_answer() -> None:
     with pytest.raises(SubmitException, match="Stale"):
-        hooks.parse_finished(answered(stderr="error: Stale file handle\n", returncode=1), ["17"])
+        hooks.parse_finished(command_result(stderr="error: Stale file handle\n", returncode=1), ["17"])
     with pytest.raises(SubmitException, match="nothing about 17"):
         hooks.parse_finished(twice(said="error: Stale file handle\n"), ["17"])
 

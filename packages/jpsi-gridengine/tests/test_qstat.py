@@ -7,7 +7,7 @@ import pytest
 from gridengine_support import listing, row
 from jpsi.plugin import JobState, Reason, SubmitException
 from jpsi_gridengine import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 _QUEUED, _ACTIVE = JobState.QUEUED, JobState.ACTIVE
 
@@ -41,7 +41,7 @@ def test_half_an_answer_is_none() -> None:
     whole = listing(row(17)).stdout
 
     with pytest.raises(SubmitException, match="is incomplete"):
-        hooks.parse_status(answered(whole[: len(whole) // 2]), None)
+        hooks.parse_status(command_result(whole[: len(whole) // 2]), None)
 
 
 def test_a_tag_is_found_at_the_end_of_a_name_alone() -> None:

@@ -5,7 +5,7 @@ import pytest
 from gridengine_support import CONTEXT
 from jpsi.plugin import Script
 from jpsi_gridengine import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 
 def test_qsub_reads_the_script_from_standard_input_despite_user_defaults() -> None:
@@ -32,10 +32,10 @@ def test_no_time_zone_reaches_the_job() -> None:
     ["17\n", "Welcome 12345!\n17\n", 'Your job 17 ("a ("b").c") has been submitted\n', "17\n17\n"],
 )
 def test_the_id_is_found(printed: str) -> None:
-    assert hooks.parse_submit(answered(printed), CONTEXT) == "17"
+    assert hooks.parse_submit(command_result(printed), CONTEXT) == "17"
 
 
 @pytest.mark.parametrize("printed", ["", "hello\n", "17\n18\n", "17.1-3:1\n", "0\n", "x 17\n"])
 def test_output_without_exactly_one_id_is_an_error(printed: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        hooks.parse_submit(answered(printed), CONTEXT)
+        hooks.parse_submit(command_result(printed), CONTEXT)

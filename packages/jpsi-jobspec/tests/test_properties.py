@@ -20,7 +20,7 @@ from jpsi_jobspec.document.loader import load
 from jpsi_jobspec.document.model import Expression
 from jpsi_jobspec.document.problems import Findings, WorkflowError
 from jpsi_jobspec.document.shape import as_resources
-from jpsi_testing import PYTHON_WORDS, spoilt
+from jpsi_testing import PYTHON_WORDS, corrupted_documents
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,6}", fullmatch=True)
 COUNTS = st.integers(1, 9)
@@ -167,7 +167,7 @@ ANYTHING = st.recursive(
 SPOILT = st.tuples(st.sampled_from([*VALID, "17-nested"]), st.integers(0, 200), ANYTHING)
 
 
-@given(st.sampled_from(VALID).flatmap(lambda name: spoilt(yaml.safe_load(example(name)))))
+@given(st.sampled_from(VALID).flatmap(lambda name: corrupted_documents(yaml.safe_load(example(name)))))
 def test_problems_of_a_document_have_no_words_of_python(document: Any) -> None:
     problems = found(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
@@ -187,7 +187,7 @@ tasks: [{command: a, resources: r, replicas: "${n}"}]
 
 @given(
     st.dictionaries(st.sampled_from(["n", "many", "part", "who", "self"]), st.text(max_size=4), max_size=4),
-    spoilt(yaml.safe_load(PARAMETERS)),
+    corrupted_documents(yaml.safe_load(PARAMETERS)),
 )
 def test_problems_of_a_parameter_have_no_words_of_python(given: dict[str, str], document: Any) -> None:
     findings = Findings("flow.yaml")
@@ -198,7 +198,7 @@ def test_problems_of_a_parameter_have_no_words_of_python(given: dict[str, str], 
     assert not [str(it) for it in findings.errors if PYTHON_WORDS.search(str(it))]
 
 
-@given(spoilt(dict(to_canonical(planned(example("00-spack-and-ior")).entries[1]).content)))
+@given(corrupted_documents(dict(to_canonical(planned(example("00-spack-and-ior")).entries[1]).content)))
 def test_a_jobspec_that_was_changed_anywhere_is_converted_or_refused(jobspec: Any) -> None:
     try:
         from_canonical(json.dumps(jobspec), "job.json")
@@ -213,9 +213,9 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @given(SPOILT)
 def test_a_document_that_was_changed_anywhere_is_planned_or_refused_with_a_position(
-    spoilt: tuple[str, int, Any],
+    corrupted_documents: tuple[str, int, Any],
 ) -> None:
-    name, number, value = spoilt
+    name, number, value = corrupted_documents
     content = yaml.safe_load(example(name))
     places = _places(content)
     *way, last = places[number % len(places)]

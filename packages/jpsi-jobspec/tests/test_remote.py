@@ -12,7 +12,7 @@ from jobspec_support import found
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.planning.planner import Site
 from jpsi_jobspec.run_store import runs
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 from jpsi_testing.fake import FakeScheduler
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
@@ -22,7 +22,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
     """The home directory of the other machine."""
-    return ElsewhereTransport(tmp_path / "far home").home
+    return RemoteTransport(tmp_path / "far home").home
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def run(
 ) -> Run:
     """Runs commands; the target `far` is a batch system on the other machine."""
     config = tmp_path / "config.yaml"
-    config.write_text(f"targets:\n  far: {{executor: slurm, url: '{ElsewhereTransport(far).url}'}}\n")
+    config.write_text(f"targets:\n  far: {{executor: slurm, url: '{RemoteTransport(far).url}'}}\n")
     monkeypatch.setenv("JPSI_CONFIG", str(config))
     monkeypatch.chdir(tmp_path)
     fake_commands("slurm")

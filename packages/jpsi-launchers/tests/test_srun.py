@@ -48,7 +48,7 @@ class TestSlurm(ExecutorConformance):
     """Whatever launches the job, the executor keeps its promises."""
 
     executor_name = "slurm"
-    dialect = "slurm"
+    fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
 

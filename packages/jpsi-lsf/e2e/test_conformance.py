@@ -27,7 +27,7 @@ class TestLsf(ExecutorConformance):
     unknown_id = "2147483000"
     directives = ("#BSUB -J evil", "#BSUB -q nowhere")
     # bkill waits 10 s between its signals, and mbatchd looks after jobs every so often.
-    patience = 300.0
+    timeout_seconds = 300.0
 
     @pytest.fixture
     def config(self, work_directory: Path) -> LsfConfig:

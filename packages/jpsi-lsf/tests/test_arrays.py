@@ -16,7 +16,7 @@ from jpsi_lsf.config import LsfConfig
 from jpsi_lsf.fake import lsf, volclava
 from jpsi_lsf.native_ids import compress_ids, expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS
-from jpsi_testing import Recording, answered
+from jpsi_testing import Recording, command_result
 from jpsi_testing.fake import FakeClock, FakeScheduler, Invocation, Outcome, answer
 from lsf_support import MODERN, OLD, SITE, bjobs_l, directives, recordings
 
@@ -114,7 +114,7 @@ def test_unlisted_elements_are_left_out(site: Site) -> None:
     """As when some were forgotten and others not: what is told of an array to its end tells of all of it."""
     text = _listed(site, (2, "RUN"))
 
-    found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
+    found = hooks.parse_status(command_result(text), ["17[1]", "17[2]"], site)
 
     assert {name: seen.state for name, seen in found.items()} == {"17[2]": JobState.ACTIVE}
 
@@ -125,14 +125,14 @@ def test_one_element_does_not_vouch_for_the_others() -> None:
     until_second = whole[: whole.index("\n" + "-" * 78, whole.index("17[2]"))]
     elements = ["17[1]", "17[2]", "17[3]"]
 
-    assert hooks.parse_status(answered(whole), elements, OLD).keys() == {*elements}
+    assert hooks.parse_status(command_result(whole), elements, OLD).keys() == {*elements}
     for cut in (until_second, f"{until_second}\n", f"{until_second}\n{'-' * 78}\n"):
         with pytest.raises(SubmitException):
-            hooks.parse_status(answered(cut), elements, OLD)
+            hooks.parse_status(command_result(cut), elements, OLD)
 
 
 def test_output_without_a_queried_array_is_incomplete_unless_it_is_unknown() -> None:
-    unknown = answered(_listed(OLD, (2, "RUN")), "Job <18> is not found\n", 255)
+    unknown = command_result(_listed(OLD, (2, "RUN")), "Job <18> is not found\n", 255)
 
     told = hooks.parse_status(unknown, ["17[2]", "18[1]"], OLD)
     assert {name: seen.exists for name, seen in told.items()} == {"17[2]": True, "18[1]": False}
@@ -152,7 +152,7 @@ def test_an_unknown_element_is_denied_by_its_own_id() -> None:
 def test_equal_records_share_one_observation() -> None:
     for site in (MODERN, OLD):
         text = _listed(site, (1, "PEND"), (2, "PEND"))
-        found = hooks.parse_status(answered(text), ["17[1]", "17[2]"], site)
+        found = hooks.parse_status(command_result(text), ["17[1]", "17[2]"], site)
         assert found["17[1]"] is found["17[2]"]
 
 
@@ -184,8 +184,10 @@ def test_jobs_that_were_not_cancelled_or_held_are_reported() -> None:
 @pytest.mark.parametrize("named_by", ["17[1-2]", "17"])
 def test_a_message_about_an_array_counts_for_each_element(named_by: str) -> None:
     """LSF 10.1 may say it so; volclava names each element."""
-    refused = answered(stderr=f"Job <{named_by}>: User permission denied\n", returncode=255)
-    done = answered(f"Job <{named_by}> is being terminated\n", "Job <18>: User permission denied\n", 255)
+    refused = command_result(stderr=f"Job <{named_by}>: User permission denied\n", returncode=255)
+    done = command_result(
+        f"Job <{named_by}> is being terminated\n", "Job <18>: User permission denied\n", 255
+    )
 
     assert hooks.parse_cancel(refused, ["17[1]", "17[2]"]) == dict.fromkeys(
         ["17[1]", "17[2]"], "User permission denied"
@@ -198,7 +200,7 @@ def test_the_array_size_is_that_of_the_site(said: str, largest: int) -> None:
     usual = _step("bparams", "-l").result.stdout.replace("MAX_JOB_ARRAY_SIZE = 1000", said)
     text = f'{{"COMMAND":"bjobs","JOBS":0,"RECORDS":[]}}\n{usual}\nQUEUE: normal\n'
 
-    arrays = _arrays(hooks.parse_probe(answered(text)))
+    arrays = _arrays(hooks.parse_probe(command_result(text)))
 
     assert arrays.largest == largest
     assert (arrays.id_variable, arrays.index_variable) == ("LSB_JOBID", "LSB_JOBINDEX")

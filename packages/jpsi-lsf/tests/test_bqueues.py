@@ -9,7 +9,7 @@ import pytest
 from jpsi.plugin import CommandResult, SubmitException
 from jpsi_lsf import hooks
 from jpsi_lsf.fake.lsf import commands
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from jpsi_testing.fake import FakeScheduler, Invocation
 from lsf_support import recordings
 
@@ -44,7 +44,7 @@ def test_a_queue_of_a_real_volclava() -> None:
     ],
 )
 def test_states(word: str, is_open: bool | None, is_started: bool | None) -> None:
-    first, second = hooks.parse_queues(answered(_BLOCK.format("a", word) + _BLOCK.format("b", word)))
+    first, second = hooks.parse_queues(command_result(_BLOCK.format("a", word) + _BLOCK.format("b", word)))
 
     assert [first.name, second.name] == ["a", "b"]
     assert (first.is_open, first.is_started, first.pending, first.running) == (is_open, is_started, 3, 2)

@@ -7,7 +7,7 @@ import pytest
 from jpsi.plugin import JobSpec, ShellLine
 from jpsi_engine.host.local_transport import environment_of
 from jpsi_lsf import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from lsf_support import CONTEXT
 
 
@@ -48,7 +48,7 @@ def test_bsub_inherits_no_variables_of_other_jobs() -> None:
     ],
 )
 def test_the_id_is_found_within_other_text(stdout: str) -> None:
-    assert hooks.parse_submit(answered(stdout)) == "4711"
+    assert hooks.parse_submit(command_result(stdout)) == "4711"
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_the_id_is_found_within_other_text(stdout: str) -> None:
 )
 def test_output_without_exactly_one_id_is_an_error(stdout: str) -> None:
     with pytest.raises(ValueError, match="job id"):
-        hooks.parse_submit(answered(stdout))
+        hooks.parse_submit(command_result(stdout))

@@ -16,7 +16,7 @@ from jpsi_testing import ExecutorConformance
 
 class TestLsf(ExecutorConformance):
     executor_name = "lsf"
-    dialect = "lsf"
+    fake_system = "lsf"
     submit_command = "bsub"
     config_class = LsfConfig
     plugin = hooks
@@ -45,7 +45,7 @@ class TestLsf(ExecutorConformance):
 
 
 class TestVolclava(TestLsf):
-    dialect = "volclava"
+    fake_system = "volclava"
     #: As the README says for volclava.
     settings: ClassVar = {
         "memory_unit": "MB",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jpsi_lsf import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 
 def test_jobs_that_were_not_cancelled() -> None:
@@ -11,18 +11,18 @@ def test_jobs_that_were_not_cancelled() -> None:
         "Job <7>: Job has already finished\nJob <8>: No matching job found\n"
         "Job <9>: User permission denied\nJob <10>: Operation is in progress\n"
     )
-    result = answered("Job <11> is being terminated\n", stderr, 255)
+    result = command_result("Job <11> is being terminated\n", stderr, 255)
 
     assert hooks.parse_cancel(result, ["7", "8", "9", "10", "11"]) == {"9": "User permission denied"}
 
 
 def test_a_job_without_a_message_was_not_changed() -> None:
-    result = answered(stderr="Job <7>: Operation is in progress\n", returncode=255)
+    result = command_result(stderr="Job <7>: Operation is in progress\n", returncode=255)
 
     assert list(hooks.parse_hold(result, ["7", "8"])) == ["8"]
 
 
 def test_a_request_that_did_not_arrive_was_refused_for_all() -> None:
-    result = answered(stderr="Connection refused by server\n", returncode=255)
+    result = command_result(stderr="Connection refused by server\n", returncode=255)
 
     assert hooks.parse_cancel(result, ["7"]) == {"7": "Connection refused by server"}

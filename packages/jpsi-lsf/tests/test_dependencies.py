@@ -41,11 +41,11 @@ def test_without_an_end_for_orphans_jobs_wait_for_none() -> None:
     assert hooks.capabilities(site(orphan_termination=False)).dependencies == frozenset()
 
 
-def _submit(scheduler: FakeScheduler, dialect: ModuleType, *after: Dependency) -> CommandResult:
+def _submit(scheduler: FakeScheduler, fake_system: ModuleType, *after: Dependency) -> CommandResult:
     text = attrs.evolve(
         hooks.render_script(JobSpec("/bin/true"), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
     ).text
-    return answer(scheduler, dialect, Invocation(argv=["bsub"], stdin=text))
+    return answer(scheduler, fake_system, Invocation(argv=["bsub"], stdin=text))
 
 
 def test_the_fake_ends_jobs_that_can_never_start() -> None:

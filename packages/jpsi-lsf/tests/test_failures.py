@@ -6,7 +6,7 @@ import pytest
 
 from jpsi.plugin import FailureKind
 from jpsi_lsf import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ from jpsi_testing import answered
     ],
 )
 def test_failures(said: str, kind: FailureKind) -> None:
-    assert hooks.classify_failure(answered(stderr=f"{said}\n", returncode=255)).kind is kind
+    assert hooks.classify_failure(command_result(stderr=f"{said}\n", returncode=255)).kind is kind
 
 
 def test_a_missing_bsub() -> None:
     assert (
-        hooks.classify_failure(answered(stderr="env: bsub: not found", returncode=127)).kind
+        hooks.classify_failure(command_result(stderr="env: bsub: not found", returncode=127)).kind
         is FailureKind.PERMANENT
     )

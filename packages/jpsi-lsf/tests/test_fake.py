@@ -11,11 +11,11 @@ from jpsi.plugin import Command, CommandResult, JobSpec, JobState, Observation, 
 from jpsi_lsf import hooks
 from jpsi_lsf.fake import lsf, volclava
 from jpsi_lsf.queue.json_listing import FIELDS
-from jpsi_testing import FakeTransport, Recording, hooks_of
+from jpsi_testing import FakeTransport, Recording, executor_hooks
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from lsf_support import CONTEXT, MODERN, OLD, SITE, recordings
 
-HOOKS = hooks_of(hooks)
+HOOKS = executor_hooks(hooks)
 FLAVOURS = {"lsf": (lsf, MODERN), "volclava": (volclava, OLD), "not asked yet": (lsf, SITE)}
 
 
@@ -37,8 +37,8 @@ def scheduler(clock: FakeClock) -> Iterator[FakeScheduler]:
 class _Site:
     """A fake with what is known of it."""
 
-    def __init__(self, scheduler: FakeScheduler, dialect: ModuleType, site: Site) -> None:
-        self.transport, self.site = FakeTransport(scheduler, dialect), site
+    def __init__(self, scheduler: FakeScheduler, fake_system: ModuleType, site: Site) -> None:
+        self.transport, self.site = FakeTransport(scheduler, fake_system), site
 
     def submit(self, name: str = "fine") -> str:
         spec = JobSpec("/bin/true", name=name)
@@ -154,15 +154,15 @@ def test_a_requeued_job_is_queued(there: _Site, scheduler: FakeScheduler, clock:
 
 
 @pytest.mark.parametrize("has_job", [False, True])
-@pytest.mark.parametrize(("dialect", "json"), [(lsf, True), (volclava, False)], ids=["lsf", "volclava"])
+@pytest.mark.parametrize(("find_fake", "json"), [(lsf, True), (volclava, False)], ids=["lsf", "volclava"])
 def test_the_probe_reports_the_properties_of_the_site(
-    scheduler: FakeScheduler, dialect: ModuleType, json: bool, has_job: bool
+    scheduler: FakeScheduler, fake_system: ModuleType, json: bool, has_job: bool
 ) -> None:
     """The commands of its script, one after the other."""
     if has_job:
-        _Site(scheduler, dialect, SITE).submit()
+        _Site(scheduler, fake_system, SITE).submit()
     calls = (["bjobs", "-V"], ["bjobs", "-o", FIELDS, "-json"], ["bparams", "-l"], ["bqueues", "-l"])
-    said = [answer(scheduler, dialect, Invocation(argv=argv)) for argv in calls]
+    said = [answer(scheduler, fake_system, Invocation(argv=argv)) for argv in calls]
     result = CommandResult(
         returncode=said[-1].returncode,
         stdout="".join(it.stdout for it in said),
@@ -258,16 +258,16 @@ def test_a_compound_requirement_has_nodes_of_its_own_for_each_term(
 
 
 @pytest.mark.parametrize(
-    ("dialect", "slots", "why"),
+    ("find_fake", "slots", "why"),
     [(lsf, "4", "slots requirements conflict"), (volclava, "5", "Bad resource requirement syntax")],
     ids=["lsf", "volclava"],
 )
 def test_a_compound_requirement_that_is_refused(
-    scheduler: FakeScheduler, dialect: ModuleType, slots: str, why: str
+    scheduler: FakeScheduler, fake_system: ModuleType, slots: str, why: str
 ) -> None:
     invocation = Invocation(argv=["bsub", "-n", slots, "-R", _KINDS], stdin="true\n")
 
-    said = answer(scheduler, dialect, invocation)
+    said = answer(scheduler, fake_system, invocation)
 
     assert (said.returncode, why in said.stderr) == (255, True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from jpsi.plugin import CommandResult
 from jpsi_lsf.fake import lsf, volclava
-from jpsi_testing.fake import Dialect, FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeSystem, Invocation, Outcome, TaskLaunch, answer
 
 
 @pytest.fixture
@@ -18,17 +18,17 @@ def scheduler() -> Iterator[FakeScheduler]:
         yield scheduler
 
 
-def _job(scheduler: FakeScheduler, *options: str, dialect: Dialect = lsf) -> dict[str, str]:
+def _job(scheduler: FakeScheduler, *options: str, fake_system: FakeSystem = lsf) -> dict[str, str]:
     """The environment of the script of a job on two hosts, with two slots on each."""
     call = Invocation(argv=["bsub", "-n", "4", "-R", "span[ptile=2]", *options], stdin="true\n")
-    assert answer(scheduler, dialect, call).returncode == 0
+    assert answer(scheduler, fake_system, call).returncode == 0
     return scheduler.jobs[-1].environment
 
 
 def _call(
-    scheduler: FakeScheduler, environment: dict[str, str], *argv: str, dialect: Dialect = lsf
+    scheduler: FakeScheduler, environment: dict[str, str], *argv: str, fake_system: FakeSystem = lsf
 ) -> CommandResult:
-    return answer(scheduler, dialect, Invocation(argv=argv, environment=environment))
+    return answer(scheduler, fake_system, Invocation(argv=argv, environment=environment))
 
 
 def _numbers(result: CommandResult) -> list[str]:
@@ -113,15 +113,17 @@ def test_blaunch_needs_a_job(scheduler: FakeScheduler) -> None:
     assert "not called in a job" in _call(scheduler, {}, "blaunch", "true").stderr
 
 
-@pytest.mark.parametrize("dialect", [lsf, volclava], ids=["lsf", "volclava"])
-def test_mpirun_starts_ranks_in_the_slots_of_the_job(scheduler: FakeScheduler, dialect: Dialect) -> None:
-    environment = _job(scheduler, dialect=dialect)
+@pytest.mark.parametrize("fake_system", [lsf, volclava], ids=["lsf", "volclava"])
+def test_mpirun_starts_ranks_in_the_slots_of_the_job(
+    scheduler: FakeScheduler, fake_system: FakeSystem
+) -> None:
+    environment = _job(scheduler, fake_system=fake_system)
 
-    result = _call(scheduler, environment, "mpirun", "true", dialect=dialect)
+    result = _call(scheduler, environment, "mpirun", "true", fake_system=fake_system)
 
     assert isinstance(result, TaskLaunch)
     assert [it.environment["OMPI_COMM_WORLD_LOCAL_RANK"] for it in result.tasks] == ["0", "1", "0", "1"]
-    assert environment.get("LSB_DJOB_NUMPROC") == ("4" if dialect is lsf else None)
+    assert environment.get("LSB_DJOB_NUMPROC") == ("4" if fake_system is lsf else None)
 
 
 @pytest.mark.parametrize("command", ["blaunch", "mpirun", "mpiexec"])

@@ -11,7 +11,7 @@ from jpsi_lsf import hooks
 from jpsi_lsf.commands import lsf_command
 from jpsi_lsf.queue.json_listing import FIELDS, parse_records
 from jpsi_lsf.queue.observations import nodes
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from lsf_support import MODERN
 
 FAILED, CANCELED = JobState.FAILED, JobState.CANCELED
@@ -28,7 +28,7 @@ def _record(**values: str) -> dict[str, str]:
 
 
 def _seen(**values: str) -> Observation:
-    return hooks.parse_status(answered(_answer(_record(**values))), None, MODERN)["7"]
+    return hooks.parse_status(command_result(_answer(_record(**values))), None, MODERN)["7"]
 
 
 def test_one_command_queries_all_fields() -> None:
@@ -114,21 +114,21 @@ def test_why_a_job_is_pending(word: str, why: str, message: str | None, reason: 
 def test_text_before_the_listing_is_skipped() -> None:
     before = "Cannot connect to LSF. Please wait ...\n{ not yet }\n"
 
-    found = hooks.parse_status(answered(_answer(_record(STAT="RUN"), before=before)), None, MODERN)
+    found = hooks.parse_status(command_result(_answer(_record(STAT="RUN"), before=before)), None, MODERN)
 
     assert found["7"].state is JobState.ACTIVE
 
 
 def test_an_unknown_job_is_denied_whatever_the_exit_code() -> None:
     unknown = {"JOBID": "9", "ERROR": "Job <9> is not found"}
-    both = answered(_answer(_record(STAT="RUN"), unknown))
+    both = command_result(_answer(_record(STAT="RUN"), unknown))
 
     denied = Observation.denied("Job <9> is not found")
     told = hooks.parse_status(both, ["7", "9"], MODERN)
     assert (told.keys(), told["9"]) == ({"7", "9"}, denied)
-    alone = answered(_answer(unknown), returncode=255)
+    alone = command_result(_answer(unknown), returncode=255)
     assert hooks.parse_status(alone, ["9"], MODERN) == {"9": denied}
-    old_style = answered(stderr="Job <9> is not found\n", returncode=255)
+    old_style = command_result(stderr="Job <9> is not found\n", returncode=255)
     assert hooks.parse_status(old_style, ["9"], MODERN) == {"9": denied}
     with pytest.raises(SubmitException):
         hooks.parse_status(old_style, ["7", "9"], MODERN)
@@ -137,13 +137,13 @@ def test_an_unknown_job_is_denied_whatever_the_exit_code() -> None:
 def test_elements_of_an_array_are_distinguished() -> None:
     text = _answer(_record(STAT="RUN", JOBINDEX="1"), _record(STAT="PEND", JOBINDEX="2", EXEC_HOST="-"))
 
-    assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7[1]", "7[2]"}
+    assert hooks.parse_status(command_result(text), None, MODERN).keys() == {"7[1]", "7[2]"}
 
 
 def test_an_index_that_is_in_the_id_already_is_not_added() -> None:
     text = _answer(_record(STAT="RUN", JOBID="7[3]", JOBINDEX="3"))
 
-    assert hooks.parse_status(answered(text), None, MODERN).keys() == {"7[3]"}
+    assert hooks.parse_status(command_result(text), None, MODERN).keys() == {"7[3]"}
 
 
 @pytest.mark.parametrize("said", ['a "quote"', "a\\", 'a", "b'])
@@ -156,17 +156,17 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
     with pytest.raises(ValueError, match="column"):
         json.loads(text)
 
-    found = hooks.parse_status(answered(text), None, MODERN)
+    found = hooks.parse_status(command_result(text), None, MODERN)
 
     assert {name: (seen.state, seen.exit_code) for name, seen in found.items()} == {
         "7": (JobState.ACTIVE, None),
         "8": (FAILED, 3),
     }
     tags = ["jpsi-a-1", "jpsi-b-1"]
-    assert hooks.parse_find(answered(text), tags, MODERN) == {"jpsi-a-1": "7", "jpsi-b-1": "8"}
+    assert hooks.parse_find(command_result(text), tags, MODERN) == {"jpsi-a-1": "7", "jpsi-b-1": "8"}
     for half in (len(text) // 2, len(text) - 5):
         with pytest.raises(SubmitException):
-            hooks.parse_status(answered(text[:half]), ["7", "8"], MODERN)
+            hooks.parse_status(command_result(text[:half]), ["7", "8"], MODERN)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_value_that_is_no_json_costs_no_job_its_state(said: str) -> None:
 )
 def test_invalid_output_reports_no_job(stdout: str) -> None:
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(stdout), ["7"], MODERN)
+        hooks.parse_status(command_result(stdout), ["7"], MODERN)
 
 
 def test_the_command_has_the_tag_of_a_job_whose_description_was_changed() -> None:
@@ -215,7 +215,7 @@ def _without(field: str) -> dict[str, str]:
 )
 def test_a_record_without_the_requested_fields_is_invalid(text: str) -> None:
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(text), None, MODERN)
+        hooks.parse_status(command_result(text), None, MODERN)
 
 
 def test_control_characters_in_a_name_are_valid() -> None:
@@ -239,7 +239,7 @@ def test_jobs_are_found_by_their_tags() -> None:
         _record(JOBID="11"),
     )
 
-    assert hooks.parse_find(answered(text), ["jpsi-a-1", "jpsi-b-2", "jpsi-c-1"], MODERN) == {
+    assert hooks.parse_find(command_result(text), ["jpsi-a-1", "jpsi-b-2", "jpsi-c-1"], MODERN) == {
         "jpsi-a-1": "7",
         "jpsi-b-2": "8",
     }

@@ -7,7 +7,7 @@ import pytest
 from jpsi.plugin import JobState, Observation, Reason, Site, SubmitException
 from jpsi_lsf import hooks
 from jpsi_lsf.queue.long_listing import parse_bjobs
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from lsf_support import MODERN, OLD, SITE, bhist_l, bjobs_l
 
 _AT = "Mon May  6 22:58:03"
@@ -25,7 +25,7 @@ def _bhist(*events: str, header: str = _HEADER, limit: str = "", run_time: int =
 
 def _ended(*events: str, done_is_zero: bool = False) -> Observation:
     site = MODERN if done_is_zero else OLD
-    return hooks.parse_finished(answered(_bhist("Dispatched to <node1>;", *events)), ["7"], site)["7"]
+    return hooks.parse_finished(command_result(_bhist("Dispatched to <node1>;", *events)), ["7"], site)["7"]
 
 
 def test_all_event_logs_are_queried() -> None:
@@ -68,7 +68,7 @@ def test_wrapped_lines_are_joined() -> None:
     killed = f"Signal <KILL> requested by user or administrator <anna{_FOLD}>;"
     text = _bhist("Dispatched to <node1>;", killed, f"Exited with exit co{_FOLD}de 130.")
 
-    seen = hooks.parse_finished(answered(text), ["7"], OLD)["7"]
+    seen = hooks.parse_finished(command_result(text), ["7"], OLD)["7"]
 
     assert (seen.state, seen.exit_code) == (JobState.CANCELED, 130)
     assert seen.message == "the job was cancelled by anna"
@@ -111,8 +111,8 @@ def test_minutes_of_another_machine_end_no_job_of_lsf_10() -> None:
     limit = "\n RUNLIMIT\n 1.0 min of hostA"
     text = _bhist("Dispatched to <n>;", "Done successfully.", limit=limit, run_time=90)
 
-    assert hooks.parse_finished(answered(text), ["7"], MODERN)["7"].state is JobState.COMPLETED
-    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
+    assert hooks.parse_finished(command_result(text), ["7"], MODERN)["7"].state is JobState.COMPLETED
+    assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
 
 
 def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
@@ -121,20 +121,26 @@ def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
 
     text = _bhist(*again, "Done successfully.", limit=limit, run_time=90)
 
-    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].state is JobState.COMPLETED
+    assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].state is JobState.COMPLETED
 
 
 def test_a_job_name_cannot_look_like_an_end() -> None:
     header = f"Job <7>, Job Name <Done successfully>, User <u>, Command <{_AT}: Done successfully.>"
     text = _bhist("Dispatched to <n>;", header=header)
 
-    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].state is JobState.ACTIVE
+    assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].state is JobState.ACTIVE
 
 
 def test_no_answer_is_not_an_unknown_job() -> None:
-    unknown = hooks.parse_finished(answered("No matching job found\n", returncode=255), ["7", "8[2]"], OLD)
+    unknown = hooks.parse_finished(
+        command_result("No matching job found\n", returncode=255), ["7", "8[2]"], OLD
+    )
     assert unknown == dict.fromkeys(["7", "8[2]"], Observation.denied("No matching job found"))
-    for nothing in (answered(), answered("garbage\n"), answered(returncode=255, stderr="LIM is down")):
+    for nothing in (
+        command_result(),
+        command_result("garbage\n"),
+        command_result(returncode=255, stderr="LIM is down"),
+    ):
         with pytest.raises(SubmitException):
             hooks.parse_finished(nothing, ["7"], OLD)
         with pytest.raises(SubmitException):
@@ -145,10 +151,10 @@ def test_an_answer_that_was_cut_is_none() -> None:
     half = bjobs_l("Job <7>, User <u>, Project <p>, Status <PEND>, Queue <q>, Command <x>")
 
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(half, returncode=-9), ["7"], OLD)
+        hooks.parse_status(command_result(half, returncode=-9), ["7"], OLD)
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(half, "bjobs: lost contact\n", returncode=255), ["7"], OLD)
-    assert hooks.parse_status(answered(half), ["7"], OLD).keys() == {"7"}
+        hooks.parse_status(command_result(half, "bjobs: lost contact\n", returncode=255), ["7"], OLD)
+    assert hooks.parse_status(command_result(half), ["7"], OLD).keys() == {"7"}
 
 
 _HALF = bjobs_l("Job <7>, User <u>, Project <p>, Status <RUN>, Queue <q>, Command <x>")
@@ -167,17 +173,17 @@ _UNKNOWN = "Job <9> is not found\n"
 )
 def test_an_unknown_id_does_not_excuse_missing_jobs(site: Site, stdout: str, stderr: str) -> None:
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(stdout, stderr, 255), ["7", "8", "9"], site)
+        hooks.parse_status(command_result(stdout, stderr, 255), ["7", "8", "9"], site)
 
 
 def test_an_answer_that_leaves_out_a_job_without_a_word_is_none() -> None:
     with pytest.raises(SubmitException):
-        hooks.parse_status(answered(_HALF), ["7", "8"], OLD)
-    whole = answered(_HALF, f"Job <8> is not found\n{_UNKNOWN}", 255)
+        hooks.parse_status(command_result(_HALF), ["7", "8"], OLD)
+    whole = command_result(_HALF, f"Job <8> is not found\n{_UNKNOWN}", 255)
     told = hooks.parse_status(whole, ["7", "8", "9"], OLD)
     assert {name for name, it in told.items() if it.exists} == {"7"}
     assert told["8"] == Observation.denied("Job <8> is not found")
-    array = answered(_HALF.replace("<7>", "<7[2]>"))
+    array = command_result(_HALF.replace("<7>", "<7[2]>"))
     assert hooks.parse_status(array, ["7"], OLD).keys() <= {"7[2]"}, "an array is told by its elements"
 
 
@@ -186,7 +192,7 @@ def test_event_logs_that_were_not_read_to_their_end_are_no_answer() -> None:
     for said in (f"{unknown}LIM is down; try later\n", "LIM is down; try later\n"):
         for printed in ("", unknown, _bhist("Exited.")):
             with pytest.raises(SubmitException):
-                hooks.parse_finished(answered(printed, said, 255), ["7"], OLD)
+                hooks.parse_finished(command_result(printed, said, 255), ["7"], OLD)
 
 
 def test_event_logs_have_their_time() -> None:
@@ -203,7 +209,7 @@ def test_why_a_job_is_pending() -> None:
         " Dependency condition invalid or never satisfied;\n Not enough hosts: 1 host;"
     )
 
-    seen = hooks.parse_status(answered(text), None, OLD)["7"]
+    seen = hooks.parse_status(command_result(text), None, OLD)["7"]
 
     assert seen.reason is Reason.DEPENDENCY
     assert seen.message == "Dependency condition invalid or never satisfied; Not enough hosts: 1 host"
@@ -217,7 +223,7 @@ def test_nodes_in_every_form() -> None:
         "Dispatched to 3 Hosts/Processors <n1> <n1> <n2>;",
     ):
         text = _bhist(event, "Exited with exit code 1.")
-        assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].nodes == ("n1", "n2"), event
+        assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].nodes == ("n1", "n2"), event
 
 
 def test_a_description_is_found_behind_the_command() -> None:
@@ -232,6 +238,6 @@ def test_a_description_is_found_behind_the_command() -> None:
 
 
 def test_an_unknown_job_does_not_hide_the_known() -> None:
-    both = answered(_bhist("Exited."), "No matching job found\n", returncode=255)
+    both = command_result(_bhist("Exited."), "No matching job found\n", returncode=255)
 
     assert hooks.parse_finished(both, ["7"], OLD).keys() == {"7"}

@@ -6,7 +6,7 @@ import pytest
 
 from jpsi.plugin import CommandResult, SubmitException
 from jpsi_lsf import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from lsf_support import MODERN, site
 
 _QUEUES = "\nQUEUE: normal\n  -- x\n\nUSERS:  all\nREQUEUE_EXIT_VALUES:  99 EXCLUDE(100)\n\nQUEUE: low\n"
@@ -33,7 +33,7 @@ def test_the_probe_is_one_command() -> None:
     ids=["LSF", "LSF without jobs", "volclava without jobs", "volclava of tomorrow", "volclava", "older"],
 )
 def test_the_probe_detects_the_properties_of_lsf(stdout: str, stderr: str, expected: bool) -> None:
-    found = hooks.parse_probe(answered(stdout + _QUEUES, stderr))
+    found = hooks.parse_probe(command_result(stdout + _QUEUES, stderr))
 
     assert found == {"json": expected, "requeue_exit_codes": [99, 100], "max_job_array_size": 1000}
 
@@ -41,9 +41,9 @@ def test_the_probe_detects_the_properties_of_lsf(stdout: str, stderr: str, expec
 @pytest.mark.parametrize(
     "result",
     [
-        answered(_ONE_JOB),
-        answered(_QUEUES),
-        answered(_QUEUES, "Cannot connect to LSF. Please wait ...\n", 255),
+        command_result(_ONE_JOB),
+        command_result(_QUEUES),
+        command_result(_QUEUES, "Cannot connect to LSF. Please wait ...\n", 255),
         CommandResult(returncode=-9, stdout=_ONE_JOB, timed_out=True),
     ],
     ids=["no queues", "no jobs", "no contact", "hung"],

@@ -13,7 +13,7 @@ from jpsi_lsf import hooks
 from jpsi_lsf.native_ids import expand_ids
 from jpsi_lsf.queue.json_listing import FIELDS, record_id
 from jpsi_lsf.states import STATES
-from jpsi_testing import Recording, answered, read_recordings
+from jpsi_testing import Recording, command_result, read_recordings
 from lsf_support import MODERN, OLD, RECORDINGS, bjobs_l, recordings
 
 ALL = read_recordings(RECORDINGS)
@@ -247,7 +247,7 @@ def test_bqueues(recording: Recording) -> None:
     refusal = next(
         step for step in recordings("bjobs-forms") if step.argv[:3] == ("bjobs", "-o", "jobid stat exit_code")
     )
-    said = answered(recording.result.stdout, refusal.result.stderr, recording.result.returncode)
+    said = command_result(recording.result.stdout, refusal.result.stderr, recording.result.returncode)
 
     assert hooks.parse_probe(said) == {
         "json": False,
@@ -278,5 +278,5 @@ def test_one_bsub_that_made_five_jobs() -> None:
         for number in (1245, 1243, 1241, 1242)
     ]
 
-    assert hooks.parse_submit(answered(step.result.stdout)) == "1245"
-    assert hooks.parse_find(answered(bjobs_l(*heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}
+    assert hooks.parse_submit(command_result(step.result.stdout)) == "1245"
+    assert hooks.parse_find(command_result(bjobs_l(*heads)), ["jpsi-a-1"], OLD) == {"jpsi-a-1": "1241"}

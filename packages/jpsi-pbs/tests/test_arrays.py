@@ -16,7 +16,7 @@ from jpsi_pbs import PbsConfig
 from jpsi_pbs.fake.arrays import expand_ids
 from jpsi_pbs.hooks import Hooks
 from jpsi_pbs.native_ids import compress_ids, group_by_array
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from pbs_support import (
     CONTEXT,
     PBS,
@@ -65,7 +65,7 @@ def test_the_limit_of_running_elements_is_rendered(hooks: Hooks, directive: str)
 )
 def test_the_version_decides_whether_arrays_have_a_limit(hooks: Hooks, said: str, limits: bool) -> None:
     """OpenPBS 22.05 is the first whose qsub takes `-J 1-9%2`."""
-    offers = hooks.parse_probe(answered(f"Server: node01\n    server_state = Active\n{said}\n"))
+    offers = hooks.parse_probe(command_result(f"Server: node01\n    server_state = Active\n{said}\n"))
 
     arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays
 
@@ -75,7 +75,7 @@ def test_the_version_decides_whether_arrays_have_a_limit(hooks: Hooks, said: str
 
 @pytest.mark.parametrize("hooks", [PBS, TORQUE])
 def test_element_ids_contain_the_id_of_their_array(hooks: Hooks) -> None:
-    array = hooks.parse_submit(answered("17[].node01\n"))
+    array = hooks.parse_submit(command_result("17[].node01\n"))
 
     ids = hooks.element_ids(array, [1, 3])
 
@@ -142,14 +142,14 @@ def test_the_end_of_an_element_is_not_that_of_its_array(word: str) -> None:
         "17[2].node01", job_state=word, substate=70, Exit_status=1, run_count=1, comment="Subjob finished"
     )
 
-    assert PBS.parse_status(answered(listed), ["17[2].node01"]) == {}
+    assert PBS.parse_status(command_result(listed), ["17[2].node01"]) == {}
 
 
 def test_one_that_waits_has_not_the_comment_of_its_array() -> None:
     comment = "Job Array Began at Sat Nov 21 at 09:03"
     listed = in_json("17[2].node01", job_state="Q", Exit_status=1, comment=comment)
 
-    seen = PBS.parse_status(answered(listed), ["17[2].node01"])["17[2].node01"]
+    seen = PBS.parse_status(command_result(listed), ["17[2].node01"])["17[2].node01"]
 
     assert (seen.state, seen.message, seen.exit_code) == (JobState.QUEUED, None, None)
 
@@ -167,7 +167,7 @@ def test_an_array_of_torque_is_read() -> None:
 def test_an_array_that_is_unknown_is_an_answer_about_its_elements() -> None:
     said = "qstat: Unknown Job Id 17[].node01\n"
 
-    result = answered(in_frame({}), said, returncode=153)
+    result = command_result(in_frame({}), said, returncode=153)
 
     native_ids = ["17[1].node01", "17[2].node01"]
     denied = Observation.denied("Unknown Job Id 17[].node01")
@@ -225,13 +225,13 @@ def test_torque_gets_no_range_that_it_would_cut_off() -> None:
 def test_ended_elements_need_no_deleting(said: str) -> None:
     native_ids = ["17[1].a", "17[2].a", "17[4].a"]
 
-    assert PBS.parse_cancel(answered(stderr=said, returncode=55), native_ids) == {}
+    assert PBS.parse_cancel(command_result(stderr=said, returncode=55), native_ids) == {}
 
 
 def test_jobs_that_were_not_deleted_are_reported() -> None:
     said = "qdel: Unauthorized Request  17[1-2].a\n"
 
-    refused = PBS.parse_cancel(answered(stderr=said, returncode=159), ["17[1].a", "17[2].a", "17[4].a"])
+    refused = PBS.parse_cancel(command_result(stderr=said, returncode=159), ["17[1].a", "17[2].a", "17[4].a"])
 
     assert set(refused) == {"17[1].a", "17[2].a"}
 
@@ -239,7 +239,7 @@ def test_jobs_that_were_not_deleted_are_reported() -> None:
 def test_pbs_holds_no_single_elements() -> None:
     said = "qhold: Invalid request 17[1].a\n"
 
-    refused = PBS.parse_hold(answered(stderr=said, returncode=156), ["17[1].a", "18.a"])
+    refused = PBS.parse_hold(command_result(stderr=said, returncode=156), ["17[1].a", "18.a"])
 
     assert list(refused) == ["17[1].a"]
     assert "the array as a whole" in refused["17[1].a"]
@@ -265,7 +265,7 @@ def test_no_job_waits_for_an_element(hooks: Hooks) -> None:
     ],
 )
 def test_the_array_size_is_that_of_the_server(hooks: Hooks, said: str, largest: int) -> None:
-    offers = hooks.parse_probe(answered(f"Server: node01\n    server_state = Active\n{said}\n"))
+    offers = hooks.parse_probe(command_result(f"Server: node01\n    server_state = Active\n{said}\n"))
 
     arrays = hooks.capabilities(Site(config=PbsConfig(), offers=offers)).arrays
 

@@ -12,7 +12,7 @@ from jpsi_testing import ExecutorConformance
 
 class TestPbs(ExecutorConformance):
     executor_name = "pbs"
-    dialect = "pbs"
+    fake_system = "pbs"
     submit_command = "qsub"
     config_class = PbsConfig
     plugin = openpbs.hooks
@@ -40,5 +40,5 @@ class TestPbs(ExecutorConformance):
 
 class TestTorque(TestPbs):
     executor_name = "torque"
-    dialect = "torque"
+    fake_system = "torque"
     plugin = torque.hooks

@@ -263,7 +263,7 @@ def test_the_run_count_of_a_foreign_job_starts_at_one(
     native_id = _submit(transport, hooks)
     scheduler.requeue(native_id)
 
-    scheduler.supplant(native_id)
+    scheduler.reuse_native_id(native_id)
 
     seen = _seen(transport, hooks, native_id)
     assert seen is not None

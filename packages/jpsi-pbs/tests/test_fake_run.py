@@ -8,14 +8,14 @@ import pytest
 
 from jpsi.plugin import CommandResult
 from jpsi_pbs.fake import pbs, torque
-from jpsi_testing.fake import Dialect, FakeClock, FakeScheduler, Invocation, Outcome, TaskLaunch, answer
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeSystem, Invocation, Outcome, TaskLaunch, answer
 
 _RESOURCES = {
     "pbs": ["-l", "select=2:ncpus=1:mpiprocs=2", "-l", "place=scatter"],
     "torque": ["-l", "nodes=2:ppn=2"],
 }
 _BOTH = pytest.mark.parametrize("name", ["pbs", "torque"])
-_DIALECTS: dict[str, Dialect] = {"pbs": pbs, "torque": torque}
+_DIALECTS: dict[str, FakeSystem] = {"pbs": pbs, "torque": torque}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jpsi_pbs import fake
-from jpsi_testing.fake import Dialect, FakeClock, FakeScheduler, Invocation, Outcome, answer
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeSystem, Invocation, Outcome, answer
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def scheduler(fake_clock: FakeClock) -> FakeScheduler:
     return FakeScheduler(fake_clock, slots=1, outcome=Outcome(60))
 
 
-def run(scheduler: FakeScheduler, fake: Dialect, *argv: str, stdin: str = "") -> str:
+def run(scheduler: FakeScheduler, fake: FakeSystem, *argv: str, stdin: str = "") -> str:
     return answer(scheduler, fake, Invocation(argv=argv, stdin=stdin)).stdout
 
 

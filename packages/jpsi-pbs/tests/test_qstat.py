@@ -13,7 +13,7 @@ from jpsi.plugin import NOT_OFFERED, Command, JobState, Reason, Site, SubmitExce
 from jpsi_pbs import PbsConfig
 from jpsi_pbs.native_ids import IDS, QueriedIds
 from jpsi_pbs.queue import json_listing, xml_listing
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from pbs_support import (
     PBS,
     SERVER,
@@ -58,8 +58,8 @@ def test_moved_jobs_are_queried_with_history() -> None:
 
     assert PBS.query(["7.node01"], remembers).argv == ("qstat", "-f", "-F", "json", "-x", "-E", "7.node01")
     assert "-x" not in PBS.query(None, remembers).argv, "all finished jobs there ever were"
-    assert PBS.parse_status(answered(moved), ["7.node01"])["7.node01"].state is JobState.QUEUED
-    ended = answered(in_json("7.node01", job_state="M", substate=92))
+    assert PBS.parse_status(command_result(moved), ["7.node01"])["7.node01"].state is JobState.QUEUED
+    ended = command_result(in_json("7.node01", job_state="M", substate=92))
     assert PBS.parse_status(ended, ["7.node01"]) == {}, "how, only the other server knows"
 
 
@@ -75,7 +75,7 @@ def test_a_listing_of_all_jobs_has_the_users_jobs_and_array_elements() -> None:
         {name: {"job_state": "R", "Job_Owner": f"{owner}@node01"} for name, owner in owners.items()}
     )
 
-    found = PBS.parse_status(answered(of_all(whole, "me")), None)
+    found = PBS.parse_status(command_result(of_all(whole, "me")), None)
 
     assert list(found) == ["7.node01", "9[1].node01", "9[2].node01"]
     assert PBS.query(None, SITE).argv[0] == "/bin/sh"
@@ -163,7 +163,7 @@ def test_ids_of_other_jobs(asked: str, shown: str) -> None:
 
 def test_a_job_of_the_default_server_has_one_id() -> None:
     """People leave its name out; what qsub and qstat print has it."""
-    offers = PBS.parse_probe(answered("Server: node01\n    server_state = Active\n"))
+    offers = PBS.parse_probe(command_result("Server: node01\n    server_state = Active\n"))
     site = Site(config=PbsConfig(), offers=offers)
 
     assert {PBS.canonical_id(it, site) for it in ("7", "7.node01")} == {"7.node01"}
@@ -184,7 +184,7 @@ def test_invalid_ids(text: str) -> None:
 def test_no_value_looks_like_anything_else_in_json(value: str) -> None:
     output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value, value: "B"})
 
-    found = observed(PBS, answered(output))
+    found = observed(PBS, command_result(output))
 
     assert {name: seen.state for name, seen in found.items()} == {"7.node01": JobState.ACTIVE}
 
@@ -202,7 +202,7 @@ def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None
         "        }\n    }\n}\n"
     )
 
-    found = observed(PBS, answered(output))
+    found = observed(PBS, command_result(output))
 
     assert {name: seen.state for name, seen in found.items()} == {
         "7.node01": JobState.ACTIVE,
@@ -214,7 +214,7 @@ def test_no_value_looks_like_anything_else_in_the_older_json(value: str) -> None
 def test_any_value_costs_no_job_its_state(value: str) -> None:
     output = in_json("7.node01", Account_Name=value, job_state="R", Variable_List={"A": value})
 
-    assert PBS.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+    assert PBS.parse_status(command_result(output), ["7"])["7"].state is JobState.ACTIVE
 
 
 @given(st.text(alphabet='{}"\\\n\t :,0aJobs', max_size=80))
@@ -231,7 +231,7 @@ def test_no_value_looks_like_anything_else_in_xml(value: str) -> None:
     (job,) = xml_listing.parse_xml_jobs(output) or []
 
     assert job.text("Account_Name") == value
-    assert TORQUE.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+    assert TORQUE.parse_status(command_result(output), ["7"])["7"].state is JobState.ACTIVE
 
 
 def test_the_recorded_values_that_break_json() -> None:
@@ -259,21 +259,21 @@ def test_half_an_answer_is_none(hooks: object) -> None:
     output = in_json("7.node01", job_state="R") if hooks is PBS else in_xml("7.node01", job_state="R")
 
     with pytest.raises(SubmitException, match="no answer"):
-        hooks.parse_status(answered(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of the two
+        hooks.parse_status(command_result(output[: len(output) // 2]), ["7"])  # type: ignore[attr-defined]  # one of the two
 
 
 def test_an_answer_without_a_word_is_none() -> None:
     """Qstat prints a frame even if there is no job at all."""
     with pytest.raises(SubmitException, match="no answer"):
-        PBS.parse_status(answered(), ["7"])
+        PBS.parse_status(command_result(), ["7"])
     (empty,) = [step for step in recordings("no_jobs") if "json" in step.argv]
-    assert PBS.parse_status(answered(of_all(empty.result.stdout)), None) == {}
+    assert PBS.parse_status(command_result(of_all(empty.result.stdout)), None) == {}
 
 
 def test_a_banner_around_the_answer() -> None:
     output = f"Welcome! {{\n*** 12345 ***\n{in_json('7.node01', job_state='R')}Bye.\n"
 
-    assert PBS.parse_status(answered(output, "maintenance on Monday\n"), ["7"]).keys() == {"7"}
+    assert PBS.parse_status(command_result(output, "maintenance on Monday\n"), ["7"]).keys() == {"7"}
 
 
 _LOST = "qstat: cannot connect to server nowhere (errno=15010)\n"
@@ -281,13 +281,13 @@ _LOST = "qstat: cannot connect to server nowhere (errno=15010)\n"
 
 def test_a_complaint_about_something_else_is_no_answer() -> None:
     with pytest.raises(SubmitException, match="cannot connect"):
-        PBS.parse_status(answered(in_json("9", job_state="R"), _LOST, 255), None)
+        PBS.parse_status(command_result(in_json("9", job_state="R"), _LOST, 255), None)
     with pytest.raises(SubmitException, match="cannot connect"):
-        PBS.parse_status(answered(in_frame({}), _LOST, 255), ["7", "8"])
+        PBS.parse_status(command_result(in_frame({}), _LOST, 255), ["7", "8"])
     with pytest.raises(SubmitException, match="exit code 3"):
-        PBS.parse_status(answered(returncode=3), ["7"])
+        PBS.parse_status(command_result(returncode=3), ["7"])
     with pytest.raises(SubmitException, match="no answer in time"):
-        PBS.parse_status(type(answered())(returncode=-9, timed_out=True), ["7"])
+        PBS.parse_status(type(command_result())(returncode=-9, timed_out=True), ["7"])
 
 
 def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
@@ -295,7 +295,7 @@ def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
     said = f"qstat: Unknown Job Id 9.node01\n{_LOST}"
 
     for others in (["8.nowhere"], ["8.nowhere", "9.node01"]):
-        listed = answered(in_json("7.node01", job_state="R"), said if len(others) > 1 else _LOST, 255)
+        listed = command_result(in_json("7.node01", job_state="R"), said if len(others) > 1 else _LOST, 255)
         found = PBS.parse_status(listed, ["7.node01", *others])
         assert {it: seen.state for it, seen in found.items() if seen.exists} == {
             "7.node01": JobState.ACTIVE,
@@ -303,7 +303,7 @@ def test_a_server_that_is_down_costs_the_jobs_of_others_nothing() -> None:
         }
         assert [it for it, seen in found.items() if not seen.exists] == others[1:]
     with pytest.raises(SubmitException, match="cannot connect"):
-        PBS.parse_find(answered(in_json("7.node01", job_state="R"), said, 255), ["tag"])
+        PBS.parse_find(command_result(in_json("7.node01", job_state="R"), said, 255), ["tag"])
 
 
 def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
@@ -321,22 +321,22 @@ def test_an_id_that_is_none_of_the_servers_leaves_the_others_open() -> None:
 
 def test_an_empty_listing_of_all_jobs_is_valid() -> None:
     for native_ids in (None, [str(number) for number in range(26)]):
-        assert TORQUE.parse_status(answered(of_all(SERVER)), native_ids) == {}
+        assert TORQUE.parse_status(command_result(of_all(SERVER)), native_ids) == {}
         for output in ("", of_all(""), of_all(SERVER)[:-2], f"jobs for tester\n{SERVER}"):
             with pytest.raises(SubmitException, match="no answer"):
-                TORQUE.parse_status(answered(output), native_ids)
+                TORQUE.parse_status(command_result(output), native_ids)
 
 
 @pytest.mark.parametrize("output", ["", "garbage\n", "<Data>", "Welcome to cluster c.\n"])
 def test_output_other_than_xml_is_invalid(output: str) -> None:
     with pytest.raises(SubmitException, match="no answer"):
-        TORQUE.parse_status(answered(output), ["7"])
+        TORQUE.parse_status(command_result(output), ["7"])
 
 
 def test_the_qstat_of_pbs_is_distinguished_from_that_of_torque() -> None:
     """For the options that make Torque print XML, it prints finished jobs too, as text."""
     with pytest.raises(SubmitException, match="use the executor pbs"):
-        TORQUE.parse_status(answered("Job Id: 7.node01\n    job_state = R\n"), ["7"])
+        TORQUE.parse_status(command_result("Job Id: 7.node01\n    job_state = R\n"), ["7"])
 
 
 def test_variables_that_have_torque_leave_out_jobs_are_not_passed_on() -> None:
@@ -346,37 +346,41 @@ def test_variables_that_have_torque_leave_out_jobs_are_not_passed_on() -> None:
 def test_times_are_in_utc() -> None:
     running = in_json("7", job_state="R", qtime="Sat Nov 21 08:57:58 2026", stime="Sat Nov  1 09:00:42 2026")
 
-    assert PBS.parse_status(answered(running), ["7"])["7"].time == datetime(2026, 11, 1, 9, 0, 42, tzinfo=UTC)
+    assert PBS.parse_status(command_result(running), ["7"])["7"].time == datetime(
+        2026, 11, 1, 9, 0, 42, tzinfo=UTC
+    )
     done = in_xml("7", job_state="C", exit_status="0", comp_time="1795252475")
-    assert TORQUE.parse_status(answered(done), ["7"])["7"].time == datetime.fromtimestamp(1795252475, UTC)
+    assert TORQUE.parse_status(command_result(done), ["7"])["7"].time == datetime.fromtimestamp(
+        1795252475, UTC
+    )
 
 
 @pytest.mark.parametrize("text", ["", "x", "Sat Xyz 21 08:57:58 2026", "Sat Nov 99 08:57:58 2026", "9" * 30])
 def test_a_time_that_is_none(text: str) -> None:
     output = in_json("7", job_state="Q", qtime=text)
 
-    assert PBS.parse_status(answered(output), ["7"])["7"].time is None
+    assert PBS.parse_status(command_result(output), ["7"])["7"].time is None
 
 
 def test_nodes() -> None:
     output = in_json("7", job_state="R", exec_host="node1/0*2+node2/0+node2/1")
 
-    assert PBS.parse_status(answered(output), ["7"])["7"].nodes == ("node1", "node2")
+    assert PBS.parse_status(command_result(output), ["7"])["7"].nodes == ("node1", "node2")
 
 
 def test_a_job_that_was_put_back() -> None:
     waiting = in_json("7", job_state="Q", run_count=1)
     again = in_json("7", job_state="R", run_count=2)
 
-    seen = PBS.parse_status(answered(waiting), ["7"])["7"]
+    seen = PBS.parse_status(command_result(waiting), ["7"])["7"]
     assert (seen.state, seen.reason, seen.restarts) == (JobState.QUEUED, Reason.REQUEUED, 1)
-    assert PBS.parse_status(answered(again), ["7"])["7"].restarts == 1
+    assert PBS.parse_status(command_result(again), ["7"])["7"].restarts == 1
 
 
 def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
     output = in_json("7", job_state="L")
 
-    assert (PBS.parse_status(answered(output), ["7"])["7"].state, "L") == (None, "L")
+    assert (PBS.parse_status(command_result(output), ["7"])["7"].state, "L") == (None, "L")
 
 
 @pytest.mark.clause("state-mapping")
@@ -392,7 +396,7 @@ def test_an_unknown_state_is_passed_on_and_costs_nothing() -> None:
 def test_every_state_of_the_manual_is_known(states: str, meant: JobState) -> None:
     outputs = {state: in_json("7", job_state=state, substate=91) for state in states}
 
-    found = {state: PBS.parse_status(answered(it), ["7"])["7"].state for state, it in outputs.items()}
+    found = {state: PBS.parse_status(command_result(it), ["7"])["7"].state for state, it in outputs.items()}
 
     assert found == dict.fromkeys(states, meant)
 
@@ -404,8 +408,8 @@ def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
     xml = in_xml("7.node01", job_state="R", Variable_List="A=b,JPSI_TAG=jpsi-a-1,C=d")
 
     for hooks, output in ((PBS, plain), (PBS, swallowed), (TORQUE, of_all(xml + SERVER))):
-        assert hooks.parse_find(answered(output), ["jpsi-a-1", "jpsi-a-2"]) == {"jpsi-a-1": "7.node01"}
-        assert hooks.parse_find(answered(output), ["jpsi-a-11", "jpsi-a"]) == {}
+        assert hooks.parse_find(command_result(output), ["jpsi-a-1", "jpsi-a-2"]) == {"jpsi-a-1": "7.node01"}
+        assert hooks.parse_find(command_result(output), ["jpsi-a-11", "jpsi-a"]) == {}
 
 
 def test_a_value_that_looks_like_a_tag_hides_no_tag() -> None:
@@ -416,20 +420,20 @@ def test_a_value_that_looks_like_a_tag_hides_no_tag() -> None:
         (PBS, in_json("7.node01", job_state="R", Variable_List=variables)),
         (TORQUE, of_all(inside + SERVER)),
     ):
-        assert hooks.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "7.node01"}
+        assert hooks.parse_find(command_result(output), ["jpsi-a-1"]) == {"jpsi-a-1": "7.node01"}
 
 
 def test_a_job_that_inherited_the_tag_is_not_the_tagged_job() -> None:
     tagged = {"job_state": "R", "Variable_List": {"JPSI_TAG": "jpsi-a-1"}}
     output = in_frame({"10.node01": tagged, "9.node01": tagged, "11.node01": tagged})
 
-    assert PBS.parse_find(answered(output), ["jpsi-a-1"]) == {"jpsi-a-1": "9.node01"}
+    assert PBS.parse_find(command_result(output), ["jpsi-a-1"]) == {"jpsi-a-1": "9.node01"}
 
 
 def test_a_search_that_failed_proves_nothing() -> None:
     with pytest.raises(SubmitException, match="cannot connect"):
         PBS.parse_find(
-            answered(stderr="qstat: cannot connect to server x (errno=15010)", returncode=255), ["t"]
+            command_result(stderr="qstat: cannot connect to server x (errno=15010)", returncode=255), ["t"]
         )
 
 
@@ -458,7 +462,7 @@ def test_a_search_that_failed_proves_nothing() -> None:
 def test_how_it_ended(
     attributes: dict[str, object], expected: tuple[JobState | None, Reason | None, int | None, bool | None]
 ) -> None:
-    seen = PBS.parse_status(answered(in_json("7", job_state="F", **attributes)), ["7"])["7"]
+    seen = PBS.parse_status(command_result(in_json("7", job_state="F", **attributes)), ["7"])["7"]
 
     assert (seen.state, seen.reason, seen.exit_code, seen.ran) == expected
 
@@ -468,6 +472,6 @@ def test_a_dependency_in_vain_in_torque() -> None:
     comment = "Job deleted as result of dependency on job 6.node01"
     output = in_xml("7.node01", job_state="C", exit_status="271", comment=comment)
 
-    seen = TORQUE.parse_status(answered(output), ["7"])["7"]
+    seen = TORQUE.parse_status(command_result(output), ["7"])["7"]
 
     assert (seen.state, seen.reason, seen.exit_code) == (JobState.CANCELED, Reason.DEPENDENCY, None)

@@ -9,7 +9,7 @@ import pytest
 
 from jpsi.plugin import CommandResult, Queue, SubmitException
 from jpsi_pbs.hooks import Hooks
-from jpsi_testing import Recording, answered
+from jpsi_testing import Recording, command_result
 from jpsi_testing.fake import FakeScheduler, on_path
 from pbs_support import PBS, TORQUE, recordings, torque_recordings
 
@@ -33,7 +33,7 @@ _HOUR, _TEN = timedelta(hours=1), timedelta(minutes=10)
 def test_queues_of_a_real_openpbs() -> None:
     steps = recordings("queues_server_nodes")
 
-    found = list(PBS.parse_queues(answered(_answer(steps, "-Qf") + _answer(steps, "-Bf"))))
+    found = list(PBS.parse_queues(command_result(_answer(steps, "-Qf") + _answer(steps, "-Bf"))))
 
     assert _briefly(found) == [
         ("workq", True, True, True, None, None, 0, 1),
@@ -47,7 +47,9 @@ def test_queues_of_a_real_openpbs() -> None:
 
 
 def test_queues_of_a_real_torque() -> None:
-    found = list(TORQUE.parse_queues(answered(_answer(torque_recordings("queues_server_nodes"), "-Qf"))))
+    found = list(
+        TORQUE.parse_queues(command_result(_answer(torque_recordings("queues_server_nodes"), "-Qf")))
+    )
 
     assert _briefly(found) == [
         ("debug", True, True, False, _HOUR, _TEN, 0, 0),
@@ -64,7 +66,7 @@ def test_the_fakes_have_queues_and_a_default(hooks: Hooks, system: str, default:
     with FakeScheduler() as scheduler, on_path(system, scheduler):
         done = subprocess.run(hooks.queues().argv, capture_output=True, text=True, check=True)
 
-    found = hooks.parse_queues(answered(done.stdout))
+    found = hooks.parse_queues(command_result(done.stdout))
 
     assert {it.name for it in found} == {default, "debug"}
     assert [it.name for it in found if it.is_default] == [default]
@@ -72,14 +74,14 @@ def test_the_fakes_have_queues_and_a_default(hooks: Hooks, system: str, default:
 
 @_BOTH
 def test_a_queue_that_is_closed_or_stopped(hooks: Hooks) -> None:
-    (queue,) = hooks.parse_queues(answered("Queue: a\n    enabled = False\n    started = False\n"))
+    (queue,) = hooks.parse_queues(command_result("Queue: a\n    enabled = False\n    started = False\n"))
 
     assert (queue.is_open, queue.is_started, queue.word) == (False, False, "not enabled, not started")
 
 
 @_BOTH
 def test_missing_fields_are_unknown(hooks: Hooks) -> None:
-    (queue,) = hooks.parse_queues(answered("a banner\nQueue: a\n"))
+    (queue,) = hooks.parse_queues(command_result("a banner\nQueue: a\n"))
 
     assert (queue.is_open, queue.longest, queue.pending) == (None, None, None)
 

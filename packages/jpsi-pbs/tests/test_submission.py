@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, FailureKind, Script
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from pbs_support import PBS, TORQUE, recordings, torque_recordings
 
 
@@ -61,18 +61,18 @@ def test_how_pbs_is_reached_stays(name: str) -> None:
     ],
 )
 def test_the_id_is_found(output: str, expected: str) -> None:
-    assert PBS.parse_submit(answered(output)) == expected
+    assert PBS.parse_submit(command_result(output)) == expected
 
 
 @pytest.mark.parametrize("output", ["", "\n", "ok\n", "job 4711\n", "4711.a 4712.a\n", "4711.a\n4712.a\n"])
 def test_no_id_is_guessed(output: str) -> None:
     with pytest.raises(ValueError, match="in the answer"):
-        PBS.parse_submit(answered(output))
+        PBS.parse_submit(command_result(output))
 
 
 @given(st.text(max_size=40).filter(lambda text: not any(c.isdecimal() for c in text)))
 def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
-    assert PBS.parse_submit(answered(f"{banner}\n4711.node01\n{banner}")) == "4711.node01"
+    assert PBS.parse_submit(command_result(f"{banner}\n4711.node01\n{banner}")) == "4711.node01"
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,20 @@ def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
     ],
 )
 def test_failures_are_classified(returncode: int, stderr: str, kind: FailureKind) -> None:
-    assert PBS.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+    assert PBS.classify_failure(command_result(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254).filter(lambda n: n != 32))
 def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
-    assert PBS.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+    assert (
+        PBS.classify_failure(command_result(stderr=stderr, returncode=returncode)).kind
+        is FailureKind.AMBIGUOUS
+    )
 
 
 def test_the_message_is_that_of_qsub() -> None:
     assert (
-        PBS.classify_failure(answered(stderr="qsub: Unknown queue\n", returncode=170)).message
+        PBS.classify_failure(command_result(stderr="qsub: Unknown queue\n", returncode=170)).message
         == "qsub: Unknown queue"
     )
 
@@ -134,7 +137,7 @@ def test_an_id_is_known_again_however_it_was_spelled() -> None:
     said = "qdel: Unauthorized Request  161.node01\nqdel: Job has finished 162.node01\n"
 
     assert PBS.parse_hold(
-        answered(stderr=said, returncode=159), ["161", "162.node01.example.org", "163"]
+        command_result(stderr=said, returncode=159), ["161", "162.node01.example.org", "163"]
     ) == {
         "161": "Unauthorized Request",
         "162.node01.example.org": "Job has finished",
@@ -142,13 +145,13 @@ def test_an_id_is_known_again_however_it_was_spelled() -> None:
 
 
 def test_a_job_on_a_node_that_is_down_cannot_be_cancelled() -> None:
-    lost = answered(stderr="qdel: Server could not connect to MOM 1497.node01\n", returncode=222)
+    lost = command_result(stderr="qdel: Server could not connect to MOM 1497.node01\n", returncode=222)
 
     assert PBS.parse_cancel(lost, ["1497.node01"]) == {"1497.node01": "Server could not connect to MOM"}
 
 
 def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
-    lost = answered(stderr="Connection refused\nCouldn't connect to cluster: node01\n", returncode=162)
+    lost = command_result(stderr="Connection refused\nCouldn't connect to cluster: node01\n", returncode=162)
 
     assert set(PBS.parse_cancel(lost, ["7", "8"])) == {"7", "8"}
     assert set(PBS.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
@@ -156,11 +159,11 @@ def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
 
 @pytest.mark.parametrize("lost", ["cannot connect to server a (errno=15010)", "End of File"])
 def test_a_message_about_no_job_may_mean_that_no_job_was_changed(lost: str) -> None:
-    said = answered(stderr=f"qdel: Job has finished 7.a\nqdel: {lost}\n", returncode=15)
+    said = command_result(stderr=f"qdel: Job has finished 7.a\nqdel: {lost}\n", returncode=15)
 
     assert set(PBS.parse_cancel(said, ["7", "8"])) == {"8"}
     assert set(PBS.parse_hold(said, ["7", "8"])) == {"7", "8"}
 
 
 def test_torque_does_not_name_the_job_that_it_could_not_hold() -> None:
-    assert TORQUE.parse_hold(answered(returncode=153), ["7", "8"]).keys() == {"7", "8"}
+    assert TORQUE.parse_hold(command_result(returncode=153), ["7", "8"]).keys() == {"7", "8"}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jpsi.plugin import CommandResult, JobState, Observation, SubmitException
 from jpsi_pbs.hooks import Hooks
 from jpsi_pbs.job_names import parse_tag
-from jpsi_testing import Recording, answered
+from jpsi_testing import Recording, command_result
 from pbs_support import (
     PBS,
     SERVER,
@@ -66,9 +66,9 @@ def _recorded() -> Iterator[tuple[str, Hooks, CommandResult, list[str] | None]]:
             native_ids = hooks.element_ids(native_ids[0], [1, 2, 3])
         yield f"{hooks.name} {name}", hooks, step.result, native_ids
     jobs = _listing_step(recordings("express"), "json", shows=2).result.stdout
-    yield "pbs all jobs", PBS, answered(of_all(jobs, "pbsuser")), None
+    yield "pbs all jobs", PBS, command_result(of_all(jobs, "pbsuser")), None
     jobs = _listing_step(torque_recordings("array"), "-f", "-x", shows=3).result.stdout
-    yield "torque all jobs", TORQUE, answered(of_all(jobs + SERVER)), None
+    yield "torque all jobs", TORQUE, command_result(of_all(jobs + SERVER)), None
 
 
 _ANSWERS = [
@@ -199,11 +199,11 @@ def test_a_missing_line_reports_no_other_end(
 def test_a_complaint_that_is_cut_denies_no_other_job() -> None:
     """`Unknown Job Id 77.node01` begins like a complaint about 7."""
     said = "qstat: Unknown Job Id 77.node01\n"
-    whole = answered(in_json("7.node01", job_state="R"), said, 153)
+    whole = command_result(in_json("7.node01", job_state="R"), said, 153)
 
     assert not PBS.parse_status(whole, ["7.node01", "77.node01"])["77.node01"].exists
     for end in range(len(said)):
-        cut = answered(in_frame({}), said[:end], 153)
+        cut = command_result(in_frame({}), said[:end], 153)
         with pytest.raises(SubmitException):
             PBS.parse_status(cut, ["7.node01", "77.node01"])
 
@@ -213,10 +213,10 @@ def test_each_named_job_is_reported() -> None:
     listed, said = in_xml("7.node01", job_state="R"), "qstat: Unknown Job Id Error 8.node01\n"
 
     native_ids = ["7.node01", "8.node01"]
-    assert TORQUE.parse_status(answered(listed, said, 153), native_ids).keys() == {*native_ids}
+    assert TORQUE.parse_status(command_result(listed, said, 153), native_ids).keys() == {*native_ids}
     with pytest.raises(SubmitException, match="no answer"):
-        TORQUE.parse_status(answered(listed), native_ids)
-    one = answered(in_json("7.node01", job_state="R"))
+        TORQUE.parse_status(command_result(listed), native_ids)
+    one = command_result(in_json("7.node01", job_state="R"))
     assert PBS.parse_status(one, native_ids).keys() == {"7.node01"}
     with pytest.raises(SubmitException, match="no answer"):
         PBS.parse_status(one, ["7.node01", "8.other"])
@@ -231,7 +231,7 @@ def test_a_banner_before_all_jobs() -> None:
         of_all(f"{{\nWelcome!\n{listing}"),
         f"jobs for all\n{of_all(listing)}",
     ):
-        assert PBS.parse_status(answered(output), None).keys() == {"7.node01"}
+        assert PBS.parse_status(command_result(output), None).keys() == {"7.node01"}
 
 
 @pytest.mark.parametrize(("code", "more"), [(0, SERVER), (7, "")])
@@ -271,14 +271,14 @@ def test_the_tag_among_the_variables(variables: str, tag: str | None) -> None:
 def test_missing_variables_do_not_make_a_job_foreign() -> None:
     """Torque shows them to the owner alone, if it knows the machine that asks."""
     for hooks, output in ((PBS, in_json("7", job_state="R")), (TORQUE, in_xml("7", job_state="R"))):
-        assert hooks.parse_status(answered(output), ["7"])["7"].tag is None
+        assert hooks.parse_status(command_result(output), ["7"])["7"].tag is None
 
 
 def test_an_odd_name_of_a_variable_costs_no_job_its_state() -> None:
     """The older printer does not mind a line break in a name, which only programs can make."""
     output = in_json("7", job_state="R", Variable_List={"A": "b", "C": "d"}).replace('"C"', '"odd\nC"')
 
-    seen = PBS.parse_status(answered(output), ["7"])["7"]
+    seen = PBS.parse_status(command_result(output), ["7"])["7"]
 
     assert (seen.state, seen.tag) == (JobState.ACTIVE, None)
 
@@ -290,7 +290,7 @@ def test_a_value_that_is_a_list_of_objects() -> None:
     output = re.sub(r"\[\n\t*\{", "[{", output)
     output = re.sub(r"\}\n\t*\]", "}]", output)
 
-    assert PBS.parse_status(answered(output), ["7"])["7"].state is JobState.ACTIVE
+    assert PBS.parse_status(command_result(output), ["7"])["7"].state is JobState.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -308,15 +308,15 @@ def test_a_value_that_is_a_list_of_objects() -> None:
 )
 def test_a_frame_whose_lines_do_not_belong_together_is_refused(before: str, after: str) -> None:
     text = in_json("7.node01", job_state="R", substate=42)
-    assert PBS.parse_status(answered(text), ["7.node01"])["7.node01"].state is JobState.ACTIVE
+    assert PBS.parse_status(command_result(text), ["7.node01"])["7.node01"].state is JobState.ACTIVE
     assert text.count(before) == 1
 
     with pytest.raises(SubmitException, match="no answer"):
-        PBS.parse_status(answered(text.replace(before, after)), ["7.node01"])
+        PBS.parse_status(command_result(text.replace(before, after)), ["7.node01"])
 
 
 def test_a_job_with_an_unreadable_owner_is_included() -> None:
     owners = {"7.node01": "tester@node01", "8.node01": "te~ter@node01", "9.node01": "other@node01"}
     listing = in_frame({it: {"job_state": "R", "Job_Owner": owner} for it, owner in owners.items()})
 
-    assert list(PBS.parse_status(answered(of_all(listing)), None)) == ["7.node01", "8.node01"]
+    assert list(PBS.parse_status(command_result(of_all(listing)), None)) == ["7.node01", "8.node01"]

@@ -58,7 +58,7 @@ class TestPilotsOfFlux(ExecutorConformance):
     config_class = PilotConfig
     plugin = hooks
     unknown_id = "aaaaaaaa-999999"
-    patience = 240.0
+    timeout_seconds = 240.0
 
     @pytest.fixture
     def config(self, work_directory: Path) -> Iterator[ExecutorConfig]:

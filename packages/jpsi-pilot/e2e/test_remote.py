@@ -31,7 +31,7 @@ class TestPilotsElsewhere(ExecutorConformance):
     url = "ssh://far"
     is_elsewhere = True
     unknown_id = "aaaaaaaa-999999"
-    patience = 240.0
+    timeout_seconds = 240.0
 
     @pytest.fixture(autouse=True, scope="class")
     @classmethod

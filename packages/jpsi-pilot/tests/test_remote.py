@@ -11,7 +11,7 @@ import pytest
 
 from jpsi import Job, JobExecutor, JobState, SubmitException
 from jpsi_pilot.config import PilotConfig
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import Gate, shell
 from pilot_support import end_agent
 
@@ -19,15 +19,15 @@ PATIENCE = 120.0
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[ElsewhereTransport]:
+def elsewhere(tmp_path: Path) -> Iterator[RemoteTransport]:
     """The other machine, where nothing is left in the end."""
-    elsewhere = ElsewhereTransport(tmp_path / "far home")
+    elsewhere = RemoteTransport(tmp_path / "far home")
     yield elsewhere
     elsewhere.up()
     end_agent(elsewhere.home / "work" / "pilots")
 
 
-def pilots(elsewhere: ElsewhereTransport, python: str = sys.executable) -> JobExecutor:
+def pilots(elsewhere: RemoteTransport, python: str = sys.executable) -> JobExecutor:
     """An executor with pilots over there."""
     config = PilotConfig(
         work_directory="~/work",
@@ -40,7 +40,7 @@ def pilots(elsewhere: ElsewhereTransport, python: str = sys.executable) -> JobEx
     return JobExecutor.get_instance("pilot", url=elsewhere.url, config=config)
 
 
-def test_jobs_run_in_pilots_on_the_remote_host(elsewhere: ElsewhereTransport) -> None:
+def test_jobs_run_in_pilots_on_the_remote_host(elsewhere: RemoteTransport) -> None:
     with pilots(elsewhere) as executor:
         jobs = [Job(shell(f'echo "$HOME"; exit {number}')) for number in range(3)]
         executor.submit_many(jobs)
@@ -55,7 +55,7 @@ def test_jobs_run_in_pilots_on_the_remote_host(elsewhere: ElsewhereTransport) ->
 
 
 def test_a_job_runs_on_without_a_connection_and_another_machine_recovers_it(
-    elsewhere: ElsewhereTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    elsewhere: RemoteTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(tmp_path / "gate")
     with pilots(elsewhere) as executor:
@@ -83,7 +83,7 @@ def test_a_job_runs_on_without_a_connection_and_another_machine_recovers_it(
             assert status.state is JobState.CANCELED
 
 
-def test_submit_fails_if_the_remote_python_does_not_exist(elsewhere: ElsewhereTransport) -> None:
+def test_submit_fails_if_the_remote_python_does_not_exist(elsewhere: RemoteTransport) -> None:
     with (
         pilots(elsewhere, python="/nowhere/python") as executor,
         pytest.raises(SubmitException, match="the command /nowhere/python was not found"),

@@ -18,7 +18,7 @@ from jpsi_pilot.agent.request_handler import RequestHandler
 from jpsi_pilot.config import PilotConfig
 from jpsi_pilot.executor.requirements import pilot_settings
 from jpsi_pilot.protocol.values import Need
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 SITE = Site(config=PilotConfig())
 
@@ -64,7 +64,9 @@ def test_status_carries_the_tag_of_the_job(handler: RequestHandler) -> None:
     ids = [job, f"{array}[1]", f"{array}[2]"]
 
     for asked in ([job, array], None):
-        found = hooks.parse_status(answered(observations(handler, asked)), None if asked is None else ids)
+        found = hooks.parse_status(
+            command_result(observations(handler, asked)), None if asked is None else ids
+        )
         assert {it: seen.tag for it, seen in found.items()} == dict(
             zip(ids, ("jpsi-1-1", "jpsi-2-1", "jpsi-2-1"), strict=True)
         )
@@ -74,7 +76,7 @@ def test_unknown_jobs_are_denied(handler: RequestHandler) -> None:
     job = submit(handler, "jpsi-1-1")
     ids = [job, "aaaaaaaa-9", "aaaaaaaa-8[1]"]
 
-    found = hooks.parse_status(answered(observations(handler, [job, "aaaaaaaa-9", "aaaaaaaa-8"])), ids)
+    found = hooks.parse_status(command_result(observations(handler, [job, "aaaaaaaa-9", "aaaaaaaa-8"])), ids)
 
     assert found[job].exists
     assert {it for it, seen in found.items() if not seen.exists} == {"aaaaaaaa-9", "aaaaaaaa-8[1]"}
@@ -84,12 +86,12 @@ def test_an_answer_without_a_requested_job_is_refused(handler: RequestHandler) -
     job = submit(handler, "jpsi-1-1")
 
     with pytest.raises(SubmitException, match="aaaaaaaa-9"):
-        hooks.parse_status(answered(observations(handler, [job])), [job, "aaaaaaaa-9"])
+        hooks.parse_status(command_result(observations(handler, [job])), [job, "aaaaaaaa-9"])
 
 
 def _same_or_none(text: str, ids: list[str] | None, whole: dict[str, Observation]) -> bool:
     try:
-        return dict(hooks.parse_status(answered(text), ids)) == whole
+        return dict(hooks.parse_status(command_result(text), ids)) == whole
     except SubmitException:
         return True
 
@@ -101,12 +103,12 @@ def test_a_truncated_answer_is_refused(handler: RequestHandler) -> None:
 
     for names, native_ids in ((asked, ids), (None, None)):
         text = observations(handler, names)
-        whole = dict(hooks.parse_status(answered(text), native_ids))
+        whole = dict(hooks.parse_status(command_result(text), native_ids))
         assert whole
         for end in range(len(text)):
             assert _same_or_none(text[:end], native_ids, whole), text[:end]
         assert _same_or_none(f"Welcome {{}}\n{text}", native_ids, whole)
-        assert hooks.parse_status(answered(f"Welcome {{}}\n{text}"), native_ids) == whole
+        assert hooks.parse_status(command_result(f"Welcome {{}}\n{text}"), native_ids) == whole
 
 
 _WORDS = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
@@ -116,7 +118,7 @@ _JSON = st.recursive(_WORDS, lambda it: st.dictionaries(st.sampled_from(["word",
 @given(jobs=st.dictionaries(st.sampled_from(["a-1", "b-2"]), _JSON), unknown=_JSON)
 def test_a_malformed_answer_is_refused(jobs: dict[str, Any], unknown: Any) -> None:
     """Whatever it is, it fails as an answer does, and ends no job that it does not tell of."""
-    result = answered(json.dumps({"jobs": jobs, "unknown": unknown}))
+    result = command_result(json.dumps({"jobs": jobs, "unknown": unknown}))
 
     try:
         found = hooks.parse_status(result, ["a-1"])
@@ -127,7 +129,7 @@ def test_a_malformed_answer_is_refused(jobs: dict[str, Any], unknown: Any) -> No
 
 def test_only_a_job_with_the_same_tag_is_cancelled(handler: RequestHandler) -> None:
     job, array = submit(handler, "jpsi-1-1"), submit(handler, "jpsi-2-1", 2)
-    seen = hooks.parse_status(answered(observations(handler, None)), None)
+    seen = hooks.parse_status(command_result(observations(handler, None)), None)
     others = {it: Observation(state=JobState.QUEUED, word="waiting", tag="jpsi-9-9") for it in seen}
 
     answer, _ = handler.cancel(**request(hooks.cancel([job, array], SITE, others)))
@@ -138,7 +140,7 @@ def test_only_a_job_with_the_same_tag_is_cancelled(handler: RequestHandler) -> N
 
 def test_elements_are_cancelled_by_their_tags(handler: RequestHandler) -> None:
     array = submit(handler, "jpsi-2-1", 3)
-    seen = hooks.parse_status(answered(observations(handler, None)), None)
+    seen = hooks.parse_status(command_result(observations(handler, None)), None)
 
     for tag, ended in (("jpsi-9-9", 0), ("jpsi-2-1", 2)):
         told = {it: Observation(state=None, word="", tag=tag) for it in seen}

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from jpsi_records.errors import InvalidRequestError
 from jpsi_records.model.request_spec import read_request_spec, write_request_spec
-from jpsi_testing import PYTHON_WORDS, spoilt
+from jpsi_testing import PYTHON_WORDS, corrupted_documents
 from specs import COMPUTATIONS, DEFAULTS, PLACEMENTS
 
 
@@ -140,7 +140,7 @@ def test_the_request_that_is_spoilt_is_wrong_only_then() -> None:
     assert read_request_spec(REQUEST).computation.command == ("true",)
 
 
-@given(spoilt(REQUEST))
+@given(corrupted_documents(REQUEST))
 def test_problems_of_a_request_are_not_python_errors(document: Any) -> None:
     try:
         read_request_spec(document)

@@ -11,7 +11,7 @@ from jpsi.plugin import CommandResult, Site, SubmitContext
 from jpsi_slurm.config import SlurmConfig
 from jpsi_slurm.queue import accounting, squeue
 from jpsi_slurm.queue.listing import SEPARATOR
-from jpsi_testing import Recording, answered, read_recordings
+from jpsi_testing import Recording, command_result, read_recordings
 
 RECORDINGS = Path(__file__).parent / "recordings" / "22.05"
 SITE = Site(config=SlurmConfig())
@@ -88,7 +88,7 @@ def _line(fields: Iterable[str]) -> str:
 
 def _answer(header: str, first: Sequence[str], second: Sequence[str]) -> CommandResult:
     ids = [f"{line.partition(SEPARATOR)[0]}{SEPARATOR}\n" for line in first]
-    return answered("".join([*ids, header, *second]))
+    return command_result("".join([*ids, header, *second]))
 
 
 def cut_alike(first: str, second: str, unit: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from jpsi.plugin import NOT_OFFERED, Command, JobState, Observation, Reason, Site, SubmitException
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from slurm_support import (
     SITE,
     accounted,
@@ -113,7 +113,7 @@ def test_a_sacct_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
 
     for output in cut_alike(ids, header + rows, unit):
         with contextlib.suppress(SubmitException):
-            assert hooks.parse_finished(answered(output), SITE) == whole
+            assert hooks.parse_finished(command_result(output), SITE) == whole
             accepted += 1
 
     assert accepted == 1
@@ -270,11 +270,11 @@ def test_of_a_job_that_was_put_back_the_last_run_counts() -> None:
     ids=["without accounting", "without sacct"],
 )
 def test_a_site_may_have_nothing_to_ask(stderr: str, returncode: int) -> None:
-    assert hooks.parse_finished(answered(stderr=stderr, returncode=returncode), SITE) is NOT_OFFERED
+    assert hooks.parse_finished(command_result(stderr=stderr, returncode=returncode), SITE) is NOT_OFFERED
 
 
 def test_an_accounting_that_is_down_has_not() -> None:
-    down = answered(stderr="sacct: error: Problem talking to the database\n", returncode=1)
+    down = command_result(stderr="sacct: error: Problem talking to the database\n", returncode=1)
 
     with pytest.raises(SubmitException, match="Problem talking"):
         hooks.parse_finished(down, site())

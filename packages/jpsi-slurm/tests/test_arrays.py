@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jpsi.plugin import JobSpec, JobState, SubmitContext
 from jpsi_slurm import hooks
 from jpsi_slurm.native_ids import compress_ids, expand_ids
-from slurm_support import SITE, answered, recordings, squeue_answer, squeue_line, tag_answer, tag_line
+from slurm_support import SITE, command_result, recordings, squeue_answer, squeue_line, tag_answer, tag_line
 
 IDS = st.one_of(
     st.integers(1, 30).map(str),
@@ -140,6 +140,6 @@ def test_elements_are_cancelled_with_one_word() -> None:
 def test_jobs_that_were_not_cancelled_are_reported(named_by: str) -> None:
     said = f"scancel: error: Kill job error on job id {named_by}: Access/permission denied\n"
 
-    refused = hooks.parse_cancel(answered(stderr=said, returncode=210), ["17_1", "17_2"])
+    refused = hooks.parse_cancel(command_result(stderr=said, returncode=210), ["17_1", "17_2"])
 
     assert refused == dict.fromkeys(expand_ids(named_by), "Access/permission denied")

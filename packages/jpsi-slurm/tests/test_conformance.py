@@ -9,7 +9,7 @@ from jpsi_testing import ExecutorConformance
 
 class TestSlurm(ExecutorConformance):
     executor_name = "slurm"
-    dialect = "slurm"
+    fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
     plugin = hooks

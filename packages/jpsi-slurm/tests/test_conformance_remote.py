@@ -8,13 +8,13 @@ import pytest
 
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
-from jpsi_testing import ElsewhereTransport, ExecutorConformance
+from jpsi_testing import ExecutorConformance, RemoteTransport
 
 
 class TestSlurmElsewhere(ExecutorConformance):
     executor_name = "slurm"
     is_elsewhere = True
-    dialect = "slurm"
+    fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
     plugin = hooks
@@ -22,4 +22,4 @@ class TestSlurmElsewhere(ExecutorConformance):
     @pytest.fixture(autouse=True)
     def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state here"))
-        monkeypatch.setattr(type(self), "url", ElsewhereTransport(tmp_path / "far home").url)
+        monkeypatch.setattr(type(self), "url", RemoteTransport(tmp_path / "far home").url)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jpsi.plugin import CommandResult
 from jpsi_slurm import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from slurm_support import SITE, site
 
 
@@ -18,7 +18,7 @@ def test_the_commands() -> None:
 def test_only_the_job_of_another_user_was_not_cancelled() -> None:
     denied = "scancel: error: Kill job error on job id 80: Access/permission denied\n"
 
-    assert hooks.parse_cancel(answered(stderr=denied, returncode=210), ["79", "80"]) == {
+    assert hooks.parse_cancel(command_result(stderr=denied, returncode=210), ["79", "80"]) == {
         "80": "Access/permission denied"
     }
 
@@ -30,11 +30,11 @@ def test_a_job_that_is_over_needs_no_cancelling() -> None:
         "scancel: error: Kill job error on job id 99: Invalid job id specified\n"
     )
 
-    assert hooks.parse_cancel(answered(stderr=over, returncode=1), ["78", "99"]) == {}
+    assert hooks.parse_cancel(command_result(stderr=over, returncode=1), ["78", "99"]) == {}
 
 
 def test_a_request_that_reached_no_daemon_failed_for_every_job() -> None:
-    lost = answered(stderr="scancel: error: slurm_load_jobs error\n", returncode=1)
+    lost = command_result(stderr="scancel: error: slurm_load_jobs error\n", returncode=1)
 
     assert set(hooks.parse_cancel(lost, ["7", "8"])) == {"7", "8"}
     assert set(hooks.parse_cancel(CommandResult(returncode=0, timed_out=True), ["7"])) == {"7"}
@@ -46,7 +46,7 @@ def test_which_jobs_could_not_be_held() -> None:
         "Access/permission denied for job 80\n"
     )
 
-    assert hooks.parse_hold(answered(stderr=finished, returncode=1), ["77", "78", "80"]) == {
+    assert hooks.parse_hold(command_result(stderr=finished, returncode=1), ["77", "78", "80"]) == {
         "78": "Job has already finished",
         "80": "Access/permission denied",
     }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import FailureKind
 from jpsi_slurm import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 
 _FAILED = "sbatch: error: Batch job submission failed: "
 _POLICY = f"{_FAILED}Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"
@@ -45,17 +45,20 @@ _POLICY = f"{_FAILED}Job violates accounting/QOS policy (job submit limit, user'
     ],
 )
 def test_failures_are_classified(returncode: int, stderr: str, kind: FailureKind) -> None:
-    assert hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is kind
+    assert hooks.classify_failure(command_result(stderr=stderr, returncode=returncode)).kind is kind
 
 
 @given(st.text(alphabet="abcdefgh xyz:/().\n", max_size=60), st.integers(1, 254))
 def test_an_unknown_message_is_ambiguous(stderr: str, returncode: int) -> None:
     assert (
-        hooks.classify_failure(answered(stderr=stderr, returncode=returncode)).kind is FailureKind.AMBIGUOUS
+        hooks.classify_failure(command_result(stderr=stderr, returncode=returncode)).kind
+        is FailureKind.AMBIGUOUS
     )
 
 
 def test_the_message_is_that_of_slurm() -> None:
-    found = hooks.classify_failure(answered(stderr=f"{_FAILED}Invalid qos specification\n", returncode=1))
+    found = hooks.classify_failure(
+        command_result(stderr=f"{_FAILED}Invalid qos specification\n", returncode=1)
+    )
 
     assert found.message == "sbatch: Batch job submission failed: Invalid qos specification"

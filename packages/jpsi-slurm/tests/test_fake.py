@@ -20,11 +20,11 @@ from jpsi.plugin import (
     SubmitContext,
 )
 from jpsi_slurm import fake, hooks
-from jpsi_testing import FakeTransport, Recording, hooks_of
+from jpsi_testing import FakeTransport, Recording, executor_hooks
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from slurm_support import CONTEXT, SITE, recordings, site
 
-HOOKS = hooks_of(hooks)
+HOOKS = executor_hooks(hooks)
 
 
 @pytest.fixture

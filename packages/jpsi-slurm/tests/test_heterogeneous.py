@@ -15,7 +15,7 @@ from jpsi.plugin import (
     ResourceSpecV1,
 )
 from jpsi_slurm import fake, hooks
-from jpsi_testing import FakeTransport, hooks_of
+from jpsi_testing import FakeTransport, executor_hooks
 from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Outcome
 from slurm_support import (
     CONTEXT,
@@ -28,7 +28,7 @@ from slurm_support import (
     tag_line,
 )
 
-HOOKS = hooks_of(hooks)
+HOOKS = executor_hooks(hooks)
 GIBIBYTE = 2**30
 
 

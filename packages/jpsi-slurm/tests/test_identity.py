@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jpsi.plugin import Command, CommandResult, Observation, Site, SubmitException
 from jpsi_slurm import fake, hooks
 from jpsi_slurm.config import SlurmConfig
-from jpsi_testing import FakeTransport, Recording, answered
+from jpsi_testing import FakeTransport, Recording, command_result
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
 from slurm_support import RECORDINGS, recordings
 
@@ -57,7 +57,7 @@ def _native_ids(step: Recording) -> list[str] | None:
 
 def _read(step: Recording, stdout: str | None = None) -> Mapping[str, Any]:
     """What the hook that asked makes of a recorded answer, or of another text in its place."""
-    result = step.result if stdout is None else answered(stdout)
+    result = step.result if stdout is None else command_result(stdout)
     if _is_search(step):
         return hooks.parse_find(result, list(_TAGS.values()))
     if step.argv[3] == "sacct":

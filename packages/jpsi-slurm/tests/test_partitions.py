@@ -10,7 +10,7 @@ from jpsi import SubmitException
 from jpsi.plugin import CommandResult, Queue
 from jpsi_slurm import hooks
 from jpsi_slurm.fake import commands
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from jpsi_testing.fake import FakeScheduler, Invocation
 from slurm_support import SITE, recordings
 
@@ -56,17 +56,19 @@ def test_the_fake_has_the_same() -> None:
     [("DOWN", True, False), ("DRAIN", False, True), ("INACTIVE", False, False), ("NEW", None, None)],
 )
 def test_states(word: str, is_open: bool | None, is_started: bool | None) -> None:
-    (queue,) = hooks.parse_queues(answered(f"PartitionName=a State={word}\n"))
+    (queue,) = hooks.parse_queues(command_result(f"PartitionName=a State={word}\n"))
 
     assert (queue.word, queue.is_open, queue.is_started) == (word, is_open, is_started)
 
 
 def test_missing_fields_are_unknown() -> None:
-    assert hooks.parse_queues(answered("a banner\n\nPartitionName=a\n")) == [Queue(name="a", word="")]
+    assert hooks.parse_queues(command_result("a banner\n\nPartitionName=a\n")) == [Queue(name="a", word="")]
 
 
 def test_limits_of_nodes() -> None:
-    (queue,) = hooks.parse_queues(answered("PartitionName=a MaxNodes=4 TotalNodes=9 MaxTime=7-00:00:00\n"))
+    (queue,) = hooks.parse_queues(
+        command_result("PartitionName=a MaxNodes=4 TotalNodes=9 MaxTime=7-00:00:00\n")
+    )
 
     assert (queue.most_nodes, queue.nodes, queue.longest) == (4, 9, timedelta(days=7))
 

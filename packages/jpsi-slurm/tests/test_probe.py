@@ -8,7 +8,7 @@ import pytest
 from jpsi.plugin import SubmitException
 from jpsi_slurm import hooks
 from jpsi_slurm.config import SlurmConfig
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from slurm_support import SITE, recordings
 
 
@@ -30,7 +30,7 @@ def test_the_offers_of_a_site() -> None:
     ("size", "largest"), [("5001", 5000), ("2", 1), ("1", None), ("0", None), ("", 1000)]
 )
 def test_array_indices_are_below_the_limit_of_the_site(size: str, largest: int | None) -> None:
-    offers = hooks.parse_probe(answered(f"MaxArraySize            = {size}\n"))
+    offers = hooks.parse_probe(command_result(f"MaxArraySize            = {size}\n"))
 
     arrays = hooks.capabilities(attrs.evolve(SITE, offers=offers)).arrays
 
@@ -51,7 +51,7 @@ def test_array_indices_are_below_the_limit_of_the_site(size: str, largest: int |
 def test_an_array_has_no_more_elements_than_a_site_allows(parameters: str, largest: int) -> None:
     shown = f"MaxArraySize            = 5001\nSchedulerParameters     = {parameters}\n"
 
-    arrays = hooks.capabilities(attrs.evolve(SITE, offers=hooks.parse_probe(answered(shown)))).arrays
+    arrays = hooks.capabilities(attrs.evolve(SITE, offers=hooks.parse_probe(command_result(shown)))).arrays
 
     assert arrays is not None
     assert arrays.largest == largest
@@ -60,18 +60,18 @@ def test_an_array_has_no_more_elements_than_a_site_allows(parameters: str, large
 def test_codes_that_put_a_job_back() -> None:
     shown = "RequeueExit             = 5,100-102\nRequeueExitHold         = 200\n"
 
-    assert hooks.parse_probe(answered(shown))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
+    assert hooks.parse_probe(command_result(shown))["requeue_exit_codes"] == [5, 100, 101, 102, 200]
 
 
 @pytest.mark.parametrize("storage", ["accounting_storage/none", "(null)"])
 def test_a_site_without_accounting(storage: str) -> None:
-    assert hooks.parse_probe(answered(f"AccountingStorageType   = {storage}\n"))["accounting"] is False
+    assert hooks.parse_probe(command_result(f"AccountingStorageType   = {storage}\n"))["accounting"] is False
 
 
 def test_a_missing_configuration_is_unknown() -> None:
-    assert hooks.parse_probe(answered("nothing\n"))["accounting"] is None
+    assert hooks.parse_probe(command_result("nothing\n"))["accounting"] is None
     with pytest.raises(SubmitException, match="Unable to contact"):
-        hooks.parse_probe(answered(stderr="Unable to contact slurm controller\n", returncode=1))
+        hooks.parse_probe(command_result(stderr="Unable to contact slurm controller\n", returncode=1))
 
 
 @pytest.mark.parametrize("cluster", ["a,b", "", "a b"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, Script
 from jpsi_slurm import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from slurm_support import CONTEXT, site
 
 
@@ -92,15 +92,15 @@ def test_srun_gives_its_tasks_their_cores() -> None:
     ],
 )
 def test_the_id_is_found(output: str, expected: str) -> None:
-    assert hooks.parse_submit(answered(output)) == expected
+    assert hooks.parse_submit(command_result(output)) == expected
 
 
 @pytest.mark.parametrize("output", ["", "\n", "ok\n", "job 4711\n", "4711 4712\n", "4711\n4712\n"])
 def test_no_id_is_guessed(output: str) -> None:
     with pytest.raises(ValueError, match="in the answer"):
-        hooks.parse_submit(answered(output))
+        hooks.parse_submit(command_result(output))
 
 
 @given(st.text(max_size=40).filter(lambda text: not any(c.isdecimal() for c in text)))
 def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
-    assert hooks.parse_submit(answered(f"{banner}\n4711;ci\n{banner}")) == "4711"
+    assert hooks.parse_submit(command_result(f"{banner}\n4711;ci\n{banner}")) == "4711"

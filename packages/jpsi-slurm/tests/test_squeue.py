@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jpsi.plugin import CommandResult, JobState, Reason, SubmitException
 from jpsi_slurm import hooks
-from jpsi_testing import answered
+from jpsi_testing import command_result
 from slurm_support import (
     SITE,
     cut_alike,
@@ -204,11 +204,11 @@ def test_text_printed_by_the_site_is_skipped() -> None:
     first, header, rows = whole.partition("JOBARRAYID")
     banner = "Welcome!\n\nCLUSTER: ci\n"
 
-    assert set(hooks.parse_status(answered(banner + first + banner + header + rows), None)) == {"7"}
+    assert set(hooks.parse_status(command_result(banner + first + banner + header + rows), None)) == {"7"}
 
 
 def test_an_unknown_job_is_denied() -> None:
-    unknown = answered(stderr="slurm_load_jobs error: Invalid job id specified\n", returncode=1)
+    unknown = command_result(stderr="slurm_load_jobs error: Invalid job id specified\n", returncode=1)
 
     found = hooks.parse_status(unknown, ["7_1", "7_2"])
 
@@ -244,14 +244,14 @@ def test_a_job_that_the_list_of_ids_has_must_have_a_row(missing: int) -> None:
     for broken in ("", _LINES[missing].replace("|=|", "|~|", 1)):
         output = ids + header + rows.replace(_LINES[missing], broken)
         with pytest.raises(SubmitException, match="no answer"):
-            hooks.parse_status(answered(output), None)
+            hooks.parse_status(command_result(output), None)
 
 
 def test_a_job_may_be_newer_than_the_list_of_ids() -> None:
     ids, header, rows = squeue_answer(*_LINES).stdout.partition("JOBARRAYID")
     newer = squeue_line(JobArrayID="12")
 
-    assert "12" in hooks.parse_status(answered(ids + header + rows + newer), None)
+    assert "12" in hooks.parse_status(command_result(ids + header + rows + newer), None)
 
 
 def test_elements_may_start_between_the_list_of_ids_and_the_rows() -> None:
@@ -260,7 +260,7 @@ def test_elements_may_start_between_the_list_of_ids_and_the_rows() -> None:
     ids = squeue_answer(before).stdout.partition("JOBARRAYID")[0]
     _, header, rows = squeue_answer(after, started).stdout.partition("JOBARRAYID")
 
-    found = hooks.parse_status(answered(ids + header + rows), None)
+    found = hooks.parse_status(command_result(ids + header + rows), None)
 
     assert {"8_1", "8_2", "8_3", "8_4"} <= found.keys()
 
@@ -274,7 +274,7 @@ def test_a_squeue_that_prints_a_part_and_succeeds_is_refused(unit: str) -> None:
 
     for output in cut_alike(ids, header + rows, unit):
         with contextlib.suppress(SubmitException):
-            assert hooks.parse_status(answered(output), None) == whole
+            assert hooks.parse_status(command_result(output), None) == whole
             accepted += 1
 
     assert accepted == 1
@@ -291,13 +291,13 @@ def test_elements_that_never_started_are_reported_if_the_listing_is_complete() -
 def test_an_answer_of_any_kind_is_none(lines: list[str]) -> None:
     for native_ids in (None, ["7"], ["7", "8"]):
         with pytest.raises(SubmitException):
-            hooks.parse_status(answered("\n".join(lines)), native_ids)
+            hooks.parse_status(command_result("\n".join(lines)), native_ids)
 
 
 def _once(*lines: str) -> CommandResult:
     """A whole answer of squeue, asked once."""
     _, header, rows = squeue_answer(*lines).stdout.partition("JOBARRAYID")
-    return answered(f"{header}{rows}end of listing\n")
+    return command_result(f"{header}{rows}end of listing\n")
 
 
 def test_the_array_is_not_its_last_element() -> None:
@@ -312,7 +312,7 @@ def test_the_array_is_not_its_last_element() -> None:
 def test_an_answer_with_a_complaint_about_something_else_is_none() -> None:
     with pytest.raises(SubmitException, match="Socket timed out"):
         hooks.parse_status(
-            answered(stderr="slurm_load_jobs error: Socket timed out on send/recv", returncode=1), None
+            command_result(stderr="slurm_load_jobs error: Socket timed out on send/recv", returncode=1), None
         )
 
 
@@ -350,11 +350,11 @@ def test_a_search_that_is_cut_proves_nothing() -> None:
 
     for end in range(len(whole)):
         with pytest.raises(SubmitException, match=r"no answer"):
-            hooks.parse_find(answered(whole[:end]), ["jpsi-b-1"])
+            hooks.parse_find(command_result(whole[:end]), ["jpsi-b-1"])
 
 
 def test_a_search_that_failed_proves_nothing() -> None:
     with pytest.raises(SubmitException, match="connect failure"):
         hooks.parse_find(
-            answered(stderr="slurm_load_jobs error: … (connect failure)", returncode=1), ["jpsi-a-1"]
+            command_result(stderr="slurm_load_jobs error: … (connect failure)", returncode=1), ["jpsi-a-1"]
         )

@@ -18,7 +18,7 @@ class TestSlurm(ExecutorConformance):
     executor_name = "slurm"
     url = "ssh://far"
     is_elsewhere = True
-    dialect = "slurm"
+    fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig
 

@@ -15,7 +15,7 @@ from jpsi.document.documents import read_document, write_document
 from jpsi.document.text import dump_json, dump_yaml
 from jpsi.model.errors import DocumentError, DocumentWarning
 from jpsi.model.spec import JobSpec
-from jpsi_testing import PYTHON_WORDS, spoilt
+from jpsi_testing import PYTHON_WORDS, corrupted_documents
 from strategies import job_specs, json_values, texts
 
 #: Texts that are no document at all.
@@ -739,7 +739,7 @@ def test_any_damaged_value_is_judged(spec: JobSpec, data: st.DataObject) -> None
 @FIXED
 @given(spec=job_specs, data=st.data())
 def test_any_spoilt_document_is_judged(spec: JobSpec, data: st.DataObject) -> None:
-    judge(dump_yaml(data.draw(spoilt(json.loads(write_document(spec, as_json=True))))))
+    judge(dump_yaml(data.draw(corrupted_documents(json.loads(write_document(spec, as_json=True))))))
 
 
 def steps(value: Any) -> Iterator[tuple[Any, str | int]]:

@@ -214,9 +214,11 @@ class BatchEngine(Engine):
             is_shared = config.network_files
             if is_shared is None:
                 is_shared = is_on_network(self._spool.events)
-            patience = config.grace.total_seconds()
+            timeout_seconds = config.grace.total_seconds()
             is_slow = is_shared or not self._run_host.is_local
-            self._handoff.grace_seconds = patience if is_slow else min(patience, _LOCAL_GRACE_SECONDS)
+            self._handoff.grace_seconds = (
+                timeout_seconds if is_slow else min(timeout_seconds, _LOCAL_GRACE_SECONDS)
+            )
             poll_interval = PollInterval(
                 config.shortest_interval.total_seconds(),
                 config.longest_interval.total_seconds(),
@@ -226,7 +228,7 @@ class BatchEngine(Engine):
                 self._backend,
                 self._spool,
                 grace=self._handoff.grace_seconds,
-                patience=patience,
+                timeout_seconds=timeout_seconds,
                 publish=self._setup.publish,
             )
             monitor = JobMonitor(
@@ -238,7 +240,7 @@ class BatchEngine(Engine):
                 native_ids=self._native_ids,
                 renamed=self._setup.renamed,
                 # on a remote host, a marker may show late if no process was listening
-                absences=Absences(self._spool.root, max(self._handoff.grace_seconds, patience))
+                absences=Absences(self._spool.root, max(self._handoff.grace_seconds, timeout_seconds))
                 if self._run_host.is_local
                 else None,
             )
@@ -523,17 +525,17 @@ class BatchEngine(Engine):
         return self._backend.find_by_tags([tag_of(intent.job_id, intent.attempt) for intent in intents]) or {}
 
     def _judge_each(
-        self, intents: Sequence[Intent], tags: Mapping[str, str], patience: float
+        self, intents: Sequence[Intent], tags: Mapping[str, str], timeout_seconds: float
     ) -> tuple[list[Recovered], list[Intent]]:
         """Return the recovered jobs, and the intents that another process still holds.
 
         Args:
             intents: the attempts to recover.
             tags: the native ids that the batch system has, by tag.
-            patience: how long, in seconds and in all, to wait for other processes.
+            timeout_seconds: how long, in seconds and in all, to wait for other processes.
         """
         found, busy = [], []
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout_seconds
         for intent in intents:
             try:
                 found.append(self._recovered(intent, tags, deadline))

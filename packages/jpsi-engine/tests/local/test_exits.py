@@ -109,11 +109,11 @@ class Sink:
             self.markings.append(tokens)
             self.changed.notify_all()
 
-    def wait_for(self, *tokens: object, patience: float = PATIENCE) -> list[Exit]:
+    def wait_for(self, *tokens: object, timeout_seconds: float = PATIENCE) -> list[Exit]:
         """Wait until these tokens were told of; returns all that was told."""
         with self.changed:
             told = self.changed.wait_for(
-                lambda: set(tokens) <= {exit_.token for exit_ in self.exits}, patience
+                lambda: set(tokens) <= {exit_.token for exit_ in self.exits}, timeout_seconds
             )
             missing = set(tokens) - {exit_.token for exit_ in self.exits}
             assert told, f"not told of {missing}"
@@ -281,7 +281,7 @@ def test_process_with_the_pid_of_another_is_not_waited_for(
 
     ExitWatch(limit).watch(attrs.evolve(other, start=other.start - 1), sink, 1, is_child=False)
 
-    (told,) = sink.wait_for(1, patience=SHORT)
+    (told,) = sink.wait_for(1, timeout_seconds=SHORT)
     assert told == Exit(1, None, is_last=True)
 
 
@@ -408,7 +408,7 @@ def test_process_without_room_that_ends_without_marker_is_told(children: Childre
 
     postponed.end()
 
-    assert statuses(sink.wait_for(1, patience=SHORT)) == {1: 7 << 8}
+    assert statuses(sink.wait_for(1, timeout_seconds=SHORT)) == {1: 7 << 8}
 
 
 def test_room_of_one_that_ended_goes_to_the_next(
@@ -450,7 +450,7 @@ def test_room_that_is_made_while_a_process_is_postponed_is_used(
     settle(watch)  # the first look, after which there is no other
     second.end()
 
-    sink.wait_for("second", patience=SHORT)
+    sink.wait_for("second", timeout_seconds=SHORT)
 
 
 # ----------------------------------------------------------------------------------- those who are told
@@ -480,7 +480,7 @@ def test_sink_that_raises_costs_others_nothing(
     for child in reversed(started):
         child.end()
 
-    sink.wait_for(0, 2, 4, patience=SHORT)
+    sink.wait_for(0, 2, 4, timeout_seconds=SHORT)
     # or the watch would go on logging beside the tests that follow
     bad.on_ended = bad.on_marked = lambda _: None
     bad.wait_for(1, 3, 5)
@@ -498,7 +498,7 @@ def test_sink_that_raises_once_is_told_again(children: Children, sink: Sink, lim
     for child in started:
         child.end()
 
-    sink.wait_for(0, 1, 2, patience=SHORT)
+    sink.wait_for(0, 1, 2, timeout_seconds=SHORT)
 
 
 @pytest.mark.parametrize("limit", [1, 0])
@@ -594,7 +594,7 @@ def test_timer_far_in_the_future_costs_nobody_anything(children: Children, sink:
     watch.watch(child.process, sink, 1, is_child=True)
     child.end()
 
-    assert statuses(sink.wait_for(1, patience=SHORT)) == {1: 3 << 8}
+    assert statuses(sink.wait_for(1, timeout_seconds=SHORT)) == {1: 3 << 8}
 
 
 # ------------------------------------------------------------------------------------- the process's

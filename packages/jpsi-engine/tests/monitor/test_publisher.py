@@ -38,7 +38,11 @@ class Process:
         Path(self.spool.folder("a1")).mkdir(exist_ok=True)
         backend = cast("Backend", SimpleNamespace(name="toy", requeue_exit_codes=()))
         self.judging = Publisher(
-            backend, self.spool, grace=1, patience=1, publish=lambda _, status: self.published.append(status)
+            backend,
+            self.spool,
+            grace=1,
+            timeout_seconds=1,
+            publish=lambda _, status: self.published.append(status),
         )
         self.job = JobView("a1", "a1", 1, "17")
         self.judging.add(self.job)

@@ -12,12 +12,12 @@ from jpsi.contract.config import BatchConfig
 from jpsi_engine.remote.remote_host import RemoteHost
 from jpsi_engine.spool.spool import Spool, stop_file
 from jpsi_engine.verdict.markers import parse
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 
 
 @pytest.fixture
 def side(tmp_path: Path) -> RemoteHost:
-    side = RemoteHost(Spool(tmp_path / "mirror"), ElsewhereTransport(tmp_path / "far home"), BatchConfig())
+    side = RemoteHost(Spool(tmp_path / "mirror"), RemoteTransport(tmp_path / "far home"), BatchConfig())
     side.spool.open()
     return side
 
@@ -133,7 +133,7 @@ def test_that_a_launcher_failed_is_told_whether_its_words_are_to_be_had_or_not(
 
     side.import_other_jobs()
     side.fetch_launcher_log(marker)
-    assert isinstance(side._transport, ElsewhereTransport)
+    assert isinstance(side._transport, RemoteTransport)
     side._transport.down()
     side.fetch_launcher_log(marker)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jpsi import JobExecutor
-from jpsi_testing import ElsewhereTransport, PluginDirectory, toy
+from jpsi_testing import PluginDirectory, RemoteTransport, toy
 from jpsi_testing.fake import FakeScheduler, on_path
 from remote_jobs import executor_of
 
@@ -26,11 +26,11 @@ def scheduler(plugin_directory: PluginDirectory) -> Iterator[FakeScheduler]:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> ElsewhereTransport:
-    return ElsewhereTransport(tmp_path / "far home")
+def elsewhere(tmp_path: Path) -> RemoteTransport:
+    return RemoteTransport(tmp_path / "far home")
 
 
 @pytest.fixture
-def executor(elsewhere: ElsewhereTransport) -> Iterator[JobExecutor]:
+def executor(elsewhere: RemoteTransport) -> Iterator[JobExecutor]:
     with executor_of(elsewhere) as executor:
         yield executor

@@ -19,7 +19,7 @@ import jpsi_engine.job_store
 from jpsi import Job, JobExecutor, JobState
 from jpsi.plugin import BytesTransport, Command, FileTransport, Lines, LineTransport, TransportError
 from jpsi_engine.host.local_transport import LocalTransport
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.conformance.recovery import client
 from jpsi_testing.fake import FakeScheduler
@@ -27,7 +27,7 @@ from jpsi_testing.waiting import eventually
 from remote_jobs import CONFIG, PATIENCE, end, executor_of, far_root, mirror
 
 
-def test_the_transport_has_files_of_its_own(elsewhere: ElsewhereTransport) -> None:
+def test_the_transport_has_files_of_its_own(elsewhere: RemoteTransport) -> None:
     assert isinstance(elsewhere, FileTransport)
     assert isinstance(elsewhere, LineTransport)
     assert isinstance(elsewhere, BytesTransport)
@@ -36,7 +36,7 @@ def test_the_transport_has_files_of_its_own(elsewhere: ElsewhereTransport) -> No
 
 
 def test_a_line_that_is_cut_as_it_is_opened_ends(
-    elsewhere: ElsewhereTransport, monkeypatch: pytest.MonkeyPatch
+    elsewhere: RemoteTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = LocalTransport.open
 
@@ -51,7 +51,7 @@ def test_a_line_that_is_cut_as_it_is_opened_ends(
 
 
 def test_a_job_and_what_carries_it_out_know_nothing_of_the_files_here(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, state_home: Path
 ) -> None:
     job = Job(shell('pwd; echo "$HOME"; echo err >&2'))
     executor.submit(job)
@@ -71,7 +71,7 @@ def test_a_job_and_what_carries_it_out_know_nothing_of_the_files_here(
 
 
 def test_paths_in_the_home_directory_are_those_of_the_one_there(
-    executor: JobExecutor, elsewhere: ElsewhereTransport
+    executor: JobExecutor, elsewhere: RemoteTransport
 ) -> None:
     (elsewhere.home / "work").mkdir()
     (elsewhere.home / "pre").write_text("export GREETING=hello\n")
@@ -96,7 +96,7 @@ def test_a_directory_that_is_not_there_fails_the_job_when_it_runs(executor: JobE
     assert end(job).reason is jpsi.Reason.SETUP
 
 
-def test_the_configured_work_directory_is_one_there(elsewhere: ElsewhereTransport, state_home: Path) -> None:
+def test_the_configured_work_directory_is_one_there(elsewhere: RemoteTransport, state_home: Path) -> None:
     with executor_of(elsewhere, attrs.evolve(CONFIG, work_directory=Path("~/kept here"))) as executor:
         job = Job(shell("exit 3"))
         executor.submit(job)
@@ -108,7 +108,7 @@ def test_the_configured_work_directory_is_one_there(elsewhere: ElsewhereTranspor
 
 
 def test_where_both_directories_are_one_they_are_kept_apart(
-    elsewhere: ElsewhereTransport, state_home: Path
+    elsewhere: RemoteTransport, state_home: Path
 ) -> None:
     config = attrs.evolve(CONFIG, work_directory=state_home / "jpsi/work")
     with executor_of(elsewhere, config) as executor:
@@ -118,7 +118,7 @@ def test_where_both_directories_are_one_they_are_kept_apart(
         assert end(job).exit_code == 3
 
 
-def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: ElsewhereTransport) -> None:
+def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: RemoteTransport) -> None:
     gate = Gate(elsewhere.home / "gate")
     first = Job(gate.job())
     executor.submit(first)
@@ -131,7 +131,7 @@ def test_a_submission_is_one_command(executor: JobExecutor, elsewhere: Elsewhere
     assert [end(it).exit_code for it in alike] == [0] * 5
 
 
-def test_markers_go_where_they_belong_on_both_sides(elsewhere: ElsewhereTransport, state_home: Path) -> None:
+def test_markers_go_where_they_belong_on_both_sides(elsewhere: RemoteTransport, state_home: Path) -> None:
     # what the queue says is no end before its marker is here, which nobody would take to the job then
     patient = attrs.evolve(CONFIG, grace=timedelta(seconds=PATIENCE))
     with executor_of(elsewhere, patient) as executor:
@@ -150,7 +150,7 @@ def test_markers_go_where_they_belong_on_both_sides(elsewhere: ElsewhereTranspor
 
 
 def test_a_refused_submission_leaves_nothing_on_either_side(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, state_home: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler, state_home: Path
 ) -> None:
     scheduler.faults.fail("tsubmit", returncode=2)
     job = Job(shell("exit 3"))
@@ -165,7 +165,7 @@ def test_a_refused_submission_leaves_nothing_on_either_side(
 
 
 def test_what_cannot_be_written_down_there_is_told(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler
 ) -> None:
     (elsewhere.home / ".local").write_text("a file")
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_written_down_there_is_told(
 
 
 def test_a_line_that_is_down_submits_nothing_and_the_same_job_goes_later(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler
 ) -> None:
     elsewhere.down()
     job = Job(shell("exit 3"))
@@ -201,7 +201,7 @@ def test_a_line_that_is_down_submits_nothing_and_the_same_job_goes_later(
 @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
 def test_a_line_that_is_cut_by_a_submission_runs_the_job_once(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     after: bool,
     lag: float,
@@ -225,7 +225,7 @@ def test_a_line_that_is_cut_by_a_submission_runs_the_job_once(
 
 
 def test_a_line_that_is_cut_and_stays_down_leaves_open_what_became_of_a_job(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler
 ) -> None:
     proof = Proof(elsewhere.home / "proof")
     job = Job(proof.job(3))
@@ -248,7 +248,7 @@ def test_a_line_that_is_cut_and_stays_down_leaves_open_what_became_of_a_job(
 
 
 def test_a_job_that_was_never_sent_is_not_said_to_run(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler
 ) -> None:
     """Where nothing was ever reached, nothing is in doubt."""
     job = Job(shell("exit 3"))
@@ -268,7 +268,7 @@ def test_a_job_that_was_never_sent_is_not_said_to_run(
 
 
 def test_while_the_line_is_down_states_freeze_and_nothing_fails(
-    executor: JobExecutor, elsewhere: ElsewhereTransport
+    executor: JobExecutor, elsewhere: RemoteTransport
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
     job, waits = Job(gate.job(7)), Job(Gate(elsewhere.home / "other gate").job(8))
@@ -289,7 +289,7 @@ def test_while_the_line_is_down_states_freeze_and_nothing_fails(
 
 
 def test_a_job_that_ends_while_markers_cannot_be_heard_of_keeps_its_code(
-    elsewhere: ElsewhereTransport, monkeypatch: pytest.MonkeyPatch
+    elsewhere: RemoteTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
     with executor_of(elsewhere) as executor:
@@ -309,7 +309,7 @@ def test_a_job_that_ends_while_markers_cannot_be_heard_of_keeps_its_code(
         assert end(job).exit_code == 7
 
 
-def test_where_nothing_can_be_listened_to_it_is_looked_for_markers(elsewhere: ElsewhereTransport) -> None:
+def test_where_nothing_can_be_listened_to_it_is_looked_for_markers(elsewhere: RemoteTransport) -> None:
     elsewhere.listens = False
     with executor_of(elsewhere) as executor:
         job = Job(shell("exit 7"))
@@ -320,7 +320,7 @@ def test_where_nothing_can_be_listened_to_it_is_looked_for_markers(elsewhere: El
 
 @pytest.mark.parametrize("is_down", [False, True], ids=["looked for", "line is down"])
 def test_an_executor_that_nobody_holds_goes_though_nothing_can_be_listened_to(
-    elsewhere: ElsewhereTransport, is_down: bool
+    elsewhere: RemoteTransport, is_down: bool
 ) -> None:
     elsewhere.listens = False
     executor, job = executor_of(elsewhere), Job(Gate(elsewhere.home / "never").job())
@@ -350,7 +350,7 @@ def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 
 
 def test_jobs_are_recovered_on_another_machine(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, other_machine: Callable[[], None]
+    executor: JobExecutor, elsewhere: RemoteTransport, other_machine: Callable[[], None]
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
     alone, alike, ended = Job(gate.job(7)), [Job(gate.job(code)) for code in range(3)], Job(shell("exit 5"))
@@ -375,7 +375,7 @@ def test_jobs_are_recovered_on_another_machine(
 
 def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     other_machine: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -398,7 +398,7 @@ def test_a_job_that_waits_is_found_by_its_tag_on_another_machine(
 
 
 def test_a_folder_that_is_being_made_is_looked_at_again(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, tmp_path: Path, other_machine: Callable[[], None]
+    executor: JobExecutor, elsewhere: RemoteTransport, tmp_path: Path, other_machine: Callable[[], None]
 ) -> None:
     job = Job(Gate(elsewhere.home / "never").job())
     executor.submit(job)
@@ -419,7 +419,7 @@ def test_a_folder_that_is_being_made_is_looked_at_again(
 
 
 def test_a_killed_client_is_succeeded_on_another_machine(
-    elsewhere: ElsewhereTransport, scheduler: FakeScheduler, other_machine: Callable[[], None]
+    elsewhere: RemoteTransport, scheduler: FakeScheduler, other_machine: Callable[[], None]
 ) -> None:
     proof = Proof(elsewhere.home / "proof")
     scheduler.faults.accept_and_hang("tsubmit")
@@ -435,7 +435,7 @@ def test_a_killed_client_is_succeeded_on_another_machine(
     assert proof.runs == 1
 
 
-def test_what_is_removed_here_is_removed_there(elsewhere: ElsewhereTransport, state_home: Path) -> None:
+def test_what_is_removed_here_is_removed_there(elsewhere: RemoteTransport, state_home: Path) -> None:
     # markers tell all: with what the queue tells, claims come here, which make a folder young
     unasked = attrs.evolve(CONFIG, shortest_interval=2 * timedelta(seconds=PATIENCE))
     jobs = [Job(shell("exit 0")) for _ in range(3)]
@@ -461,7 +461,7 @@ def test_what_is_removed_here_is_removed_there(elsewhere: ElsewhereTransport, st
 
 
 def test_what_could_not_be_removed_there_is_nobodys_to_recover_and_goes_later(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, state_home: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, state_home: Path
 ) -> None:
     """Such as a job that was cancelled, which nothing over there tells."""
     job = Job(Gate(elsewhere.home / "never").job())
@@ -489,7 +489,7 @@ def test_what_could_not_be_removed_there_is_nobodys_to_recover_and_goes_later(
 
 
 def test_two_machines_follow_one_job(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, other_machine: Callable[[], None]
+    executor: JobExecutor, elsewhere: RemoteTransport, other_machine: Callable[[], None]
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
     job = Job(gate.job(7))
@@ -509,7 +509,7 @@ def test_two_machines_follow_one_job(
 
 def test_a_submission_that_failed_is_nobodys_to_recover(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     other_machine: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -526,7 +526,7 @@ def test_a_submission_that_failed_is_nobodys_to_recover(
 
 def test_an_attempt_that_another_machine_has_made_is_left_to_it(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     other_machine: Callable[[], None],
 ) -> None:
@@ -550,7 +550,7 @@ def test_an_attempt_that_another_machine_has_made_is_left_to_it(
 
 def test_a_job_that_was_cancelled_while_it_waited_is_nobodys_to_recover(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     other_machine: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -572,7 +572,7 @@ def test_a_job_that_was_cancelled_while_it_waited_is_nobodys_to_recover(
 
 def test_a_job_of_another_machine_is_attached_to_with_what_it_leaves(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     other_machine: Callable[[], None],
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
@@ -591,7 +591,7 @@ def test_a_job_of_another_machine_is_attached_to_with_what_it_leaves(
 
 
 def test_without_a_line_nobody_knows_whose_a_job_is_that_is_not_known_here(
-    executor: JobExecutor, elsewhere: ElsewhereTransport
+    executor: JobExecutor, elsewhere: RemoteTransport
 ) -> None:
     elsewhere.down()
 
@@ -600,7 +600,7 @@ def test_without_a_line_nobody_knows_whose_a_job_is_that_is_not_known_here(
 
 
 def test_without_a_line_the_jobs_that_are_known_here_are_recovered(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, caplog: pytest.LogCaptureFixture
+    executor: JobExecutor, elsewhere: RemoteTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
     job = Job(gate.job(7))
@@ -617,7 +617,7 @@ def test_without_a_line_the_jobs_that_are_known_here_are_recovered(
 
 
 def test_without_a_line_it_is_not_told_that_there_is_nothing_to_recover(
-    executor: JobExecutor, elsewhere: ElsewhereTransport
+    executor: JobExecutor, elsewhere: RemoteTransport
 ) -> None:
     elsewhere.down()
 

@@ -29,7 +29,7 @@ from jpsi import (
 from jpsi.plugin import BytesResult, Command
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.transfer.remote_staging import record_path
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import Gate, Sign, shell
 from jpsi_testing.conformance.recovery import client
 from jpsi_testing.fake import FakeScheduler
@@ -87,7 +87,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jpsi_engine.transfer.progress._INTERVAL_SECONDS", 0.0)
 
 
-def _staged(elsewhere: ElsewhereTransport) -> list[Path]:
+def _staged(elsewhere: RemoteTransport) -> list[Path]:
     """The folders, over there, of jobs that have something staged."""
     return list((elsewhere.home / ".local/state/jpsi/work").glob("*/staged/*"))
 
@@ -106,7 +106,7 @@ def _answer(gate: Gate, answer: str = "42", **fields: object) -> JobSpec:
 
 
 def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, here: Path
 ) -> None:
     (here / "large").write_bytes(b"x" * 700_000)
     (here / "tree/below").mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_files_are_there_before_the_job_and_nothing_of_them_after_it(
 @pytest.mark.parametrize("stays_down", [False, True], ids=["comes again", "stays down"])
 def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     here: Path,
     state_home: Path,
@@ -161,7 +161,7 @@ def test_a_line_that_is_cut_as_files_are_put_fails_the_submission(
 
 def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     here: Path,
     state_home: Path,
@@ -181,7 +181,7 @@ def test_what_cannot_be_put_fails_the_submission_and_leaves_nothing(
 
 
 def test_files_that_are_put_keep_no_other_job_from_being_submitted(
-    elsewhere: ElsewhereTransport, here: Path, halt: Halt
+    elsewhere: RemoteTransport, here: Path, halt: Halt
 ) -> None:
     (here / "a").write_bytes(b"x" * _HALTING)
     slow, quick = Job(shell("exit 2", stage_in=[StageIn("a", Path("a"))])), Job(shell("exit 3"))
@@ -200,7 +200,7 @@ def test_files_that_are_put_keep_no_other_job_from_being_submitted(
 
 
 def test_a_submission_that_is_refused_leaves_none_of_its_files(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler, here: Path
 ) -> None:
     (here / "a").write_text("text")
     scheduler.faults.fail("tsubmit", returncode=2)
@@ -212,7 +212,7 @@ def test_a_submission_that_is_refused_leaves_none_of_its_files(
 
 
 def test_a_client_that_is_killed_as_files_are_put_leaves_nothing_to_recover(
-    elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path, state_home: Path, halt: Halt
+    elsewhere: RemoteTransport, scheduler: FakeScheduler, here: Path, state_home: Path, halt: Halt
 ) -> None:
     for name, size in (("a", 5), ("b", _HALTING)):
         (here / name).write_bytes(b"x" * size)
@@ -276,7 +276,7 @@ def test_others_see_how_far_the_files_of_a_job_are(executor: JobExecutor, here: 
 
 
 def test_a_line_that_is_cut_as_files_are_got_freezes_the_job(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, here: Path
 ) -> None:
     gate = Gate(elsewhere.home / "gate")
     job = Job(_answer(gate))
@@ -320,7 +320,7 @@ def test_files_that_take_long_keep_no_other_job(executor: JobExecutor, here: Pat
 
 
 def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
-    elsewhere: ElsewhereTransport, here: Path, halt: Halt
+    elsewhere: RemoteTransport, here: Path, halt: Halt
 ) -> None:
     targets = [StageOut(Path("small"), str(here / "small")), StageOut(Path("out"), str(here / "out"))]
     text = f"echo 42 >small; head -c {_HALTING} /dev/zero >out; exit 3"
@@ -347,7 +347,7 @@ def test_a_client_that_is_killed_as_files_are_got_is_succeeded(
 
 
 def test_of_two_that_follow_a_job_one_gets_its_files(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, halt: Halt
+    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, halt: Halt
 ) -> None:
     text = f"head -c {_HALTING} /dev/zero >out"
     job = Job(shell(text, stage_out=[StageOut(Path("out"), "out")]))
@@ -364,7 +364,7 @@ def test_of_two_that_follow_a_job_one_gets_its_files(
 
 
 def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
-    elsewhere: ElsewhereTransport, here: Path
+    elsewhere: RemoteTransport, here: Path
 ) -> None:
     def waits() -> bool:
         return any(it.name == "jpsi-stage-out" for it in threading.enumerate())
@@ -390,7 +390,7 @@ def test_a_line_that_stays_down_keeps_no_thread_whose_executor_is_gone(
 
 
 def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
-    elsewhere: ElsewhereTransport, here: Path, monkeypatch: pytest.MonkeyPatch
+    elsewhere: RemoteTransport, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(spool: Spool, job_id: str, attempt: int) -> None:
         assert Path(record_path(spool.folder(job_id), attempt, 1)).exists()
@@ -416,7 +416,7 @@ def test_a_job_whose_files_are_here_and_whose_end_was_not_told_is_recovered(
 
 @pytest.mark.parametrize("occasion", ["a job", "a program"])
 def test_files_that_could_not_be_removed_go_at_the_next_occasion(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, state_home: Path, occasion: str
+    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, state_home: Path, occasion: str
 ) -> None:
     job = Job(shell("echo 42 >out", stage_out=[StageOut(Path("out"), "out")]))
     elsewhere.cut("rm -rf staged/")
@@ -441,7 +441,7 @@ def test_files_that_could_not_be_removed_go_at_the_next_occasion(
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, code: int
+    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, code: int
 ) -> None:
     (here / "file").write_text("")
     flags = StageOutFlags.ALWAYS
@@ -472,14 +472,14 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
 def silent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Words of questions about files that are not answered, while all else is."""
     words: set[str] = set()
-    exchange = ElsewhereTransport.exchange
+    exchange = RemoteTransport.exchange
 
-    def exchanged(self: ElsewhereTransport, command: Command, data: bytes = b"") -> BytesResult:
+    def exchanged(self: RemoteTransport, command: Command, data: bytes = b"") -> BytesResult:
         if any(word in text for word in words for text in command.argv):
             return BytesResult(returncode=-9, timed_out=True)
         return exchange(self, command, data)
 
-    monkeypatch.setattr(ElsewhereTransport, "exchange", exchanged)
+    monkeypatch.setattr(RemoteTransport, "exchange", exchanged)
     return words
 
 
@@ -506,7 +506,7 @@ def test_a_file_that_does_not_answer_is_asked_for_again(
 
 def test_the_time_in_which_the_line_is_cut_is_no_silence(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     here: Path,
     silent: set[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -566,7 +566,7 @@ def test_a_file_goes_into_a_directory_and_a_directory_joins_one(executor: JobExe
 
 @pytest.mark.parametrize("root", ["~", "{home}"])
 def test_what_is_cleaned_up_may_be_named_by_the_home_directory_there(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, here: Path, root: str
+    executor: JobExecutor, elsewhere: RemoteTransport, here: Path, root: str
 ) -> None:
     """That is the directory of a job that names none, and not the one that this program is in."""
     path = f"{root.format(home=elsewhere.home)}/waste"
@@ -583,7 +583,7 @@ def test_what_is_cleaned_up_may_be_named_by_the_home_directory_there(
 
 
 def test_a_job_that_is_cancelled_before_it_runs_leaves_no_files_there(
-    executor: JobExecutor, elsewhere: ElsewhereTransport, scheduler: FakeScheduler, here: Path
+    executor: JobExecutor, elsewhere: RemoteTransport, scheduler: FakeScheduler, here: Path
 ) -> None:
     (here / "a").write_text("text")
     scheduler.slots = 0
@@ -623,7 +623,7 @@ def test_a_job_that_ends_well_when_it_is_cancelled_brings_what_is_wanted_then(
 
 def test_files_come_to_the_machine_that_submitted_and_to_no_other(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     here: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -646,7 +646,7 @@ def test_files_come_to_the_machine_that_submitted_and_to_no_other(
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     scheduler: FakeScheduler,
     here: Path,
     tmp_path: Path,
@@ -674,7 +674,7 @@ def test_the_files_of_an_attempt_that_another_machine_has_made_are_left_to_it(
 
 def test_files_that_are_not_here_yet_are_kept_by_who_removes_old_jobs(
     executor: JobExecutor,
-    elsewhere: ElsewhereTransport,
+    elsewhere: RemoteTransport,
     here: Path,
     halt: Halt,
     tmp_path: Path,

@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import shell
 from jpsi_testing.waiting import eventually
 from remote_jobs import CONFIG, end, executor_of
@@ -38,7 +38,7 @@ class Make(Protocol):
 
 
 @pytest.fixture(params=["local", "batch", "elsewhere"])
-def make(request: pytest.FixtureRequest, elsewhere: ElsewhereTransport) -> Make:
+def make(request: pytest.FixtureRequest, elsewhere: RemoteTransport) -> Make:
     def executor(*prologue: str) -> JobExecutor:
         config = attrs.evolve(CONFIG, prologue=prologue)
         if request.param == "local":

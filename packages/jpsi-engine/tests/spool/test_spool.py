@@ -526,8 +526,8 @@ def last(spool: Spool, job_id: str = "a1") -> Intent:
     return intent
 
 
-def may_judge(spool: Spool, patience: float = 0) -> bool:
-    with spool.hold_lock(last(spool), patience) as may:
+def may_judge(spool: Spool, timeout_seconds: float = 0) -> bool:
+    with spool.hold_lock(last(spool), timeout_seconds) as may:
         return may
 
 

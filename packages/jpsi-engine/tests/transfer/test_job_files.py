@@ -24,7 +24,7 @@ from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_engine.transfer.local_files import LocalFiles
 from jpsi_engine.transfer.part_files import append, complete, open_part_file, part_path
 from jpsi_engine.transfer.remote_files import RemoteFiles
-from jpsi_testing import ElsewhereTransport
+from jpsi_testing import RemoteTransport
 
 _HOSTILE = [
     "a b",
@@ -367,7 +367,7 @@ def test_a_path_where_jobs_run_may_begin_with_a_tilde(
     (tmp_path / "x").write_text("1")
     if is_here:
         monkeypatch.setenv("HOME", str(home))
-    files = open_job_files(LocalTransport() if is_here else ElsewhereTransport(home))
+    files = open_job_files(LocalTransport() if is_here else RemoteTransport(home))
 
     files.put(str(tmp_path / "x"), "~/runs/x")
     files.get("~/runs/x", str(tmp_path / "y"))

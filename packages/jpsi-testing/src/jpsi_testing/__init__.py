@@ -7,12 +7,18 @@ imported on first use, as pytest loads this package whether a test uses it or no
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.conformance import ExecutorConformance, LauncherConformance, answered, hooks_of
+    from jpsi_testing.conformance import (
+        ExecutorConformance,
+        LauncherConformance,
+        command_result,
+        executor_hooks,
+    )
     from jpsi_testing.plugin_directory import PluginDirectory
     from jpsi_testing.recordings import Recording, read_recordings
     from jpsi_testing.strategies import (
         HOSTILE,
         PYTHON_WORDS,
+        corrupted_documents,
         custom_names,
         directories,
         durations,
@@ -26,16 +32,17 @@ if TYPE_CHECKING:
         paths,
         resource_specs,
         specs,
-        spoilt,
     )
-    from jpsi_testing.transports import ElsewhereTransport, FakeTransport, ReplayTransport
+    from jpsi_testing.transports import FakeTransport, RemoteTransport, ReplayTransport
 else:
     from jpsi.plugin.engine import lazy_names
 
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "jpsi_testing.conformance": "ExecutorConformance LauncherConformance answered hooks_of",
+            "jpsi_testing.conformance": (
+                "ExecutorConformance LauncherConformance command_result executor_hooks"
+            ),
             "jpsi_testing.plugin_directory": "PluginDirectory",
             "jpsi_testing.recordings": "Recording read_recordings",
             "jpsi_testing.strategies": (
@@ -43,21 +50,21 @@ else:
                 "heterogeneous_resources hostile_text job_attributes job_names json_values paths "
                 "resource_specs specs spoilt"
             ),
-            "jpsi_testing.transports": "ElsewhereTransport FakeTransport ReplayTransport",
+            "jpsi_testing.transports": "RemoteTransport FakeTransport ReplayTransport",
         },
     )
 
 __all__ = [
     "HOSTILE",
     "PYTHON_WORDS",
-    "ElsewhereTransport",
     "ExecutorConformance",
     "FakeTransport",
     "LauncherConformance",
     "PluginDirectory",
     "Recording",
+    "RemoteTransport",
     "ReplayTransport",
-    "answered",
+    "command_result",
     "custom_names",
     "directories",
     "durations",

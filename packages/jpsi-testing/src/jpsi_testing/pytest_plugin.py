@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from jpsi.plugin import Transport
-    from jpsi_testing.fake import Dialect, FakeClock, FakeScheduler
+    from jpsi_testing.fake import FakeClock, FakeScheduler, FakeSystem
     from jpsi_testing.plugin_directory import PluginDirectory
 
 pytest.register_assert_rewrite("jpsi_testing")
@@ -57,8 +57,8 @@ def fake_commands(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     with contextlib.ExitStack() as stack:
 
-        def put(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> FakeScheduler:
-            return stack.enter_context(on_path(dialect, scheduler))
+        def put(fake_system: str | FakeSystem, scheduler: FakeScheduler | None = None) -> FakeScheduler:
+            return stack.enter_context(on_path(fake_system, scheduler))
 
         yield put
 

@@ -95,7 +95,7 @@ def json_values() -> st.SearchStrategy[Any]:
     )
 
 
-def spoilt(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain values
+def corrupted_documents(document: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  plain values
     """Generate copies of a document with one part removed or changed, or a part added."""
     part_paths = [part_path for part_path in _part_paths(document) if part_path]
     names = st.sampled_from(["nothing", "kind", "name", "self", "path"]) | st.text(_CHARACTERS, min_size=1)

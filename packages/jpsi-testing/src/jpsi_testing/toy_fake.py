@@ -1,4 +1,4 @@
-"""The dialect of the executor `toy`: answers its commands over a fake batch system."""
+"""The fake of the executor `toy`: answers its commands over a fake batch system."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ MISTAKES = {
 _GONE = "\n_GONE = {'999999': Observation(state=JobState.COMPLETED, word='gone')}\n"
 
 
-# A dialect whose commands complain about jobs that they do not know, and do the rest.
+# A fake whose commands complain about jobs that they do not know, and do the rest.
 _STRICT = """
 from jpsi_testing.fake import FakeScheduler
 from jpsi.plugin import CommandResult

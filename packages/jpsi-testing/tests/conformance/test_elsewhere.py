@@ -19,7 +19,7 @@ from jpsi import ExecutorConfig, Job, JobAttributes, JobExecutor, JobState, Reas
 from jpsi.plugin import Command, CommandResult
 from jpsi_engine.builtin import local
 from jpsi_engine.host.procfs import ProcessId, session
-from jpsi_testing import ElsewhereTransport, ExecutorConformance
+from jpsi_testing import ExecutorConformance, RemoteTransport
 from jpsi_testing.conformance.base import shell
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
@@ -29,7 +29,7 @@ _OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 _LISTED = re.compile(r"process ([0-9]+) .* -s jpsi-")
 
 
-class _SeparateMachine(ElsewhereTransport):
+class _SeparateMachine(RemoteTransport):
     """This machine as if it were another one with processes of its own.
 
     The user's jobs with another home directory, such as those of tests that run at the same time or were left
@@ -63,7 +63,7 @@ class TestLocalElsewhere(ExecutorConformance):
     unknown_id = f"999999.1.0.{platform.node()}"
 
     @pytest.fixture(autouse=True)
-    def elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ElsewhereTransport:
+    def elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteTransport:
         elsewhere = _SeparateMachine(tmp_path / "far home")
         monkeypatch.setattr(type(self), "url", elsewhere.url)
         return elsewhere
@@ -74,7 +74,7 @@ class TestLocalElsewhere(ExecutorConformance):
 
     @pytest.mark.parametrize("text", [_OBEDIENT, "trap '' TERM; sleep 1000"], ids=["obeys", "is killed"])
     def test_a_job_ends_with_its_duration_without_a_follower(
-        self, config: ExecutorConfig, text: str, elsewhere: ElsewhereTransport
+        self, config: ExecutorConfig, text: str, elsewhere: RemoteTransport
     ) -> None:
         job = Job(shell(text, attributes=JobAttributes(duration=timedelta(seconds=1))))
         others = threading.enumerate()
@@ -84,8 +84,8 @@ class TestLocalElsewhere(ExecutorConformance):
         elsewhere.down()
         # whoever follows jobs ends with the last who holds it; a thread does for a moment
         del executor, job
-        assert eventually(lambda: gc.collect() >= 0 and not _following(others), self.patience)
-        assert wait_until_killed(native_id, self.patience)
+        assert eventually(lambda: gc.collect() >= 0 and not _following(others), self.timeout_seconds)
+        assert wait_until_killed(native_id, self.timeout_seconds)
         elsewhere.up()
 
         with self.new_executor(config) as executor:
@@ -103,7 +103,7 @@ class TestLocalElsewhere(ExecutorConformance):
         job.cancel()
 
         assert self.end(job).state is JobState.CANCELED
-        assert wait_until_killed(job.native_id or "", self.patience)
+        assert wait_until_killed(job.native_id or "", self.timeout_seconds)
 
     def test_the_default_duration_limits_jobs_without_one(self, config: ExecutorConfig) -> None:
         assert isinstance(config, local.LocalConfig)

@@ -11,7 +11,7 @@ from jpsi_testing import ExecutorConformance, PluginDirectory, toy
 
 class TestToy(ExecutorConformance):
     executor_name = "toy"
-    dialect = "toy"
+    fake_system = "toy"
     submit_command = "tsubmit"
     plugin = toy
     directives = ("#TOY slots=1000", "#TOY name=evil")

@@ -23,13 +23,13 @@ from jpsi_testing.fake import (
     Invocation,
     Outcome,
     answer,
-    dialect,
+    find_fake,
     on_path,
 )
 
 
 class Echo:
-    """A dialect of commands that do little."""
+    """A fake of commands that do little."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -175,7 +175,7 @@ def test_down_gives_the_error_of_the_fake(scheduler: FakeScheduler, echo: Echo) 
 
 def test_a_missing_fake_names_the_installed_ones() -> None:
     with pytest.raises(jpsi.PluginError, match=r"no fake 'nothing'; installed: .*toy"):
-        dialect("nothing")
+        find_fake("nothing")
 
 
 @pytest.mark.parametrize(
@@ -191,14 +191,14 @@ def test_an_invalid_fake_is_an_error(plugin_directory: PluginDirectory, source: 
     plugin_directory.add("acme", entry_points={"jpsi.fakes": {"acme": "acme"}}, files={"acme.py": source})
 
     with pytest.raises(jpsi.PluginError) as caught:
-        dialect("acme")
+        find_fake("acme")
 
     assert "the fake 'acme' of acme 1.0 in" in str(caught.value)
     assert message in str(caught.value)
 
 
 def test_fakes_are_found_by_name() -> None:
-    assert dialect("TOY") is toy_fake
+    assert find_fake("TOY") is toy_fake
 
 
 # On PATH.

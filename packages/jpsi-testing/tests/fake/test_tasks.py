@@ -27,7 +27,7 @@ from jpsi_testing.waiting import eventually
 
 
 class Starter:
-    """A dialect whose one command starts its arguments so often, each with its rank."""
+    """A fake whose one command starts its arguments so often, each with its rank."""
 
     def __init__(self, count: int = 3, **options: Any) -> None:
         self.count, self.options = count, options

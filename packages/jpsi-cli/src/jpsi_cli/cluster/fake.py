@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import jpsi
-from jpsi_testing.fake import FakeScheduler, dialect, on_path
+from jpsi_testing.fake import FakeScheduler, find_fake, on_path
 
 from .. import exit_codes, messages
 from ..output import quantities
@@ -36,7 +36,7 @@ def fake(
         messages.error(str(e))
         return exit_codes.USAGE
     try:
-        dialect(system)
+        find_fake(system)
         variables = start_sidecar(partial(_run_fake, system, scheduler))
     except jpsi.JpsiError as e:
         messages.error(str(e))

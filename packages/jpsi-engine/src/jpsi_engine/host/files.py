@@ -137,9 +137,9 @@ _TRANSIENT = frozenset(
 )
 
 
-def take_lock(fd: int, patience_seconds: float) -> bool:
-    """Lock an open file; return False if another process keeps the lock for `patience_seconds`."""
-    deadline = time.monotonic() + patience_seconds
+def take_lock(fd: int, timeout_seconds: float) -> bool:
+    """Lock an open file; return False if another process keeps the lock for `timeout_seconds`."""
+    deadline = time.monotonic() + timeout_seconds
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -35,7 +35,7 @@ class Publisher:
         backend: the batch system.
         spool: where ends are stored that no marker tells.
         grace: seconds after which a marker that a job has left is certainly visible to this process.
-        patience: seconds for which the batch system must not mention a job before it counts as lost.
+        timeout_seconds: seconds for which the batch system must not mention a job before it counts as lost.
         publish: called with a job id and a status, one call at a time and without a lock.
     """
 
@@ -45,7 +45,7 @@ class Publisher:
         spool: Spool,
         *,
         grace: float,
-        patience: float,
+        timeout_seconds: float,
         publish: Callable[[str, JobStatus], None],
     ) -> None:
         #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
@@ -56,7 +56,7 @@ class Publisher:
         self._backend = backend
         self._spool = spool
         self._grace = grace
-        self._patience = patience
+        self._patience = timeout_seconds
         self._outbox = Outbox(publish)
         self._lock = threading.Lock()
         self._jobs: dict[str, JobView] = {}
@@ -200,7 +200,7 @@ class Publisher:
                 and known.answers >= _ANSWERS
                 and absent_for >= self._grace
             ),
-            patience=overdue,
+            timeout_seconds=overdue,
         )
 
     def absence(self, job: JobView, now: float) -> Absence:

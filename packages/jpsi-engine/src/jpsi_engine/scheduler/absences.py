@@ -36,13 +36,13 @@ class Absences:
 
     Args:
         root: the folder of the executor and target, which is private to the user.
-        patience: the seconds for which the batch system must leave a job out before it counts as lost.
+        timeout_seconds: the seconds for which the batch system must leave a job out before it counts as lost.
     """
 
-    def __init__(self, root: str, patience: float) -> None:
+    def __init__(self, root: str, timeout_seconds: float) -> None:
         # without the boot's name no process can tell whether a time belongs to this boot
         self._folder = None if boot_id() == NO_BOOT else f"{root}/asking/{boot_id()}/missing"
-        self._longest = _SHARE * patience
+        self._longest = _SHARE * timeout_seconds
 
     def names(self) -> frozenset[str]:
         """Return the names of the jobs that any process has missed; see `attempt_name`."""

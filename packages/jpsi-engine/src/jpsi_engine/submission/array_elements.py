@@ -45,14 +45,14 @@ class ArrayElements:
         self,
         is_finished: Callable[[str], bool],
         folders: Collection[str],
-        patience: float,
+        timeout_seconds: float,
     ) -> list[FoundElements]:
         """Return the elements that are not finished, and that were not submitted again as single jobs.
 
         Args:
             is_finished: returns True if a job with a folder is final or is followed already.
             folders: the ids of the jobs that have a folder.
-            patience: how long, in seconds and in all, to wait for processes that are submitting arrays.
+            timeout_seconds: how long, in seconds and in all, to wait for processes that submit arrays.
 
         Raises:
             JpsiError: the batch system did not answer about arrays whose submitter died.
@@ -61,7 +61,7 @@ class ArrayElements:
         left = self._unfinished_indices(
             [array for array, _ in arrays.values()], is_finished, frozenset(folders)
         )
-        native_ids = self.resolve_native_ids({name: arrays[name][1] for name in left}, patience)
+        native_ids = self.resolve_native_ids({name: arrays[name][1] for name in left}, timeout_seconds)
         found: list[FoundElements] = []
         for name, native_id in native_ids.items():
             found += self._yield_elements(arrays[name][0], left[name], native_id)
@@ -76,7 +76,7 @@ class ArrayElements:
         return found
 
     def resolve_native_ids(
-        self, native_ids: Mapping[str, str | None], patience: float
+        self, native_ids: Mapping[str, str | None], timeout_seconds: float
     ) -> dict[str, str | None]:
         """Return the native ids of arrays; if it is None, no element of the array can ever run.
 
@@ -84,13 +84,13 @@ class ArrayElements:
 
         Args:
             native_ids: the known native id of each array, by its name.
-            patience: how long, in seconds and in all, to wait for processes that are submitting them.
+            timeout_seconds: how long, in seconds and in all, to wait for processes that are submitting them.
 
         Raises:
             JpsiError: as `find_unfinished`.
         """
         unnamed_arrays = [name for name, native_id in native_ids.items() if native_id is None]
-        deadline, resolved = time.monotonic() + patience, dict[str, str | None]()
+        deadline, resolved = time.monotonic() + timeout_seconds, dict[str, str | None]()
         for start in range(0, len(unnamed_arrays), _BATCH_SIZE):
             resolved |= self._resolve(unnamed_arrays[start : start + _BATCH_SIZE], deadline)
         return {name: native_id for name, native_id in native_ids.items() if native_id is not None} | resolved

@@ -70,7 +70,7 @@ class Facts:
     #: True if the queue has other elements of its array and not this one, and no other source has it.
     dropped: bool = False
     #: The seconds of absence after which `overdue` is True.
-    patience: float = 0.0
+    timeout_seconds: float = 0.0
 
     @property
     def last_run(self) -> list[Marker]:
@@ -336,7 +336,7 @@ def _missing_status(facts: Facts, queued: Observation) -> JobStatus:
         JobState.ACTIVE if queued.state is JobState.ACTIVE else JobState.QUEUED,
         time=facts.now,
         message=f"{facts.system} does not list a job with this native id; "
-        f"if it does not list one for {facts.patience:g} s, jpsi takes the job for lost",
+        f"if it does not list one for {facts.timeout_seconds:g} s, jpsi takes the job for lost",
         evidence=Evidence.QUEUE,
     )
 

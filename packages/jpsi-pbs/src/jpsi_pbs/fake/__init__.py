@@ -20,8 +20,8 @@ _ON_NODES = frozenset({"pbsdsh", "mpiexec", "mpirun"})
 
 
 @attrs.frozen(slots=True)
-class PbsDialect:
-    """The commands of PBS or of Torque; implements `jpsi_testing.fake.Dialect`."""
+class FakePbsSystem:
+    """The commands of PBS or of Torque; implements `jpsi_testing.fake.FakeSystem`."""
 
     #: The commands by name.
     commands: Mapping[str, CommandFunction]
@@ -41,7 +41,7 @@ Cannot connect to specified server host '{SERVER}'.
 """
 
 #: The fake of OpenPBS.
-pbs = PbsDialect(
+pbs = FakePbsSystem(
     {
         "qsub": functools.partial(qsub, openpbs_listing.RULES),
         "qstat": openpbs_listing.qstat,
@@ -66,7 +66,7 @@ pbs = PbsDialect(
 )
 
 #: The fake of Torque.
-torque = PbsDialect(
+torque = FakePbsSystem(
     {
         "qsub": functools.partial(qsub, torque_listing.RULES),
         "qstat": torque_listing.qstat,

@@ -7,8 +7,8 @@ if TYPE_CHECKING:
         ExecutorConformance,
     )
     from jpsi_testing.conformance.hook_helpers import (
-        answered,
-        hooks_of,
+        command_result,
+        executor_hooks,
     )
     from jpsi_testing.conformance.launcher import (
         LauncherConformance,
@@ -19,7 +19,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "hook_helpers": "answered hooks_of",
+            "hook_helpers": "command_result hooks_of",
             "executor": "ExecutorConformance",
             "launcher": "LauncherConformance",
         },
@@ -28,6 +28,6 @@ else:
 __all__ = [
     "ExecutorConformance",
     "LauncherConformance",
-    "answered",
+    "command_result",
     "hooks_of",
 ]

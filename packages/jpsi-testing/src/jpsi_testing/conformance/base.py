@@ -18,7 +18,7 @@ import pytest
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus
 from jpsi.plugin import BatchConfig, ExecutorConfig
-from jpsi_testing.fake import Dialect, FakeScheduler, on_path
+from jpsi_testing.fake import FakeScheduler, FakeSystem, on_path
 
 # Settings that make a real batch system, and the jobs on it, quick enough for tests.
 _SHORT_INTERVALS = {
@@ -46,7 +46,7 @@ class ExecutorTestBase:
     #: True if the url leads to a remote host, which has files of its own.
     is_elsewhere: ClassVar[bool] = False
     #: The fake of its batch system, or that fake's name; None tests against the commands on PATH.
-    dialect: ClassVar[str | Dialect | None] = None
+    fake_system: ClassVar[str | FakeSystem | None] = None
     #: The command of the fake that submits a job.
     submit_command: ClassVar[str] = ""
     #: The configuration class of the executor.
@@ -58,7 +58,7 @@ class ExecutorTestBase:
     #: A native id that no job has.
     unknown_id: ClassVar[str] = "999999"
     #: The longest time that a job may take, in seconds, on a busy machine too.
-    patience: ClassVar[float] = 60.0
+    timeout_seconds: ClassVar[float] = 60.0
     _caplog: pytest.LogCaptureFixture | None = None
 
     @pytest.fixture(autouse=True)
@@ -80,10 +80,10 @@ class ExecutorTestBase:
     @pytest.fixture
     def scheduler(self) -> Iterator[FakeScheduler | None]:
         """Yield the fake batch system, with its commands on PATH; None if the batch system is a real one."""
-        if self.dialect is None:
+        if self.fake_system is None:
             yield None
             return
-        with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path(self.dialect, scheduler):
+        with FakeScheduler(slots=8, kill_delay=0.5) as scheduler, on_path(self.fake_system, scheduler):
             yield scheduler
 
     @pytest.fixture
@@ -100,14 +100,14 @@ class ExecutorTestBase:
             yield executor
 
     @pytest.fixture
-    def hasty_config(self, fake: FakeScheduler, config: ExecutorConfig) -> ExecutorConfig:
+    def short_timeout_config(self, fake: FakeScheduler, config: ExecutorConfig) -> ExecutorConfig:
         """Return the configuration of an executor whose commands hang: its command timeout is short."""
         return attrs.evolve(config, command_timeout=_SHORT_TIMEOUT)  # type: ignore[call-arg]  # of a batch system
 
     @pytest.fixture
-    def hasty(self, hasty_config: ExecutorConfig) -> Iterator[JobExecutor]:
+    def short_timeout_executor(self, short_timeout_config: ExecutorConfig) -> Iterator[JobExecutor]:
         """Yield the executor under test, with a short command timeout."""
-        with self.new_executor(hasty_config) as executor:
+        with self.new_executor(short_timeout_config) as executor:
             yield executor
 
     def new_executor(self, config: ExecutorConfig) -> JobExecutor:
@@ -122,13 +122,13 @@ class ExecutorTestBase:
 
     def end(self, job: Job) -> JobStatus:
         """Wait for the end of a job, and return its final status."""
-        status = job.wait(self.patience)
+        status = job.wait(self.timeout_seconds)
         assert status is not None, self._describe_timeout(job, "has not ended")
         return status
 
     def active(self, job: Job) -> None:
         """Wait until a job runs."""
-        assert job.wait(self.patience, target_states=JobState.ACTIVE), self._describe_timeout(
+        assert job.wait(self.timeout_seconds, target_states=JobState.ACTIVE), self._describe_timeout(
             job, "does not run"
         )
 
@@ -140,7 +140,7 @@ class ExecutorTestBase:
             if messages
             else "jpsi has logged no warnings"
         )
-        return f"{job!r} {what} in {self.patience:g} s; {logged}"
+        return f"{job!r} {what} in {self.timeout_seconds:g} s; {logged}"
 
 
 # The loggers of jpsi and of its distributions, such as jpsi_engine.

@@ -231,7 +231,7 @@ class BulkTests(ManyTests, HookTests):
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_jobs_of_an_ambiguous_submission_run_once(
         self,
-        hasty: JobExecutor,
+        short_timeout_executor: JobExecutor,
         at_once: int,
         fake: FakeScheduler,
         tmp_path: Path,
@@ -246,16 +246,16 @@ class BulkTests(ManyTests, HookTests):
         getattr(fake.faults, trouble)(self.submit_command)
 
         try:
-            hasty.submit_many(jobs)
+            short_timeout_executor.submit_many(jobs)
         except jpsi.BulkException as e:
             assert e.transient  # noqa: PT017  it need not be raised
             assert {it.status.state for it in e.failed} == {JobState.NEW}  # noqa: PT017
-            hasty.submit_many(e.failed)
+            short_timeout_executor.submit_many(e.failed)
         fake.lag, fake.slots = 0, 8
         fake.settle()
 
         assert self.ends(jobs) == list(range(4))
-        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.timeout_seconds)
         assert [proof.runs for proof in proofs] == [1] * 4
 
     def test_jobs_of_a_refused_array_stay_new(
@@ -276,7 +276,7 @@ class BulkTests(ManyTests, HookTests):
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_a_client_killed_while_it_submits_many_loses_nothing(
         self,
-        hasty_config: ExecutorConfig,
+        short_timeout_config: ExecutorConfig,
         at_once: int,
         tmp_path: Path,
         fake: FakeScheduler,
@@ -286,13 +286,13 @@ class BulkTests(ManyTests, HookTests):
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
         specs = [proof.job(code) for code, proof in enumerate(proofs)]
-        with client(self.executor_name, hasty_config, specs, url=self.url, at_once=True) as process:
-            assert fake.wait_for(lambda: fake.jobs, self.patience)
+        with client(self.executor_name, short_timeout_config, specs, url=self.url, at_once=True) as process:
+            assert fake.wait_for(lambda: fake.jobs, self.timeout_seconds)
             process.kill()
 
         fake.lag = 0
-        with self.new_executor(hasty_config) as executor:
-            assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        with self.new_executor(short_timeout_config) as executor:
+            assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.timeout_seconds)
             jobs = executor.recover()
             executor.submit_many(it for it in jobs if it.status.state is JobState.NEW)
             assert sorted(code or 0 for code in self.ends(jobs)) in ([], [0, 1, 2])
@@ -321,7 +321,7 @@ class ArrayTests(BulkTests):
         jobs = [Job(shell("exit 0")) for _ in range(min(arrays.largest, 100))]
         executor.submit_many(jobs)
         call_count = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > call_count + 1, self.patience)
+        assert fake.wait_for(lambda: len(fake.log) > call_count + 1, self.timeout_seconds)
         assert {executor.info(job) is None for job in jobs[:3]} == {False}
 
         lengths = [len(" ".join(call.invocation.argv)) for call in fake.log[call_count:]]

@@ -25,16 +25,16 @@ from jpsi.plugin import (
 from jpsi_testing.conformance.hook_caller import TAG, Hooks
 from jpsi_testing.conformance.hooks import HookTests
 from jpsi_testing.fake import (
-    Dialect,
     FakeClock,
     FakeScheduler,
     FakeState,
+    FakeSystem,
     Invocation,
     Outcome,
     answer,
+    find_fake,
     on_path,
 )
-from jpsi_testing.fake import dialect as dialect_of
 
 # The number of elements of an array.
 _COUNT = 12
@@ -44,15 +44,15 @@ class OutputTests(HookTests):
     """Tests in which the fake answers each command, and its jobs are only simulated."""
 
     @pytest.fixture
-    def simulated(self) -> tuple[FakeScheduler, Dialect]:
+    def simulated(self) -> tuple[FakeScheduler, FakeSystem]:
         """Return a fake batch system that simulates its jobs, and the functions that answer its commands."""
-        if self.dialect is None:
+        if self.fake_system is None:
             pytest.skip("the tests run without a fake (dialect is None)")
-        found = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
+        found = find_fake(self.fake_system) if isinstance(self.fake_system, str) else self.fake_system
         return FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)), found
 
     def test_an_unreachable_batch_system_is_an_error(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         """An empty answer would mean that every job is gone."""
         scheduler, _ = simulated
@@ -63,7 +63,7 @@ class OutputTests(HookTests):
             hooks("parse_status", result=result, native_ids=["1"])
 
     def test_a_job_is_found_by_its_tag_and_id(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         native_id = self._submit(hooks, simulated)
 
@@ -76,19 +76,19 @@ class OutputTests(HookTests):
             assert hooks("parse_find", result=result, tags=[TAG, "jpsi-none-1"]) == {TAG: native_id}
 
     def test_an_unknown_job_is_not_mentioned(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         native_id = self._submit(hooks, simulated)
 
         assert self.unknown_id not in self._observe_existing(hooks, simulated, native_id, self.unknown_id)
 
     def test_status_carries_the_tag_of_the_job(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         """An observation has the tag that the job carries; for a stranger's job, an empty one."""
         scheduler, _ = simulated
         own, others = self._submit(hooks, simulated), self._submit(hooks, simulated)
-        scheduler.supplant(others)
+        scheduler.reuse_native_id(others)
 
         observed = self._observe_existing(hooks, simulated, own, others)
         assert observed[own].tag == TAG
@@ -97,7 +97,7 @@ class OutputTests(HookTests):
         assert {it: everything[it].tag for it in (own, others) if it in everything}[own] == TAG
 
     def test_accounting_carries_the_tag_of_the_job(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         """An account has the tag, or the time of submission, which the queue reports too."""
         scheduler, _ = simulated
@@ -121,7 +121,7 @@ class OutputTests(HookTests):
     @pytest.mark.clause("python-polling")
     @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
     def test_truncated_output_is_an_error(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], which: str
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], which: str
     ) -> None:
         """A hook parses output that is cut anywhere like the whole output, or refuses it."""
         native_ids, result, hook = self._query_output(hooks, simulated, which)
@@ -136,7 +136,7 @@ class OutputTests(HookTests):
 
     @pytest.mark.parametrize("which", ["one job", "several jobs", "all jobs", "an array", "accounting"])
     def test_garbled_output_gives_no_wrong_status(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], which: str
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], which: str
     ) -> None:
         """A hook refuses garbled output, or misses no job in it and reports no end that did not happen."""
         native_ids, result, hook = self._query_output(hooks, simulated, which)
@@ -158,7 +158,7 @@ class OutputTests(HookTests):
 
     @pytest.mark.clause("python-polling")
     def test_an_unknown_id_does_not_hide_the_known(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         """The exit code does not matter: jpsi asks for forgotten jobs together with all the others."""
         native_id, unknown = self._submit(hooks, simulated), self.unknown_id
@@ -174,7 +174,7 @@ class OutputTests(HookTests):
             assert known == [it for it in native_ids if it == native_id], f"asked for {native_ids}"
 
     def test_cancelling_an_ended_or_forgotten_job_is_no_error(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         scheduler, _ = simulated
         native_id = self._submit(hooks, simulated)
@@ -193,7 +193,7 @@ class OutputTests(HookTests):
 
     @pytest.mark.clause("state-unmapped")
     def test_an_unknown_state_word_is_no_state(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         native_id = self._submit(hooks, simulated)
         result = self._call(simulated, hooks("query", native_ids=[native_id]))
@@ -209,7 +209,7 @@ class OutputTests(HookTests):
         assert observed is None or observed.state is None, f"taken for {observed}"
 
     def test_truncated_array_rows_give_no_wrong_status(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]
     ) -> None:
         """The first element runs and the others wait, so that no word is true of all."""
         native_ids = self._submit_array(hooks, simulated)
@@ -229,7 +229,7 @@ class OutputTests(HookTests):
                 assert not wrong, f"of {cut.stdout[-200:]!r}"
 
     def _submit(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], context: SubmitContext | None = None
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], context: SubmitContext | None = None
     ) -> str:
         spec = JobSpec("/bin/true", name="a name")
         context = context or hooks.context
@@ -238,7 +238,7 @@ class OutputTests(HookTests):
         assert result.returncode == 0, result
         return str(hooks("parse_submit", result=result, context=context))
 
-    def _submit_array(self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect]) -> list[str]:
+    def _submit_array(self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem]) -> list[str]:
         """Submit an array whose first element runs while the others wait; return the elements' native ids."""
         offered = hooks("capabilities") if hooks.has("capabilities") else None
         if offered is None or offered.arrays is None:
@@ -257,25 +257,25 @@ class OutputTests(HookTests):
         return list(dict.fromkeys(arrays.get(it, it) for it in native_ids))
 
     def _observe(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], *native_ids: str
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], *native_ids: str
     ) -> Mapping[str, Observation]:
         result = self._call(simulated, hooks("query", native_ids=list(native_ids)))
         found: Mapping[str, Observation] = hooks("parse_status", result=result, native_ids=list(native_ids))
         return found
 
     def _observe_existing(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], *native_ids: str
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], *native_ids: str
     ) -> dict[str, Observation]:
         """Return the observations of jobs, without those that say that there is no such job."""
         return {name: it for name, it in self._observe(hooks, simulated, *native_ids).items() if it.exists}
 
     def _query(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], native_ids: Sequence[str] | None
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], native_ids: Sequence[str] | None
     ) -> CommandResult:
         return self._call(simulated, hooks("query", native_ids=native_ids))
 
     def _query_output(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], which: str
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], which: str
     ) -> tuple[list[str] | None, CommandResult, str]:
         """Return native ids, the output of a command about them, and the name of the hook that parses it."""
         if which == "an array":
@@ -299,7 +299,7 @@ class OutputTests(HookTests):
         return native_ids, self._call(simulated, command), "parse_finished"
 
     def _cancel_failures(
-        self, hooks: Hooks, simulated: tuple[FakeScheduler, Dialect], native_ids: Sequence[str]
+        self, hooks: Hooks, simulated: tuple[FakeScheduler, FakeSystem], native_ids: Sequence[str]
     ) -> Mapping[str, str]:
         result = self._call(simulated, hooks("cancel", native_ids=native_ids))
         if not hooks.has("parse_cancel"):
@@ -309,13 +309,13 @@ class OutputTests(HookTests):
         return found
 
     @staticmethod
-    def _call(simulated: tuple[FakeScheduler, Dialect], command: Command) -> CommandResult:
-        scheduler, dialect = simulated
-        if posixpath.basename(command.argv[0]) not in dialect.commands:
+    def _call(simulated: tuple[FakeScheduler, FakeSystem], command: Command) -> CommandResult:
+        scheduler, fake_system = simulated
+        if posixpath.basename(command.argv[0]) not in fake_system.commands:
             return _run_program(simulated, command)
         environment = {"PATH": "/usr/bin:/bin", **command.environment}
         invocation = Invocation(argv=command.argv, stdin=command.stdin or "", environment=environment)
-        return answer(scheduler, dialect, invocation)
+        return answer(scheduler, fake_system, invocation)
 
 
 def _garble(text: str, at: int) -> str:
@@ -323,10 +323,10 @@ def _garble(text: str, at: int) -> str:
     return text[:at] + ("~" if text[at] != "~" else "#") + text[at + 1 :]
 
 
-def _run_program(simulated: tuple[FakeScheduler, Dialect], command: Command) -> CommandResult:
+def _run_program(simulated: tuple[FakeScheduler, FakeSystem], command: Command) -> CommandResult:
     """Run a program that calls the fake's commands, such as a shell, and return its result."""
-    scheduler, dialect = simulated
-    with on_path(dialect, scheduler):
+    scheduler, fake_system = simulated
+    with on_path(fake_system, scheduler):
         done = subprocess.run(
             command.argv,
             check=False,

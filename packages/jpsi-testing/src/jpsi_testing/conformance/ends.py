@@ -120,7 +120,7 @@ class EndTests(ExecutorTestBase):
         executor.submit(job)
         self.active(job)
         # it is ACTIVE a little before it leaves its proof
-        assert begun.wait(self.patience)
+        assert begun.wait(self.timeout_seconds)
 
         fake.requeue(job.native_id or "")
 

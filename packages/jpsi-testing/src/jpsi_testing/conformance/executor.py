@@ -38,13 +38,13 @@ class ExecutorConformance(
 
         class TestSlurm(ExecutorConformance):
             executor_name = "slurm"
-            dialect = "slurm"
+            fake_system = "slurm"
             submit_command = "sbatch"
             config_class = SlurmConfig
             plugin = jpsi_slurm.hooks
 
-    The commands of the dialect are then on PATH, over a fake batch system in real time whose jobs really run.
-    Without a dialect, the tests run against the batch system that the commands on PATH reach, and tests that
+    The commands of the fake are then on PATH, over a fake batch system in real time whose jobs really run.
+    Without a fake, the tests run against the batch system that the commands on PATH reach, and tests that
     inject faults are skipped. Every fixture may be overridden: `executor`, `config`, `work_directory`,
     `scheduler`.
     """

@@ -12,8 +12,7 @@ from jpsi import Job, JobExecutor, JobState
 from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
-from jpsi_testing.fake import FakeScheduler
-from jpsi_testing.fake import dialect as dialect_of
+from jpsi_testing.fake import FakeScheduler, find_fake
 from jpsi_testing.waiting import eventually
 
 _TROUBLES: dict[str, Callable[[FakeScheduler], None]] = {
@@ -30,9 +29,9 @@ class FaultTests(ExecutorTestBase):
 
     def test_the_submit_command_belongs_to_the_fake(self) -> None:
         """A fault of a command that the fake does not have would never strike."""
-        if self.dialect is None:
+        if self.fake_system is None:
             pytest.skip("the tests run without a fake (dialect is None)")
-        system_fake = dialect_of(self.dialect) if isinstance(self.dialect, str) else self.dialect
+        system_fake = find_fake(self.fake_system) if isinstance(self.fake_system, str) else self.fake_system
 
         assert self.submit_command in system_fake.commands, (
             f"submit_command is {self.submit_command!r}; it must be the command that submits, one of "
@@ -41,18 +40,18 @@ class FaultTests(ExecutorTestBase):
 
     @pytest.mark.parametrize("trouble", _TROUBLES)
     def test_a_troubled_system_changes_no_outcome(
-        self, hasty: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
+        self, short_timeout_executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
         gate, begun = Gate(tmp_path / "gate"), tmp_path / "begun"
         job = Job(shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
-        hasty.submit(job)
+        short_timeout_executor.submit(job)
         self.active(job)
         # the launcher, too, may be a command of the batch system
-        assert eventually(begun.exists, self.patience)
+        assert eventually(begun.exists, self.timeout_seconds)
         call_count = len(fake.log)
 
         _TROUBLES[trouble](fake)
-        assert fake.wait_for(lambda: len(fake.log) > call_count, self.patience)
+        assert fake.wait_for(lambda: len(fake.log) > call_count, self.timeout_seconds)
         gate.open()
 
         assert self.end(job).exit_code == 7
@@ -67,7 +66,7 @@ class FaultTests(ExecutorTestBase):
 
         fake.faults.down()
         call_count = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > call_count + 2, self.patience)
+        assert fake.wait_for(lambda: len(fake.log) > call_count + 2, self.timeout_seconds)
         assert job.status.state is JobState.QUEUED
         fake.faults.up()
         fake.slots = 8
@@ -93,26 +92,31 @@ class FaultTests(ExecutorTestBase):
     @pytest.mark.clause("submit-refused")
     @pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
     def test_a_failed_submission_leaves_the_job_as_it_was(
-        self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
+        self, short_timeout_executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, hangs: bool
     ) -> None:
         proof = Proof(tmp_path / "proof")
         job = Job(proof.job(3))
         fake.faults.down(hangs=hangs)
 
         with pytest.raises(jpsi.SubmitException) as caught:
-            hasty.submit(job)
+            short_timeout_executor.submit(job)
 
         assert caught.value.transient
         assert (job.status.state, job.native_id, job.executor) == (JobState.NEW, None, None)
         fake.faults.up()
-        hasty.submit(job)
+        short_timeout_executor.submit(job)
         assert self.end(job).exit_code == 3
         assert proof.runs == 1
 
     @pytest.mark.parametrize("trouble", ["accept_and_hang", "cut"])
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_an_ambiguous_submission_runs_once(
-        self, hasty: JobExecutor, fake: FakeScheduler, tmp_path: Path, trouble: str, lag: float
+        self,
+        short_timeout_executor: JobExecutor,
+        fake: FakeScheduler,
+        tmp_path: Path,
+        trouble: str,
+        lag: float,
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
@@ -122,22 +126,22 @@ class FaultTests(ExecutorTestBase):
         getattr(fake.faults, trouble)(self.submit_command)
 
         try:
-            hasty.submit(job)
+            short_timeout_executor.submit(job)
         except jpsi.SubmitException:
             assert job.status.state is JobState.NEW
-            hasty.submit(job)
+            short_timeout_executor.submit(job)
         fake.lag, fake.slots = 0, 8
         fake.settle()
 
         assert self.end(job).exit_code == 3
-        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.timeout_seconds)
         assert proof.runs == 1
 
     @pytest.mark.parametrize("trouble", ["hang", "accept_and_hang"])
     def test_an_ambiguous_submission_is_reported_consistently(
         self,
-        hasty: JobExecutor,
-        hasty_config: ExecutorConfig,
+        short_timeout_executor: JobExecutor,
+        short_timeout_config: ExecutorConfig,
         fake: FakeScheduler,
         tmp_path: Path,
         work_directory: Path,
@@ -155,7 +159,7 @@ class FaultTests(ExecutorTestBase):
             stored_states = [
                 it.status.state for it in job_store.jobs(also=[work_directory]) if it.id == job.id
             ]
-            with self.new_executor(hasty_config) as other:
+            with self.new_executor(short_timeout_config) as other:
                 recalled = [it.status.state for it in other.recall([job.id])]
                 # the program that got the exception keeps the job
                 assert job.id not in [it.id for it in other.recover()]
@@ -163,18 +167,18 @@ class FaultTests(ExecutorTestBase):
             return {job.status.state, *stored_states, *recalled}
 
         with pytest.raises(jpsi.SubmitException):
-            hasty.submit(job)
+            short_timeout_executor.submit(job)
         assert states() == {JobState.NEW}
         fake.faults.clear()
         fake.slots = 8
         fake.settle()
-        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.timeout_seconds)
         assert states() == {JobState.NEW}
         assert proof.runs == 0
-        hasty.submit(job)
+        short_timeout_executor.submit(job)
 
         assert self.end(job).exit_code == 3
-        with self.new_executor(hasty_config) as other:
+        with self.new_executor(short_timeout_config) as other:
             (recalled,) = other.recall([job.id])
             assert self.end(recalled).exit_code == 3
         assert proof.runs == 1

@@ -9,16 +9,16 @@ import pluggy
 from jpsi.plugin import CommandResult, ExecutorHooks
 
 
-def answered(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
+def command_result(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
     """Return the result of a command that has ended in time.
 
-    >>> answered("job 17").checked().stdout
+    >>> command_result("job 17").checked().stdout
     'job 17'
     """
     return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
 
 
-def hooks_of(plugin: object) -> ExecutorHooks:
+def executor_hooks(plugin: object) -> ExecutorHooks:
     """Return the hooks of one executor plugin, which take all arguments by name and use some of them.
 
     Raises:

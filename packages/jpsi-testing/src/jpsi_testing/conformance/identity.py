@@ -72,7 +72,7 @@ class IdentityTests(ExecutorTestBase):
     ) -> None:
         job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
         other = self._reuse_native_id(fake, job, _SCRIPTS["runs"])
-        assert fake.wait_for(lambda: other.state is FakeState.RUNNING, self.patience)
+        assert fake.wait_for(lambda: other.state is FakeState.RUNNING, self.timeout_seconds)
 
         with pytest.raises(jpsi.SubmitException, match="another job's"):
             job.cancel() if request_ == "cancel" else getattr(executor, request_)(job)
@@ -90,7 +90,7 @@ class IdentityTests(ExecutorTestBase):
         for job in jobs:
             executor.submit(job)
         later(fake)
-        other = fake.supplant(jobs[1].native_id or "", _SCRIPTS["runs"])
+        other = fake.reuse_native_id(jobs[1].native_id or "", _SCRIPTS["runs"])
 
         with pytest.raises(jpsi.BulkException) as caught:
             executor.cancel_many(jobs)
@@ -113,7 +113,7 @@ class IdentityTests(ExecutorTestBase):
         self.active(job)
 
         later(fake)
-        fake.supplant(job.native_id or "", _SCRIPTS["runs"], kill=False)
+        fake.reuse_native_id(job.native_id or "", _SCRIPTS["runs"], kill=False)
         gate.open()
 
         status = self.end(job)
@@ -128,7 +128,7 @@ class IdentityTests(ExecutorTestBase):
         self.active(job)
 
         later(fake)
-        other = fake.supplant(job.native_id or "", _SCRIPTS["runs"])
+        other = fake.reuse_native_id(job.native_id or "", _SCRIPTS["runs"])
 
         status = self.end(job)
         assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
@@ -143,7 +143,7 @@ class IdentityTests(ExecutorTestBase):
         native_id = job.native_id or ""
         lost = fake.job(native_id)
 
-        other = fake.supplant(native_id, _SCRIPTS["runs"], kill=False)
+        other = fake.reuse_native_id(native_id, _SCRIPTS["runs"], kill=False)
         other.submitted = lost.submitted
         with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
             job.cancel()
@@ -162,7 +162,7 @@ class IdentityTests(ExecutorTestBase):
 
         fake.untag(job.native_id or "")
         call_count = len(fake.log)
-        assert fake.wait_for(lambda: len(fake.log) > call_count + 1, self.patience)
+        assert fake.wait_for(lambda: len(fake.log) > call_count + 1, self.timeout_seconds)
         with pytest.raises(jpsi.SubmitException, match=_NOT_CANCELLED):
             job.cancel()
 
@@ -188,7 +188,7 @@ class IdentityTests(ExecutorTestBase):
 
     def _reuse_native_id(self, fake: FakeScheduler, job: Job, script: str) -> FakeJob:
         later(fake)
-        other = fake.supplant(job.native_id or "", script)
+        other = fake.reuse_native_id(job.native_id or "", script)
         fake.slots = 8
         fake.settle()
         return other

@@ -41,7 +41,7 @@ class LauncherTestBase:
     #: True if TERM to the launcher's own shell alone ends all processes.
     ends_on_term: ClassVar[bool] = True
     #: The longest time that a job may take, in seconds, on a busy machine too.
-    patience: ClassVar[float] = 60.0
+    timeout_seconds: ClassVar[float] = 60.0
 
     @pytest.fixture
     def hooks(self) -> Hooks:
@@ -74,7 +74,7 @@ class LauncherTestBase:
         )
         text = "\n".join(hooks("launch", spec=spec))
         (folder / "nodes").write_text(f"{os.uname().nodename}\n" * count)
-        return Lines(folder=folder, text=text, patience=self.patience)
+        return Lines(folder=folder, text=text, timeout_seconds=self.timeout_seconds)
 
     def need_program(self) -> None:
         """Skip the test if the launcher's program is not installed."""
@@ -83,7 +83,7 @@ class LauncherTestBase:
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait until a condition is true; fail the test after `patience` seconds."""
-        assert eventually(condition, self.patience), f"{what}: not so in {self.patience:g} s"
+        assert eventually(condition, self.timeout_seconds), f"{what}: not so in {self.timeout_seconds:g} s"
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Lines:
     folder: Path
     text: str
     #: The longest time that they may take, in seconds.
-    patience: float
+    timeout_seconds: float
 
     @property
     def log(self) -> Path:
@@ -152,7 +152,7 @@ class Lines:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run the lines in a shell to their end."""
         process = self.start(shell, words, stdin=stdin, environment=environment)
-        code = process.wait(self.patience)
+        code = process.wait(self.timeout_seconds)
         stdout, stderr = ((self.folder / name).read_bytes() for name in ("stdout", "stderr"))
         return subprocess.CompletedProcess(words, code, stdout, stderr)
 

@@ -79,8 +79,8 @@ class JobTests(LauncherTestBase):
         """Submit a job and wait for its end."""
         job = Job(spec)
         executor.submit(job)
-        status = job.wait(self.patience)
-        assert status is not None, f"{job!r} has not ended in {self.patience:g} s"
+        status = job.wait(self.timeout_seconds)
+        assert status is not None, f"{job!r} has not ended in {self.timeout_seconds:g} s"
         return status, job
 
     def read_outputs(self, directory: Path) -> list[str]:
@@ -265,7 +265,7 @@ class JobTests(LauncherTestBase):
         self.wait_until(lambda: len(self.read_outputs(directory)) == self.max_processes, "every process runs")
 
         job.cancel()
-        status = job.wait(self.patience)
+        status = job.wait(self.timeout_seconds)
 
         assert status is not None
         assert status.state is JobState.CANCELED

@@ -35,7 +35,7 @@ class SignalTests(LauncherTestBase):
             )
 
             os.kill(process.pid, signal.SIGTERM)
-            code = process.wait(self.patience)
+            code = process.wait(self.timeout_seconds)
 
             self.wait_until(lambda: processes_of(job_id) == [], "nothing is left")
             assert code != 0

@@ -49,16 +49,16 @@ class LimitTests(ExecutorTestBase):
         others, jobs = [Job(gate.job()) for _ in range(4)], [Job(JobSpec("/bin/true")) for _ in range(3)]
         with self.new_executor(config) as other:
             other.submit_many(others)
-            assert fake.wait_for(lambda: self._running(fake) == 2, self.patience)
+            assert fake.wait_for(lambda: self._running(fake) == 2, self.timeout_seconds)
 
         with self.new_executor(attrs.evolve(config, max_queued=5)) as executor:
             thread = threading.Thread(target=executor.submit_many, args=[jobs])
             thread.start()
-            assert jobs[0].wait(self.patience, target_states=JobState.QUEUED)
+            assert jobs[0].wait(self.timeout_seconds, target_states=JobState.QUEUED)
             listed = [it for it in fake.jobs if not it.state.final]
             assert len(listed) == 5
             gate.open()
-            thread.join(self.patience)
+            thread.join(self.timeout_seconds)
             assert [self.end(job).exit_code for job in (*others, *jobs)] == [0] * 7
 
     @staticmethod

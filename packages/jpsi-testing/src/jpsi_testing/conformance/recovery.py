@@ -80,19 +80,19 @@ class RecoveryTests(ExecutorTestBase):
 
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_a_client_killed_while_it_submits_loses_nothing(
-        self, hasty_config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
+        self, short_timeout_config: ExecutorConfig, tmp_path: Path, fake: FakeScheduler, lag: float
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.lag = lag
         fake.faults.accept_and_hang(self.submit_command)
-        with client(self.executor_name, hasty_config, [proof.job(3)], url=self.url) as process:
-            assert fake.wait_for(lambda: fake.jobs, self.patience)
+        with client(self.executor_name, short_timeout_config, [proof.job(3)], url=self.url) as process:
+            assert fake.wait_for(lambda: fake.jobs, self.timeout_seconds)
             process.kill()
 
         fake.lag = 0
-        with self.new_executor(hasty_config) as executor:
+        with self.new_executor(short_timeout_config) as executor:
             # its submit command may still hold the job, until the command timeout kills it
-            assert fake.wait_for(lambda: fake.jobs[0].state.final, self.patience)
+            assert fake.wait_for(lambda: fake.jobs[0].state.final, self.timeout_seconds)
             for job in executor.recover():
                 if job.status.state is JobState.NEW:
                     executor.submit(job)
@@ -136,7 +136,7 @@ class RecoveryTests(ExecutorTestBase):
             *ids, _ = [process.stdout.readline().decode().strip() for _ in range(4)]
             process.kill()
         gate.open()
-        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.patience)
+        assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.timeout_seconds)
 
         for it in fake.jobs:
             self._restored(fake, it.native_id, is_counted=is_counted)
@@ -149,9 +149,9 @@ class RecoveryTests(ExecutorTestBase):
     def _restored(self, fake: FakeScheduler, native_id: str, *, is_counted: bool) -> None:
         """Let a batch system forget that a job has ended, and wait until it has ended once more."""
         # it left its marker a little before
-        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
+        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.timeout_seconds)
         fake.restore(native_id, is_counted=is_counted)
-        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.patience)
+        assert fake.wait_for(lambda: fake.job(native_id).state.final, self.timeout_seconds)
 
     def test_one_job_of_many_is_recalled_and_no_other(
         self, executor: JobExecutor, config: ExecutorConfig, tmp_path: Path
@@ -206,6 +206,6 @@ class RecoveryTests(ExecutorTestBase):
 
         status = self.end(job)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.ATTACH_UNVERIFIED)
-        assert eventually(lambda: bool(seen), self.patience)
+        assert eventually(lambda: bool(seen), self.timeout_seconds)
         # no callback came before the id was known to be unknown
         assert [it.state for it in seen] == [JobState.FAILED]

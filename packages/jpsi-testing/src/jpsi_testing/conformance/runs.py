@@ -143,7 +143,7 @@ class RunTests(ExecutorTestBase):
 
         assert own == {job.id: _ORDER for job in jobs}
         # the executor's callbacks run one after the other, and may come after `wait` has returned
-        assert eventually(lambda: received == own, self.patience), received
+        assert eventually(lambda: received == own, self.timeout_seconds), received
 
     @pytest.mark.clause("wait-timeout")
     def test_wait_returns_at_the_state_or_the_timeout(self, executor: JobExecutor, tmp_path: Path) -> None:
@@ -151,13 +151,13 @@ class RunTests(ExecutorTestBase):
         job = Job(gate.job(3))
         executor.submit(job)
 
-        active = job.wait(self.patience, target_states=[JobState.ACTIVE])
+        active = job.wait(self.timeout_seconds, target_states=[JobState.ACTIVE])
         assert active is not None
         assert active.state is JobState.ACTIVE
         assert job.wait(0.01) is None
         assert job.wait(timedelta(0)) is None
         gate.open()
-        assert job.wait(self.patience * _SECOND) == job.status
+        assert job.wait(self.timeout_seconds * _SECOND) == job.status
         assert job.wait(target_states=JobState.QUEUED), "it has passed through it"
         with pytest.raises(jpsi.UnreachableStateException):
             job.wait(target_states=JobState.COMPLETED)

@@ -169,7 +169,7 @@ class StagingTests(ExecutorTestBase):
         )
         job = Job(spec)
         executor.submit(job)
-        assert sign.wait(self.patience)
+        assert sign.wait(self.timeout_seconds)
 
         job.cancel()
 

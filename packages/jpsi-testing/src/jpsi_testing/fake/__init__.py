@@ -14,7 +14,7 @@ from jpsi_testing.fake.log import Call, Log
 from jpsi_testing.fake.mpi import mpirun_commands
 from jpsi_testing.fake.path import command_folder, on_path
 from jpsi_testing.fake.program import NO_ANSWER, answer
-from jpsi_testing.fake.registry import CommandFunction, Dialect, dialect
+from jpsi_testing.fake.registry import CommandFunction, FakeSystem, find_fake
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 
@@ -22,11 +22,11 @@ __all__ = [
     "NO_ANSWER",
     "Call",
     "CommandFunction",
-    "Dialect",
     "FakeClock",
     "FakeJob",
     "FakeScheduler",
     "FakeState",
+    "FakeSystem",
     "Faults",
     "Invocation",
     "Log",
@@ -35,7 +35,7 @@ __all__ = [
     "TaskLaunch",
     "answer",
     "command_folder",
-    "dialect",
+    "find_fake",
     "limit",
     "mpirun_commands",
     "on_path",

@@ -38,7 +38,7 @@ class Faults:
     """The faults of a fake batch system; each strikes the next `times` calls of a command, or all for None.
 
     The command `"*"` is any. Several faults of one command strike one after the other, in the order in which
-    a test planned them. Once a dialect is connected to the batch system, a fault of a command that it does
+    a test planned them. Once a fake is connected to the batch system, a fault of a command that it does
     not have is refused with `ValueError`: it would never strike, and the test would prove nothing.
     """
 
@@ -49,7 +49,7 @@ class Faults:
         self._banner = ("", "")
 
     def know(self, commands: Iterable[str]) -> None:
-        """Add the commands of a dialect that is connected to the batch system from now on."""
+        """Add the commands of a fake that is connected to the batch system from now on."""
         self._commands.update(commands)
 
     def fail(
@@ -95,7 +95,7 @@ class Faults:
         self._down = None
         self._banner = ("", "")
 
-    def strike(self, command: str) -> Fault | None:
+    def next_fault(self, command: str) -> Fault | None:
         """Return the fault that strikes this call of a command, and count it; None if there is none."""
         for fault in self._planned:
             if fault.command in (command, EVERY) and fault.times != 0:

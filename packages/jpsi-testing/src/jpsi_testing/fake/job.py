@@ -14,7 +14,7 @@ from jpsi.plugin import DependencyKind
 
 
 class FakeState(enum.Enum):
-    """The state of a job of a fake batch system; a dialect has its own words for these."""
+    """The state of a job of a fake batch system; a fake has its own words for these."""
 
     PENDING = "pending"
     HELD = "held"
@@ -67,7 +67,7 @@ def _file(path: str | None) -> str | None:
 class FakeJob:
     """A job of a fake batch system.
 
-    A dialect's submit command sets the first half of the fields; the scheduler sets the second. Times are
+    A fake's submit command sets the first half of the fields; the scheduler sets the second. Times are
     seconds since 1970.
     """
 
@@ -101,7 +101,7 @@ class FakeJob:
     blocked: Callable[[], str | None] | None = attrs.field(default=None, kw_only=True)
     #: Called under the scheduler's lock before each start, to set variables such as the number of restarts.
     starting: Callable[[FakeJob], None] | None = attrs.field(default=None, kw_only=True)
-    #: Further values for the dialect's own use.
+    #: Further values for the fake's own use.
     attributes: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
     #: Submit a job as HELD to have it wait for `release`.
     state: FakeState = attrs.field(default=FakeState.PENDING, kw_only=True)

@@ -13,8 +13,7 @@ from pathlib import Path
 from jpsi.plugin import line
 from jpsi_engine import check_way, make_directory
 from jpsi_testing.fake import client
-from jpsi_testing.fake.registry import Dialect
-from jpsi_testing.fake.registry import dialect as find_dialect
+from jpsi_testing.fake.registry import FakeSystem, find_fake
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import CommandServer
 
@@ -24,20 +23,20 @@ _SOCKET = "socket"
 
 
 @contextlib.contextmanager
-def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> Iterator[FakeScheduler]:
-    """Put the commands of a dialect on PATH within the block, and yield their scheduler.
+def on_path(fake_system: str | FakeSystem, scheduler: FakeScheduler | None = None) -> Iterator[FakeScheduler]:
+    """Put the commands of a fake on PATH within the block, and yield their scheduler.
 
     Without a scheduler it is a new one, in real time and with real processes, which kills all that still runs
     at the end of the block. A command that hangs does so until it is killed, or until the end of the block.
 
     Args:
-        dialect: the functions that answer commands, or the name under which a backend offers them.
+        fake_system: the functions that answer commands, or the name under which a backend offers them.
         scheduler: the batch system; it stays open.
 
     Raises:
-        PluginError: no backend offers a dialect of this name.
+        PluginError: no backend offers a fake of this name.
     """
-    system_fake = find_dialect(dialect) if isinstance(dialect, str) else dialect
+    system_fake = find_fake(fake_system) if isinstance(fake_system, str) else fake_system
     with contextlib.ExitStack() as stack:
         if scheduler is None:
             scheduler = stack.enter_context(FakeScheduler())
@@ -47,22 +46,22 @@ def on_path(dialect: str | Dialect, scheduler: FakeScheduler | None = None) -> I
 
 @contextlib.contextmanager
 def command_folder(
-    dialect: Dialect, scheduler: FakeScheduler, on_hang: Callable[[], None] | None = None
+    fake_system: FakeSystem, scheduler: FakeScheduler, on_hang: Callable[[], None] | None = None
 ) -> Iterator[Path]:
-    """Write the commands of a dialect into a directory within the block, and yield it, for PATH.
+    """Write the commands of a fake into a directory within the block, and yield it, for PATH.
 
     Args:
-        dialect: the functions that answer commands.
+        fake_system: the functions that answer commands.
         scheduler: the batch system.
         on_hang: called when a command hangs, which then fails at once; None lets it hang.
     """
     with contextlib.ExitStack() as stack:
         folder = _private_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        scheduler.faults.know(dialect.commands)
-        server = CommandServer(folder / _SOCKET, scheduler, dialect, on_hang, folder=str(folder / "bin"))
+        scheduler.faults.know(fake_system.commands)
+        server = CommandServer(folder / _SOCKET, scheduler, fake_system, on_hang, folder=str(folder / "bin"))
         stack.callback(server.close)
-        _write_commands(folder / "bin", dialect.commands, folder / _SOCKET)
+        _write_commands(folder / "bin", fake_system.commands, folder / _SOCKET)
         yield folder / "bin"
 
 

@@ -11,7 +11,7 @@ from jpsi_testing.fake.invocation import Invocation
 if TYPE_CHECKING:
     from jpsi_testing.fake.scheduler import FakeScheduler
 
-#: The entry-point group in which backends offer their dialects.
+#: The entry-point group in which backends offer their fakes.
 GROUP = "jpsi.fakes"
 
 
@@ -21,7 +21,7 @@ GROUP = "jpsi.fakes"
 CommandFunction = Callable[["FakeScheduler", Invocation], CommandResult]
 
 
-class Dialect(Protocol):
+class FakeSystem(Protocol):
     """A module with these two names, or an object, that an entry point of the group `jpsi.fakes` names."""
 
     @property
@@ -32,13 +32,13 @@ class Dialect(Protocol):
         """Return the result of this command if it cannot contact the batch system."""
 
 
-def dialect(name: str) -> Dialect:
-    """Return the dialect that a backend offers under this name, installed or on the plugin path.
+def find_fake(name: str) -> FakeSystem:
+    """Return the fake that a backend offers under this name, installed or on the plugin path.
 
     Case does not matter.
 
     Raises:
-        PluginError: no backend offers it, it cannot be loaded, or it is no dialect.
+        PluginError: no backend offers it, it cannot be loaded, or it is no fake.
     """
     from jpsi.plugin.engine import installed, load_plugin  # noqa: PLC0415  slow to import, and rarely needed
 
@@ -48,7 +48,7 @@ def dialect(name: str) -> Dialect:
         lacks = f"{candidate.value} has no {' and no '.join(wrong)}"
         msg = f"{candidate.label} is not a fake of a batch system: {lacks}"
         raise PluginError(msg)
-    return cast("Dialect", found)
+    return cast("FakeSystem", found)
 
 
 def _missing(found: object) -> list[str]:

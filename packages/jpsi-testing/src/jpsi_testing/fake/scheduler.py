@@ -209,7 +209,7 @@ class FakeScheduler(Machine):
                     run.script.send(signal.SIGKILL)
             self.settle()
 
-    def supplant(
+    def reuse_native_id(
         self, native_id: str, script: str = "#!/bin/sh\nexec sleep 300\n", *, kill: bool = True
     ) -> FakeJob:
         """Forget a job without trace, and give its native id to a stranger's job, which is returned.

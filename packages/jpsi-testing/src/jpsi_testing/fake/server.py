@@ -14,7 +14,7 @@ from jpsi.plugin import CommandResult
 from jpsi_testing.fake.client import receive, send
 from jpsi_testing.fake.invocation import Invocation
 from jpsi_testing.fake.program import answer
-from jpsi_testing.fake.registry import Dialect
+from jpsi_testing.fake.registry import FakeSystem
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import TaskLaunch
 
@@ -29,7 +29,7 @@ class CommandServer:
     Args:
         path: the socket.
         scheduler: the batch system.
-        dialect: the functions that answer commands.
+        fake_system: the functions that answer commands.
         on_hang: called when a command hangs, which then fails at once; None lets it hang.
         folder: the directory of the commands.
     """
@@ -38,14 +38,14 @@ class CommandServer:
         self,
         path: Path,
         scheduler: FakeScheduler,
-        dialect: Dialect,
+        fake_system: FakeSystem,
         on_hang: Callable[[], None] | None = None,
         *,
         folder: str = "",
     ) -> None:
         self._folder = folder
         self._scheduler = scheduler
-        self._dialect = dialect
+        self._fake_system = fake_system
         self._on_hang = on_hang
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
@@ -98,8 +98,8 @@ class CommandServer:
         stdin = functools.cache(functools.partial(_read_stdin, connection))
         invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin, folder=self._folder)
         try:
-            result = answer(self._scheduler, self._dialect, invocation)
-        except Exception as e:  # noqa: BLE001  the caller of the command gets an error of the dialect
+            result = answer(self._scheduler, self._fake_system, invocation)
+        except Exception as e:  # noqa: BLE001  the caller of the command gets an error of the fake
             result = CommandResult(returncode=70, stderr=f"{type(e).__name__} in the fake command: {e}\n")
         if result.timed_out and self._on_hang is not None:
             self._on_hang()

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.transports.elsewhere import (
-        ElsewhereTransport,
+    from jpsi_testing.transports.remote import (
+        RemoteTransport,
     )
     from jpsi_testing.transports.fake import (
         FakeTransport,
@@ -18,14 +18,14 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "elsewhere": "ElsewhereTransport",
+            "remote": "RemoteTransport",
             "fake": "FakeTransport",
             "replay": "ReplayTransport",
         },
     )
 
 __all__ = [
-    "ElsewhereTransport",
     "FakeTransport",
+    "RemoteTransport",
     "ReplayTransport",
 ]

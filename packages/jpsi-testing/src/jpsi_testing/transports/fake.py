@@ -11,8 +11,15 @@ from collections.abc import Callable
 
 from jpsi.plugin import Command, CommandResult, PluginError, Transport, TransportError, hookimpl
 from jpsi_engine.host import environment_of
-from jpsi_testing.fake import NO_ANSWER, Dialect, FakeScheduler, Invocation, answer, command_folder
-from jpsi_testing.fake import dialect as dialect_of
+from jpsi_testing.fake import (
+    NO_ANSWER,
+    FakeScheduler,
+    FakeSystem,
+    Invocation,
+    answer,
+    command_folder,
+    find_fake,
+)
 
 _SCHEME = "fake://"
 _SHELL = "sh"
@@ -20,9 +27,9 @@ _numbers = itertools.count(1)
 
 
 class FakeTransport:
-    """A transport to the commands of a dialect over a fake batch system; implements `jpsi.plugin.Transport`.
+    """A transport to the commands of a fake over a fake batch system; implements `jpsi.plugin.Transport`.
 
-    A command that hangs times out at once. A shell runs as a process, which finds the commands of the dialect
+    A command that hangs times out at once. A shell runs as a process, which finds the commands of the fake
     first on PATH. An executor finds the transport by its `url`, for as long as it is referenced:
 
         transport = FakeTransport(scheduler, "slurm")
@@ -30,15 +37,17 @@ class FakeTransport:
 
     Args:
         scheduler: the batch system.
-        dialect: the functions that answer commands, or the name under which a backend offers them.
+        fake_system: the functions that answer commands, or the name under which a backend offers them.
         name: the name in the url; None is a number.
     """
 
-    def __init__(self, scheduler: FakeScheduler, dialect: str | Dialect, name: str | None = None) -> None:
+    def __init__(
+        self, scheduler: FakeScheduler, fake_system: str | FakeSystem, name: str | None = None
+    ) -> None:
         #: The batch system.
         self.scheduler = scheduler
-        self._dialect = dialect_of(dialect) if isinstance(dialect, str) else dialect
-        scheduler.faults.know(self._dialect.commands)
+        self._fake_system = find_fake(fake_system) if isinstance(fake_system, str) else fake_system
+        scheduler.faults.know(self._fake_system.commands)
         #: The url of this transport within this process.
         self.url = f"{_SCHEME}{name or next(_numbers)}"
         _transports[self.url] = self
@@ -53,12 +62,12 @@ class FakeTransport:
     ) -> CommandResult:
         """Answer a command; see `jpsi.plugin.Transport`."""
         name = posixpath.basename(command.argv[0])
-        if name not in (*self._dialect.commands, _SHELL):
+        if name not in (*self._fake_system.commands, _SHELL):
             msg = f"the command {command.argv[0]} was not found on PATH"
             raise TransportError(msg)
         if ready is not None:
             ready()
-        if name not in self._dialect.commands:
+        if name not in self._fake_system.commands:
             return self._run_in_shell(command)
         invocation = Invocation(
             argv=command.argv,
@@ -66,12 +75,12 @@ class FakeTransport:
             environment=environment_of(command, os.environ),
             directory=os.getcwd(),  # noqa: PTH109  a text is wanted
         )
-        return answer(self.scheduler, self._dialect, invocation)
+        return answer(self.scheduler, self._fake_system, invocation)
 
     def _run_in_shell(self, command: Command) -> CommandResult:
         hung: list[bool] = []
         environment = dict(environment_of(command, os.environ))
-        with command_folder(self._dialect, self.scheduler, lambda: hung.append(True)) as folder:
+        with command_folder(self._fake_system, self.scheduler, lambda: hung.append(True)) as folder:
             environment["PATH"] = os.pathsep.join([str(folder), environment.get("PATH", os.defpath)])
             done = subprocess.run(  # noqa: S603  a backend asks for it
                 command.argv,

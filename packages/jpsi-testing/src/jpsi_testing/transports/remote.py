@@ -33,13 +33,13 @@ _SCHEME = "elsewhere://"
 _BROKEN_CONNECTION = "the connection broke"
 
 
-class ElsewhereTransport:
+class RemoteTransport:
     """A transport to a simulated remote host on this machine; implements `jpsi.plugin.FileTransport`.
 
     It is a `LineTransport` and a `BytesTransport` as well. Commands find another home directory and begin in
     it. Files are staged as for a host behind ssh, so that a backend can be tested for that without one:
 
-        transport = ElsewhereTransport(tmp_path / "home")
+        transport = RemoteTransport(tmp_path / "home")
         executor = JobExecutor.get_instance("slurm", url=transport.url)
 
     A URL of this form leads to such a transport in any process; faults apply to this object alone.
@@ -190,11 +190,11 @@ def _this_machine() -> LocalTransport:
     return LocalTransport()
 
 
-_transports: weakref.WeakValueDictionary[str, ElsewhereTransport] = weakref.WeakValueDictionary()
+_transports: weakref.WeakValueDictionary[str, RemoteTransport] = weakref.WeakValueDictionary()
 
 
 @hookimpl
 def open_transport(url: str) -> Transport:
     """Return the transport with this URL."""
     known = _transports.get(url)
-    return ElsewhereTransport(Path(url.removeprefix(_SCHEME))) if known is None else known
+    return RemoteTransport(Path(url.removeprefix(_SCHEME))) if known is None else known
