@@ -121,7 +121,7 @@ def test_faults_strike_as_often_as_asked_and_only_their_command(scheduler: FakeS
 def test_a_fault_of_an_unknown_command_is_refused(path: FakeScheduler, fault: str) -> None:
     """It would strike nothing, and whoever asked for it would believe to have tested something."""
     for command in ("", "esya"):
-        with pytest.raises(ValueError, match=f"no command '{command}' can go wrong; .*ebreak, eend, eread"):
+        with pytest.raises(ValueError, match=f"no command '{command}' can fail: .*ebreak, eend, eread"):
             getattr(path.faults, fault)(command)
 
     path.faults.clear()

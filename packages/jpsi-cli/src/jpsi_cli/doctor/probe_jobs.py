@@ -19,7 +19,7 @@ _LONG = 40
 
 
 def run_probe_jobs(executor: jpsi.JobExecutor, timeout: float) -> tuple[dict[str, ProbeResult], str | None]:
-    """Return the outcome of each probe job, within `timeout_seconds` seconds, and the native id of the plain one."""
+    """Return the outcome of each probe job, within `timeout` seconds, and the native id of the plain one."""
     started = time.monotonic()
     with _submit_probes(executor) as (jobs, refusals):
         probes: dict[str, ProbeResult] = {name: ProbeResult(refusal=why) for name, why in refusals.items()}

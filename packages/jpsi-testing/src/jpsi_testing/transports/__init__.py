@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.transports.remote import (
-        RemoteTransport,
-    )
     from jpsi_testing.transports.fake import (
         FakeTransport,
+    )
+    from jpsi_testing.transports.remote import (
+        RemoteTransport,
     )
     from jpsi_testing.transports.replay import (
         ReplayTransport,

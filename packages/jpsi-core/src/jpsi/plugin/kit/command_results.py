@@ -131,7 +131,7 @@ def ids_by_tag(texts: Iterable[tuple[str, str]], tags: Collection[str]) -> dict[
         texts: pairs of a text with a job's tag at its end, such as its comment, and the native id.
         tags: the tags to look for.
     """
-    found = [(end, native_id) for text, native_id in texts if (end := _end(text)) in tags]
+    found = [(end, native_id) for text, native_id in texts if (end := _end(text)) and end in tags]
     return dict(sorted(found, key=lambda item: _number(item[1]), reverse=True))
 
 
