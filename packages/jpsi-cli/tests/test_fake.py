@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jpsi_cli.cluster import sidecar
+from jpsi_cli.cluster import companion_process
 from jpsi_testing.waiting import eventually
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def test_without_pidfds_the_end_is_noticed_too(monkeypatch: pytest.MonkeyPatch) 
             naps.append(seconds)
             process.communicate()
 
-        monkeypatch.setattr(sidecar.time, "sleep", nap)
-        sidecar._wait(process.pid, None)
+        monkeypatch.setattr(companion_process.time, "sleep", nap)
+        companion_process._wait(process.pid, None)
 
     assert len(naps) == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import jpsi
 from jpsi_cli.main import cli
-from jpsi_cli.options.arguments import RUN_PARAMETERS
+from jpsi_cli.options.job_options import RUN_PARAMETERS
 from jpsi_cli.submission.job_spec import _FIELDS, Options, make_spec
 
 EVERYTHING: Options = {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from jpsi_cli import exit_codes
-from jpsi_cli.options.arguments import RUN_PARAMETERS
+from jpsi_cli.options.job_options import RUN_PARAMETERS
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 

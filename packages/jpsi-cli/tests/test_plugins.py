@@ -16,7 +16,7 @@ from jpsi import Plugin
 from jpsi.registry.candidate import GROUPS
 from jpsi.registry.candidate import kind as kind_of
 from jpsi_cli.installation.plugins import unusable_names
-from jpsi_cli.options.arguments import PLUGIN_PARAMETERS
+from jpsi_cli.options.job_options import PLUGIN_PARAMETERS
 from jpsi_testing import PluginDirectory
 
 if TYPE_CHECKING:

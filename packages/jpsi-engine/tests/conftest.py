@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from homes import config, executor, no_launchers, state_home
-from jpsi_engine.runner.frame import BatchFrame, ProcessFrame
+from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from runners import Place
 
 __all__ = ["config", "executor", "no_launchers", "state_home"]

@@ -11,9 +11,9 @@ import attrs
 
 from jpsi.contract.shell import ShellLine
 from jpsi.model.spec import JobSpec
-from jpsi_engine.runner.frame import Frame, ProcessFrame
-from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.claim_and_markers import Frame, ProcessFrame
 from jpsi_engine.runner.script import render_runner
+from jpsi_engine.runner.script_input import Run
 
 SINGLE = [ShellLine('exec "$@"')]
 PATH = "/usr/bin:/bin"

@@ -38,7 +38,7 @@ NOT_NEEDED = (
     "jpsi_engine.transfer.remote_listing",
     "jpsi_engine.transfer.remote_put",
     "jpsi_engine.transfer.remote_shell",
-    "jpsi_engine.transfer.remote_staging",
+    "jpsi_engine.transfer.remote_plan",
     "jpsi_testing",
 )
 

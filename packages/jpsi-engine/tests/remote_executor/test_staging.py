@@ -28,7 +28,7 @@ from jpsi import (
 )
 from jpsi.plugin import BytesResult, Command
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.transfer.remote_staging import record_path
+from jpsi_engine.transfer.remote_plan import record_path
 from jpsi_testing import RemoteTransport
 from jpsi_testing.conformance.base import Gate, Sign, shell
 from jpsi_testing.conformance.recovery import client

@@ -16,7 +16,7 @@ from jpsi.contract.shell import ShellLine
 from jpsi.model.spec import JobSpec, StageIn, StageOut
 from jpsi_engine.runner import staging
 from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
-from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script_input import Run
 from jpsi_engine.spool.arrays import BLOCK, ArrayMember, read_link
 from jpsi_engine.spool.claims import REVOKED, read_claim, revoke
 from jpsi_engine.spool.spool import Spool

@@ -15,9 +15,9 @@ import pytest
 from jpsi.contract.shell import ShellLine
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
-from jpsi_engine.runner.frame import ProcessFrame
-from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.claim_and_markers import ProcessFrame
 from jpsi_engine.runner.script import render_runner
+from jpsi_engine.runner.script_input import Run
 from runners import PATH, SINGLE, Place, script, shell_job
 
 TWO = ResourceSpecV1(process_count=2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi_engine.transfer.remote_staging import (
+from jpsi_engine.transfer.remote_plan import (
     RemoteTransfer,
     finished_numbers,
     local_target,

@@ -13,9 +13,9 @@ import pytest
 
 from jpsi.contract.hookspecs import Arrays
 from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
-from jpsi_engine.runner.frame import BatchFrame
+from jpsi_engine.runner.claim_and_markers import BatchFrame
 from jpsi_engine.runner.requeue import RequeueRules
-from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.script_input import Run
 from jpsi_engine.spool.spool import Spool
 from runners import PATH, SINGLE, Place, shell_job
 

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from jpsi.contract.shell import ShellLine
 from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
-from jpsi_engine.runner.frame import BatchFrame, ProcessFrame
+from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from jpsi_engine.runner.requeue import RequeueRules
-from jpsi_engine.runner.run import Run
 from jpsi_engine.runner.script import render_runner
+from jpsi_engine.runner.script_input import Run
 from jpsi_testing.waiting import eventually
 from runners import PATH, SINGLE, Place, script, shell_job
 

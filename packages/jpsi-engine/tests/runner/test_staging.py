@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi_engine.runner.frame import BatchFrame, ProcessFrame
-from jpsi_engine.runner.run import Run
+from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from jpsi_engine.runner.script import render_runner
+from jpsi_engine.runner.script_input import Run
 from jpsi_engine.runner.staging import log_file
 from runners import PATH, SINGLE, Place, script, shell_job
 

@@ -14,7 +14,7 @@ from jpsi_testing.fake import FakeScheduler, find_fake, on_path
 
 from .. import exit_codes, messages
 from ..output import quantities
-from .sidecar import start_sidecar
+from .companion_process import start_companion_process
 
 
 def fake(
@@ -37,7 +37,7 @@ def fake(
         return exit_codes.USAGE
     try:
         find_fake(system)
-        variables = start_sidecar(partial(_run_fake, system, scheduler))
+        variables = start_companion_process(partial(_run_fake, system, scheduler))
     except jpsi.JpsiError as e:
         messages.error(str(e))
         return exit_codes.JPSI

@@ -5,7 +5,6 @@ The help and the usage errors of every command need only this room, not the libr
 
 from __future__ import annotations
 
-from .arguments import FAKE_PARAMETERS, PLUGIN_PARAMETERS, RUN_PARAMETERS
 from .click_commands import (
     SETTINGS,
     GroupedCommand,
@@ -14,7 +13,8 @@ from .click_commands import (
     missing_value,
     require_executor,
 )
-from .job_arguments import (
+from .job_options import FAKE_PARAMETERS, PLUGIN_PARAMETERS, RUN_PARAMETERS
+from .selection_options import (
     ATTACH_PARAMETERS,
     JOB,
     JOBS,

@@ -11,7 +11,7 @@ from jpsi.layers.layer import mistakes
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 from jpsi.plugin.kit.script_launcher import ScriptLauncher
-from jpsi_engine.runner.frame import BatchFrame, Frame, ProcessFrame
+from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
 from runners import Ended, Place, script, shell_job
 
 #: As PSI/J has it: `set -e`, notes appended to the log, and everything done by the script.

@@ -28,8 +28,8 @@ from jpsi.plugin import (
     units,
 )
 from jpsi.plugin.engine import Engine, EngineSetup
-from jpsi_engine.builtin import local_programs as programs
-from jpsi_engine.builtin import local_results as results
+from jpsi_engine.builtin import remote_programs as programs
+from jpsi_engine.builtin import remote_results as results
 
 _SECOND = timedelta(seconds=1)
 _SHELL = "/bin/sh"

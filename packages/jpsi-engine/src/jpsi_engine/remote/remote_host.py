@@ -48,7 +48,7 @@ from jpsi_engine.remote.marker_mirror import MarkerMirror
 from jpsi_engine.remote.marker_stream import MarkerStream
 from jpsi_engine.remote.markers import ClockDifference
 from jpsi_engine.remote.ownership import parse_unsafe
-from jpsi_engine.remote.staging import StagingTransfer
+from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
     RemoteOutcome,

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine.runner import staging
     from jpsi_engine.runner.arrays import ElementFrame, element_blocks, render_array_runner
+    from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
     from jpsi_engine.runner.failure_details import MAX_DETAIL_BYTES, add_failure_details
-    from jpsi_engine.runner.frame import BatchFrame, Frame, ProcessFrame
     from jpsi_engine.runner.output_paths import resolve_streams
     from jpsi_engine.runner.prechecks import local_problems
     from jpsi_engine.runner.requeue import RERUN, RequeueRules
-    from jpsi_engine.runner.run import Run
     from jpsi_engine.runner.script import launcher_log, render_runner
+    from jpsi_engine.runner.script_input import Run
 else:
     from jpsi.plugin.engine import lazy_attributes
 
@@ -20,11 +20,11 @@ else:
         {
             "arrays": "ElementFrame element_blocks render_array_runner",
             "failure_details": "MAX_DETAIL_BYTES add_failure_details",
-            "frame": "BatchFrame Frame ProcessFrame",
+            "claim_and_markers": "BatchFrame Frame ProcessFrame",
             "output_paths": "resolve_streams",
             "prechecks": "local_problems",
             "requeue": "RERUN RequeueRules",
-            "run": "Run",
+            "script_input": "Run",
             "script": "launcher_log render_runner",
             "": "staging",
         },

@@ -13,10 +13,10 @@ import attrs
 
 from jpsi.plugin import Arrays, word
 from jpsi.plugin.kit import forward_signals, trap_signals
-from jpsi_engine.runner.frame import FUNCTIONS, OWN, BatchFrame, first_set_variable, private_umask
+from jpsi_engine.runner.claim_and_markers import FUNCTIONS, OWN, BatchFrame, first_set_variable, private_umask
 from jpsi_engine.runner.requeue import RequeueRules, count_runs, define_functions
-from jpsi_engine.runner.run import Run
 from jpsi_engine.runner.script import runner_lines
+from jpsi_engine.runner.script_input import Run
 from jpsi_engine.spool import BLOCK
 from jpsi_engine.verdict import SETUP_CODE
 

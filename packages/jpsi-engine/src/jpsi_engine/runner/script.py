@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi.plugin import ShellLine, word
-from jpsi_engine.runner import environment, nodes, staging, streams
-from jpsi_engine.runner.command import JOB_ID, NODEFILES, CommandLines, ProcessLauncher
-from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
-from jpsi_engine.runner.run import HOME, Run, home_path_word
+from jpsi_engine.runner import clean_environment, nodes, staging, streams
+from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
+from jpsi_engine.runner.environment_and_command import JOB_ID, NODEFILES, CommandLines, ProcessLauncher
+from jpsi_engine.runner.script_input import HOME, Run, home_path_word
 from jpsi_engine.runner.user_scripts import source_scripts
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
@@ -50,7 +50,7 @@ def runner_lines(run: Run) -> Iterator[str]:
     if launcher is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
         further_lines = [nodes.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
-        yield from environment.start_process(command.environment, run.rank_variables, further_lines)
+        yield from clean_environment.start_process(command.environment, run.rank_variables, further_lines)
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
     if run.uses_home:
         # The spec may set HOME for the job.
@@ -85,7 +85,7 @@ def _process_launcher(run: Run) -> ProcessLauncher | None:
     if run.spec.inherit_environment or not run.starts_processes:
         return None
     has_scripts = bool(run.preparations)
-    words = environment.process_prefix(run.frame.rerun_words(run.file("run")), has_scripts=has_scripts)
+    words = clean_environment.process_prefix(run.frame.rerun_words(run.file("run")), has_scripts=has_scripts)
     return ProcessLauncher(words=words, has_scripts=has_scripts)
 
 

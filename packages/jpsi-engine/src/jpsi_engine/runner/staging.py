@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi import StagingMode
 from jpsi.plugin import word
 from jpsi.plugin.kit import SIGNALS
-from jpsi_engine.runner.frame import JOB_UMASK, OWN
-from jpsi_engine.runner.run import Run, home_path_word
+from jpsi_engine.runner.claim_and_markers import JOB_UMASK, OWN
+from jpsi_engine.runner.script_input import Run, home_path_word
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Outcome, Transfer
 from jpsi_engine.verdict import ALSO, CLEANUP, SETUP_CODE, STAGE_IN, STAGE_OUT, TIMEOUT

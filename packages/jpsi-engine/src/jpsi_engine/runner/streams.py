@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi.plugin import word
-from jpsi_engine.runner.frame import JOB_UMASK, PRIVATE_UMASK
-from jpsi_engine.runner.run import Run, home_path_word
+from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
+from jpsi_engine.runner.script_input import Run, home_path_word
 from jpsi_engine.verdict import POST_LAUNCH, PRE_LAUNCH, SETUP_CODE, STDERR, STDIN, STDOUT
 
 

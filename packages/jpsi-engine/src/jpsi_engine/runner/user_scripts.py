@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from jpsi.plugin import word
-from jpsi_engine.runner import environment, streams
-from jpsi_engine.runner.frame import JOB_UMASK
-from jpsi_engine.runner.run import Run, home_path_word
+from jpsi_engine.runner import clean_environment, streams
+from jpsi_engine.runner.claim_and_markers import JOB_UMASK
+from jpsi_engine.runner.script_input import Run, home_path_word
 from jpsi_engine.verdict import POST_LAUNCH, PROLOGUE, RAN, SETUP_CODE
 
 # The signals of POSIX that no frame traps: the job must not find any of them ignored.
@@ -36,7 +36,7 @@ def source_scripts(run: Run, launch_lines: Callable[[], Iterator[str]], *, has_n
         yield f"printf '%s\\n' {lines} >{word(run.file(PROLOGUE))} || _jpsi_end {PROLOGUE} {SETUP_CODE}"
     yield f"true >{phase} || :"  # made by the runner, the file is the user's alone
     if has_names:
-        yield from environment.save_environment()
+        yield from clean_environment.save_environment()
     yield from run.frame.run_in_subshell(_script_lines(run, launch_lines, phase, has_names=has_names))
     yield f"{{ read -r _jpsi_phase _jpsi_known <{phase}; }} 2>/dev/null || :"
     if run.preparations:
@@ -67,7 +67,7 @@ def _script_lines(
         yield streams.reopen_stderr(run)
     yield f'_jpsi_end() {{ command echo "$1 $2" >{phase}; exit "$2"; }}'
     if has_names:
-        yield from environment.find_changes()
+        yield from clean_environment.find_changes()
     yield f"command echo {RAN} >{phase}"
     yield from launch_lines()
     if run.post_launch is None:

@@ -8,7 +8,6 @@ from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.id_spelling import IdSpelling
 from jpsi_engine.scheduler.job_view import Absence, JobView, is_final
 from jpsi_engine.scheduler.lookup import find_intents, warn_of_damage
-from jpsi_engine.scheduler.mentions import Mentions
 from jpsi_engine.scheduler.native_ids import NativeIds, element_intent, intent_tag
 from jpsi_engine.scheduler.outage import Outage
 from jpsi_engine.scheduler.poll_interval import PollInterval
@@ -16,4 +15,5 @@ from jpsi_engine.scheduler.queue_poll import QueuePoll, is_recent, log_failed_qu
 from jpsi_engine.scheduler.reused_ids import reused_native_ids
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot, reuse_observations
+from jpsi_engine.scheduler.snapshot_lookup import Mentions
 from jpsi_engine.scheduler.throttle import Throttle, make_throttle

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from jpsi_engine.transfer import staging_plan
     from jpsi_engine.transfer.job_files import open_job_files
     from jpsi_engine.transfer.progress import ProgressCallback, ProgressReport
-    from jpsi_engine.transfer.remote_staging import (
+    from jpsi_engine.transfer.remote_plan import (
         RemotePlan,
         RemoteTransfer,
         finished_numbers,
@@ -24,7 +24,7 @@ else:
         {
             "job_files": "open_job_files",
             "progress": "ProgressReport ProgressCallback",
-            "remote_staging": (
+            "remote_plan": (
                 "RemotePlan RemoteTransfer finished_numbers local_target pending_transfers record_path "
                 "split_plan"
             ),

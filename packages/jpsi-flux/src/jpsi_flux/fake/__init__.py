@@ -9,9 +9,9 @@ from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation
 
 from .bulk import bulksubmit
 from .control import cancel, job
+from .flux_run import run
 from .instance import COMMANDS
 from .listing import jobs
-from .run import run
 from .submit import batch, submit
 
 _SUBCOMMANDS: Mapping[str, CommandFunction] = {
@@ -20,7 +20,7 @@ _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "cancel": cancel,
     "job": job,
     "jobs": jobs,
-    "run": run,
+    "flux_run": run,
     "submit": submit,
     **COMMANDS,
 }

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation, mpirun_commands
 
+from .blaunch import blaunch, slots
 from .control import bkill, bparams, bqueues, bresume, bstop
 from .flavour import Flavour
 from .history import bhist
 from .listing import bjobs
-from .run import blaunch, slots
 from .submit import bsub
 
 _Flavoured = Callable[[Flavour, FakeScheduler, Invocation], CommandResult]

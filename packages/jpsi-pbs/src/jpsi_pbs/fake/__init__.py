@@ -13,7 +13,7 @@ from jpsi_testing.fake import CommandFunction, mpirun_commands
 from . import openpbs_listing, torque_listing
 from .control import COMMANDS
 from .native_ids import SERVER
-from .run import pbsdsh, slots
+from .pbsdsh import pbsdsh, slots
 from .submit import qsub
 
 _ON_NODES = frozenset({"pbsdsh", "mpiexec", "mpirun"})

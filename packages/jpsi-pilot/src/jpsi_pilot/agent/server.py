@@ -67,7 +67,7 @@ class Agent:
             os.unlink(SOCKET)  # noqa: PTH108  relative to the folder
         # These import all of jpsi while a client waits: not before this process is known to be the agent.
         from .pilot_jobs import PilotJobs  # noqa: PLC0415
-        from .scheduling import Scheduling  # noqa: PLC0415
+        from .scheduling_loop import Scheduling  # noqa: PLC0415
 
         loop = asyncio.get_running_loop()
 

@@ -9,7 +9,7 @@ from jpsi_testing.fake import CommandFunction
 
 from .control import scancel, scontrol
 from .listing import sacct, squeue
-from .run import srun
+from .srun import srun
 from .submit import sbatch
 
 #: The commands by name.

@@ -6,7 +6,7 @@ They parse the output into one Observation per job that it mentions. Incomplete 
 no Observation.
 """
 
-from .accounting import parse_finished, query_finished
 from .control import cancel, hold, parse_cancel, parse_hold, parse_release, release
 from .partitions import parse_queues, queues, version
+from .sacct import parse_finished, query_finished
 from .squeue import find, parse_find, parse_status, query

@@ -14,7 +14,7 @@ import jpsi
 from jpsi import Job, JobState, JobStatus
 from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.pilot_jobs import PilotJobs
-from jpsi_pilot.agent.scheduling import PILOTS, Scheduling
+from jpsi_pilot.agent.scheduling_loop import PILOTS, Scheduling
 from jpsi_pilot.node.node_log import NodeLog, engine_log_place, log_path
 from jpsi_pilot.node.stop_requests import requested_stops
 from jpsi_pilot.protocol.engine import Equipment

@@ -8,8 +8,8 @@ from functools import partial
 import click
 
 from . import completion
-from .arguments import RUN_PARAMETERS
 from .click_commands import GroupedOption
+from .job_options import RUN_PARAMETERS
 
 _job_option = partial(GroupedOption, group="What runs where")
 _stream_option = partial(GroupedOption, group="Input and output")

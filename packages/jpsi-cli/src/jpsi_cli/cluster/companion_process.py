@@ -1,4 +1,4 @@
-"""A sidecar: a process that lives as long as this one, whatever program this one becomes."""
+"""A companion process, which lives as long as this one, whatever program this one becomes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pathlib import Path
 # The interval of checks where the system has no pidfds, in seconds.
 _INTERVAL = 0.2
 
-#: The work of a sidecar: a context that it enters, and leaves once this process has ended.
+#: The work of a companion process: a context that it enters, and leaves once this process has ended.
 Work = Callable[[], AbstractContextManager[Mapping[str, str]]]
 
 
-def start_sidecar(work: Work) -> dict[str, str]:
-    """Start a sidecar; return the variables that its work yields.
+def start_companion_process(work: Work) -> dict[str, str]:
+    """Start a companion process; return the variables that its work yields.
 
     As with ssh-agent(1), this process keeps its id and becomes the program itself later, so that no process
     in between has to pass on signals, the terminal or an exit code. Call it while there is only one thread.

@@ -9,7 +9,7 @@ import attrs
 
 from jpsi.plugin import JobSpec, ShellLine, word
 from jpsi.plugin.engine import path_word, process_count
-from jpsi_engine.runner.frame import Frame
+from jpsi_engine.runner.claim_and_markers import Frame
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Plan, staging_plan
 from jpsi_engine.verdict import PRE_LAUNCH, PROLOGUE

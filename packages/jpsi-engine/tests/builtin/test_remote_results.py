@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jpsi.plugin import CommandResult, FailureKind, JobState, Reason, SubmitException
-from jpsi_engine.builtin import local_results as results
+from jpsi_engine.builtin import remote_results as results
 
 TAG = "jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"
 LINUX = "here vm 8d1cf98f\nprocess 28246 S 6050030\nprocess 77 Z 12\nended cancel 5.9.8d1cf98f.vm\nend\n"

@@ -15,8 +15,8 @@ import attrs
 import pytest
 
 from jpsi.plugin import Command, CommandResult, JobState, Observation, Reason
-from jpsi_engine.builtin import local_programs as programs
-from jpsi_engine.builtin import local_results as results
+from jpsi_engine.builtin import remote_programs as programs
+from jpsi_engine.builtin import remote_results as results
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
     RemoteOutcome,
