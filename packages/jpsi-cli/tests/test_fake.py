@@ -182,7 +182,7 @@ def test_lag_keep_and_accounting_shape_listings(run: Run) -> None:
         ((), 2, "name a batch system, and the command to run with it: jpsi fake slurm -- pytest"),
         (("toy",), 2, "no command to run with toy; type it after --"),
         (("toy", "--"), 2, "no command to run with toy; type it after --"),
-        (("toy", "--slots", "2", "--", "true"), 2, "--slots stands behind toy; options come before it"),
+        (("toy", "--slots", "2", "--", "true"), 2, "--slots comes after toy; options come before it"),
         (("--slots", "0", "toy", "true"), 2, "--slots: '0' is not a whole number of at least 1"),
         (("--keep", "soon", "toy", "true"), 2, "--keep: 'soon' is not a time such as"),
         (("nothing", "true"), 125, "no fake 'nothing'; installed: "),
@@ -222,6 +222,6 @@ def test_without_pidfds_the_end_is_noticed_too(monkeypatch: pytest.MonkeyPatch) 
             process.communicate()
 
         monkeypatch.setattr(companion_process.time, "sleep", nap)
-        companion_process._wait(process.pid, None)
+        companion_process._wait_for_exit(process.pid, None)
 
     assert len(naps) == 1

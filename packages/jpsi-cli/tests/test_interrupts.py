@@ -81,7 +81,7 @@ def test_the_second_ctrl_c_exits_immediately(start_on_terminal: Start) -> None:
     assert job is not None
     os.kill(int(found[1]), signal.SIGKILL)  # it is still there
     assert code == 130
-    assert rb"jpsi: leaving; job %b (native id " % job[1] in output
+    assert rb"jpsi: exiting; job %b (native id " % job[1] in output
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(start: Start, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_what_is_exported_is_pinned() -> None:
         "environment_names",
         "environments",
         "heterogeneous_resources",
-        "hooks_of",
+        "executor_hooks",
         "hostile_text",
         "job_attributes",
         "job_names",
@@ -68,7 +68,7 @@ def test_what_is_exported_is_pinned() -> None:
         "read_recordings",
         "resource_specs",
         "specs",
-        "spoilt",
+        "corrupted_documents",
     }
     assert all(getattr(jpsi_testing, name) is not None for name in jpsi_testing.__all__)
     assert set(jpsi_testing.__all__) <= set(dir(jpsi_testing))

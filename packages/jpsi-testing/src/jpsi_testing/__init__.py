@@ -48,7 +48,7 @@ else:
             "jpsi_testing.strategies": (
                 "HOSTILE PYTHON_WORDS custom_names directories durations environment_names environments "
                 "heterogeneous_resources hostile_text job_attributes job_names json_values paths "
-                "resource_specs specs spoilt"
+                "resource_specs specs corrupted_documents"
             ),
             "jpsi_testing.transports": "RemoteTransport FakeTransport ReplayTransport",
         },
@@ -65,13 +65,14 @@ __all__ = [
     "RemoteTransport",
     "ReplayTransport",
     "command_result",
+    "corrupted_documents",
     "custom_names",
     "directories",
     "durations",
     "environment_names",
     "environments",
+    "executor_hooks",
     "heterogeneous_resources",
-    "hooks_of",
     "hostile_text",
     "job_attributes",
     "job_names",
@@ -80,5 +81,4 @@ __all__ = [
     "read_recordings",
     "resource_specs",
     "specs",
-    "spoilt",
 ]

@@ -20,7 +20,7 @@ _SUBCOMMANDS: Mapping[str, CommandFunction] = {
     "cancel": cancel,
     "job": job,
     "jobs": jobs,
-    "flux_run": run,
+    "run": run,
     "submit": submit,
     **COMMANDS,
 }

@@ -19,7 +19,7 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "hook_helpers": "command_result hooks_of",
+            "hook_helpers": "command_result executor_hooks",
             "executor": "ExecutorConformance",
             "launcher": "LauncherConformance",
         },
@@ -29,5 +29,5 @@ __all__ = [
     "ExecutorConformance",
     "LauncherConformance",
     "command_result",
-    "hooks_of",
+    "executor_hooks",
 ]
