@@ -8,11 +8,33 @@ from typing import Any
 
 import attrs
 
-from jpsi.contract import PROJECT
+from jpsi.contract import (
+    PROJECT,
+    REQUIRED_ENGINE_HOOKS,
+    REQUIRED_LAUNCHER_HOOKS,
+    REQUIRED_OBSERVER_HOOKS,
+    REQUIRED_TRANSPORT_HOOKS,
+    EngineHooks,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    TransportHooks,
+)
+from jpsi.document import did_you_mean
 from jpsi.layers.hook_caller import CheckedHooks
 from jpsi.model import PluginError
-from jpsi.registry import Candidate, load_plugin
+from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, Candidate, load_plugin
 
+#: The specifications of plugins that have other layers.
+LAID_OVER = (ExecutorHooks, ObserverHooks)
+#: By group, the hooks that plugins without other layers may implement, and those that they must.
+SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
+    ENGINES: ((EngineHooks,), REQUIRED_ENGINE_HOOKS),
+    LAUNCHERS: ((LauncherHooks,), REQUIRED_LAUNCHER_HOOKS),
+    TRANSPORTS: ((TransportHooks,), REQUIRED_TRANSPORT_HOOKS),
+    OVERRIDES: (LAID_OVER, ()),
+    OBSERVERS: (LAID_OVER, REQUIRED_OBSERVER_HOOKS),
+}
 _MARK = f"{PROJECT}_impl"
 _SPECIFICATION_MARK = f"{PROJECT}_spec"
 
@@ -33,7 +55,7 @@ class Layer:
         """
         found = mistakes(self.plugin, specifications)
         if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
-            found.append(f"it lacks {named(missing)}")
+            found.append(lacks(missing))
         if found:
             raise PluginError(self.unusable(found))
 
@@ -42,23 +64,23 @@ class Layer:
         return f"{self.label} cannot be used: {'; '.join(found)}"
 
 
-def named(hooks: Sequence[str]) -> str:
-    """Return hooks as part of a sentence.
+def lacks(hooks: Sequence[str]) -> str:
+    """Return the phrase that a plugin lacks these hooks.
 
-    >>> named(["submit", "query"])
-    'the hooks submit, query'
+    >>> lacks(["submit", "query"])
+    'it lacks the hooks submit, query'
     """
-    return f"the hook {hooks[0]}" if len(hooks) == 1 else f"the hooks {', '.join(hooks)}"
+    return f"it lacks the hook{'s' * (len(hooks) > 1)} {', '.join(hooks)}"
 
 
-def checked(candidate: Candidate, specifications: Sequence[type], required: Sequence[str]) -> Layer:
+def checked(candidate: Candidate) -> Layer:
     """Load a plugin that has no other layers, and check it.
 
     Raises:
         PluginError: it cannot be loaded, is broken, or lacks a required hook.
     """
     layer = Layer(candidate.label, load_plugin(candidate))
-    layer.check(specifications, required)
+    layer.check(*SPECIFICATIONS[candidate.group])
     return layer
 
 
@@ -125,7 +147,7 @@ def _wrong(
     is_wrapper: bool,
 ) -> Iterator[str]:
     if hook not in known:
-        yield f"there is no hook {hook!r}{_suggestion(hook, known)}"
+        yield f"there is no hook {hook!r}{did_you_mean(hook, known)}"
         return
     if is_wrapper and not inspect.isgeneratorfunction(function):
         yield f"{hook} has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
@@ -135,12 +157,6 @@ def _wrong(
             yield f"{hook} has no argument {name!r}, only {', '.join(known[hook])}"
         elif name in known[hook] and has_default:
             yield f"{hook} gives its argument {name!r} a default, which pluggy never replaces"
-
-
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    from jpsi.document import did_you_mean  # most programs never need it
-
-    return did_you_mean(word, known)
 
 
 def _implementations(plugin: object) -> Iterator[tuple[str, bool, Any]]:

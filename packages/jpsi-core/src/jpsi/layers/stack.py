@@ -9,10 +9,7 @@ import attrs
 
 from jpsi.contract import (
     REQUIRED_BATCH_HOOKS,
-    REQUIRED_ENGINE_HOOKS,
-    REQUIRED_LAUNCHER_HOOKS,
     REQUIRED_OBSERVER_HOOKS,
-    REQUIRED_TRANSPORT_HOOKS,
     EngineHooks,
     ExecutorHooks,
     LauncherHooks,
@@ -20,7 +17,17 @@ from jpsi.contract import (
     TransportHooks,
 )
 from jpsi.layers import default_hooks
-from jpsi.layers.layer import Layer, checked, implemented, lacking, mistakes, named, relay
+from jpsi.layers.layer import (
+    LAID_OVER,
+    SPECIFICATIONS,
+    Layer,
+    checked,
+    implemented,
+    lacking,
+    lacks,
+    mistakes,
+    relay,
+)
 from jpsi.layers.overrides import latest, overrides
 from jpsi.model import ConfigError, PluginError
 from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, TRANSPORTS, Candidate, Plugins, load_plugin
@@ -30,8 +37,6 @@ if TYPE_CHECKING:
 
     from jpsi.contract import ExecutorConfig, Transport
 
-#: The specifications of plugins that have other layers.
-LAID_OVER = (ExecutorHooks, ObserverHooks)
 _MAKE_ENGINE = "make_engine"
 _told: set[str] = set()
 #: The engine of backends that have none of their own.
@@ -112,16 +117,7 @@ def launcher_of(
         PluginError: there is no such plugin, or it is broken.
     """
     candidate = plugins.find(LAUNCHERS, name, constraint)
-    return candidate, cast("LauncherHooks", _single(candidate, LauncherHooks, REQUIRED_LAUNCHER_HOOKS))
-
-
-def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
-    """Return the hooks of the launcher of this name; it may carry a version constraint (`mpirun>=0.2`).
-
-    Raises:
-        PluginError: there is no such plugin, or it is broken.
-    """
-    return launcher_of(plugins, *name_and_constraint(text))[1]
+    return candidate, cast("LauncherHooks", _hooks(candidate))
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
@@ -136,8 +132,7 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
         advice = "if it comes from the configuration, mend `url` of the target there"
         msg = f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}"
         raise ConfigError(msg)
-    candidate = plugins.find(TRANSPORTS, scheme)
-    hooks = cast("TransportHooks", _single(candidate, TransportHooks, REQUIRED_TRANSPORT_HOOKS))
+    hooks = cast("TransportHooks", _hooks(plugins.find(TRANSPORTS, scheme)))
     return hooks.open_transport(url=url, config=config, here=here)
 
 
@@ -147,16 +142,15 @@ def engine_hooks(plugins: Plugins) -> EngineHooks:
     Raises:
         PluginError: none is installed, or it is broken.
     """
-    candidate = plugins.find(ENGINES, ENGINE)
-    return cast("EngineHooks", _single(candidate, EngineHooks, REQUIRED_ENGINE_HOOKS))
+    return cast("EngineHooks", _hooks(plugins.find(ENGINES, ENGINE)))
 
 
-def _single(candidate: Candidate, specification: type, required: Sequence[str]) -> object:
-    return relay([checked(candidate, (specification,), required)], (specification,))
+def _hooks(candidate: Candidate) -> object:
+    return relay([checked(candidate)], SPECIFICATIONS[candidate.group][0])
 
 
 def _lacks(missing: Sequence[str]) -> str:
-    return f"it lacks {named(missing)}, or {_MAKE_ENGINE}"
+    return f"{lacks(missing)}, or {_MAKE_ENGINE}"
 
 
 def name_and_constraint(text: str) -> tuple[str, str]:
@@ -197,7 +191,7 @@ def _installed(plugins: Plugins) -> Iterator[Layer]:
                 if refusals:
                     msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
                     raise PluginError(msg)  # noqa: TRY301  both errors become one warning
-                layer = checked(candidate, LAID_OVER, REQUIRED_OBSERVER_HOOKS)
+                layer = checked(candidate)
             except PluginError as e:
                 _warn(str(e))
             else:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         BARS,
         ENGINES,
         EXECUTORS,
+        FAKES,
         GROUPS,
         LAUNCHERS,
         OBSERVERS,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     )
     from jpsi.registry.custom_attributes import doubts, systems
     from jpsi.registry.discovery import Plugins, installed
-    from jpsi.registry.loading import forget, load_plugin, private_name, told
+    from jpsi.registry.loading import load_plugin, private_name, removed_on_failure, told
     from jpsi.registry.metadata import canonical
     from jpsi.registry.versions import conflict, is_constraint, missing, verdicts
 else:
@@ -32,11 +33,11 @@ else:
         __name__,
         {
             "candidate": (
-                "Candidate ENGINES EXECUTORS GROUPS LAUNCHERS OBSERVERS OVERRIDES BARS TRANSPORTS kind"
+                "Candidate ENGINES EXECUTORS FAKES GROUPS LAUNCHERS OBSERVERS OVERRIDES BARS TRANSPORTS kind"
             ),
             "custom_attributes": "doubts systems",
             "discovery": "Plugins installed",
-            "loading": "forget load_plugin private_name told",
+            "loading": "load_plugin private_name removed_on_failure told",
             "metadata": "canonical",
             "versions": "conflict is_constraint missing verdicts",
             "": "discovery",
