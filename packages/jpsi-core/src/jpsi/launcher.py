@@ -60,9 +60,9 @@ class Launcher:
             ConfigError: the configuration is wrong.
         """
         from jpsi.config import loader  # noqa: PLC0415  few programs ask for launchers
-        from jpsi.registry import discovery  # noqa: PLC0415
+        from jpsi.registry import installed  # noqa: PLC0415
 
-        plugins = discovery.installed(loader.load().plugin_path)
+        plugins = installed(loader.load().plugin_path)
         return _load(*launcher_of(plugins, name, version_constraint))
 
 

@@ -138,11 +138,6 @@ def read_acl(acl: bytes) -> list[tuple[int, int, int]] | None:
     return list(_ACL_ENTRY.iter_unpack(body))
 
 
-def file_identity(status: os.stat_result) -> tuple[int, ...]:
-    """Return values that stay equal while the same file keeps its owner and mode."""
-    return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
-
-
 def look(path: str) -> os.stat_result:
     """Return the result of lstat(2) for a path; every decision of this module rests on it."""
     return os.lstat(path)

@@ -10,10 +10,6 @@ import attrs
 
 from jpsi.contract import (
     PROJECT,
-    REQUIRED_ENGINE_HOOKS,
-    REQUIRED_LAUNCHER_HOOKS,
-    REQUIRED_OBSERVER_HOOKS,
-    REQUIRED_TRANSPORT_HOOKS,
     EngineHooks,
     ExecutorHooks,
     LauncherHooks,
@@ -29,11 +25,11 @@ from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, 
 LAID_OVER = (ExecutorHooks, ObserverHooks)
 #: By group, the hooks that plugins without other layers may implement, and those that they must.
 SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
-    ENGINES: ((EngineHooks,), REQUIRED_ENGINE_HOOKS),
-    LAUNCHERS: ((LauncherHooks,), REQUIRED_LAUNCHER_HOOKS),
-    TRANSPORTS: ((TransportHooks,), REQUIRED_TRANSPORT_HOOKS),
+    ENGINES: ((EngineHooks,), ("local_transport", "batch_engine", "process_engine", "open_files")),
+    LAUNCHERS: ((LauncherHooks,), ("launch",)),
+    TRANSPORTS: ((TransportHooks,), ("open_transport",)),
     OVERRIDES: (LAID_OVER, ()),
-    OBSERVERS: (LAID_OVER, REQUIRED_OBSERVER_HOOKS),
+    OBSERVERS: (LAID_OVER, ("status_changed",)),
 }
 _MARK = f"{PROJECT}_impl"
 _SPECIFICATION_MARK = f"{PROJECT}_spec"

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from jpsi.contract import (
-    REQUIRED_BATCH_HOOKS,
-    REQUIRED_OBSERVER_HOOKS,
-    EngineHooks,
-    ExecutorHooks,
-    LauncherHooks,
-    ObserverHooks,
-    TransportHooks,
-)
+from jpsi.contract import EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import (
     LAID_OVER,
@@ -37,6 +29,8 @@ if TYPE_CHECKING:
 
     from jpsi.contract import ExecutorConfig, Transport
 
+#: The hooks that an executor must implement, unless it implements the other one.
+_BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
 _MAKE_ENGINE = "make_engine"
 _told: set[str] = set()
 #: The engine of backends that have none of their own.
@@ -99,7 +93,7 @@ def executor_layers(
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
     wrong = [mistakes(layer.plugin, LAID_OVER) for layer in layers]
-    missing = lacking((layer.plugin for layer in layers), REQUIRED_BATCH_HOOKS)
+    missing = lacking((layer.plugin for layer in layers), _BATCH_HOOKS)
     is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
     if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
         wrong[0].append(_lacks(missing))
@@ -179,7 +173,7 @@ def observers(plugins: Plugins, layers: Iterable[Layer]) -> tuple[ObserverHooks,
     found: list[Layer] = []
     for layer in (*layers, *_installed(plugins)):
         is_new = all(layer.plugin is not other.plugin for other in found)
-        if is_new and not implemented(layer.plugin).keys().isdisjoint(REQUIRED_OBSERVER_HOOKS):
+        if is_new and "status_changed" in implemented(layer.plugin):
             found.append(layer)
     return tuple(cast("ObserverHooks", relay([layer], LAID_OVER)) for layer in found)
 

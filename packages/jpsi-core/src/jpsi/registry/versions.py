@@ -50,12 +50,9 @@ KNOWN_DISTRIBUTIONS = {
 }
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _RELEASE = re.compile(r"\d+(\.\d+)*", re.ASCII)
+_BOUND = re.compile(rf"(>=|<)\s*({_RELEASE.pattern})", re.ASCII)
 #: A name with lower and upper bounds, as jpsi's own distributions have them: `jpsi-core>=0.2,<0.3`.
-_PLAIN = re.compile(
-    rf"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?P<bounds>(>=|<)\s*{_RELEASE.pattern}(\s*,\s*(>=|<)\s*{_RELEASE.pattern})*)",
-    re.ASCII,
-)
-_BOUND = re.compile(r"(>=|<)\s*([\d.]+)", re.ASCII)
+_PLAIN = re.compile(rf"{_NAME.pattern}\s*{_BOUND.pattern}(\s*,\s*{_BOUND.pattern})*", re.ASCII)
 # Versions that can be validated without the parser; there are others (PEP 440).
 _PLAIN_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
 
@@ -201,31 +198,27 @@ def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     for text in requires:
         match = _NAME.match(text)
         name = canonical(match[1]) if match else ""
-        if name in running and not _plainly_fits(text, running[name]):
-            why = _unmet(text, name, running[name])
-            if why is not None:
-                return why
+        if (
+            name in running
+            and not _plainly_fits(text, running[name])
+            and (why := _unmet(text, name, running[name]))
+        ):
+            return why
     return None
 
 
 def _plainly_fits(text: str, version: str) -> bool:
     """Return True if a simple requirement is met; avoids its full parser, which is slow to import."""
-    match = _PLAIN.fullmatch(text)
-    if match is None or not _RELEASE.fullmatch(version):
+    if not _PLAIN.fullmatch(text) or not _RELEASE.fullmatch(version):
         return False
     runs = _release(version)
-    bounds = _BOUND.findall(match["bounds"])
-    return all(
-        runs >= _release(bound) if operator == ">=" else runs < _release(bound) for operator, bound in bounds
-    )
+    bounds = ((operator, _release(bound)) for operator, bound, _ in _BOUND.findall(text))
+    return all(runs >= bound if operator == ">=" else runs < bound for operator, bound in bounds)
 
 
 def _release(text: str) -> tuple[int, ...]:
     """Return a release in the form in which PEP 440 compares it: 1.0 is 1."""
-    numbers = [int(number) for number in text.split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
+    return tuple(int(number) for number in re.sub(r"(\.0+)+\Z", "", text).split("."))
 
 
 def _unmet(text: str, name: str, version: str) -> str | None:
