@@ -109,12 +109,10 @@ def mistakes(plugin: object, specifications: Iterable[type]) -> list[str]:
     if inspect.isclass(plugin):
         return [f"{plugin.__name__} is a class; offer an instance of it, or a module"]
     known = specified(specifications)
-    found = [
-        sentence
-        for hook, is_wrapper, function in _implementations(plugin)
-        for sentence in _wrong(hook, function, known, is_wrapper=is_wrapper)
-    ]
-    return found or ([] if implemented(plugin) else ["it implements no hook (is `@hookimpl` missing?)"])
+    hooks = list(_implementations(plugin))
+    if not hooks:
+        return ["it implements no hook (is `@hookimpl` missing?)"]
+    return [sentence for hook in hooks for sentence in _wrong(*hook, known)]
 
 
 def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
@@ -129,18 +127,15 @@ def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
 
 def lacking(layers: Iterable[object], required: Iterable[str]) -> tuple[str, ...]:
     """Return the required hooks that no layer implements."""
-    answered = {
-        hook for plugin in layers for hook, is_wrapper in implemented(plugin).items() if not is_wrapper
-    }
-    return tuple(hook for hook in required if hook not in answered)
+    own = {hook for plugin in layers for hook, is_wrapper in implemented(plugin).items() if not is_wrapper}
+    return tuple(hook for hook in required if hook not in own)
 
 
 def _wrong(
     hook: str,
+    is_wrapper: bool,  # noqa: FBT001  part of what `_implementations` yields
     function: Any,  # noqa: ANN401  any callable
     known: Mapping[str, tuple[str, ...]],
-    *,
-    is_wrapper: bool,
 ) -> Iterator[str]:
     if hook not in known:
         yield f"there is no hook {hook!r}{did_you_mean(hook, known)}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jpsi.contract import ExecutorConfig, Transport
 
 #: The hooks that an executor must implement, unless it implements the other one.
-_BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
+BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
 _MAKE_ENGINE = "make_engine"
 _told: set[str] = set()
 #: The engine of backends that have none of their own.
@@ -93,9 +93,9 @@ def executor_layers(
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
     wrong = [mistakes(layer.plugin, LAID_OVER) for layer in layers]
-    missing = lacking((layer.plugin for layer in layers), _BATCH_HOOKS)
-    is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
-    if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
+    objects = [layer.plugin for layer in layers]
+    missing = lacking(objects, BATCH_HOOKS)
+    if missing and lacking(objects, [_MAKE_ENGINE]) and (implemented(objects[0]) or not wrong[0]):
         wrong[0].append(_lacks(missing))
     if found := [layer.unusable(its) for layer, its in zip(layers, wrong, strict=True) if its]:
         raise PluginError("\n".join(found))
