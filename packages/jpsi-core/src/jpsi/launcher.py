@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi.layers import launcher_hooks, launcher_of, name_and_constraint
+from jpsi.layers import launcher_of, name_and_constraint
 from jpsi.model import HeterogeneousResources, JobSpec, PluginError, node_count, process_count
 from jpsi.registry import LAUNCHERS
 
@@ -60,9 +60,9 @@ class Launcher:
             ConfigError: the configuration is wrong.
         """
         from jpsi.config import loader  # noqa: PLC0415  few programs ask for launchers
-        from jpsi.registry import discovery  # noqa: PLC0415
+        from jpsi.registry import installed  # noqa: PLC0415
 
-        plugins = discovery.installed(loader.load().plugin_path)
+        plugins = installed(loader.load().plugin_path)
         return _load(*launcher_of(plugins, name, version_constraint))
 
 
@@ -111,7 +111,7 @@ class Launchers:
         for name in names:
             # do not suggest a launcher that cannot be loaded
             with contextlib.suppress(PluginError):
-                if launcher_hooks(self._plugins, name).heterogeneous():
+                if launcher_of(self._plugins, name)[1].heterogeneous():
                     found.append(name)
         return found
 

@@ -9,8 +9,8 @@ import pytest
 
 import jpsi
 from distributions import lay
-from jpsi.contract.hookspecs import REQUIRED_BATCH_HOOKS
 from jpsi.layers.listing import listing
+from jpsi.layers.stack import BATCH_HOOKS
 from jpsi.registry.discovery import Plugins, installed
 
 
@@ -128,7 +128,7 @@ def test_what_implements_too_little_is_told_like_what_cannot_be_loaded(
 
 USABLE = {
     "executor with an engine": ("executors", implementing("make_engine")),
-    "executor for commands": ("executors", implementing(*REQUIRED_BATCH_HOOKS)),
+    "executor for commands": ("executors", implementing(*BATCH_HOOKS)),
     "launcher": ("launchers", implementing("launch")),
     "transport": ("transports", implementing("open_transport")),
     "override": ("overrides", implementing("status_changed")),
@@ -148,7 +148,7 @@ def test_what_implements_enough_has_no_error(tmp_path: Path, group: str, text: s
 
 def test_executor_is_judged_with_what_is_laid_over_it(tmp_path: Path) -> None:
     """As it is for those who ask for it."""
-    missing, *others = REQUIRED_BATCH_HOOKS
+    missing, *others = BATCH_HOOKS
     lay(tmp_path / "place", files={"mine.py": implementing(*others)}, executors={"mine": "mine"})
     folder = tmp_path / "config"
 

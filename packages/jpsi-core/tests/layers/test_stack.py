@@ -10,7 +10,8 @@ import pytest
 
 from distributions import lay
 from jpsi.contract.config import ExecutorConfig
-from jpsi.layers.stack import Stack, executor_stack, launcher_hooks, open_transport
+from jpsi.contract.hookspecs import LauncherHooks
+from jpsi.layers.stack import Stack, executor_stack, launcher_of, name_and_constraint, open_transport
 from jpsi.model.errors import PluginError
 from jpsi.model.spec import JobSpec
 from jpsi.registry.candidate import EXECUTORS
@@ -187,6 +188,11 @@ def test_wrong_hooks_and_missing_ones_are_told_at_once(place: Path, tmp_path: Pa
     )
     with pytest.raises(PluginError, match=r"there is no hook 'cancel'; .* it lacks the hook launch\Z"):
         launcher_hooks(installed([place]), "poor")
+
+
+def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
+    """The hooks of a launcher, whose name may carry a constraint."""
+    return launcher_of(plugins, *name_and_constraint(text))[1]
 
 
 def test_failing_launcher_is_blamed_itself(place: Path) -> None:

@@ -242,7 +242,7 @@ def test_verdicts_say_why_not() -> None:
         candidate("0.2", refusal="refused"),
     ]
 
-    assert verdicts(installed, "< 9") == [
+    assert [why_not for _, why_not in verdicts(installed, "< 9")] == [
         "the same version stands in a place that comes first",
         None,
         "0.2 is higher",
@@ -254,7 +254,9 @@ def test_verdicts_say_why_not() -> None:
 
 
 def test_refusals_alone_are_no_conflict() -> None:
-    assert verdicts([candidate("1", refusal="a"), candidate("1", refusal="b")], None) == ["a", "b"]
+    refused = [candidate("1", refusal="a"), candidate("1", refusal="b")]
+
+    assert verdicts(refused, None) == [(refused[0], "a"), (refused[1], "b")]
 
 
 @pytest.mark.parametrize(

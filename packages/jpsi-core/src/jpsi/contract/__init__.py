@@ -18,11 +18,6 @@ from jpsi.contract.engine import (
 from jpsi.contract.foreign_scripts import Draft, ForeignScript, Reader, Spelled
 from jpsi.contract.hookspecs import (
     PROJECT,
-    REQUIRED_BATCH_HOOKS,
-    REQUIRED_ENGINE_HOOKS,
-    REQUIRED_LAUNCHER_HOOKS,
-    REQUIRED_OBSERVER_HOOKS,
-    REQUIRED_TRANSPORT_HOOKS,
     SOME_TAG,
     Arrays,
     Capabilities,
@@ -47,7 +42,7 @@ from jpsi.contract.observation import (
     ShownJob,
 )
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
-from jpsi.contract.ownership import file_identity, look, walk
+from jpsi.contract.ownership import look, walk
 from jpsi.contract.shell import Directive, Script, ShellLine, expanding, line, path_word, word
 from jpsi.contract.spec_values import (
     RANK_VARIABLES,

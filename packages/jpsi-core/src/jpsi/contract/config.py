@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,43 +12,38 @@ from typing import Any
 import attrs
 
 
-def _shell_words(_: object, __: object, value: object) -> None:
+def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+    def validate(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            msg = f"{attribute.name} must be {what}, not {value!r}"
+            raise ValueError(msg)
+
+    return validate
+
+
+def _is_shell(value: object) -> bool:
     try:
         words = shlex.split(value) if isinstance(value, str) else []
     except ValueError:
-        words = []  # a quote is not closed
-    if not words or not words[0].startswith("/"):
-        msg = f"shell must be the absolute path of a shell, with options or without, not {value!r}"
-        raise ValueError(msg)
+        return False  # a quote is not closed
+    return bool(words) and words[0].startswith("/")
+
+
+_shell_words = _must_be("the absolute path of a shell, with options or without", _is_shell)
+_shell_lines = _must_be(
+    "a list of lines of shell",
+    lambda it: isinstance(it, tuple) and all(isinstance(line, str) and "\0" not in line for line in it),
+)
+_duration = _must_be(
+    "a timedelta that is not negative", lambda it: isinstance(it, timedelta) and it >= timedelta(0)
+)
+_interval = _must_be("a timedelta of some length", lambda it: isinstance(it, timedelta) and it > timedelta(0))
+_count = _must_be("a whole number of at least 1", lambda it: isinstance(it, int) and it >= 1)
 
 
 def _lines(value: object) -> object:
     """Convert the value to a tuple; a single text is not split into its letters."""
     return value if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-
-
-def _shell_lines(_: object, __: object, value: object) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(it, str) and "\0" not in it for it in value):
-        msg = f"prologue must be a list of lines of shell, not {value!r}"
-        raise ValueError(msg)
-
-
-def _duration(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, timedelta) or value < timedelta(0):
-        msg = f"{attribute.name} must be a timedelta that is not negative, not {value!r}"
-        raise ValueError(msg)
-
-
-def _interval(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, timedelta) or value <= timedelta(0):
-        msg = f"{attribute.name} must be a timedelta of some length, not {value!r}"
-        raise ValueError(msg)
-
-
-def _count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, int) or value < 1:
-        msg = f"{attribute.name} must be a whole number of at least 1, not {value!r}"
-        raise ValueError(msg)
 
 
 # every submission names the shell

@@ -254,10 +254,6 @@ class Engine(abc.ABC):
         """
 
 
-def _to_nobody(*_: object) -> None:
-    """Ignore the report; the default for callbacks that a setup leaves out."""
-
-
 @attrs.frozen(slots=True, kw_only=True)
 class EngineSetup:
     """The arguments of a plugin's `make_engine`."""
@@ -276,9 +272,9 @@ class EngineSetup:
     publish: Callable[[str, JobStatus], None]
     #: Called with a job id and a native id if that id turns out to differ from the one that `submit` or
     #: `attach` returned; under the same conditions as `publish`.
-    renamed: Callable[[str, str], None] = _to_nobody
+    renamed: Callable[[str, str], None] = lambda *_: None
     #: Called with a job id and the progress of a file of the job that is staged from one machine to another;
     #: by the thread that transfers it.
-    staged: Callable[[str, StagingProgress], None] = _to_nobody
+    staged: Callable[[str, StagingProgress], None] = lambda *_: None
     #: Makes the core's engine for processes of this machine, from this setup.
     process_engine: Callable[[EngineSetup], Engine]

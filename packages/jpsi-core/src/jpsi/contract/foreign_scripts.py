@@ -56,7 +56,6 @@ class Draft:
     @property
     def attributes(self) -> JobAttributes:
         """The attributes of the spec."""
-        assert self.spec.attributes is not None  # noqa: S101  as it was made
         return self.spec.attributes
 
     def set_variable(self, name: str, value: str) -> None:

@@ -37,14 +37,6 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 #: Decorates the functions of a plugin that implement hooks.
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-#: The hooks that an executor must implement, unless it implements `make_engine`.
-REQUIRED_BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
-REQUIRED_LAUNCHER_HOOKS = ("launch",)
-REQUIRED_OBSERVER_HOOKS = ("status_changed",)
-REQUIRED_TRANSPORT_HOOKS = ("open_transport",)
-#: The hooks that an engine must implement.
-REQUIRED_ENGINE_HOOKS = ("local_transport", "batch_engine", "process_engine", "open_files")
-
 
 @attrs.frozen(slots=True, kw_only=True)
 class Arrays:

@@ -59,13 +59,9 @@ class JobFiles(Protocol):
         """Copy a file or a tree from that machine; as `put`, in the other direction."""
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
-        """Return at most `most` bytes of a file from an offset on; None if there is no such file.
+        """Return at most `most` bytes of a file from an offset on; as `Output.read`.
 
-        Args:
-            path: the file. A path that is neither a file nor a directory counts as empty.
-            offset: the position of the first byte; a negative one is counted from the end. If the file is
-                shorter than that, the part begins at the beginning of the file.
-            most: the largest number of bytes to return.
+        A path that is neither a file nor a directory counts as empty.
 
         Raises:
             TransferError: the file cannot be read.

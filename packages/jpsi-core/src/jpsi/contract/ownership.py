@@ -78,15 +78,14 @@ def problem(
     is_private: Callable[[int, int], bool],
     is_way: bool = False,
 ) -> str | None:
-    """Return why a step with these properties is not safe: a pure function.
+    """Return why a step is not safe: a pure function.
 
     Args:
-        step: the step and its properties.
+        step: the step.
         user: the id of the user who would rely on it.
         is_private: returns True if a group (first argument) has no members besides the owner (second
             argument).
-        is_way: True if the step only leads to the file in question: it may be writable by all if it is
-            sticky.
+        is_way: True if the step only leads to the file in question: it may be sticky then.
     """
     path, status = step.path, step.status
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
@@ -111,8 +110,13 @@ def problem(
 
 def _writers(step: Step, user: int, is_private: Callable[[int, int], bool]) -> Iterator[str]:
     """Yield the users and groups, other than owner, root and the user, whom an access list lets write."""
-    entries = read_acl(step.acl or b"")
-    if entries is None:
+    acl = step.acl or b""
+    try:
+        (version,) = _ACL_HEADER.unpack_from(acl)
+        entries = list(_ACL_ENTRY.iter_unpack(acl[_ACL_HEADER.size :]))
+    except struct.error:
+        version = None
+    if version != _ACL_VERSION:
         yield "an access control list of an unknown form"
         return
     mask = next((permissions for tag, permissions, _ in entries if tag == _ACL_MASK), _ACL_WRITE)
@@ -126,21 +130,6 @@ def _writers(step: Step, user: int, is_private: Callable[[int, int], bool]) -> I
             yield f"group {group}"
         elif tag == _ACL_GROUP and not is_private(number, owner):
             yield f"group {number} by its access control list"
-
-
-def read_acl(acl: bytes) -> list[tuple[int, int, int]] | None:
-    """Return the entries of an access control list: tag, permissions and id; None if it has another form."""
-    body = acl[_ACL_HEADER.size :]
-    if len(acl) < _ACL_HEADER.size or len(body) % _ACL_ENTRY.size:
-        return None
-    if _ACL_HEADER.unpack_from(acl)[0] != _ACL_VERSION:
-        return None
-    return list(_ACL_ENTRY.iter_unpack(body))
-
-
-def file_identity(status: os.stat_result) -> tuple[int, ...]:
-    """Return values that stay equal while the same file keeps its owner and mode."""
-    return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid)
 
 
 def look(path: str) -> os.stat_result:

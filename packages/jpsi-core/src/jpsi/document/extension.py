@@ -221,13 +221,6 @@ _STAGE_OUT = _record(
     ("source", "target"), {"source": _path, "target": Value.text, "mode": _MODE, "flags": _FLAGS}
 )
 _PATHS = ("stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
-_COUNTS = (
-    "node_count",
-    "process_count",
-    "processes_per_node",
-    "cpu_cores_per_process",
-    "gpu_cores_per_process",
-)
 #: Fields of JobSpec, in the order in which they are written.
 _SPEC: Mapping[str, _Shape] = {
     "create_directory": Value.boolean,

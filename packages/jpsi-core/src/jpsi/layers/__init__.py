@@ -8,7 +8,6 @@ from jpsi.layers.resolve import Assembly, assemble
 from jpsi.layers.stack import (
     ENGINE,
     engine_hooks,
-    launcher_hooks,
     launcher_of,
     name_and_constraint,
     open_transport,

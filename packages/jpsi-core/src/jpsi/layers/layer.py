@@ -8,11 +8,29 @@ from typing import Any
 
 import attrs
 
-from jpsi.contract import PROJECT
+from jpsi.contract import (
+    PROJECT,
+    EngineHooks,
+    ExecutorHooks,
+    LauncherHooks,
+    ObserverHooks,
+    TransportHooks,
+)
+from jpsi.document import did_you_mean
 from jpsi.layers.hook_caller import CheckedHooks
 from jpsi.model import PluginError
-from jpsi.registry import Candidate, load_plugin
+from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, Candidate, load_plugin
 
+#: The specifications of plugins that have other layers.
+LAID_OVER = (ExecutorHooks, ObserverHooks)
+#: By group, the hooks that plugins without other layers may implement, and those that they must.
+SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
+    ENGINES: ((EngineHooks,), ("local_transport", "batch_engine", "process_engine", "open_files")),
+    LAUNCHERS: ((LauncherHooks,), ("launch",)),
+    TRANSPORTS: ((TransportHooks,), ("open_transport",)),
+    OVERRIDES: (LAID_OVER, ()),
+    OBSERVERS: (LAID_OVER, ("status_changed",)),
+}
 _MARK = f"{PROJECT}_impl"
 _SPECIFICATION_MARK = f"{PROJECT}_spec"
 
@@ -33,7 +51,7 @@ class Layer:
         """
         found = mistakes(self.plugin, specifications)
         if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
-            found.append(f"it lacks {named(missing)}")
+            found.append(lacks(missing))
         if found:
             raise PluginError(self.unusable(found))
 
@@ -42,23 +60,23 @@ class Layer:
         return f"{self.label} cannot be used: {'; '.join(found)}"
 
 
-def named(hooks: Sequence[str]) -> str:
-    """Return hooks as part of a sentence.
+def lacks(hooks: Sequence[str]) -> str:
+    """Return the phrase that a plugin lacks these hooks.
 
-    >>> named(["submit", "query"])
-    'the hooks submit, query'
+    >>> lacks(["submit", "query"])
+    'it lacks the hooks submit, query'
     """
-    return f"the hook {hooks[0]}" if len(hooks) == 1 else f"the hooks {', '.join(hooks)}"
+    return f"it lacks the hook{'s' * (len(hooks) > 1)} {', '.join(hooks)}"
 
 
-def checked(candidate: Candidate, specifications: Sequence[type], required: Sequence[str]) -> Layer:
+def checked(candidate: Candidate) -> Layer:
     """Load a plugin that has no other layers, and check it.
 
     Raises:
         PluginError: it cannot be loaded, is broken, or lacks a required hook.
     """
     layer = Layer(candidate.label, load_plugin(candidate))
-    layer.check(specifications, required)
+    layer.check(*SPECIFICATIONS[candidate.group])
     return layer
 
 
@@ -91,12 +109,10 @@ def mistakes(plugin: object, specifications: Iterable[type]) -> list[str]:
     if inspect.isclass(plugin):
         return [f"{plugin.__name__} is a class; offer an instance of it, or a module"]
     known = specified(specifications)
-    found = [
-        sentence
-        for hook, is_wrapper, function in _implementations(plugin)
-        for sentence in _wrong(hook, function, known, is_wrapper=is_wrapper)
-    ]
-    return found or ([] if implemented(plugin) else ["it implements no hook (is `@hookimpl` missing?)"])
+    hooks = list(_implementations(plugin))
+    if not hooks:
+        return ["it implements no hook (is `@hookimpl` missing?)"]
+    return [sentence for hook in hooks for sentence in _wrong(*hook, known)]
 
 
 def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
@@ -111,21 +127,18 @@ def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
 
 def lacking(layers: Iterable[object], required: Iterable[str]) -> tuple[str, ...]:
     """Return the required hooks that no layer implements."""
-    answered = {
-        hook for plugin in layers for hook, is_wrapper in implemented(plugin).items() if not is_wrapper
-    }
-    return tuple(hook for hook in required if hook not in answered)
+    own = {hook for plugin in layers for hook, is_wrapper in implemented(plugin).items() if not is_wrapper}
+    return tuple(hook for hook in required if hook not in own)
 
 
 def _wrong(
     hook: str,
+    is_wrapper: bool,  # noqa: FBT001  part of what `_implementations` yields
     function: Any,  # noqa: ANN401  any callable
     known: Mapping[str, tuple[str, ...]],
-    *,
-    is_wrapper: bool,
 ) -> Iterator[str]:
     if hook not in known:
-        yield f"there is no hook {hook!r}{_suggestion(hook, known)}"
+        yield f"there is no hook {hook!r}{did_you_mean(hook, known)}"
         return
     if is_wrapper and not inspect.isgeneratorfunction(function):
         yield f"{hook} has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
@@ -135,12 +148,6 @@ def _wrong(
             yield f"{hook} has no argument {name!r}, only {', '.join(known[hook])}"
         elif name in known[hook] and has_default:
             yield f"{hook} gives its argument {name!r} a default, which pluggy never replaces"
-
-
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    from jpsi.document import did_you_mean  # most programs never need it
-
-    return did_you_mean(word, known)
 
 
 def _implementations(plugin: object) -> Iterator[tuple[str, bool, Any]]:

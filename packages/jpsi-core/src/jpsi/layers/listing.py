@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
 from jpsi.config import loader
-from jpsi.contract import (
-    REQUIRED_ENGINE_HOOKS,
-    REQUIRED_LAUNCHER_HOOKS,
-    REQUIRED_OBSERVER_HOOKS,
-    REQUIRED_TRANSPORT_HOOKS,
-    EngineHooks,
-    LauncherHooks,
-    TransportHooks,
-    ownership,
-)
+from jpsi.contract import ownership
 from jpsi.document import did_you_mean
-from jpsi.layers.layer import checked
+from jpsi.layers.layer import LAID_OVER, checked
 from jpsi.layers.overrides import ALL, by_distribution, file_layer, files
-from jpsi.layers.stack import LAID_OVER, executor_layers
+from jpsi.layers.stack import executor_layers
 from jpsi.model import PluginError
 from jpsi.registry import (
-    ENGINES,
     EXECUTORS,
+    FAKES,
     GROUPS,
-    LAUNCHERS,
     OBSERVERS,
     OVERRIDES,
-    TRANSPORTS,
     Candidate,
     Plugins,
     conflict,
@@ -40,17 +30,6 @@ from jpsi.registry import (
     verdicts,
 )
 
-#: The hooks that plugins without other layers may implement, and those that they must.
-_ALONE: dict[str, tuple[Sequence[type], Sequence[str]]] = {
-    ENGINES: ((EngineHooks,), REQUIRED_ENGINE_HOOKS),
-    LAUNCHERS: ((LauncherHooks,), REQUIRED_LAUNCHER_HOOKS),
-    TRANSPORTS: ((TransportHooks,), REQUIRED_TRANSPORT_HOOKS),
-    OVERRIDES: (LAID_OVER, ()),
-    OBSERVERS: (LAID_OVER, REQUIRED_OBSERVER_HOOKS),
-}
-_FAKE = ("commands", "unreachable")
-#: Groups of which all plugins are used, not only the requested one.
-_TOGETHER = (OVERRIDES, OBSERVERS)
 #: Stands for the distribution and the version of a file that belongs to no distribution.
 _NONE = "-"
 
@@ -130,7 +109,7 @@ def listing(
                 origin=candidate.origin or "environment",
                 chosen=why_not is None,
                 why_not=why_not,
-                load_error=_error(found, candidate, folders) if is_tried else None,
+                load_error=_error(_check, found, candidate, folders) if is_tried else None,
             )
             listed.append(plugin)
         if group == OVERRIDES:
@@ -151,36 +130,22 @@ def _file(path: Path, executors: Collection[str], targets: Collection[str], *, l
         origin=str(path),
         chosen=why_not is None,
         why_not=why_not,
-        load_error=_file_error(path) if load and refusal is None else None,
+        load_error=_error(_check_file, path) if load and refusal is None else None,
     )
 
 
 def _judged(
     candidates: Sequence[Candidate], group: str, constraints: Mapping[str, str | None]
-) -> list[tuple[Candidate, str | None]]:
-    if group in _TOGETHER:
-        return [
-            pair
-            for named in by_distribution(candidates)
-            for pair in zip(named, verdicts(named, None), strict=True)
-        ]
-    names = sorted({candidate.name.lower() for candidate in candidates})
-    return [
-        pair
-        for name in names
-        for pair in _of_one_name(
-            [it for it in candidates if it.is_called(name)],
-            constraints.get(name) if group == EXECUTORS else None,
-        )
-    ]
-
-
-def _of_one_name(named: Sequence[Candidate], constraint: str | None) -> list[tuple[Candidate, str | None]]:
-    why_not = verdicts(named, constraint)
-    best = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
-    if len(best) > 1:
-        return [(it, why or conflict(best)) for it, why in zip(named, why_not, strict=True)]
-    return list(zip(named, why_not, strict=True))
+) -> Iterator[tuple[Candidate, str | None]]:
+    if group in {OVERRIDES, OBSERVERS}:  # all of them are used, not only the requested one
+        yield from itertools.chain.from_iterable(by_distribution(candidates))
+        return
+    for name in sorted({candidate.name.lower() for candidate in candidates}):
+        constraint = constraints.get(name) if group == EXECUTORS else None
+        judged = verdicts([it for it in candidates if it.is_called(name)], constraint)
+        best = [candidate for candidate, why_not in judged if why_not is None]
+        several = conflict(best) if len(best) > 1 else None
+        yield from ((candidate, why_not or several) for candidate, why_not in judged)
 
 
 def over_nothing(name: str, executors: Collection[str], targets: Collection[str]) -> str | None:
@@ -198,37 +163,26 @@ def over_nothing(name: str, executors: Collection[str], targets: Collection[str]
     return f"lies over nothing: there is no executor {name!r}{advice}"
 
 
-def _error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> str | None:
-    """Return why a candidate could not be used; None if it could be.
-
-    Args:
-        plugins: the installed plugins: overrides may supply hooks that an executor lacks, or be broken.
-        candidate: the plugin.
-        folders: the configuration directories that may hold overrides of one file.
-    """
+def _error(check: Callable[..., None], *arguments: object) -> str | None:
     try:
-        if candidate.group == EXECUTORS:
-            executor_layers(plugins, candidate, folders)
-        elif candidate.group in _ALONE:
-            checked(candidate, *_ALONE[candidate.group])
-        else:
-            _check_fake(candidate)
+        check(*arguments)
     except PluginError as e:
         return str(e)
     return None
 
 
-def _file_error(path: Path) -> str | None:
-    """Return why an override of one file could not be used; None if it could be."""
-    try:
-        file_layer(path).check(LAID_OVER)
-    except PluginError as e:
-        return str(e)
-    return None
+def _check_file(path: Path) -> None:
+    file_layer(path).check(LAID_OVER)
 
 
-def _check_fake(candidate: Candidate) -> None:
-    plugin = load_plugin(candidate)
-    if missing := [name for name in _FAKE if not hasattr(plugin, name)]:
-        msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
-        raise PluginError(msg)
+def _check(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> None:
+    if candidate.group == EXECUTORS:
+        # with its overrides: they may supply hooks that it lacks, or be broken
+        executor_layers(plugins, candidate, folders)
+    elif candidate.group == FAKES:
+        plugin = load_plugin(candidate)
+        if missing := [name for name in ("commands", "unreachable") if not hasattr(plugin, name)]:
+            msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
+            raise PluginError(msg)
+    else:
+        checked(candidate)

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 
 from jpsi.contract import ownership
 from jpsi.layers.layer import Layer
@@ -16,9 +15,9 @@ from jpsi.registry import (
     Candidate,
     Plugins,
     canonical,
-    forget,
     load_plugin,
     private_name,
+    removed_on_failure,
     told,
     verdicts,
 )
@@ -51,18 +50,20 @@ def overrides(plugins: Plugins, executor: Candidate, folders: Sequence[Path]) ->
 
 def latest(candidates: Iterable[Candidate]) -> Iterator[tuple[list[Candidate], list[str]]]:
     """Yield, for each distribution, its candidates of the chosen version, or why no version is chosen."""
-    for named in by_distribution(candidates):
-        why_not = verdicts(named, None)
-        chosen = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
-        yield chosen or named, [] if chosen else [why for why in dict.fromkeys(why_not) if why is not None]
+    for judged in by_distribution(candidates):
+        chosen = [candidate for candidate, why_not in judged if why_not is None]
+        if chosen:
+            yield chosen, []
+        else:
+            yield [candidate for candidate, _ in judged], list(dict.fromkeys(why for _, why in judged if why))
 
 
-def by_distribution(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-    """Group the candidates by distribution, in the order of the distributions' names."""
+def by_distribution(candidates: Iterable[Candidate]) -> list[list[tuple[Candidate, str | None]]]:
+    """Return `verdicts` for the candidates of each distribution, in the order of the distributions' names."""
     found: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         found.setdefault(canonical(candidate.distribution), []).append(candidate)
-    return [found[name] for name in sorted(found)]
+    return [verdicts(found[name], None) for name in sorted(found)]
 
 
 def _candidates(installed: Iterable[Candidate], names: Collection[str]) -> list[Candidate]:
@@ -82,39 +83,33 @@ def files(folder: Path) -> list[Path]:
 
 
 def file_layer(path: Path) -> Layer:
-    """Return the layer of one file; see `load_file`."""
-    return Layer(f"the override {path}", load_file(path))
-
-
-def load_file(path: Path) -> ModuleType:
-    """Import a file that belongs to no distribution; returns the same module at every call.
+    """Import an override of one file, once, and return its layer.
 
     Raises:
         PluginError: it is refused, or cannot be imported, whatever the reason.
     """
+    label = f"the override {path}"
     if refusal := ownership.refusal(path):
-        msg = f"the override {path} is refused: {refusal}"
+        msg = f"{label} is refused: {refusal}"
         raise PluginError(msg)
     name = private_name(str(path), "")
     with _lock:
-        return sys.modules[name] if name in sys.modules else _load_file(path, name)
+        try:
+            if name not in sys.modules:
+                _load_file(path, name)
+        except (Exception, SystemExit) as e:
+            msg = f"{label} cannot be loaded: {type(e).__name__}: {told(e)}; mend or remove it"
+            raise PluginError(msg, e) from e
+        return Layer(label, sys.modules[name])
 
 
-def _load_file(path: Path, name: str) -> ModuleType:
+def _load_file(path: Path, name: str) -> None:
     from importlib.machinery import ModuleSpec, SourceFileLoader
     from importlib.util import module_from_spec
 
     loader = SourceFileLoader(name, str(path))
     module = module_from_spec(ModuleSpec(name, loader, origin=str(path)))
     module.__file__ = str(path)
-    sys.modules[name] = module
-    try:
+    with removed_on_failure(name):
+        sys.modules[name] = module
         loader.exec_module(module)
-    except (Exception, SystemExit) as e:
-        forget([name])
-        msg = f"the override {path} cannot be loaded: {type(e).__name__}: {told(e)}; mend or remove it"
-        raise PluginError(msg, e) from e
-    except BaseException:
-        forget([name])
-        raise
-    return module

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from jpsi.contract import (
-    REQUIRED_BATCH_HOOKS,
-    REQUIRED_ENGINE_HOOKS,
-    REQUIRED_LAUNCHER_HOOKS,
-    REQUIRED_OBSERVER_HOOKS,
-    REQUIRED_TRANSPORT_HOOKS,
-    EngineHooks,
-    ExecutorHooks,
-    LauncherHooks,
-    ObserverHooks,
-    TransportHooks,
-)
+from jpsi.contract import EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
 from jpsi.layers import default_hooks
-from jpsi.layers.layer import Layer, checked, implemented, lacking, mistakes, named, relay
+from jpsi.layers.layer import (
+    LAID_OVER,
+    SPECIFICATIONS,
+    Layer,
+    checked,
+    implemented,
+    lacking,
+    lacks,
+    mistakes,
+    relay,
+)
 from jpsi.layers.overrides import latest, overrides
 from jpsi.model import ConfigError, PluginError
 from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, TRANSPORTS, Candidate, Plugins, load_plugin
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 
     from jpsi.contract import ExecutorConfig, Transport
 
-#: The specifications of plugins that have other layers.
-LAID_OVER = (ExecutorHooks, ObserverHooks)
+#: The hooks that an executor must implement, unless it implements the other one.
+BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
 _MAKE_ENGINE = "make_engine"
 _told: set[str] = set()
 #: The engine of backends that have none of their own.
@@ -94,9 +93,9 @@ def executor_layers(
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
     wrong = [mistakes(layer.plugin, LAID_OVER) for layer in layers]
-    missing = lacking((layer.plugin for layer in layers), REQUIRED_BATCH_HOOKS)
-    is_lacking = bool(missing and lacking((layer.plugin for layer in layers), [_MAKE_ENGINE]))
-    if is_lacking and (implemented(layers[0].plugin) or not wrong[0]):
+    objects = [layer.plugin for layer in layers]
+    missing = lacking(objects, BATCH_HOOKS)
+    if missing and lacking(objects, [_MAKE_ENGINE]) and (implemented(objects[0]) or not wrong[0]):
         wrong[0].append(_lacks(missing))
     if found := [layer.unusable(its) for layer, its in zip(layers, wrong, strict=True) if its]:
         raise PluginError("\n".join(found))
@@ -112,16 +111,7 @@ def launcher_of(
         PluginError: there is no such plugin, or it is broken.
     """
     candidate = plugins.find(LAUNCHERS, name, constraint)
-    return candidate, cast("LauncherHooks", _single(candidate, LauncherHooks, REQUIRED_LAUNCHER_HOOKS))
-
-
-def launcher_hooks(plugins: Plugins, text: str) -> LauncherHooks:
-    """Return the hooks of the launcher of this name; it may carry a version constraint (`mpirun>=0.2`).
-
-    Raises:
-        PluginError: there is no such plugin, or it is broken.
-    """
-    return launcher_of(plugins, *name_and_constraint(text))[1]
+    return candidate, cast("LauncherHooks", _hooks(candidate))
 
 
 def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Transport) -> Transport:
@@ -136,8 +126,7 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
         advice = "if it comes from the configuration, mend `url` of the target there"
         msg = f"{url!r} is not a URL; a URL looks like ssh://cluster.example.org; {advice}"
         raise ConfigError(msg)
-    candidate = plugins.find(TRANSPORTS, scheme)
-    hooks = cast("TransportHooks", _single(candidate, TransportHooks, REQUIRED_TRANSPORT_HOOKS))
+    hooks = cast("TransportHooks", _hooks(plugins.find(TRANSPORTS, scheme)))
     return hooks.open_transport(url=url, config=config, here=here)
 
 
@@ -147,16 +136,15 @@ def engine_hooks(plugins: Plugins) -> EngineHooks:
     Raises:
         PluginError: none is installed, or it is broken.
     """
-    candidate = plugins.find(ENGINES, ENGINE)
-    return cast("EngineHooks", _single(candidate, EngineHooks, REQUIRED_ENGINE_HOOKS))
+    return cast("EngineHooks", _hooks(plugins.find(ENGINES, ENGINE)))
 
 
-def _single(candidate: Candidate, specification: type, required: Sequence[str]) -> object:
-    return relay([checked(candidate, (specification,), required)], (specification,))
+def _hooks(candidate: Candidate) -> object:
+    return relay([checked(candidate)], SPECIFICATIONS[candidate.group][0])
 
 
 def _lacks(missing: Sequence[str]) -> str:
-    return f"it lacks {named(missing)}, or {_MAKE_ENGINE}"
+    return f"{lacks(missing)}, or {_MAKE_ENGINE}"
 
 
 def name_and_constraint(text: str) -> tuple[str, str]:
@@ -185,7 +173,7 @@ def observers(plugins: Plugins, layers: Iterable[Layer]) -> tuple[ObserverHooks,
     found: list[Layer] = []
     for layer in (*layers, *_installed(plugins)):
         is_new = all(layer.plugin is not other.plugin for other in found)
-        if is_new and not implemented(layer.plugin).keys().isdisjoint(REQUIRED_OBSERVER_HOOKS):
+        if is_new and "status_changed" in implemented(layer.plugin):
             found.append(layer)
     return tuple(cast("ObserverHooks", relay([layer], LAID_OVER)) for layer in found)
 
@@ -197,7 +185,7 @@ def _installed(plugins: Plugins) -> Iterator[Layer]:
                 if refusals:
                     msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
                     raise PluginError(msg)  # noqa: TRY301  both errors become one warning
-                layer = checked(candidate, LAID_OVER, REQUIRED_OBSERVER_HOOKS)
+                layer = checked(candidate)
             except PluginError as e:
                 _warn(str(e))
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ _OF_DOCUMENTS = ("job", "count")
 
 def systems(plugins: Plugins) -> frozenset[str]:
     """Return the systems that custom attributes may be for: the installed and the known ones."""
-    groups = (EXECUTORS, LAUNCHERS)
-    there = frozenset(it.name.lower() for it in plugins.candidates if it.group in groups)
-    return there.union(_OF_DOCUMENTS, *(KNOWN_DISTRIBUTIONS.get(group, {}) for group in groups))
+    installed = {it.name.lower() for it in plugins.candidates if it.group in {EXECUTORS, LAUNCHERS}}
+    return frozenset(
+        {*installed, *KNOWN_DISTRIBUTIONS[EXECUTORS], *KNOWN_DISTRIBUTIONS[LAUNCHERS], *_OF_DOCUMENTS}
+    )
 
 
 def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterator[str]:
@@ -34,17 +36,9 @@ def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterat
     for name in names:
         system, dot, option = name.partition(".")
         if not dot:
-            meant: str | None = f"{executor}.{name}"
+            meant = [f"{executor}.{name}"]
         elif system.lower() in known:
-            meant = None
+            meant = []
         else:
-            close = _closest(system.lower(), known)
-            meant = None if close is None else f"{close}.{option}"
-        if meant is not None:
-            yield f"nobody reads the custom attribute {name!r}; did you mean {meant!r}?"
-
-
-def _closest(word: str, known: Iterable[str]) -> str | None:
-    import difflib  # most programs never need it
-
-    return next(iter(difflib.get_close_matches(word, known, n=1)), None)
+            meant = [f"{it}.{option}" for it in difflib.get_close_matches(system.lower(), known, n=1)]
+        yield from (f"nobody reads the custom attribute {name!r}; did you mean {it!r}?" for it in meant)

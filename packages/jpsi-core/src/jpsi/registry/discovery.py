@@ -31,28 +31,23 @@ class Plugins:
     running: Mapping[str, str] = attrs.field(factory=dict)
 
     def of(self, group: str) -> list[Candidate]:
-        """Return the candidates of a group, each with its refusal if there is one."""
-        return [self.judged(candidate) for candidate in self.candidates if candidate.group == group]
+        """Return the candidates of a group, each with a refusal if it must not be loaded."""
+        return [self._judged(candidate) for candidate in self.candidates if candidate.group == group]
 
     def named(self, group: str, name: str) -> list[Candidate]:
         """Return the candidates of a group with this name, case ignored, with their refusals."""
-        return [
-            self.judged(candidate)
-            for candidate in self.candidates
-            if candidate.group == group and candidate.is_called(name)
-        ]
+        return [self._judged(it) for it in self.candidates if it.group == group and it.is_called(name)]
 
     def find(
         self, group: str, name: str, constraint: str | None = None, targets: Collection[str] = ()
     ) -> Candidate:
         """Return the candidate of a group for a name and a version constraint; see `choose`."""
-        named = self.named(group, name)
-        others = [it for it in self.candidates if it.group == group]
-        return choose(named or others, group, name, constraint, targets)
+        found = self.named(group, name) or [it for it in self.candidates if it.group == group]
+        return choose(found, group, name, constraint, targets)
 
-    def judged(self, candidate: Candidate) -> Candidate:
-        """Return the candidate, with a refusal if it must not be loaded."""
-        return attrs.evolve(candidate, refusal=candidate.refusal or _refusal(candidate, self.running))
+    def _judged(self, candidate: Candidate) -> Candidate:
+        refusal = candidate.refusal or unmet(candidate.requires, self.running) or _unsafe(candidate)
+        return attrs.evolve(candidate, refusal=refusal)
 
 
 def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
@@ -73,9 +68,8 @@ def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
             continue
         seen.add(os.path.realpath(directory))
         # pip installs copies with plugins that require them; jpsi runs those of the environment
-        others = [
-            it for it in metadata.distributions(directory) if metadata.canonical(it.name) not in FOUNDATIONS
-        ]
+        there = metadata.distributions(directory)
+        others = [it for it in there if metadata.canonical(it.name) not in FOUNDATIONS]
         candidates += _candidates(others, directory, place)
     return Plugins(tuple(candidates), running)
 
@@ -103,25 +97,21 @@ def _candidates(found: Sequence[Distribution], origin: str | None, place: int) -
                 folder=distribution.folder,
                 place=place,
                 requires=distribution.requires,
-                refusal=_rivals(distribution, distribution.rivals),
+                refusal=_rivals(distribution) if distribution.rivals else None,
             )
 
 
-def _rivals(distribution: Distribution, versions: Sequence[str]) -> str | None:
-    if not versions:
-        return None
-    several = " and ".join(versions)
+def _rivals(distribution: Distribution) -> str:
+    several = " and ".join(distribution.rivals)
     advice = f"remove all, then install one: pip install --upgrade --target {distribution.directory} ..."
     return f"{distribution.directory} has {distribution.name} {several}, but files of one version; {advice}"
 
 
-def _refusal(candidate: Candidate, running: Mapping[str, str]) -> str | None:
-    return unmet(candidate.requires, running) or (candidate.origin and _unbelieved(candidate))
-
-
-def _unbelieved(candidate: Candidate) -> str | None:
+def _unsafe(candidate: Candidate) -> str | None:
     """Return why the files of a plugin on the plugin path must not be loaded."""
-    origin = Path(candidate.origin or "")
+    if candidate.origin is None:
+        return None
+    origin = Path(candidate.origin)
     found = ownership.refusal(origin) or ownership.refusal_within(candidate.folder)
     tops = sorted({module.partition(".")[0] for module in own_modules(candidate)})
     files = [path for top in tops for path in (origin / top, origin / f"{top}.py") if path.exists()]

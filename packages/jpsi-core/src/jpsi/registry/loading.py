@@ -5,11 +5,12 @@ Plugins from directories are imported under private names, so that two versions 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 _VALUE = re.compile(r"(?P<module>\w+(?:\.\w+)*)\s*(?::\s*(?P<attribute>\w+(?:\.\w+)*)\s*)?(?:\[.*\])?")
 _added: set[str] = set()
-#: The prefix of the modules of plugins from directories.
-PRIVATE = "_jpsi_plugin_"
-_PREFIX = re.compile(PRIVATE + r"[0-9a-f]{16}\.")
+_PRIVATE = "_jpsi_plugin_"
+# The names of plugins from directories begin with it; messages leave it out.
+_PRIVATE_PREFIX = re.compile(_PRIVATE + r"[0-9a-f]{16}\.")
 _locks: dict[str, threading.RLock] = {}
 _lock = threading.Lock()
 
@@ -78,34 +79,34 @@ def _module(candidate: Candidate, name: str) -> ModuleType:
 
 
 def _import_cleanly(name: str) -> ModuleType:
-    before = set(sys.modules)
     top = name.partition(".")[0]
-    try:
+    with contextlib.nullcontext() if top in sys.modules else removed_on_failure(top):
         return importlib.import_module(name)
-    except BaseException:
-        if top not in before:
-            forget([it for it in set(sys.modules) - before if is_within(it, top)])
-        raise
 
 
 def told(error: BaseException) -> str:
     """Return the message of an exception, with the place if it is a syntax error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.msg} ({error.filename}, line {error.lineno})"
-    return public_text(str(error))
+    return _PRIVATE_PREFIX.sub("", str(error))
 
 
 def _named_by_entry_point(candidate: Candidate, error: BaseException) -> str:
     """Return a note that the missing module is the one that the plugin's entry point names, or nothing."""
     module = candidate.value.partition(":")[0].strip()
-    missing = public_name(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    missing = _missing(error)
     is_meant = missing and is_within(module, missing)
     return f", which its entry point names: {candidate.name} = {candidate.value}" if is_meant else ""
 
 
+def _missing(error: BaseException) -> str:
+    """Return the module that an import did not find; empty for another error."""
+    return _PRIVATE_PREFIX.sub("", error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+
+
 def _advice(candidate: Candidate, error: BaseException) -> str:
     target = "" if candidate.origin is None else f" --target {candidate.origin}"
-    missing = public_name(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    missing = _missing(error)
     if missing and not any(is_within(missing, own) for own in own_modules(candidate)):
         return f"install the distribution that has the module {missing!r}: pip install{target} ..."
     if candidate.origin is None:
@@ -122,25 +123,7 @@ def private_name(directory: str, folder: str) -> str:
     import hashlib
 
     digest = hashlib.sha256(f"{directory}\0{folder}".encode(errors="surrogateescape")).hexdigest()
-    return f"{PRIVATE}{digest[:16]}"
-
-
-def public_name(module: str) -> str:
-    """Return a module's name outside of its private package.
-
-    >>> public_name("_jpsi_plugin_0123456789abcdef.toy.part"), public_name("numpy")
-    ('toy.part', 'numpy')
-    """
-    return module.partition(".")[2] if module.startswith(PRIVATE) else module
-
-
-def public_text(text: str) -> str:
-    """Return a message without the names of private packages.
-
-    >>> public_text("No module named '_jpsi_plugin_0123456789abcdef.toy'")
-    "No module named 'toy'"
-    """
-    return _PREFIX.sub("", text)
+    return f"{_PRIVATE}{digest[:16]}"
 
 
 def import_privately(package: str, directory: str, module: str) -> ModuleType:
@@ -150,21 +133,23 @@ def import_privately(package: str, directory: str, module: str) -> ModuleType:
     """
     with _lock:
         lock = _locks.setdefault(package, threading.RLock())
-    with lock:
-        before = set(sys.modules)
+    with lock, removed_on_failure(package):
         if package not in sys.modules:
             parent = ModuleType(package)
             parent.__path__ = [directory]
             sys.modules[package] = parent
-        try:
-            importlib.invalidate_caches()  # the plugin may have been installed a moment ago
-            return importlib.import_module(f"{package}.{module}")
-        except BaseException:
-            forget([name for name in set(sys.modules) - before if is_within(name, package)])
-            raise
+        importlib.invalidate_caches()  # the plugin may have been installed a moment ago
+        return importlib.import_module(f"{package}.{module}")
 
 
-def forget(names: Collection[str]) -> None:
-    """Remove modules from this process whose import failed."""
-    for name in names:
-        sys.modules.pop(name, None)
+@contextlib.contextmanager
+def removed_on_failure(package: str) -> Iterator[None]:
+    """Remove the modules of a package from this process that were added in the block, if it fails."""
+    before = set(sys.modules)
+    try:
+        yield
+    except BaseException:
+        for name in set(sys.modules) - before:
+            if is_within(name, package):
+                sys.modules.pop(name, None)
+        raise

@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 
 #: The prefix of jpsi's entry-point groups.
 PREFIX = "jpsi."
-#: The distribution that this module belongs to.
-CORE = "jpsi-core"
-#: The distribution that runs jobs.
-ENGINE = "jpsi-engine"
 #: The distributions whose versions others depend on; always found, even without entry points.
-FOUNDATIONS = (CORE, ENGINE)
+FOUNDATIONS = ("jpsi-core", "jpsi-engine")
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from jpsi.document import did_you_mean
 from jpsi.model import PluginError
 from jpsi.registry.candidate import BARS, ENGINES, EXECUTORS, FAKES, LAUNCHERS, TRANSPORTS, Candidate, kind
 from jpsi.registry.metadata import canonical
@@ -49,12 +50,9 @@ KNOWN_DISTRIBUTIONS = {
 }
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _RELEASE = re.compile(r"\d+(\.\d+)*", re.ASCII)
+_BOUND = re.compile(rf"(>=|<)\s*({_RELEASE.pattern})", re.ASCII)
 #: A name with lower and upper bounds, as jpsi's own distributions have them: `jpsi-core>=0.2,<0.3`.
-_PLAIN = re.compile(
-    rf"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?P<bounds>(>=|<)\s*{_RELEASE.pattern}(\s*,\s*(>=|<)\s*{_RELEASE.pattern})*)",
-    re.ASCII,
-)
-_BOUND = re.compile(r"(>=|<)\s*([\d.]+)", re.ASCII)
+_PLAIN = re.compile(rf"{_NAME.pattern}\s*{_BOUND.pattern}(\s*,\s*{_BOUND.pattern})*", re.ASCII)
 # Versions that can be validated without the parser; there are others (PEP 440).
 _PLAIN_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
 
@@ -85,23 +83,23 @@ def choose(
     named = [candidate for candidate in installed if candidate.is_called(name)]
     if not named:
         raise PluginError(missing(installed, group, name, targets))
-    why_not = verdicts(named, constraint)
-    best = [candidate for candidate, why in zip(named, why_not, strict=True) if why is None]
+    judged = verdicts(named, constraint)
+    best = [candidate for candidate, why_not in judged if why_not is None]
     if not best:
-        raise PluginError(_unfit(named, why_not, group, name, constraint))
+        raise PluginError(_unfit(judged, group, name, constraint))
     if len(best) > 1:
         raise PluginError(conflict(best))
     return best[0]
 
 
-def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[str | None]:
-    """Return why each candidate of one name is not chosen; None for the chosen one.
+def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[tuple[Candidate, str | None]]:
+    """Return the candidates of one name, each with why it is not chosen; None for the chosen one.
 
     Several None are a conflict.
     """
     usable = [candidate for candidate in named if candidate.refusal is None]
     if len(usable) == 1 and not constraint and _PLAIN_VERSION.fullmatch(usable[0].version):
-        return [candidate.refusal for candidate in named]
+        return [(candidate, candidate.refusal) for candidate in named]
     versions = {candidate.version: _version(candidate.version) for candidate in usable}
     specifier = _specifier(constraint)
     fitting = {it for it in versions.values() if it is not None and specifier.contains(it, prereleases=True)}
@@ -121,7 +119,7 @@ def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[str | N
             return "it is a pre-release" if final and version.is_prerelease else f"{highest} is higher"
         return None if candidate.place == first else "the same version stands in a place that comes first"
 
-    return [why_not(candidate) for candidate in named]
+    return [(candidate, why_not(candidate)) for candidate in named]
 
 
 def is_constraint(text: str) -> bool:
@@ -139,8 +137,6 @@ def is_constraint(text: str) -> bool:
 
 def missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str] = ()) -> str:
     """Return the message that there is no such plugin, with the installed ones and what to do."""
-    from jpsi.document import did_you_mean  # most programs never need it
-
     names = sorted({candidate.name for candidate in installed})
     configured = f"; targets: {', '.join(targets)}" if targets else ""
     known = KNOWN_DISTRIBUTIONS.get(group, {}).get(name.lower())
@@ -156,17 +152,13 @@ def conflict(best: Sequence[Candidate]) -> str:
 
 
 def _unfit(
-    named: Sequence[Candidate],
-    why_not: Sequence[str | None],
-    group: str,
-    name: str,
-    constraint: str | None,
+    judged: Sequence[tuple[Candidate, str | None]], group: str, name: str, constraint: str | None
 ) -> str:
     wanted = f" with version {constraint}" if constraint else " that can be used"
-    found = ", ".join(candidate.version for candidate in sorted(named, key=lambda it: it.version))
+    found = ", ".join(sorted(candidate.version for candidate, _ in judged))
     refused = [
         f"{candidate.distribution} {candidate.version}{candidate.where}: {why}"
-        for candidate, why in zip(named, why_not, strict=True)
+        for candidate, why in judged
         if candidate.refusal is not None or not constraint or "PEP 440" in (why or "")
     ]
     message = f"no {kind(group)} {name!r}{wanted}; installed: {found}"
@@ -206,31 +198,27 @@ def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     for text in requires:
         match = _NAME.match(text)
         name = canonical(match[1]) if match else ""
-        if name in running and not _plainly_fits(text, running[name]):
-            why = _unmet(text, name, running[name])
-            if why is not None:
-                return why
+        if (
+            name in running
+            and not _plainly_fits(text, running[name])
+            and (why := _unmet(text, name, running[name]))
+        ):
+            return why
     return None
 
 
 def _plainly_fits(text: str, version: str) -> bool:
     """Return True if a simple requirement is met; avoids its full parser, which is slow to import."""
-    match = _PLAIN.fullmatch(text)
-    if match is None or not _RELEASE.fullmatch(version):
+    if not _PLAIN.fullmatch(text) or not _RELEASE.fullmatch(version):
         return False
     runs = _release(version)
-    bounds = _BOUND.findall(match["bounds"])
-    return all(
-        runs >= _release(bound) if operator == ">=" else runs < _release(bound) for operator, bound in bounds
-    )
+    bounds = ((operator, _release(bound)) for operator, bound, _ in _BOUND.findall(text))
+    return all(runs >= bound if operator == ">=" else runs < bound for operator, bound in bounds)
 
 
 def _release(text: str) -> tuple[int, ...]:
     """Return a release in the form in which PEP 440 compares it: 1.0 is 1."""
-    numbers = [int(number) for number in text.split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
+    return tuple(int(number) for number in re.sub(r"(\.0+)+\Z", "", text).split("."))
 
 
 def _unmet(text: str, name: str, version: str) -> str | None:
