@@ -44,7 +44,6 @@ from jpsi.contract.observation import (
     NotOffered,
     Observation,
     Queue,
-    ShownJob,
 )
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
 from jpsi.contract.ownership import file_identity, look, walk
