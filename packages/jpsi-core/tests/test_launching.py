@@ -44,7 +44,7 @@ text = Launcher('"$@"', patterns="PMI_*")
 """
 OWN = """
 from pathlib import Path
-from jpsi.plugin.kit import ScriptLauncher
+from jpsi_launchers import ScriptLauncher
 launcher = ScriptLauncher(Path(__file__).with_name("launch.sh"), interpreter="/bin/sh")
 """
 # It gets the id, a log, pre_launch, post_launch, stdin, stdout and stderr, then the command.

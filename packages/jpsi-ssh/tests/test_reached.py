@@ -1,4 +1,4 @@
-"""What is told where a target cannot be used, each in a sentence: what `jpsi doctor` shows."""
+"""The sentences of `jpsi doctor` about a remote host that cannot be used."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import jpsi
 from jpsi import JobExecutor
 from jpsi.plugin import TransportError
+from jpsi_cli.doctor.system_checks import remote_host_name
 from stand_in import StandIn
 
 _LOCKED = "This account is currently not available."
@@ -16,8 +17,8 @@ _LOCKED = "This account is currently not available."
 
 def _reached() -> str:
     with JobExecutor("local", url="ssh://far") as executor:
-        assert executor.system.is_elsewhere
-        return executor.system.reached()
+        assert executor.system.is_remote
+        return remote_host_name(executor.system)
 
 
 def test_doctor_names_the_host(ssh: StandIn) -> None:
@@ -28,7 +29,7 @@ def test_doctor_names_the_host(ssh: StandIn) -> None:
     ("words", "sentence"),
     [
         ("Host key verification failed.", "the host key of far is not known yet; connect once by `ssh far`"),
-        ("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!", "far has another host key than the one"),
+        ("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!", "far has another host key than the known one"),
         ("me@far: Permission denied (publickey).", "far refuses your login; check whether `ssh far` works"),
         ("ssh: connect to host far port 22: Connection refused", "far cannot be reached"),
         ("ssh: connect to host far port 22: No route to host", "far cannot be reached"),

@@ -25,9 +25,10 @@ import attrs
 
 from jpsi import Configuration, JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import ShownJob, decode, problems
+from jpsi.plugin.engine import decode, problems
 from jpsi_engine.host import parse_native_id
 from jpsi_engine.runner import RERUN, resolve_streams
+from jpsi_engine.shown_jobs import ShownJob, query_shown_jobs
 from jpsi_engine.spool import (
     DAMAGE,
     ArrayFiles,
@@ -351,7 +352,7 @@ def _query_origin(origin: Origin, jobs: Sequence[StoredJob]) -> Mapping[str, Sho
     unnamed = {job.id for job in jobs if job.array is not None and job.native_id is None}
     wanted = {job.id: (job.tag or "", job.native_id) for job in jobs if job.id not in unnamed}
     with origin.open() as executor:
-        found = executor.system.shown_jobs(wanted)
+        found = query_shown_jobs(executor.system, wanted)
     unknown = SubmitException("its native id is not known")
     return {job.id: unknown if job.id in unnamed else found.get(job.id) for job in jobs}
 

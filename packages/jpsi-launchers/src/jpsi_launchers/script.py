@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jpsi.plugin import JobSpec, ShellLine, custom_options, hookimpl
-from jpsi.plugin.kit import ScriptLauncher
 
 from . import aprun, flux, jsrun, mpi, multiple, srun
+from .script_launcher import ScriptLauncher
 
 _SYSTEM = "script"
 _PATH = "path"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import jpsi
 from jpsi_engine import job_store
@@ -16,7 +16,9 @@ from .checks import findings
 from .damage_advice import advise_on_damage
 from .facts import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
 from .probe_jobs import run_probe_jobs
+from .system_checks import check_answer, find_programs, is_accounted, read_version, remote_host_name
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _MARKS = {
@@ -52,20 +54,20 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
     """
     system = executor.system
     is_target = name.lower() != executor.name.lower()
-    connection = _call_or_error(system.reached) if system.is_elsewhere else None
+    connection = _call_or_error(remote_host_name, system) if system.is_remote else None
     if isinstance(connection, jpsi.JpsiError):
         return Facts(executor=name, is_target=is_target, connection=connection, damaged=_damaged_files())
-    programs = _call_or_error(system.programs) if system.has_commands else {}
+    programs = _call_or_error(find_programs, system) if system.has_commands else {}
     answer_error = None
     if system.has_commands:
-        reply = _call_or_error(system.check_answer)
+        reply = _call_or_error(check_answer, system)
         answer_error = reply if isinstance(reply, jpsi.JpsiError) else None
     probes, native_id = (
         ({}, None) if timeout is None or answer_error is not None else run_probe_jobs(executor, timeout)
     )
-    is_accounted: bool | jpsi.JpsiError | None = None
+    accounted: bool | jpsi.JpsiError | None = None
     if native_id is not None and PLAIN in probes and system.has_commands:
-        is_accounted = _call_or_error(lambda: system.is_accounted(native_id))
+        accounted = _call_or_error(is_accounted, system, native_id)
     # a submission makes the executor query what the site offers
     arrays = system.capabilities.arrays
     return Facts(
@@ -73,13 +75,13 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
         is_target=is_target,
         connection=connection,
         programs=programs,
-        version=_call_or_error(system.version),
+        version=_call_or_error(read_version, system),
         answer_error=answer_error,
         queues=_call_or_error(system.queues) if system.has_commands else (),
         default_duration=system.default_duration,
         array_size=None if arrays is None else arrays.largest,
         probes=probes,
-        is_accounted=is_accounted,
+        is_accounted=accounted,
         damaged=_damaged_files(),
     )
 
@@ -93,9 +95,9 @@ def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
     return [advise_on_damage(it, None if it.job is None else shown.get(it.job.id)) for it in found]
 
 
-def _call_or_error(call: Callable[[], T]) -> T | jpsi.JpsiError:
+def _call_or_error(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | jpsi.JpsiError:
     try:
-        return call()
+        return call(*args, **kwargs)
     except jpsi.JpsiError as e:
         return e
 

@@ -111,7 +111,7 @@ def recover_remote_jobs(name: str) -> None:
     """Recover the jobs that other hosts have submitted to a remote target, so that they are on disk."""
     try:
         with jpsi.JobExecutor(name) as executor:
-            if executor.system.is_elsewhere:
+            if executor.system.is_remote:
                 executor.recover()
     except jpsi.JpsiError as e:
         messages.warning(f"{name}: {e}")

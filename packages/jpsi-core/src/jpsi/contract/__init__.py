@@ -39,7 +39,6 @@ from jpsi.contract.observation import (
     NotOffered,
     Observation,
     Queue,
-    ShownJob,
 )
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
 from jpsi.contract.ownership import look, walk

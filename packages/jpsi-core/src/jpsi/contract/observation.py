@@ -114,17 +114,6 @@ NOT_OFFERED = NotOffered.NOT_OFFERED
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class ShownJob:
-    """A job that its batch system, or the machine whose process it is, shows at this moment."""
-
-    native_id: str
-    #: The batch system's own word for its state.
-    word: str
-    #: The shell command that ends it; None if one command is not enough.
-    cancel_command: str | None = None
-
-
-@attrs.frozen(slots=True, kw_only=True)
 class Queue:
     """A queue or partition; facts that the batch system does not report are None."""
 

@@ -18,7 +18,6 @@ from jpsi.plugin.kit.command_results import (
 )
 from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
 from jpsi.plugin.kit.script_form import ScriptForm
-from jpsi.plugin.kit.script_launcher import ScriptLauncher
 from jpsi.plugin.kit.script_reader import (
     ParsedOption,
     ScriptReader,
@@ -49,7 +48,6 @@ __all__ = [
     "IdForm",
     "ParsedOption",
     "ScriptForm",
-    "ScriptLauncher",
     "ScriptReader",
     "SubmitErrors",
     "attribute_reader",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.contract import ShellLine, hookimpl, line
-from jpsi.model import JobSpec, process_count
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin.engine import process_count
 
 
 @attrs.frozen(slots=True)

@@ -10,8 +10,8 @@ from jpsi.contract.hookspecs import LauncherHooks
 from jpsi.layers.layer import mistakes
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
-from jpsi.plugin.kit.script_launcher import ScriptLauncher
 from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
+from jpsi_launchers import ScriptLauncher
 from runners import Ended, Place, script, shell_job
 
 #: As PSI/J has it: `set -e`, notes appended to the log, and everything done by the script.
@@ -155,7 +155,7 @@ def test_pre_launch_that_fails_launches_nothing(place: Place, text: str) -> None
     assert not place.proof.exists()
 
 
-def test_interpreter_that_is_missing_is_told(place: Place) -> None:
+def test_a_missing_interpreter_is_named(place: Place) -> None:
     launcher = ScriptLauncher("/x", interpreter="/nonexistent/bash")
 
     ended = place.run(shell_job(":"), launch=launcher.launch(JobSpec("x")), sources_scripts=True)

@@ -1,0 +1,70 @@
+"""Jobs as the queue of their batch system shows them now, for people; no status of a job depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jpsi.plugin import NotOffered, Site, line
+
+if TYPE_CHECKING:
+    from jpsi import System
+
+# The number of jobs in one command if the plugin sets no limit
+_JOBS = 200
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class ShownJob:
+    """A job that its batch system, or the machine whose process it is, shows at this moment."""
+
+    native_id: str
+    #: The batch system's own word for its state.
+    word: str
+    #: The shell command that ends it; None if one command is not enough.
+    cancel_command: str | None = None
+
+
+def query_shown_jobs(system: System, wanted: Mapping[str, tuple[str, str | None]]) -> Mapping[str, ShownJob]:
+    """Return those jobs that the queue shows and that have not ended, by their ids.
+
+    A job whose native id belongs to another job by now is left out.
+
+    Args:
+        system: the batch system.
+        wanted: the tag of each job, and its native id if it is known.
+
+    Raises:
+        SubmitException: the batch system does not answer.
+        TransportError: the command could not be run.
+    """
+    hooks, site, limit = system.hooks, system.site(), system.capabilities.ids_per_query
+    ids, size = list(wanted), limit or _JOBS
+    found: dict[str, ShownJob] = {}
+    for some in (ids[begin : begin + size] for begin in range(0, len(ids), size)):
+        unnamed = [wanted[job_id][0] for job_id in some if wanted[job_id][1] is None]
+        by_tag = _find(system, unnamed, site) if unnamed else {}
+        names = {job_id: wanted[job_id][1] or by_tag.get(wanted[job_id][0]) for job_id in some}
+        native_ids = list(dict.fromkeys(filter(None, names.values())))
+        if not native_ids:
+            continue
+        command = hooks.query(native_ids=None if limit is None else native_ids, site=site)
+        seen = hooks.parse_status(result=system.query(command), native_ids=native_ids, site=site)
+        for job_id, native_id in names.items():
+            if native_id is None or native_id not in seen:
+                continue
+            it = seen[native_id]
+            if it.exists and not it.final and it.tag in {None, wanted[job_id][0]}:
+                command = hooks.cancel(native_ids=[native_id], site=site, seen={native_id: it})
+                text = None if command.stdin is not None else line(*command.argv)
+                found[job_id] = ShownJob(native_id=native_id, word=it.word, cancel_command=text)
+    return found
+
+
+def _find(system: System, tags: Sequence[str], site: Site) -> Mapping[str, str]:
+    command = system.hooks.find(tags=tags, site=site)
+    if isinstance(command, NotOffered):
+        return {}
+    return system.hooks.parse_find(result=system.query(command), tags=tags, site=site)
