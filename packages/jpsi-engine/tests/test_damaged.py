@@ -386,6 +386,23 @@ def test_a_damaged_array_has_no_element_run_again(
         assert (damaged.name, damaged.folder) == ("array x", array)
 
 
+@pytest.mark.parametrize("index", [-1, 0, 3])
+@pytest.mark.parametrize("work", ["toy"], indirect=True)
+def test_a_link_to_an_element_that_does_not_exist_hides_no_job(
+    work: Work, caplog: pytest.LogCaptureFixture, index: int
+) -> None:
+    elements(work, work.folder("x").parent.parent / "arrays" / "x", native_id="17")
+    (work.folder("e1") / "array.1").write_text(f"x {index}\n")
+
+    jobs = {job.id: job for job in job_store.jobs()}
+
+    assert jobs.keys() == {"e1", "e2", "other"}
+    assert jobs["e1"].damage == ("array.1 does not name an array and an element",)
+    nothing_runs_again(work, caplog)
+    (ended,) = [job for job in job_store.jobs() if job.id == "e1"]
+    assert ended.status.exit_code == 3
+
+
 @pytest.mark.parametrize(
     "claim", [None, "", "revoked"], ids=["no claim", "an empty claim", "a claim that was revoked"]
 )

@@ -260,7 +260,7 @@ def test_an_option_of_srun_that_would_break_the_job_is_refused() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["mpi", "ntasks-per-node", "exclusive", "exact", "input-mode"])
+@pytest.mark.parametrize("name", ["mpi", "ntasks-per-node", "exclusive", "exact", "input-mode", "gpus"])
 def test_an_option_of_srun_that_only_resembles_one_is_not_refused(name: str) -> None:
     assert srun.check_spec(srun_spec(**{name: "x"})) == []
 

@@ -115,6 +115,45 @@ def test_minutes_of_another_machine_end_no_job_of_lsf_10() -> None:
     assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
 
 
+_LIMITS_OF_LSF = [
+    (" CPULIMIT                RUNLIMIT                ", " 60.0 min of hostA       1.0 min of hostA"),
+    (" RUNLIMIT                ", " 1.0 min", " PROCESSLIMIT", "        5"),
+    (
+        " RUNLIMIT",
+        " 1.0 min",
+        " FILELIMIT  MEMLIMIT PROCESSLIMIT THREADLIMIT",
+        "     16 K     2.5 G    5   12 ",
+    ),
+]
+
+
+@pytest.mark.parametrize("lines", _LIMITS_OF_LSF)
+def test_the_run_limit_is_read_beside_other_limits(lines: tuple[str, ...]) -> None:
+    text = _bhist("Dispatched to <n>;", "Done successfully.", limit="\n".join(["", *lines]), run_time=90)
+
+    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (" CPULIMIT   RUNLIMIT", " 60.0 min"),
+        (" CPULIMIT   RUNLIMIT", " 60.0 min   1.0"),
+        (" CPULIMIT   RUNLIMIT", " 60.0 min   1.0 mi"),
+        (" CPULIMIT   RUNLIM", " 60.0 min   1.0 min"),
+        (" CPULIMIT   RUNLIMIT",),
+        (" 60.0 min   1.0 min",),
+        (" PROCESSLIMIT", " K"),
+        (" RUNLIMIT", " 1..0 min"),
+    ],
+)
+def test_limits_that_were_cut_are_no_answer(lines: tuple[str, ...]) -> None:
+    text = _bhist("Dispatched to <n>;", "Done successfully.", limit="\n".join(["", *lines]), run_time=90)
+
+    with pytest.raises(SubmitException):
+        hooks.parse_finished(answered(text), ["7"], OLD)
+
+
 def test_several_runs_do_not_add_up_to_a_time_limit() -> None:
     again = ("Dispatched to <n>;", "Pending: Job has been requeued;", "Dispatched to <n>;")
     limit = "\n RUNLIMIT                \n 1.0 min"

@@ -16,7 +16,7 @@ import pytest
 from jpsi_records.errors import InvalidRequestError, StateError, StoreError
 from jpsi_records.inbox import inbox as inboxes
 from jpsi_records.inbox.inbox import Asked, Inbox
-from jpsi_records.inbox.reports import Report, read_progress
+from jpsi_records.inbox.reports import NO_REPORT, Report, read_progress
 from jpsi_records.model.entities import About
 from jpsi_records.records.records import Records
 from playing import spec
@@ -74,6 +74,19 @@ def test_a_job_that_is_killed_as_it_tells_its_progress_has_reported_its_failure(
 
     assert held == [(0.5, failed)]
     assert read_progress(progress.read_text()) == (0.5, failed)
+
+
+@pytest.mark.parametrize("old", ["0.125\n0.25\n0.375\n", "0.125\n\n\n\n0.375", "x" * 99])
+def test_a_job_that_is_killed_as_it_shortens_its_progress_file_leaves_no_old_lines(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str
+) -> None:
+    progress = tmp_path / "progress"
+    progress.write_text(old)
+    monkeypatch.setattr(os, "ftruncate", lambda file, size: None)
+
+    Inbox(environment).set_progress(0.5)
+
+    assert read_progress(progress.read_text()) == (0.5, NO_REPORT)
 
 
 def test_a_process_outside_of_jobs_has_no_inbox() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jpsi import read_document
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
 from jpsi_slurm import hooks
-from jpsi_slurm.fake.submit import _directives
+from jpsi_slurm.fake.submit import _KNOWN, _directives
+from jpsi_slurm.options import CUSTOM
 from jpsi_testing import specs
 from slurm_support import CONTEXT, SITE, site
 
@@ -222,9 +223,15 @@ def test_an_option_that_would_break_jpsi_is_refused_however_abbreviated(option: 
     assert found[0].startswith(f"custom attribute slurm.{option} cannot be set: ")
 
 
-@pytest.mark.parametrize("option", ["exclusive", "wait-all-nodes", "mem", "mail-type", "exclude"])
+@pytest.mark.parametrize("option", ["exclusive", "wait-all-nodes", "mem", "mail-type", "exclude", "gpus"])
 def test_an_option_that_only_resembles_one_is_not(option: str) -> None:
     assert not hooks.check_spec(_spec(custom_attributes={f"slurm.{option}": "1"}), SITE)
+
+
+def test_no_option_of_sbatch_counts_as_an_abbreviation() -> None:
+    custom = {f"slurm.{it}": "1" for it in _KNOWN if it not in CUSTOM.refused}
+
+    assert list(CUSTOM.problems(_spec(custom_attributes=custom))) == []
 
 
 @pytest.mark.parametrize("name", ["p", "--qos", "q os", "qos=x", "Qos", "qos\n#SBATCH --wrap", "", "qos-"])

@@ -266,10 +266,22 @@ def _answering(text: str) -> str:
         (_answering("[f'{native_id}_{it}' for it in indices]"), ["17_1", "17_2"]),
         (_answering("1 / 0"), ["17[1]", "17[2]"]),
         (_answering("17"), ["17[1]", "17[2]"]),
+        (_answering("['17_1']"), ["17[1]", "17[2]"]),
+        (_answering("['17_1', '17_1']"), ["17[1]", "17[2]"]),
+        (_answering("['17_1', '-2']"), ["17[1]", "17[2]"]),
         ("raise RuntimeError", ["17[1]", "17[2]"]),
         (None, ["17[1]", "17[2]"]),
     ],
-    ids=["as it says", "a hook that fails", "no answer", "a module that fails", "not installed"],
+    ids=[
+        "as it says",
+        "a hook that fails",
+        "no answer",
+        "too few ids",
+        "the same id twice",
+        "no id",
+        "a module that fails",
+        "not installed",
+    ],
 )
 def test_elements_have_ids_whatever_is_wrong_with_the_plugin(
     plugin_directory: PluginDirectory, text: str | None, expected: list[str]

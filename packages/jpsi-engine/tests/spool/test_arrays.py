@@ -174,7 +174,7 @@ def test_a_job_that_is_submitted_again_by_itself_is_no_element_any_more(spool: S
     assert spool.last_attempt("job2") == 2
 
 
-@pytest.mark.parametrize("text", ["", "x", "x y", "x 1 2", "../x 1", ".. 1", "/x 1"])
+@pytest.mark.parametrize("text", ["", "x", "x y", "x 1 2", "../x 1", ".. 1", "/x 1", "x 0", "x -1"])
 def test_a_link_that_is_odd_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "array.1").write_text(text)
 
@@ -189,7 +189,7 @@ def test_a_link_is_written_once(tmp_path: Path) -> None:
     assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
 
 
-@pytest.mark.parametrize("text", ["", "x", "x one\n"])
+@pytest.mark.parametrize("text", ["", "x", "x one\n", "x 0\n"])
 def test_a_link_that_was_cut_short_is_rewritten(tmp_path: Path, text: str) -> None:
     Path(tmp_path / "job").mkdir()
     Path(tmp_path / "job" / "array.1").write_text(text)
@@ -197,6 +197,13 @@ def test_a_link_that_was_cut_short_is_rewritten(tmp_path: Path, text: str) -> No
     assert not adopt(str(tmp_path / "job"), 1, ArrayMember("x", 1))
 
     assert read_link(str(tmp_path / "job"), 1) == ArrayMember("x", 1)
+
+
+@pytest.mark.parametrize("index", [-4, -2, -1, 0, 4, 5])
+def test_an_element_that_is_not_in_the_array_is_none(spool: Spool, index: int) -> None:
+    write(spool)
+
+    assert spool.arrays.read_element(ArrayMember("x", index)) is None
 
 
 @pytest.mark.parametrize(

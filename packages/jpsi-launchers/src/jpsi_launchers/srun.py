@@ -28,6 +28,7 @@ CUSTOM = CustomOptions(
     },
     # srun accepts abbreviations of option names.
     abbreviated=("cpus-per-task", "distribution", "gpus-per-task", "nodes", "ntasks-per-node", "wait"),
+    exact=("gpus",),
 )
 _SHARING = frozenset({"exact", "exclusive", "overlap"})
 # srun(1), INPUT ENVIRONMENT; before Slurm 20.11 steps overlapped, and srun did not read the variable. Steps

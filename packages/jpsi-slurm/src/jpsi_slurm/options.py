@@ -69,6 +69,7 @@ CUSTOM = CustomOptions(
         | {"kill-on-invalid-dep", "mem", "mem-per-cpu"}
         | {"nodes", "ntasks", "ntasks-per-node", "partition", "reservation", "requeue", "no-requeue", "time"}
     ),
+    exact={"gpus"},
 )
 
 _UNLIMITED = frozenset({"0", "UNLIMITED", "INFINITE"})

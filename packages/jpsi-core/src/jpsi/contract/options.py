@@ -1,4 +1,4 @@
-"""The options of a submit command: their settings, and those that users may set past jpsi."""
+"""The options of a submit command: their settings, and those that users may give directly to it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,15 @@ def custom_options(spec: JobSpec, system: str) -> dict[str, Any]:  # Any: whatev
     >>> custom_options(JobSpec(attributes=JobAttributes(custom_attributes={"PBS.q": 1, "x.q": 2})), "pbs")
     {'q': 1}
     """
-    custom, start = attributes(spec).custom_attributes or {}, f"{system}."
-    return {name[len(start) :]: value for name, value in custom.items() if name.lower().startswith(start)}
+    return {option: value for _, option, value in _custom_attributes(spec, system)}
+
+
+def _custom_attributes(spec: JobSpec, system: str) -> Iterator[tuple[str, str, Any]]:  # as above
+    """Yield the name of each custom attribute for a system as the user wrote it, its option and its value."""
+    start = f"{system}."
+    for name, value in (attributes(spec).custom_attributes or {}).items():
+        if name.lower().startswith(start):
+            yield name, name[len(start) :], value
 
 
 def _compiled(text: str) -> re.Pattern[str]:
@@ -47,7 +54,10 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 @attrs.frozen(slots=True, kw_only=True)
 class CustomOptions:
-    """The options that users may set past jpsi, by custom attributes `<system>.<option>`."""
+    """Pass-through options: those that users may give directly to the submit command.
+
+    They are custom attributes `<system>.<option>`.
+    """
 
     #: The prefixes of the attributes; case does not matter.
     systems: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
@@ -59,7 +69,7 @@ class CustomOptions:
     refused: Mapping[str, str]
     #: For an option, the options of jpsi that it contradicts.
     excludes: Mapping[str, Collection[str]] = attrs.field(factory=dict)
-    #: Options whose value is put before jpsi's own, with a blank, and does not replace it.
+    #: Options whose user value is prepended to jpsi's, separated by a space.
     joined: Collection[str] = ()
     #: Options that can be given several times, so that a user's value is added.
     repeated: Collection[str] = ()
@@ -67,17 +77,16 @@ class CustomOptions:
     indirect: Collection[str] = ()
     #: The option that sets the dependencies of a job.
     dependency: str | None = None
-    #: The options that jpsi sets, if the command accepts the beginning of a name for the whole; else None.
+    #: The options that jpsi sets, if the command accepts abbreviated option names; else None.
     abbreviated: Collection[str] | None = None
+    #: Other options whose whole name is the beginning of a refused option or of one that jpsi sets.
+    exact: Collection[str] = ()
 
     def of(self, spec: JobSpec) -> dict[str, Any]:  # as above
         """Return the custom attributes of a spec for this system, by option."""
-        return {option: value for _, option, value in self._given(spec)}
-
-    def _given(self, spec: JobSpec) -> Iterator[tuple[str, str, Any]]:  # as above
-        for system in self.systems:
-            for option, value in custom_options(spec, system).items():
-                yield system, option, value
+        return {
+            option: value for system in self.systems for option, value in custom_options(spec, system).items()
+        }
 
     def merged(self, options: Options, spec: JobSpec) -> Options:
         """Return jpsi's options with what a valid spec adds, replaces and removes."""
@@ -102,15 +111,16 @@ class CustomOptions:
     def problems(self, spec: JobSpec) -> Iterator[str]:
         """Yield the problems of the custom attributes of a valid spec, one sentence each."""
         first: dict[str, str] = {}
-        for system, option, value in self._given(spec):
-            where = f"custom attribute {one_line(f'{system}.{option}')}"
-            if option in first:
-                yield f"{where} cannot be given beside {first[option]}.{option}, which is the same"
-            first.setdefault(option, system)
-            yield from (f"{where} {problem}" for problem in self._wrong_name(system, option))
-            yield from (f"{where} {problem}" for problem in _wrong_value(value))
-            if option == self.dependency and dependencies(spec):
-                yield f"attributes.after and the {where} cannot be given both"
+        for system in self.systems:
+            for name, option, value in _custom_attributes(spec, system):
+                where = f"custom attribute {one_line(name)}"
+                if option in first:
+                    yield f"{where} cannot be given beside {one_line(first[option])}, which is the same"
+                first.setdefault(option, name)
+                yield from (f"{where} {problem}" for problem in self._wrong_name(system, option))
+                yield from (f"{where} {problem}" for problem in _wrong_value(value))
+                if option == self.dependency and dependencies(spec):
+                    yield f"attributes.after and the {where} cannot be given both"
 
     def _wrong_name(self, system: str, option: str) -> Iterator[str]:
         whole = self._whole(option)
@@ -125,7 +135,8 @@ class CustomOptions:
 
     def _whole(self, option: str) -> str | None:
         """Return an option that the command may take `option` for, as an abbreviation, or None."""
-        if self.abbreviated is None or option in self.abbreviated:
+        if self.abbreviated is None or option in self.abbreviated or option in self.exact:
+            # a command that accepts abbreviations prefers the option of the very name
             return None
         every: Iterable[str] = [*self.refused, *sorted(self.abbreviated)]
         return next((it for it in every if it.startswith(option)), None)

@@ -131,6 +131,7 @@ def test_dependencies_are_said_in_one_way() -> None:
         ("nod", ["custom attribute acme.nod may count as nodes; write acme.nodes"]),
         ("nodes", []),
         ("qos", []),
+        ("node", []),
     ],
 )
 def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[str]) -> None:
@@ -140,9 +141,16 @@ def test_the_beginning_of_a_name_may_count_as_the_whole(option: str, said: list[
         example="qos",
         refused={"output": "set JobSpec.stdout_path"},
         abbreviated={"nodes"},
+        exact={"node"},
     )
 
     assert list(custom.problems(spec({f"acme.{option}": "x"}))) == said
+
+
+def test_an_option_is_given_once_whatever_the_case_of_its_system() -> None:
+    assert problems(spec({"ACME.qos": "a", "acme.qos": "b"})) == [
+        "custom attribute acme.qos cannot be given beside ACME.qos, which is the same"
+    ]
 
 
 def test_what_is_no_option_of_the_command_is_left_to_the_backend() -> None:

@@ -1,4 +1,4 @@
-"""Spells the ids of array elements as an executor's plugin does, for callers that need nothing else of it."""
+"""Native ids of array elements (Slurm: 17_3) for listing stored jobs, without opening the executor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from jpsi.plugin import ExecutorHooks, JpsiError, Site
-from jpsi.plugin.engine import assemble
+from jpsi.plugin.engine import assemble, is_native_id
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,17 @@ class IdSpelling:
         return assembly.stack.hooks, Site(config=assembly.config)
 
     def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
-        """Return the native ids of elements of an array."""
+        """Return the native ids of elements of an array, one for each index, in their order.
+
+        Ids of the usual form replace those that the plugin cannot name: the jobs can be listed all the same.
+        """
         if self._plugin is not None:
             hooks, site = self._plugin
             try:
-                return list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
+                found = list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
+                if len(set(found)) == len(found) == len(indices) and all(map(is_native_id, found)):
+                    return found
+                log.debug("the plugin returned %s as the element ids of %s", found[:5], native_id)
             except JpsiError:
                 log.debug("the elements of %s have no ids", native_id, exc_info=True)
         return [f"{native_id}[{index}]" for index in indices]

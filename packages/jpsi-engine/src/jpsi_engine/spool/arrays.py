@@ -1,11 +1,11 @@
-"""The files on disk for native arrays; the client writes one intent for all elements of an array.
+"""The files on disk for native arrays; the client writes one submission record for all elements of an array.
 
-    <root>/arrays/<array>/intent.json   a line for the array, one for each element, and its native id
+    <root>/arrays/<array>/intent.json   the record: a line for the array, one for each element, its native id
     <root>/arrays/<array>/run           the script that all elements run
     <root>/arrays/<array>/elements.<n>  the parts of the script that differ, for `BLOCK` elements
     <root>/arrays/<array>/claim         made by the first element that runs or a client that revokes the array
-    <root>/arrays/<array>/over          the array was revoked and its submission failed; the reason, in words
-    <root>/jobs/<id>/array.<attempt>    the array and the element that an attempt is
+    <root>/arrays/<array>/over          the array was abandoned: revoked, not submitted; the reason, in words
+    <root>/jobs/<id>/array.<attempt>    to which array an attempt belongs, and which index in it
 
 Elements count from 1.
 """
@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 @attrs.frozen(slots=True)
 class ArrayMember:
-    """The array and the element that a job is."""
+    """To which array a job belongs, and which index in it."""
 
     array: str
     #: It counts from 1.
@@ -120,11 +120,11 @@ class ArrayFiles:
         shutil.rmtree(self.folder(array), ignore_errors=True)
 
     def names(self) -> list[str]:
-        """Return the names of all arrays, without those that were given up."""
+        """Return the names of all arrays, without those that were abandoned."""
         return [array for array in self.all_names() if not os.path.exists(f"{self.folder(array)}/over")]  # noqa: PTH110
 
     def all_names(self) -> list[str]:
-        """Return the names of all arrays, including those that were given up."""
+        """Return the names of all arrays, including those that were abandoned."""
         try:
             return os.listdir(self.arrays)  # noqa: PTH208
         except FileNotFoundError:
@@ -161,6 +161,8 @@ class ArrayFiles:
 
     def read_element(self, place: ArrayMember) -> dict[str, Any] | None:
         """Return the intent of one element, without parsing the others; None if it cannot be read."""
+        if place.index < 1:
+            return None
         path = f"{self.folder(place.array)}/intent.json"
         try:
             start = _line_starts(path)[place.index]
@@ -264,10 +266,10 @@ def link_path(folder: str, attempt: int) -> str:
 
 
 def read_link(folder: str, attempt: int) -> ArrayMember | None:
-    """Return the array element that an attempt is; None if there is no link that can be read."""
+    """Return to which array an attempt belongs, and which index in it; None without a readable link."""
     try:
         array, index = read_text(link_path(folder, attempt)).split()
-        return ArrayMember(array, int(index)) if _NAME.match(array) else None
+        return ArrayMember(array, int(index)) if int(index) > 0 and _NAME.match(array) else None
     except (FileNotFoundError, ValueError):
         return None
 

@@ -8,10 +8,11 @@ job.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -179,26 +180,36 @@ def _check_array(lines: list[str]) -> None:
         raise ValueError(lines)
 
 
+def _check_count(index: int, common: Mapping[str, Any]) -> None:
+    """Raise if an array does not have an element with this index."""
+    if index > common["count"]:
+        raise ValueError(index)
+
+
 def _link_problems(root: str, path: str) -> Iterator[str]:
     """Yield the problem with the link from a job to its array; an array that is gone or given up is none."""
-    array = _read_array_name(path)
-    if array is None:
-        yield f"{path.rpartition('/')[2]} does not name an array and an element"
+    not_a_link = f"{path.rpartition('/')[2]} does not name an array and an element"
+    link = _read_link(path)
+    if link is None:
+        yield not_a_link
         return
+    array, index = link
     folder = f"{root}/arrays/{array}"
     if os.path.lexists(f"{folder}/over") or not os.path.isdir(folder):  # noqa: PTH112  as above
         return
     problem = array_problem(root, array)
     if problem is not None:
         yield f"arrays/{array}/intent.json {problem}"
+    elif file_problem(f"{folder}/intent.json", functools.partial(_check_count, index)) is not None:
+        yield not_a_link
 
 
-def _read_array_name(path: str) -> str | None:
-    """Return the array that a job is in; None if the link cannot be read."""
+def _read_link(path: str) -> tuple[str, int] | None:
+    """Return the array that a job is in and the index of its element; None if the link cannot be read."""
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123  as above
             array, index = file.read(_MAX_BYTES).split()
-        return array if int(index) > 0 and _LINK.match(array) else None
+        return (array, int(index)) if int(index) > 0 and _LINK.match(array) else None
     except (OSError, ValueError):
         return None
 

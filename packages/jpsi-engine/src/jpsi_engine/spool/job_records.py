@@ -207,7 +207,9 @@ class JobRecords:
         if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
             place = read_link(folder, attempt)
             array = None if place is None else arrays.get(place.array)
-            return None if place is None or array is None else array.element(place.index, **own)
+            if place is None or array is None or place.index > array.element_count:
+                return None
+            return array.element(place.index, **own)
         intent, native_id = _read_intent(folder, attempt, names)
         if intent is None or (f"intent.{attempt}.json" not in names and own["markers"]):
             return None
@@ -259,6 +261,11 @@ class _Array:
         self._native_ids = native_ids
         self._is_revoked = is_revoked
         self._unsent = unsent_reason
+
+    @property
+    def element_count(self) -> int:
+        """The number of elements, which is the index of the last one."""
+        return len(self._intent.elements)
 
     @property
     def attempts(self) -> Iterator[tuple[str, int]]:

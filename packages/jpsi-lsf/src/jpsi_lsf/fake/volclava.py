@@ -1,4 +1,4 @@
-"""The fake of volclava 2.2, after recordings; it is compatible with old versions of LSF."""
+"""The fake of volclava 2.2, written after recordings; volclava is compatible with old versions of LSF."""
 
 from __future__ import annotations
 

@@ -19,11 +19,13 @@ from .paragraphs import BHIST_FORM, BJOBS_FORM, EMBEDDED_EVENT, EVENT, Form, Par
 _STATUS = re.compile(r", Status <([A-Z_]+)>")
 _DESCRIPTION = re.compile(r", Job Description <([^<>]*)>")
 _REASONS = re.compile(r"^ PENDING REASONS:\n((?: .*\S.*\n?)+)", re.MULTILINE)
-_LIMIT = re.compile(r"^ RUNLIMIT\s*\n\s*([\d.]+) min", re.MULTILINE)
-# The titles of limits, and their values in the line below
-_TITLES = re.compile(r"^(?: [A-Z]*LIMIT *)+$", re.MULTILINE)
-_LIMITS = re.compile(r"^ .*LIMIT.*$", re.MULTILINE)
-_AMOUNTS = re.compile(r"^ +[\d.]+ (?:min|[KMGTP])\b.*$", re.MULTILINE)
+# A line with the titles of one or more limits, and the line after it with their amounts; the number of
+# processes has no unit.
+_AMOUNT = re.compile(r" +(\d+(?:\.\d+)?)(?: (min|[KMGTP])\b)?(?: of \S+)?")
+_LIMITS = re.compile(rf"^((?: +[A-Z]*LIMIT)+) *\n((?:{_AMOUNT.pattern})+) *$", re.MULTILINE)
+# A title without amounts, or an amount without a title
+_PART_OF_LIMITS = re.compile(r"^ .*LIMIT|^ +[\d.]+ (?:min|[KMGTP])\b", re.MULTILINE)
+_RUN_LIMIT = "RUNLIMIT"
 
 # The texts of events, from volclava 2.2 and, as far as published output shows them, from LSF 10.1
 _STARTED = re.compile(r"(?:\[\d+\] )?(?:[Ss]tarted|Dispatched)\b[^<]*((?:<[^<>]+> ?)+)")
@@ -40,7 +42,7 @@ _EXITED = re.compile(
 _TERMINATION = re.compile(r"TERM_[A-Z_]+[^;.]*")
 _TERMINATED = re.compile(r"Completed <exit>(?:; ([^:;]*))?")
 _SIGNAL_BASE = 128
-# The beginnings of events that change a state; below, with those of the other known events.
+# The beginnings of events that change a state
 _CHANGES = {
     "Done": _DONE,
     "Exited": _EXITED,
@@ -49,6 +51,7 @@ _CHANGES = {
     "Pending": _PENDING,
     "sbatchd": _EXITED,
 }
+# The beginnings of all known events
 _EVENT_WORDS = frozenset({*_CHANGES, "Started", "Completed", "Running", "Starting"})
 
 
@@ -59,7 +62,7 @@ class History:
     #: The native id.
     name: str
     #: The state in bjobs's output; None for bhist, which does not print it.
-    word: str | None
+    lsf_state: str | None
     #: The job's description.
     description: str
     #: The tag in the description; None if it is uncertain.
@@ -70,8 +73,9 @@ class History:
     pending: str
     #: The job's events, in order.
     events: tuple[str, ...]
-    #: The run limit in seconds; below, the seconds that the job has run.
+    #: The run limit in seconds.
     limit: float | None
+    #: The seconds that the job has run; None for bjobs, which does not print them.
     run_time: float | None
 
 
@@ -98,17 +102,17 @@ def _parse_histories(output: str, form: Form) -> Histories | None:
     listing = split_paragraphs(output, form)
     if listing is None:
         return None
-    histories = [_parse_history(paragraph, has_word=form is BJOBS_FORM) for paragraph in listing.paragraphs]
+    histories = [_parse_history(paragraph, is_bjobs=form is BJOBS_FORM) for paragraph in listing.paragraphs]
     jobs = [history for history in histories if history is not None]
     return Histories(jobs=tuple(jobs), is_ended=listing.is_ended) if len(jobs) == len(histories) else None
 
 
-def _parse_history(paragraph: Paragraph, *, has_word: bool) -> History | None:
+def _parse_history(paragraph: Paragraph, *, is_bjobs: bool) -> History | None:
     """Return the history in one paragraph; None if a part of it looks corrupt."""
     status, reasons = _STATUS.search(paragraph.head), _REASONS.search(paragraph.body)
-    limit, events = _LIMIT.search(paragraph.body), EVENT.findall(paragraph.body)
+    events = EVENT.findall(paragraph.body)
     texts = tuple(text for _, text in events)
-    is_valid = status is not None if has_word else events and not _is_corrupt(texts, paragraph.body)
+    is_valid = status is not None if is_bjobs else events and not _is_corrupt(texts, paragraph.body)
     if not is_valid:
         return None
     descriptions = _DESCRIPTION.findall(paragraph.head)
@@ -116,25 +120,43 @@ def _parse_history(paragraph: Paragraph, *, has_word: bool) -> History | None:
     run_time = paragraph.closing.groupdict().get("run_time")
     return History(
         name=paragraph.name,
-        word=status[1] if status and has_word else None,
+        lsf_state=status[1] if status and is_bjobs else None,
         description=descriptions[-1] if descriptions else "",
         tag=job_tag(descriptions[-1] if descriptions else "", text_before),
         submitted=_submit_time(events),
         pending="; ".join(line.strip(" ;") for line in reasons[1].splitlines()) if reasons else "",
         events=texts,
-        limit=60 * float(limit[1]) if limit else None,
+        limit=_run_limit_seconds(paragraph.body),
         run_time=None if run_time is None else float(run_time),
     )
 
 
 def _is_corrupt(events: Sequence[str], body: str) -> bool:
-    """Return True if an event or the limit nearly but not exactly matches LSF's text."""
-    titles, amounts = _TITLES.findall(body), _AMOUNTS.findall(body)
+    """Return True if an event or a limit nearly but not exactly matches LSF's text."""
+    return any(map(_is_corrupt_event, events)) or _are_limits_corrupt(body)
+
+
+def _are_limits_corrupt(body: str) -> bool:
+    lines = _limits(body)
     return (
-        any(map(_is_corrupt_event, events))
-        or not len(titles) == len(amounts) == len(_LIMITS.findall(body))
-        or ("RUNLIMIT" in " ".join(titles) and not _LIMIT.search(body))
+        _PART_OF_LIMITS.search(_LIMITS.sub("", body)) is not None
+        or any(len(titles) != len(amounts) for titles, amounts in lines)
+        or any(_RUN_LIMIT in titles for titles, _ in lines) is (_run_limit_seconds(body) is None)
     )
+
+
+def _run_limit_seconds(body: str) -> float | None:
+    """Return the run limit in seconds; None if there is none."""
+    for titles, amounts in _limits(body):
+        for title, (amount, unit) in zip(titles, amounts, strict=False):
+            if title == _RUN_LIMIT and unit == "min":
+                return 60 * float(amount)
+    return None
+
+
+def _limits(body: str) -> list[tuple[list[str], list[tuple[str, str]]]]:
+    """Return the titles in each line of limits, with their amounts and units."""
+    return [(lines[1].split(), _AMOUNT.findall(lines[2])) for lines in _LIMITS.finditer(body)]
 
 
 def _is_corrupt_event(text: str) -> bool:
@@ -160,7 +182,7 @@ def _submit_time(events: Sequence[tuple[str, str]]) -> datetime | None:
 class _RunState:
     """The state of a job after some of its events."""
 
-    word: str = "PEND"
+    lsf_state: str = "PEND"
     #: The nodes on which the job runs or ran, as LSF prints them.
     nodes_text: str = ""
     exit_code: int | None = None
@@ -176,7 +198,7 @@ def _apply_event(run: _RunState, event: str) -> _RunState:
     if termination := _TERMINATION.search(event):
         run = attrs.evolve(run, termination=termination[0].strip())
     if nodes_text := _STARTED.match(event):
-        return attrs.evolve(run, word="RUN", nodes_text=nodes_text[1])
+        return attrs.evolve(run, lsf_state="RUN", nodes_text=nodes_text[1])
     signal = _SIGNAL.match(event)
     if signal and _KILL.fullmatch(signal[1]):
         is_requeued = signal[1] != "KILL"
@@ -184,9 +206,11 @@ def _apply_event(run: _RunState, event: str) -> _RunState:
     if _PENDING.match(event):
         return _RunState(restarts=run.restarts + bool(_REQUEUED.match(event)))
     if _DONE.match(event):
-        return attrs.evolve(run, word="DONE")
+        return attrs.evolve(run, lsf_state="DONE")
     if exited := _EXITED.match(event):
-        return attrs.evolve(run, word="PEND" if run.is_requeued else "EXIT", exit_code=_exit_code(exited))
+        return attrs.evolve(
+            run, lsf_state="PEND" if run.is_requeued else "EXIT", exit_code=_exit_code(exited)
+        )
     return run
 
 
@@ -205,7 +229,7 @@ def observe_history(history: History, *, done_is_zero: bool) -> Observation:
             LSF have been seen to print it for killed jobs.
     """
     run = functools.reduce(_apply_event, history.events, _RunState())
-    word = run.word if history.word is None else history.word
+    lsf_state = run.lsf_state if history.lsf_state is None else history.lsf_state
     # LSF 10 reports a timeout itself, and its limits can be normalized minutes of another machine.
     is_over_limit = (
         not done_is_zero
@@ -216,12 +240,15 @@ def observe_history(history: History, *, done_is_zero: bool) -> Observation:
     )
     exit_code = run.exit_code
     observation = make_observation(
-        word,
+        lsf_state,
         pending=history.pending,
         end=End(
-            0 if word == "DONE" and done_is_zero else exit_code, run.termination, run.killed_by, is_over_limit
+            0 if lsf_state == "DONE" and done_is_zero else exit_code,
+            run.termination,
+            run.killed_by,
+            is_over_limit,
         ),
         ran_on=nodes(":".join(re.findall(r"<([^<>]+)>", run.nodes_text))),
-        restarts=run.restarts if history.word is None else None,
+        restarts=run.restarts if history.lsf_state is None else None,
     )
     return attrs.evolve(observation, tag=history.tag, submitted=history.submitted)

@@ -180,10 +180,11 @@ class Inbox:
 
 
 def _overwrite(path: Path, content: bytes) -> None:
-    """Replace the content of a file in place; after a crash, the end of the old content may remain."""
+    """Replace the content of a file in place; until it is truncated, blank lines cover longer old content."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.pwrite(file, content, 0)
+        # One write: nobody can read the new content followed by lines of the old.
+        os.pwrite(file, content.ljust(os.fstat(file).st_size, b"\n"), 0)
         os.ftruncate(file, len(content))
     finally:
         os.close(file)
