@@ -131,7 +131,7 @@ _LIMITS_OF_LSF = [
 def test_the_run_limit_is_read_beside_other_limits(lines: tuple[str, ...]) -> None:
     text = _bhist("Dispatched to <n>;", "Done successfully.", limit="\n".join(["", *lines]), run_time=90)
 
-    assert hooks.parse_finished(answered(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
+    assert hooks.parse_finished(command_result(text), ["7"], OLD)["7"].reason is Reason.TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_limits_that_were_cut_are_no_answer(lines: tuple[str, ...]) -> None:
     text = _bhist("Dispatched to <n>;", "Done successfully.", limit="\n".join(["", *lines]), run_time=90)
 
     with pytest.raises(SubmitException):
-        hooks.parse_finished(answered(text), ["7"], OLD)
+        hooks.parse_finished(command_result(text), ["7"], OLD)
 
 
 def test_several_runs_do_not_add_up_to_a_time_limit() -> None:

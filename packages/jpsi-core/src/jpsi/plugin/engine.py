@@ -3,6 +3,8 @@
 The base class of engines, and functions that read and write jobs, references and paths.
 """
 
+from typing import TYPE_CHECKING
+
 from jpsi.concurrency import concurrently
 from jpsi.contract import (
     SOME_TAG,
@@ -23,7 +25,6 @@ from jpsi.contract import (
     path_word,
     walk,
 )
-from jpsi.layers import assemble, open_transport
 from jpsi.lazy import lazy_attributes, lazy_names
 from jpsi.model import (
     TIME_SOURCE,
@@ -47,7 +48,15 @@ from jpsi.model import (
     transitions,
     unmet,
 )
-from jpsi.registry import installed, load_plugin
+
+if TYPE_CHECKING:
+    from jpsi.layers import assemble, open_transport
+    from jpsi.registry import installed, load_plugin
+else:
+    # Not every program that reads jobs looks for plugins, which takes time.
+    __getattr__, _ = lazy_names(
+        __name__, {"jpsi.layers": "assemble open_transport", "jpsi.registry": "installed load_plugin"}
+    )
 
 __all__ = [
     "SOME_TAG",
