@@ -239,3 +239,14 @@ def test_attribute_that_json_cannot_express_for_its_depth_is_named(custom: dict[
     (found,) = problems(attributes(custom_attributes=custom))
 
     assert found.startswith("attributes.custom_attributes")
+
+
+@pytest.mark.parametrize("name", [field.name for field in attrs.fields(JobSpec)])
+def test_every_field_of_a_spec_is_checked(name: str) -> None:
+    assert any(name in it for it in problems(spec(**{name: Broken()})))
+
+
+@pytest.mark.parametrize("name", [field.name for field in attrs.fields(JobAttributes)])
+def test_every_attribute_is_checked(name: str) -> None:
+    """One that is added without a rule would accept any value."""
+    assert any(name in it for it in problems(attributes(**{name: Broken()})))
