@@ -19,10 +19,8 @@ from jpsi.contract import (
     Submission,
     dependencies,
     expanding,
-    look,
     ownership,
     path_word,
-    walk,
 )
 from jpsi.layers import assemble, open_transport
 from jpsi.lazy import lazy_attributes, lazy_names
@@ -82,7 +80,6 @@ __all__ = [
     "lazy_attributes",
     "lazy_names",
     "load_plugin",
-    "look",
     "one_line",
     "open_transport",
     "ownership",
@@ -95,5 +92,4 @@ __all__ = [
     "timed",
     "transitions",
     "unmet",
-    "walk",
 ]
