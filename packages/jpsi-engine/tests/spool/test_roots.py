@@ -154,7 +154,6 @@ def test_nothing_is_judged_again_while_nothing_changes(spool: Spool, monkeypatch
         return os.lstat(path)
 
     monkeypatch.setattr(ownership, "look", look)
-    monkeypatch.setattr("jpsi_engine.spool.roots.look", look)
     monkeypatch.setattr(ownership, "problem", pytest.fail)
     monkeypatch.setattr(ownership, "walk", pytest.fail)
 

@@ -146,12 +146,9 @@ class Engine(abc.ABC):
     def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
         """Start many jobs with few requests; only called if `is_bulk` is true.
 
-        An error of one job keeps no other from being started.
-
-        Args:
-            submissions: the jobs.
-            told: called with the outcomes of some jobs, from any thread; once for each job. Jobs without a
-                call, because the caller was interrupted, were not started, and nothing is left of them.
+        An error of one job keeps no other from being started. `told` is called with the outcomes of some
+        jobs, from any thread; once for each job. Jobs without a call, because the caller was interrupted,
+        were not started, and nothing is left of them.
         """
         raise NotImplementedError
 

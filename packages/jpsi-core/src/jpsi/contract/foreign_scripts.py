@@ -65,10 +65,7 @@ class Draft:
     def keep(self, option: str, value: str | None, why_not: str | None = None) -> None:
         """Keep an option unchanged as a custom attribute, or record that it is lost.
 
-        Args:
-            option: its name.
-            value: its value, if it has one.
-            why_not: why no field of a spec can express it.
+        `why_not` is why no field of a spec can express it.
         """
         refusal = self.custom.refused.get(option)
         if refusal is None and self.custom.name.fullmatch(option):

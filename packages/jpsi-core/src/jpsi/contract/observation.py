@@ -63,8 +63,7 @@ class Observation:
     def denied(cls, word: str) -> Observation:
         """Return the observation that the batch system has no job with this native id.
 
-        Args:
-            word: the batch system's own words for it, such as `Invalid job id specified`.
+        `word` are its own words for it, such as `Invalid job id specified`.
         """
         return cls(state=None, word=word, exists=False)
 

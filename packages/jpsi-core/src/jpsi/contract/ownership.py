@@ -81,7 +81,7 @@ def problem(
     """Return why a step is not safe: a pure function.
 
     Args:
-        step: the step.
+        step: the step and its properties.
         user: the id of the user who would rely on it.
         is_private: returns True if a group (first argument) has no members besides the owner (second
             argument).

@@ -25,9 +25,7 @@ def parse(text: str, source: str) -> Value:
     The problems of the value are those that plain values cannot show: keys that occur twice or are not text,
     and values that JSON does not have.
 
-    Args:
-        text: the text.
-        source: its name in messages, usually its file name.
+    `source` is the text's name in messages, usually its file name.
 
     Raises:
         DocumentError: The text is neither YAML nor JSON.

@@ -108,9 +108,8 @@ class _Hook:
             is_answered = True
             if not self.is_of_all:
                 break
-        if answer is None and not is_answered:
-            return answering, wrong
-        return [it for it in everybody if _is_wrapper(it)], wrong
+        is_silent = answer is None and not is_answered
+        return answering if is_silent else [it for it in everybody if _is_wrapper(it)], wrong
 
 
 def _is_wrapper(implementation: HookImpl) -> bool:
@@ -129,18 +128,14 @@ def _raisers(
     for frame, _ in reversed(frames):
         found = [it for it in implementations if getattr(it.function, "__code__", None) is frame.f_code]
         if found:
-            package = _package(found[0].function.__module__)
+            package = found[0].function.__module__.partition(".")[0]
             places = [
                 f" ({inner.f_code.co_filename}, line {line})"
                 for inner, line in frames
-                if inner is frame or _package(inner.f_globals.get("__name__", "")) == package
+                if inner is frame or inner.f_globals.get("__name__", "").partition(".")[0] == package
             ]
             return found, places[-1]
     return [], ""
-
-
-def _package(module: str) -> str:
-    return module.partition(".")[0]
 
 
 @functools.cache

@@ -93,25 +93,26 @@ def listing(
         constraints: the configured version constraints of executors, by their names in lower case.
         folders: the configuration directories that may hold overrides of one file, the strongest last.
         targets: the names of the configured targets.
-        load: True to try to load them.
+        load: as for `plugins`.
     """
     listed = []
     executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
     for group in GROUPS:
         for candidate, why_not in _judged(found.of(group), group, constraints):
             is_tried = load and candidate.refusal is None
-            plugin = Plugin(
-                kind=kind(group),
-                name=candidate.name,
-                aliases=tuple(sorted(name for name in candidate.aliases if name != candidate.name)),
-                version=candidate.version,
-                distribution=candidate.distribution,
-                origin=candidate.origin or "environment",
-                chosen=why_not is None,
-                why_not=why_not,
-                load_error=_error(_check, found, candidate, folders) if is_tried else None,
+            listed.append(
+                Plugin(
+                    kind=kind(group),
+                    name=candidate.name,
+                    aliases=tuple(sorted(name for name in candidate.aliases if name != candidate.name)),
+                    version=candidate.version,
+                    distribution=candidate.distribution,
+                    origin=candidate.origin or "environment",
+                    chosen=why_not is None,
+                    why_not=why_not,
+                    load_error=_error(_check, found, candidate, folders) if is_tried else None,
+                )
             )
-            listed.append(plugin)
         if group == OVERRIDES:
             paths = [path for folder in folders for path in files(folder)]
             listed += [_file(path, executors, targets, load=load) for path in paths]

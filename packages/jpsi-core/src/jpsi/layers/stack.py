@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 #: The hooks that an executor must implement, unless it implements the other one.
 BATCH_HOOKS = ("render_script", "submit", "parse_submit", "query", "parse_status", "cancel")
 _MAKE_ENGINE = "make_engine"
-_told: set[str] = set()
 #: The engine of backends that have none of their own.
 ENGINE = "batch"
 
@@ -64,10 +64,7 @@ class Stack:
 def executor_stack(plugins: Plugins, candidate: Candidate, folders: Sequence[Path] = ()) -> Stack:
     """Load the layers of an executor: the core's defaults, the backend, overrides of the site and the user.
 
-    Args:
-        plugins: the installed plugins.
-        candidate: the executor's plugin.
-        folders: the configuration directories that may hold overrides of one file, the strongest last.
+    The folders are the configuration directories that may hold overrides of one file, the strongest last.
 
     Raises:
         PluginError: the plugin or an override of it is broken; the message names every mistake.
@@ -192,9 +189,8 @@ def _installed(plugins: Plugins) -> Iterator[Layer]:
                 yield layer
 
 
+@functools.cache
 def _warn(message: str) -> None:
     import logging  # costs a tenth of what `import jpsi` takes
 
-    if message not in _told:
-        _told.add(message)
-        logging.getLogger(__name__).warning("nothing is told to an observer: %s", message)
+    logging.getLogger(__name__).warning("nothing is told to an observer: %s", message)

@@ -20,10 +20,8 @@ from jpsi.contract import (
     Submission,
     dependencies,
     expanding,
-    look,
     ownership,
     path_word,
-    walk,
 )
 from jpsi.lazy import lazy_attributes, lazy_names
 from jpsi.model import (
@@ -89,7 +87,6 @@ __all__ = [
     "lazy_attributes",
     "lazy_names",
     "load_plugin",
-    "look",
     "one_line",
     "open_transport",
     "ownership",
@@ -102,5 +99,4 @@ __all__ = [
     "timed",
     "transitions",
     "unmet",
-    "walk",
 ]

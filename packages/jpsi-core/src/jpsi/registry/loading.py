@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 import re
 import sys
 import threading
@@ -59,10 +60,7 @@ def _load(candidate: Candidate) -> Any:  # noqa: ANN401  as above
         msg = f"the entry point {candidate.value!r} is neither `module` nor `module:attribute`"
         raise ValueError(msg)
     module = _module(candidate, match["module"])
-    found: Any = module
-    for name in (match["attribute"] or "").split("."):
-        found = getattr(found, name) if name else found
-    return found
+    return operator.attrgetter(match["attribute"])(module) if match["attribute"] else module
 
 
 def _module(candidate: Candidate, name: str) -> ModuleType:

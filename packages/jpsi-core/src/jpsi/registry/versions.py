@@ -68,12 +68,8 @@ def choose(
 
     Final releases come before pre-releases (PEP 440); among equal versions, the first in the search order.
 
-    Args:
-        installed: the candidates.
-        group: their group, for the message.
-        name: the name.
-        constraint: a version constraint.
-        targets: the names of configured targets, which the user may have meant.
+    The message about a missing plugin names the group, and the configured targets, which the user may have
+    meant.
 
     Raises:
         PluginError: there is none, or one place provides several of the same version.
@@ -82,7 +78,7 @@ def choose(
     installed = list(installed)
     named = [candidate for candidate in installed if candidate.is_called(name)]
     if not named:
-        raise PluginError(missing(installed, group, name, targets))
+        raise PluginError(_missing(installed, group, name, targets))
     judged = verdicts(named, constraint)
     best = [candidate for candidate, why_not in judged if why_not is None]
     if not best:
@@ -135,8 +131,7 @@ def is_constraint(text: str) -> bool:
     return True
 
 
-def missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str] = ()) -> str:
-    """Return the message that there is no such plugin, with the installed ones and what to do."""
+def _missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str]) -> str:
     names = sorted({candidate.name for candidate in installed})
     configured = f"; targets: {', '.join(targets)}" if targets else ""
     known = KNOWN_DISTRIBUTIONS.get(group, {}).get(name.lower())
@@ -187,10 +182,7 @@ def _specifier(constraint: str | None) -> SpecifierSet:
 def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     """Return why a distribution with these `Requires-Dist` lines refuses a running version, or None.
 
-    Args:
-        requires: the lines.
-        running: the versions of the running distributions, by canonical name; requirements of others are
-            ignored.
+    The running versions are by canonical name; requirements of other distributions are ignored.
 
     >>> unmet(["jpsi-core>=1,<2", "numpy"], {"jpsi-core": "0.9"})
     'it requires jpsi-core>=1,<2, but jpsi-core 0.9 runs'

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jpsi.plugin import ConfigError
-from jpsi.plugin.engine import look, walk
+from jpsi.plugin.engine import ownership
 from jpsi_engine.host import (
     check_directory_here,
     check_private_directory,
@@ -93,7 +93,7 @@ class Root:
             self._check_all()
 
     def _check_all(self) -> None:
-        steps = [(step.path, _file_identity(step.status)) for step in walk(self._root)]
+        steps = [(step.path, _file_identity(step.status)) for step in ownership.walk(self._root)]
         check_private_directory(self._root, WORK_DIRECTORY)
         for folder in self._folders:
             # a missing folder is made again by the method that needs it
@@ -104,7 +104,7 @@ class Root:
 
 def _identity(path: str) -> tuple[int, ...] | None:
     try:
-        return _file_identity(look(path))
+        return _file_identity(ownership.look(path))
     except FileNotFoundError:
         return None
 
