@@ -17,11 +17,9 @@ from jpsi.contract import (
     Stream,
     Submission,
     dependencies,
-    expanding,
     file_identity,
     look,
     ownership,
-    path_word,
     walk,
 )
 from jpsi.layers import assemble, open_transport
@@ -73,7 +71,6 @@ __all__ = [
     "encode_status",
     "exec_limits",
     "expand",
-    "expanding",
     "file_identity",
     "has_reference",
     "has_staging",
@@ -86,7 +83,6 @@ __all__ = [
     "one_line",
     "open_transport",
     "ownership",
-    "path_word",
     "pieces",
     "plain_values",
     "problems",
