@@ -7,13 +7,13 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jpsi.contract.shell import Directive, Script, ShellLine, expanding, line, path_word, word
+from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 
 HOSTILE = (
     *("", " ", "\t", "\n", "a\nb", "\n\n", "a\\\nb", "\r\n", "'", '"', "''", "'\\''", "it's", "\\", "\\\\"),
@@ -28,20 +28,12 @@ RESERVED = (
     *("if", "then", "elif", "else", "fi", "case", "in", "esac", "for", "while", "until", "do", "done"),
     *("{", "}", "!", "function", "select", "time", "coproc"),
 )
-NAMES = ("A", "B1", "_C", "HOME", "UNSET_1", "UNSET_2")
-HOME = "/home/of me"
 
 texts = (
     st.sampled_from(HOSTILE)
     | st.text(st.characters(codec="utf-8", exclude_characters="\0"))
     | st.binary(max_size=8).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
 )
-# The same with references and escapes in between.
-templates = st.lists(
-    texts | st.sampled_from([*(f"${{{name}}}" for name in NAMES), "$${A}", "$$${A}", "${A", "$A", "}", "\\"]),
-    max_size=6,
-).map("".join)
-environments = st.dictionaries(st.sampled_from(NAMES[:3]), texts, max_size=3)
 batches = settings(deadline=None, max_examples=30)
 
 
@@ -54,13 +46,13 @@ def shell(request: pytest.FixtureRequest) -> str:
     return path
 
 
-def seen(shell: str, text: str, environment: Mapping[str, str] | None = None) -> list[bytes]:
+def seen(shell: str, text: str) -> list[bytes]:
     """The words that a shell makes of a piece of script, as the arguments of a command."""
     script = f'print() {{ for it in "$@"; do printf \'%s\\0\' "$it"; done; }}\nprint {text}\n'
     result = subprocess.run(
         [shell, "-s"],
         input=os.fsencode(script),
-        env={"HOME": HOME, **(environment or {})},
+        env={},
         capture_output=True,
         check=True,
     )
@@ -71,24 +63,6 @@ def seen(shell: str, text: str, environment: Mapping[str, str] | None = None) ->
 def encoded(texts: Iterable[str]) -> list[bytes]:
     """What the operating system is given: two texts may be one there, where bytes are no UTF-8."""
     return [os.fsencode(text) for text in texts]
-
-
-def model(text: str, environment: Mapping[str, str], *, keep_unset: bool) -> str:
-    """`${NAME}` for the names in these tests: a left-to-right walk, without a regex."""
-    out = ""
-    environment = {"HOME": HOME, **environment}
-    while text:
-        dollars = len(text) - len(text.lstrip("$"))
-        name, closing, rest = text[dollars + 1 :].partition("}")
-        if dollars and text[dollars : dollars + 1] == "{" and closing and name in NAMES:
-            literal = "${" + name + "}"
-            value = environment.get(name, literal if keep_unset else "")
-            out += value if dollars == 1 else "$" * (dollars - 2) + literal
-            text = rest
-        else:
-            out += text[: max(dollars, 1)]
-            text = text[max(dollars, 1) :]
-    return out
 
 
 def test_hostile_text_is_one_word_that_means_itself(shell: str) -> None:
@@ -125,50 +99,6 @@ def test_reserved_word_is_a_command_name_like_any_other(shell: str, name: str) -
 def test_nul_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot contain NUL"):
         word("a\0b")
-
-
-@pytest.mark.parametrize("keep", [True, False], ids=["kept", "emptied"])
-@batches
-@given(items=st.lists(templates, max_size=20), environment=environments)
-def test_references_are_expanded_and_nothing_else(
-    shell: str, keep: bool, items: Sequence[str], environment: dict[str, str]
-) -> None:
-    text = " ".join(expanding(item, keep_unset=keep) for item in items)
-
-    expected = [model(item, environment, keep_unset=keep) for item in items]
-    assert seen(shell, text, environment) == encoded(expected)
-
-
-@pytest.mark.parametrize("keep", [True, False], ids=["kept", "emptied"])
-def test_value_is_never_split_globbed_or_expanded_again(shell: str, keep: bool) -> None:
-    environment = {"A": "* $(echo no) ${B1} `no`  two", "B1": "'\"\\"}
-
-    found = seen(shell, expanding("${A}${B1}", keep_unset=keep), environment)
-
-    assert found == encoded([environment["A"] + environment["B1"]])
-
-
-def test_expansion_works_under_set_u(shell: str) -> None:
-    script = f"set -u; printf '%s' {expanding('<${UNSET_1}>', keep_unset=False)}"
-
-    assert subprocess.run([shell, "-c", script], capture_output=True, check=True).stdout == b"<>"
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("~", "/home/of me"),
-        ("~/", "/home/of me/"),
-        ("~/a b/$x", "/home/of me/a b/$x"),
-        ("~user", "~user"),
-        ("~user/x", "~user/x"),
-        ("/a/~", "/a/~"),
-        ("a/~/b", "a/~/b"),
-        ("-n", "-n"),
-    ],
-)
-def test_only_a_leading_tilde_and_slash_is_the_home_directory(shell: str, path: str, expected: str) -> None:
-    assert seen(shell, path_word(path)) == encoded([expected])
 
 
 @pytest.mark.parametrize(

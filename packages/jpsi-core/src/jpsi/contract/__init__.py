@@ -41,7 +41,7 @@ from jpsi.contract.observation import (
     Queue,
 )
 from jpsi.contract.options import CustomOptions, Options, custom_options, given
-from jpsi.contract.shell import Directive, Script, ShellLine, expanding, line, path_word, word
+from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.contract.spec_values import (
     RANK_VARIABLES,
     attributes,

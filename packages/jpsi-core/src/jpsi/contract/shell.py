@@ -1,4 +1,4 @@
-"""Shell text: the only module that puts values into shell text."""
+"""Shell text: quotes values as words of shell lines and of directives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from typing import NewType
 
 import attrs
-
-from jpsi.model import Reference, pieces
 
 #: A line of POSIX shell; made by `line` and from constants, never by formatting values into it.
 ShellLine = NewType("ShellLine", str)
@@ -43,38 +41,6 @@ def line(*words: str) -> ShellLine:
     "cd '/tmp/a b'"
     """
     return ShellLine(" ".join(word(text) for text in words))
-
-
-def expanding(text: str, *, keep_unset: bool) -> str:
-    """Quote `text` as one word in which the shell replaces `${NAME}` by the variable when it runs the line.
-
-    An unset name stays as written if `keep_unset` is true, else it is empty.
-
-    >>> print(expanding("a b${C}", keep_unset=False))
-    'a b'"${C-}"
-    """
-    if "${" not in text:
-        return word(text)
-    return "".join(_piece(piece, keep_unset=keep_unset) for piece in pieces(text)) or "''"
-
-
-def _piece(piece: str | Reference, *, keep_unset: bool) -> str:
-    if isinstance(piece, str):
-        return word(piece)
-    unset = f"\\${{{piece.name}\\}}" if keep_unset else ""
-    return f'"${{{piece.name}-{unset}}}"'
-
-
-def path_word(path: str, home: str = "HOME") -> str:
-    """Quote a path as one word; a leading `~/` becomes the directory that the variable `home` holds.
-
-    >>> print(path_word("~/my runs"), path_word("/tmp"), path_word("~user"))
-    "$HOME"'/my runs' /tmp '~user'
-    """
-    if path == "~" or path.startswith("~/"):
-        rest = path[1:]
-        return f'"${home}"' + (word(rest) if rest else "")
-    return word(path)
 
 
 # Printable ASCII without the characters that some batch system's parser treats specially: quotes, backslash,

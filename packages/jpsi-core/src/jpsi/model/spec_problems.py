@@ -47,7 +47,8 @@ def problems(spec: object) -> list[str]:
     if not isinstance(spec, JobSpec):
         return [f"spec must be a JobSpec, not {type(spec).__name__}"]
     found = list(_fields(_SPEC)("", spec))
-    return found if any(it.startswith(_PASSED) for it in found) else [*found, *exec_limits(spec)]
+    is_valid = not any(it.startswith(_PASSED) for it in found)
+    return [*found, *exec_limits(spec if is_valid else _valid_texts(spec))]
 
 
 def sound_part(spec: object) -> JobSpec:
@@ -118,6 +119,25 @@ def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield f"arguments[{index}]", expand(text, known, keep_unset=False)
     for name, value in known.items():
         yield f"environment[{name!r}]" if len(name) < _NAMED else "environment", f"{name}={value}"
+
+
+def _valid_texts(spec: JobSpec) -> JobSpec:
+    """Return a spec of what the kernel passes to the program, with an empty text for each that is wrong."""
+    arguments = spec.arguments if isinstance(spec.arguments, list | tuple) else ()
+    environment = spec.environment if isinstance(spec.environment, Mapping) else {}
+
+    def valid(text: str) -> str:
+        return "" if any(_text("", text)) else text
+
+    return JobSpec(
+        valid(spec.executable or ""),
+        [valid(text) for text in arguments],
+        environment={
+            name: None if value is None else valid(value)
+            for name, value in environment.items()
+            if not any(_text("", name))
+        },
+    )
 
 
 def _size(text: str) -> int:

@@ -19,9 +19,7 @@ from jpsi.contract import (
     Stream,
     Submission,
     dependencies,
-    expanding,
     ownership,
-    path_word,
 )
 from jpsi.lazy import lazy_attributes, lazy_names
 from jpsi.model import (
@@ -79,7 +77,6 @@ __all__ = [
     "encode_status",
     "exec_limits",
     "expand",
-    "expanding",
     "has_reference",
     "has_staging",
     "installed",
@@ -90,7 +87,6 @@ __all__ = [
     "one_line",
     "open_transport",
     "ownership",
-    "path_word",
     "pieces",
     "plain_values",
     "problems",

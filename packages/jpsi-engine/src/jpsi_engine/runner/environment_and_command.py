@@ -8,7 +8,7 @@ from types import MappingProxyType
 import attrs
 
 from jpsi.plugin import JobSpec, word
-from jpsi.plugin.engine import Reference, expand, expanding, has_reference, pieces
+from jpsi.plugin.engine import Reference, expand, has_reference, pieces
 from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_FOUND_CODE
 
 #: The variables from which a job reads its id and the file with the nodes of its processes.
@@ -99,14 +99,14 @@ class CommandLines:
                 owned[name] = None
                 if value is not None:
                     variable = owned[name] = f"_jpsi_value_{index}"
-                    self.setup.append(f"{variable}={_word(value, owned, keep_unset=False)}")
+                    self.setup.append(f"{variable}={expanding_word(value, owned, keep_unset=False)}")
             elif value is None:
                 self.setup.append(f"unset {name}")
             else:
-                self.setup.append(f"export {name}={_word(value, owned, keep_unset=False)}")
+                self.setup.append(f"export {name}={expanding_word(value, owned, keep_unset=False)}")
         prefix = [f"-u {name}" for name, variable in owned.items() if variable is None]
         prefix += [f'"{name}=${variable}"' for name, variable in owned.items() if variable is not None]
-        arguments = [_word(text, owned, keep_unset=True) for text in self._arguments]
+        arguments = [expanding_word(text, owned, keep_unset=True) for text in self._arguments]
         self._set_command(["/usr/bin/env", *prefix] if prefix else [], arguments, '"$PATH"')
 
     def _replace_environment(self, environment: Mapping[str, str | None]) -> None:
@@ -149,7 +149,7 @@ class CommandLines:
         values = {name: variables.get(name, f"${{{name}}}") for name in sorted(referenced)} | {"PATH": path}
         self.setup += [f"_jpsi_new_{name}={word(value)}" for name, value in values.items()]
         owned: dict[str, str | None] = {name: f"_jpsi_new_{name}" for name in values}
-        arguments = [_word(text, owned, keep_unset=True) for text in self._arguments]
+        arguments = [expanding_word(text, owned, keep_unset=True) for text in self._arguments]
         self._set_command(launcher.words, arguments, '"$_jpsi_new_PATH"')
 
     def _set_command(self, prefix: Sequence[str], arguments: Sequence[str], path: str) -> None:
@@ -207,18 +207,27 @@ def _is_owned(name: str) -> bool:
     return name in _SHELL_OWNED or name.startswith(("BASH", "_jpsi_"))
 
 
-def _word(text: str, owned: dict[str, str | None], *, keep_unset: bool) -> str:
+def expanding_word(text: str, owned: Mapping[str, str | None], *, keep_unset: bool) -> str:
+    """Quote `text` as one word in which the shell replaces `${NAME}` by the variable when it runs the line.
+
+    An unset name stays as written if `keep_unset` is true, else it is empty. `owned` has, for variables that
+    the shell owns, the name of the runner's variable with their value for the job; None if they are unset.
+
+    >>> print(expanding_word("a b${C}", {}, keep_unset=False))
+    'a b'"${C-}"
+    """
     if not has_reference(text):
-        return expanding(text, keep_unset=keep_unset)
+        return word(text)
     return "".join(_piece(piece, owned, keep_unset=keep_unset) for piece in pieces(text)) or "''"
 
 
-def _piece(piece: str | Reference, owned: dict[str, str | None], *, keep_unset: bool) -> str:
+def _piece(piece: str | Reference, owned: Mapping[str, str | None], *, keep_unset: bool) -> str:
     if isinstance(piece, str):
         return word(piece)
     variable = owned.get(piece.name)
-    if variable is None and (not _is_owned(piece.name) or (piece.name in _INHERITED - owned.keys())):
-        return expanding(f"${{{piece.name}}}", keep_unset=keep_unset)
     if variable is not None:
         return f'"${variable}"'
+    if not _is_owned(piece.name) or piece.name in _INHERITED - owned.keys():
+        unset = f"\\${{{piece.name}\\}}" if keep_unset else ""
+        return f'"${{{piece.name}-{unset}}}"'
     return word(f"${{{piece.name}}}") if keep_unset else "''"

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from jpsi.plugin import JobSpec, ShellLine, word
-from jpsi.plugin.engine import path_word, process_count
+from jpsi.plugin.engine import process_count
 from jpsi_engine.runner.claim_and_markers import Frame
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.transfer import Plan, staging_plan
@@ -94,8 +94,15 @@ class Run:
 
 
 def home_path_word(path: str) -> str:
-    """Return a path as a word of the runner's shell."""
-    return path_word(path, home=HOME)
+    """Quote a path as one word of the runner's shell; a leading `~/` becomes the home directory.
+
+    >>> print(home_path_word("~/my runs"), home_path_word("/tmp"), home_path_word("~user"))
+    "$_jpsi_home"'/my runs' /tmp '~user'
+    """
+    if path == "~" or path.startswith("~/"):
+        rest = path[1:]
+        return f'"${HOME}"' + (word(rest) if rest else "")
+    return word(path)
 
 
 def _script(script: Path) -> str:
