@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 @attrs.frozen(slots=True)
 class ArrayMember:
-    """To which array a job belongs, and which index in it."""
+    """The membership of a job: to which array it belongs, and which index it has in it."""
 
     array: str
     #: It counts from 1.
