@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from textual.widgets import DataTable, Static
 
 import jpsi
 from jpsi import JobState, Reason
+from jpsi_cli.error_boundary import SelectionError
 from jpsi_cli.jobs.top import Top, filter_jobs, tail
 from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
@@ -193,6 +195,90 @@ def test_view_why_explains_the_state(running: jpsi.Job) -> None:
     running.wait(60)
 
 
+def explained_with(monkeypatch: pytest.MonkeyPatch, explain: Callable[[StoredJob], str]) -> None:
+    monkeypatch.setattr("jpsi_cli.jobs.top.render_explanation", explain)
+
+
+def test_view_why_explains_the_selected_job_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    explained_with(monkeypatch, lambda job: f"the reason of {job.id}")
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("w")
+        await settled(app, pilot)
+        assert shown(app, "pane") == "the reason of cccc3333"
+        await pilot.press("down")
+        await settled(app, pilot)
+        assert (shown(app, "about"), shown(app, "pane")) == ("why of one", "press w to query the reason")
+        await pilot.press("w")
+        await settled(app, pilot)
+        assert shown(app, "pane") == "the reason of aaaa1111"
+        app.reload()
+        await settled(app, pilot)
+        assert shown(app, "pane") == "the reason of aaaa1111"
+
+    run_top(lambda: JOBS, scenario)
+
+
+def test_a_late_explanation_does_not_replace_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+
+    def explain(job: StoredJob) -> str:
+        assert may_end.wait(60)
+        return "the reason"
+
+    explained_with(monkeypatch, explain)
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("w")
+        assert shown(app, "pane") == "querying …"
+        await pilot.press("o")
+        may_end.set()
+        await settled(app, pilot)
+        assert shown(app, "pane") != "the reason"
+
+    run_top(lambda: JOBS, scenario)
+
+
+def test_a_job_that_cannot_be_found_any_more_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def explain(job: StoredJob) -> str:
+        msg = "there is no such job"
+        raise SelectionError(msg)
+
+    explained_with(monkeypatch, explain)
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("w")
+        await settled(app, pilot)
+        assert shown(app, "pane") == "there is no such job"
+
+    run_top(lambda: JOBS, scenario)
+
+
+def test_one_read_at_a_time() -> None:
+    may_end = threading.Event()
+    reads: list[int] = []
+
+    def read() -> Sequence[StoredJob]:
+        reads.append(len(reads))
+        if len(reads) == 2:
+            assert may_end.wait(60)
+        return JOBS[: len(reads)]
+
+    async def scenario(app: Top, pilot: Pilot[None]) -> None:
+        await pilot.press("a")
+        for _ in range(3):
+            app.reload()
+        app._reload_if_idle()
+        await pilot.pause()
+        assert reads == [0, 1]
+        may_end.set()
+        await settled(app, pilot)
+        await settled(app, pilot)
+        assert (reads, len(listed(app))) == ([0, 1, 2], 3)
+
+    run_top(read, scenario)
+
+
 def test_actions_that_are_not_possible_show_a_notice() -> None:
     async def scenario(app: Top, pilot: Pilot[None]) -> None:
         await pilot.press("c")
@@ -217,4 +303,4 @@ def test_without_a_terminal_top_is_a_usage_error(
     result = run("top")
 
     assert result.returncode == 2
-    assert b"it needs a terminal" in result.stderr
+    assert b"jpsi top needs a terminal" in result.stderr

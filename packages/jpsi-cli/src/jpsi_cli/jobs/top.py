@@ -20,6 +20,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
+from ..error_boundary import SelectionError
 from ..output import COLOURS
 from .control import cancel_jobs
 from .explain import render_explanation
@@ -32,7 +33,9 @@ _INTERVAL_SECONDS = 2.0
 # The largest number of jobs that is shown, the newest ones: users do not look through more.
 _MAX_JOBS = 1000
 # How many bytes of the end of a file are shown.
-_BYTES = 16384
+_TAIL_BYTES = 16384
+
+_QUERYING = "querying …"
 
 View = Literal["output", "errors", "why"]
 
@@ -111,12 +114,16 @@ class Top(App[None]):
     def __init__(self, read: Callable[[], Sequence[StoredJob]] = job_store.jobs) -> None:
         super().__init__()
         self._read = read
-        self._jobs: Sequence[StoredJob] = ()
-        self._shown: dict[str, StoredJob] = {}
+        self._all_jobs: Sequence[StoredJob] = ()
+        self._visible_jobs: dict[str, StoredJob] = {}
         self._view: View = "output"
         self._is_all = False
         self._files: dict[Origin, jpsi.JobFiles] = {}
-        self._reading: set[tuple[str, View]] = set()
+        self._pending_reads: set[tuple[str, View]] = set()
+        #: The explanations of jobs by id, or `_QUERYING`.
+        self._explanations: dict[str, str] = {}
+        self._is_reading = False
+        self._is_outdated = False
 
     def compose(self) -> ComposeResult:
         """Yield the parts of the screen; textual calls this."""
@@ -130,33 +137,49 @@ class Top(App[None]):
     def on_mount(self) -> None:
         """Begin to read the jobs; textual calls this."""
         self._table.focus()
-        self.set_interval(_INTERVAL_SECONDS, self.reload)
+        self.set_interval(_INTERVAL_SECONDS, self._reload_if_idle)
         self.reload()
 
     @property
     def _table(self) -> DataTable[Text]:
         return self.query_one("#jobs", DataTable)
 
-    @work(thread=True, exclusive=True, group="reading")
     def reload(self) -> None:
-        """Read the jobs on disk."""
+        """Read the jobs on disk; if a read is going on, read them again after it."""
+        self._is_outdated = True
+        self._reload_if_idle()
+
+    def _reload_if_idle(self) -> None:
+        # a read may take longer than the interval, and must not replace the result of a later one
+        if not self._is_reading:
+            self._is_reading, self._is_outdated = True, False
+            self._read_jobs()
+
+    @work(thread=True, group="reading")
+    def _read_jobs(self) -> None:
+        jobs, error = None, ""
         try:
             jobs = self._read()
         except jpsi.JpsiError as e:
-            self.call_from_thread(self.notify, str(e), severity="error", markup=False)
-            return
-        self.call_from_thread(self._set_jobs, jobs)
+            error = str(e)
+        self.call_from_thread(self._end_read, jobs, error)
 
-    def _set_jobs(self, jobs: Sequence[StoredJob]) -> None:
-        self._jobs = jobs
-        self._fill_table()
+    def _end_read(self, jobs: Sequence[StoredJob] | None, error: str) -> None:
+        self._is_reading = False
+        if jobs is None:
+            self.notify(error, severity="error", markup=False)
+        else:
+            self._all_jobs = jobs
+            self._fill_table()
+        if self._is_outdated:
+            self._reload_if_idle()
 
     def _fill_table(self) -> None:
         """Fill the table, and leave the cursor on the same job."""
         now, table, before = datetime.now(UTC), self._table, self._selected
         text = self.query_one("#filter", Input).value
-        found = filter_jobs(self._jobs, text, is_all=self._is_all, now=now)
-        ids = short_ids(job.id for job in self._jobs)
+        found = filter_jobs(self._all_jobs, text, is_all=self._is_all, now=now)
+        ids = short_ids(job.id for job in self._all_jobs)
         rows = [Row(job, job.status, ids[job.id]) for job in found]
         table.clear(columns=True)
         headings, lines = table_cells(rows, now)
@@ -166,9 +189,9 @@ class Top(App[None]):
             table.add_row(
                 *(Text(it, style if it == row.status.state.value else "") for it in line), key=row.job.id
             )
-        self._shown = {job.id: job for job in found}
-        if before is not None and before.id in self._shown:
-            table.move_cursor(row=list(self._shown).index(before.id), animate=False)
+        self._visible_jobs = {job.id: job for job in found}
+        if before is not None and before.id in self._visible_jobs:
+            table.move_cursor(row=list(self._visible_jobs).index(before.id), animate=False)
         counts = Counter(job.status.state for job in found)
         self.query_one("#counts", Static).update(
             f"{summarize_states(counts) or 'no jobs'}  {now.astimezone():%H:%M:%S}"
@@ -178,7 +201,7 @@ class Top(App[None]):
     @property
     def _selected(self) -> StoredJob | None:
         """The job under the cursor."""
-        jobs, row = list(self._shown.values()), self._table.cursor_row
+        jobs, row = list(self._visible_jobs.values()), self._table.cursor_row
         return jobs[row] if 0 <= row < len(jobs) else None
 
     def on_data_table_row_highlighted(self) -> None:
@@ -191,10 +214,13 @@ class Top(App[None]):
         about.update(Text("" if job is None else f"{self._view} of {job.name or job.id}"))
         if job is None:
             pane.update("")
-        elif self._view != "why":
+        elif self._view == "why":
+            # no query for each job that the cursor passes
+            pane.update(Text(self._explanations.get(job.id, "press w to query the reason")))
+        else:
             request = (job.id, self._view)
-            if request not in self._reading:
-                self._reading.add(request)
+            if request not in self._pending_reads:
+                self._pending_reads.add(request)
                 self._read_end(job, self._view, max(1, pane.size.height))
 
     @work(thread=True, group="output")
@@ -208,7 +234,7 @@ class Top(App[None]):
             text = str(e)
 
         def show() -> None:
-            self._reading.discard((job.id, view))
+            self._pending_reads.discard((job.id, view))
             selected = self._selected
             if selected is not None and (selected.id, self._view) == (job.id, view):
                 self.query_one("#pane", Static).update(Text(text))
@@ -218,18 +244,24 @@ class Top(App[None]):
     def action_view(self, view: View) -> None:
         """Show the output, the errors, or the reason of the job's state."""
         self._view = view
+        job = self._selected
+        if view == "why" and job is not None and self._explanations.get(job.id) != _QUERYING:
+            self._explanations[job.id] = _QUERYING
+            self._explain(job)
         self._show_selected()
-        if view == "why" and self._selected is not None:
-            self.query_one("#pane", Static).update("querying …")
-            self._explain(self._selected)
 
-    @work(thread=True, exclusive=True, group="asking")
+    @work(thread=True, group="explaining")
     def _explain(self, job: StoredJob) -> None:
         try:
             text = render_explanation(job)
-        except jpsi.JpsiError as e:
+        except (jpsi.JpsiError, SelectionError) as e:
             text = str(e)
-        self.call_from_thread(self.query_one("#pane", Static).update, Text(messages.printable(text)))
+
+        def show() -> None:
+            self._explanations[job.id] = messages.printable(text)
+            self._show_selected()
+
+        self.call_from_thread(show)
 
     def action_filter(self) -> None:
         """Show the field for filter words."""
@@ -281,7 +313,7 @@ class Top(App[None]):
 def tail(output: jpsi.Output, lines: int) -> str:
     """Return the last lines of a job's output; control characters are shown as escapes."""
     try:
-        part = output.read(-_BYTES, _BYTES)
+        part = output.read(-_TAIL_BYTES, _TAIL_BYTES)
     except jpsi.JpsiError as e:
         return str(e)
     if part is None:

@@ -2,8 +2,9 @@
 
 They are for a launcher that starts the processes. The variables that it sets for a process are known only
 where the process starts, and those that pre_launch exported only where pre_launch ran. So the launcher starts
-each process through the runner's own file, with the names of the latter as an option, and that file keeps the
-variables to keep.
+each process through the runner's own file, as `run.N --process=,A,B, COMMAND`: N is the attempt, and A and B
+are the variables that pre_launch exported. The file then runs COMMAND by `env -i`, with the variables of the
+spec, A and B, and those that the launcher has set, and with no others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi_engine.verdict import ENVIRONMENT, SETUP_CODE
 
 # The option with which a launcher has the runner's file start one process; its value is the exported names,
-# each between commas. The option is never an empty word, as some launchers drop those.
+# each between commas, e.g. `--process=,A,B,`. It is never an empty word, as some launchers drop those.
 _PROCESS_OPTION = "--process="
 
 # The output of env(1) does not show where a value of several lines ends; awk(1) lists the names alone.

@@ -47,7 +47,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 
 @attrs.frozen(slots=True)
 class ArrayMember:
-    """The array to which a job belongs, and its index in it."""
+    """The membership of a job in an array: the array, and the index of the job in it."""
 
     array: str
     #: It counts from 1.

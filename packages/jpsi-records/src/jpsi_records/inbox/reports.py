@@ -11,15 +11,16 @@ _SUCCESS, _FAILURE = "success", "failure"
 
 @attrs.frozen(slots=True)
 class Report:
-    """A job's report of success or failure; `is_success` is None without a report."""
+    """A job's report of success or failure."""
 
+    #: None if the job has reported neither.
     is_success: bool | None = None
     #: The reason of a failure.
     message: str = ""
 
     @property
     def word(self) -> str:
-        """The word for it in the records and in the progress file."""
+        """`success` or `failure`, as in the records and in the progress file; empty without a report."""
         return "" if self.is_success is None else _SUCCESS if self.is_success else _FAILURE
 
     def added_to(self, status: Mapping[str, str]) -> dict[str, str]:
@@ -30,9 +31,9 @@ class Report:
         """
         if self.is_success is None:
             return dict(status)
-        kept = {name: it for name, it in status.items() if name not in {"reported", "error"}}
+        other_entries = {name: value for name, value in status.items() if name not in {"reported", "error"}}
         error = {} if self.is_success else {"error": self.message or "the job has reported a failure"}
-        return {**kept, "reported": self.word, **error}
+        return {**other_entries, "reported": self.word, **error}
 
 
 NO_REPORT = Report()
@@ -47,7 +48,7 @@ def write_progress(progress: float | None, report: Report) -> str:
     lines = [] if progress is None else [f"{progress}"]
     if report.is_success is not None:
         lines.append(" ".join([report.word, *report.message.split()]))
-    return "".join(f"{it}\n" for it in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def read_progress(text: str) -> tuple[float | None, Report]:

@@ -9,9 +9,9 @@ import attrs
 
 from .html import Content, element
 
-_PAGES = {"": "Requests", "executions": "Executions", "accounting": "Accounting"}
+_NAVIGATION = {"": "Requests", "executions": "Executions", "accounting": "Accounting"}
 # The interval in seconds at which a browser without scripts reloads a page that may change.
-_SECONDS = "5"
+_RELOAD_SECONDS = "5"
 
 
 @attrs.frozen(slots=True)
@@ -19,13 +19,13 @@ class Site:
     """The addresses of the pages."""
 
     #: The first part of every path, which is a secret.
-    place: str
+    path_prefix: str
 
     def link(self, *parts: str, **query: str | None) -> str:
         """Return the address of a page."""
-        asked = urlencode({key: it for key, it in query.items() if it is not None})
-        path = "/".join(["", self.place, *(quote(it, safe="") for it in parts)])
-        return f"{path or '/'}{'?' if asked else ''}{asked}"
+        query_string = urlencode({key: it for key, it in query.items() if it is not None})
+        path = "/".join(["", self.path_prefix, *(quote(it, safe="") for it in parts)])
+        return f"{path or '/'}{'?' if query_string else ''}{query_string}"
 
 
 def page(site: Site, title: str, *content: Content, current: str | None = None, is_live: bool = False) -> str:
@@ -40,7 +40,7 @@ def page(site: Site, title: str, *content: Content, current: str | None = None, 
     """
     links = [
         element("a", name, href=site.link(path), **({"aria_current": "page"} if path == current else {}))
-        for path, name in _PAGES.items()
+        for path, name in _NAVIGATION.items()
     ]
     head = [
         element("meta", charset="utf-8"),
@@ -50,7 +50,7 @@ def page(site: Site, title: str, *content: Content, current: str | None = None, 
         element("script", src=site.link("refresh.js"), defer=True),
     ]
     if is_live:
-        head.append(element("noscript", element("meta", http_equiv="refresh", content=_SECONDS)))
+        head.append(element("noscript", element("meta", http_equiv="refresh", content=_RELOAD_SECONDS)))
     main = element("main", element("h1", title), *content, data_live="yes" if is_live else None)
     body = element("body", element("header", element("strong", "jpsi"), *links), main)
     return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en').text}\n"

@@ -22,18 +22,18 @@ _STATES = {
     FakeState.NODE_FAIL: "NODE_FAIL",
     FakeState.OUT_OF_MEMORY: "OUT_OF_MEMORY",
 }
-# By the fake scheduler's reason why a job is pending or has failed
+# Slurm's words for reasons of the fake scheduler why a job is pending; other reasons are printed as they are
 _REASONS = {"resources": "Resources", "held": "JobHeldUser", "begin": "BeginTime", "node": "NodeDown"}
 _END_REASONS = {
     FakeState.TIMEOUT: "TimeLimit",
     FakeState.NODE_FAIL: "NodeDown",
     FakeState.OUT_OF_MEMORY: "OutOfMemory",
 }
-# slurm_errno.h: ESLURMD_SETUP_ENVIRONMENT_ERROR, which replaces a status as of wait(2)
+# slurm_errno.h: ESLURMD_SETUP_ENVIRONMENT_ERROR, which takes the place of a wait(2) status
 _SETUP_ERROR = 4021
 # src/common/slurm_protocol_defs.h: SIG_OOM
 _OUT_OF_MEMORY = 253
-# Slurm prints local times; the fake uses a zone other than UTC unless the command's environment sets TZ.
+# Slurm prints local times; the fake's zone is not UTC, unless the command's environment has TZ=UTC0.
 _LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
@@ -42,7 +42,7 @@ class JobFields(NamedTuple):
 
     state: str
     reason: str
-    #: A status as of wait(2), or one of Slurm's error numbers.
+    #: A wait(2) status, or one of Slurm's error numbers.
     status: int
     nodes: str
 

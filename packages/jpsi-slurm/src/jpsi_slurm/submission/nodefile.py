@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, components, hookimpl, word
 
-# sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE looks like `2(x3),1`. The list of a single
-# node is its name, so that scontrol is not needed, which may not work on the node.
+# sbatch(1), OUTPUT ENVIRONMENT VARIABLES: SLURM_TASKS_PER_NODE looks like `2(x3),1`. The list of one node is
+# its plain name; then the lines do not run scontrol, which may not work on the node.
 # Each component of a heterogeneous job has its own variables, whose names end with its number.
 _NODES = """\
 nodes=${SLURM_JOB_NODELIST%(of)s:?Slurm tells no nodes}
@@ -45,7 +45,8 @@ def _render_lines(component: ResourceSpecV1, suffix: str) -> list[ShellLine]:
 def _uneven_tasks(resources: ResourceSpecV1) -> str | None:
     """Return the tasks per node in Slurm's notation if they differ between nodes; None if they do not.
 
-    If they differ, Slurm's variable has the number of the fullest node for every node.
+    If they differ, Slurm's variable has the number of the fullest node for every node. srun follows the
+    layout that is computed here: its launcher passes the node file to it as SLURM_HOSTFILE.
     """
     total, per_node = resources.computed_process_count, resources.processes_per_node
     if per_node is not None:
