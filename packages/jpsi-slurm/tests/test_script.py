@@ -13,7 +13,7 @@ from jpsi import read_document
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
 from jpsi_slurm import hooks
 from jpsi_slurm.fake.submit import _KNOWN, _directives
-from jpsi_slurm.options import CUSTOM
+from jpsi_slurm.sbatch_options import CUSTOM
 from jpsi_testing import specs
 from slurm_support import CONTEXT, SITE, site
 

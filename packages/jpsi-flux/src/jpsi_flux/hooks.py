@@ -2,7 +2,6 @@
 
 from .config import capabilities, config_class
 from .convert import read_script
-from .failures import classify_failure
 from .native_ids import canonical_id
 from .queue import (
     cancel,
@@ -30,6 +29,7 @@ from .submission import (
     submit,
     submit_several,
 )
+from .submit_errors import classify_failure
 
 __all__ = [
     "cancel",

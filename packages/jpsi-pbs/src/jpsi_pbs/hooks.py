@@ -31,7 +31,6 @@ from jpsi.plugin.kit import ScriptForm, ids_by_tag
 
 from .config import config_class
 from .convert import read_script
-from .failures import classify_failure
 from .job_names import find_tags
 from .native_ids import QueriedIds, canonical_id, element_ids, is_one_server, map_to_queried
 from .queue import (
@@ -53,6 +52,7 @@ from .queue import (
     version,
 )
 from .submission import parse_submit, qsub_options, submit
+from .submit_errors import classify_failure
 
 # By default qstat prints local times without their zone.
 _ENVIRONMENT = {"TZ": "UTC0"}

@@ -2,7 +2,6 @@
 
 from .config import config_class
 from .convert import read_script
-from .failures import classify_failure
 from .native_ids import arrays_of, canonical_id, element_ids
 from .probe import capabilities, parse_probe, probe
 from .queue import (
@@ -23,6 +22,7 @@ from .queue import (
     version,
 )
 from .submission import check_spec, nodes, parse_submit, render_script, submit
+from .submit_errors import classify_failure
 
 __all__ = [
     "arrays_of",

@@ -9,7 +9,7 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import slurm_command
-from .options import DEPENDENCIES
+from .sbatch_options import DEPENDENCIES
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
 _NO_ACCOUNTING = frozenset({"accounting_storage/none", "(null)"})

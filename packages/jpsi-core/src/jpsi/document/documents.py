@@ -35,8 +35,14 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from jpsi.document.extension import DURATION, NAMES, read_extension, standard_attributes, write_extension
 from jpsi.document.graph import COUNT_KEYS, LABEL, derive, read_graph, write_graph
+from jpsi.document.jpsi_attributes import (
+    DURATION,
+    NAMES,
+    read_extension,
+    standard_attributes,
+    write_extension,
+)
 from jpsi.document.text import dump_json, dump_yaml, parse
 from jpsi.document.values import Value, ValuePath, did_you_mean, format_path, inexpressible, shown
 from jpsi.model import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jpsi.plugin import ShellLine, word
-from jpsi_engine.runner.environment_and_command import NODEFILES
+from jpsi_engine.runner.own_variables import NODEFILES
 from jpsi_engine.verdict import NODES, SETUP_CODE
 
 

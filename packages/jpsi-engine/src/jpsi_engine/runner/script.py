@@ -13,8 +13,9 @@ from pathlib import Path
 from jpsi.plugin import ShellLine, word
 from jpsi_engine.runner import clean_environment, nodes, staging, streams
 from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
-from jpsi_engine.runner.environment_and_command import JOB_ID, NODEFILES, CommandLines, ProcessLauncher
+from jpsi_engine.runner.own_variables import export_own_variables, own_values
 from jpsi_engine.runner.script_input import HOME, Run, home_path_word
+from jpsi_engine.runner.spec_environment import CommandLines, ProcessLauncher
 from jpsi_engine.runner.user_scripts import source_scripts
 from jpsi_engine.spool import attempt_file
 from jpsi_engine.verdict import DIRECTORY, LAUNCH, NODES, RAN, SETUP_CODE, STDIN
@@ -44,7 +45,7 @@ def render_runner(run: Run) -> str:
 
 def runner_lines(run: Run) -> Iterator[str]:
     """Yield the lines of the script without its heading."""
-    own = {JOB_ID: run.job_id} | dict.fromkeys(NODEFILES if run.nodes else (), run.file(NODES))
+    own = own_values(run.job_id, run.file(NODES) if run.nodes else None)
     launcher = _process_launcher(run)
     command = CommandLines(run.spec, own, launcher)
     if launcher is not None:
@@ -63,7 +64,7 @@ def runner_lines(run: Run) -> Iterator[str]:
         yield from nodes.write_node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
     else:
         yield nodes.unset_node_variables()
-    yield f"export {JOB_ID}={word(run.job_id)}"
+    yield from export_own_variables(run.job_id)
     yield from command.setup
 
     def launch_lines() -> Iterator[str]:

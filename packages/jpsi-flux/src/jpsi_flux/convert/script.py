@@ -27,7 +27,7 @@ from jpsi.plugin.kit import (
     read_name,
 )
 
-from ..options import CUSTOM
+from ..submit_options import CUSTOM
 
 # flux-batch(1), OPTIONS: the short options
 _SHORT_OPTIONS: Mapping[str, str] = {

@@ -20,7 +20,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import ScriptForm
 
-from ..options import CUSTOM
+from ..submit_options import CUSTOM
 from .resources import Shape
 
 _FORM = ScriptForm(mark="#flux:", custom=CUSTOM)

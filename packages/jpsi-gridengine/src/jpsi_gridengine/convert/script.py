@@ -18,7 +18,7 @@ from jpsi.plugin.kit import (
 )
 
 from ..config import GridEngineConfig
-from ..options import ATTRIBUTE_OPTIONS, CUSTOM
+from ..qsub_options import ATTRIBUTE_OPTIONS, CUSTOM
 from .resources import resource_readers
 
 #: sge_submit(1) of 8.1.9: the number of arguments of each option.

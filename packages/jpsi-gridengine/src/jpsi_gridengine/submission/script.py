@@ -26,7 +26,13 @@ from ..config import GridEngineConfig
 from ..job_names import context as kept_name
 from ..job_names import job_name
 from ..native_ids import job_number
-from ..options import ATTRIBUTE_OPTIONS, CUSTOM, requested_slots, split_parallel_environment, value_problems
+from ..qsub_options import (
+    ATTRIBUTE_OPTIONS,
+    CUSTOM,
+    requested_slots,
+    split_parallel_environment,
+    value_problems,
+)
 from .resources import count_slots, parallel_environment
 
 _FORM = ScriptForm(mark="#$", dashes="-", joint=" ", custom=CUSTOM, spelled=split_parallel_environment)

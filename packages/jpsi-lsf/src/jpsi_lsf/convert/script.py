@@ -17,8 +17,8 @@ from jpsi.plugin.kit import (
     path_reader,
 )
 
+from ..bsub_options import ATTRIBUTE_OPTIONS, CUSTOM
 from ..config import LsfConfig
-from ..options import ATTRIBUTE_OPTIONS, CUSTOM
 from ..submission import DEPENDENCIES
 from .resources import resource_readers
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, Site, components, hookimpl, resources
 
-from ..options import CUSTOM
+from ..bsub_options import CUSTOM
 from .resources import slots_per_process
 
 # "Environment variables set for job execution" of LSF 10.1: a file with the node of each slot; systems

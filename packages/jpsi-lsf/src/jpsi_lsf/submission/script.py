@@ -24,7 +24,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import ScriptForm
 
-from ..options import ATTRIBUTE_OPTIONS, COMPONENT_OPTIONS, CUSTOM, component_requirements
+from ..bsub_options import ATTRIBUTE_OPTIONS, COMPONENT_OPTIONS, CUSTOM, component_requirements
 from .resources import resource_options, resource_problems
 
 _DEFAULT_NAME = "jpsi"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..options import CUSTOM
+from ..qsub_options import CUSTOM
 
 #: The attribute's name; qsub has no such option.
 CHUNK = "chunk"

@@ -12,7 +12,7 @@ from jpsi.plugin.kit import ScriptForm
 
 from ..job_names import legal_name, tag_variables
 from ..native_ids import is_element
-from ..options import CUSTOM
+from ..qsub_options import CUSTOM
 
 _SECOND = timedelta(seconds=1)
 _YES_OR_NO = {None: None, True: "y", False: "n"}

@@ -17,7 +17,7 @@ from jpsi.plugin.kit import (
     read_name,
 )
 
-from ..options import ATTRIBUTE_OPTIONS, CUSTOM, DEPENDENCIES, parse_time
+from ..sbatch_options import ATTRIBUTE_OPTIONS, CUSTOM, DEPENDENCIES, parse_time
 from .resources import RESOURCE_READERS
 
 # sbatch(1), OPTIONS: the short options

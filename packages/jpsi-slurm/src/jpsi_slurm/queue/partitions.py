@@ -9,7 +9,7 @@ from datetime import timedelta
 from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl
 
 from ..commands import slurm_command
-from ..options import parse_time
+from ..sbatch_options import parse_time
 
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _NAME = "PartitionName"

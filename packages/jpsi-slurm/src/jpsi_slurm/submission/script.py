@@ -26,7 +26,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import ScriptForm
 
-from ..options import ATTRIBUTE_OPTIONS, CUSTOM, DEPENDENCIES
+from ..sbatch_options import ATTRIBUTE_OPTIONS, CUSTOM, DEPENDENCIES
 
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
 _FORM = ScriptForm(mark="#SBATCH", longest=1024, custom=CUSTOM)

@@ -1,4 +1,4 @@
-"""Renders the lines of the runner's script that set the job's environment and its command line."""
+"""Renders the lines of the runner's script that set the spec's variables and the job's command line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ import attrs
 
 from jpsi.plugin import JobSpec, word
 from jpsi.plugin.engine import Reference, expand, has_reference, pieces
+from jpsi_engine.runner.own_variables import OWN_VARIABLES
 from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_FOUND_CODE
-
-#: The variables from which a job reads its id and the file with the nodes of its processes.
-JOB_ID = "JPSI_JOB_ID"
-NODEFILES = ("JPSI_NODEFILE", "PSIJ_NODEFILE")
-OWN_VARIABLES = frozenset({JOB_ID, *NODEFILES})
 
 # Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): the script passes
 # their values to the job through env(1) and never reads them from the shell.
