@@ -154,7 +154,7 @@ def test_a_requeued_job_is_queued(there: _Site, scheduler: FakeScheduler, clock:
 
 
 @pytest.mark.parametrize("has_job", [False, True])
-@pytest.mark.parametrize(("find_fake", "json"), [(lsf, True), (volclava, False)], ids=["lsf", "volclava"])
+@pytest.mark.parametrize(("fake_system", "json"), [(lsf, True), (volclava, False)], ids=["lsf", "volclava"])
 def test_the_probe_reports_the_properties_of_the_site(
     scheduler: FakeScheduler, fake_system: ModuleType, json: bool, has_job: bool
 ) -> None:
@@ -258,7 +258,7 @@ def test_a_compound_requirement_has_nodes_of_its_own_for_each_term(
 
 
 @pytest.mark.parametrize(
-    ("find_fake", "slots", "why"),
+    ("fake_system", "slots", "why"),
     [(lsf, "4", "slots requirements conflict"), (volclava, "5", "Bad resource requirement syntax")],
     ids=["lsf", "volclava"],
 )
