@@ -198,7 +198,7 @@ def test_requirements_of_users_apply_to_every_component() -> None:
 @pytest.mark.parametrize(
     ("custom", "words"),
     [
-        ({"R": "1*{select[a]} + 1*{select[b]}"}, "required of each of these"),
+        ({"R": "1*{select[a]} + 1*{select[b]}"}, "its requirements apply to each of these"),
         ({"n": 4}, "custom attribute lsf.n cannot be set: it is for slots of one kind"),
         ({"nnodes": 2}, "custom attribute lsf.nnodes cannot be set: it is for slots of one kind"),
         ({"gpu": "num=1"}, "set gpu_cores_per_process of each"),
