@@ -16,7 +16,7 @@ from fake_processes import FIRST, add_process
 from jpsi_pilot.dask.engine import DaskEngine
 from jpsi_pilot.protocol.places import PlaceLost
 from jpsi_pilot.protocol.values import End, Task
-from test_scheduling import SETTINGS
+from test_scheduling_loop import SETTINGS
 
 PATIENCE = 60.0
 #: As Slurm tells the worker of a pilot, which is a step.

@@ -16,7 +16,7 @@ from jpsi_pilot.network.wire import Message, Wire
 from jpsi_pilot.protocol.places import PlaceLost
 from jpsi_pilot.protocol.values import End, Task
 from test_flux_parts import task
-from test_scheduling import SETTINGS
+from test_scheduling_loop import SETTINGS
 
 PATIENCE = 30.0
 HEAD, OTHER = "7/a.1", "7/b.2"

@@ -20,7 +20,7 @@ from jpsi_pilot.flux.instance import InstanceStatus, Shape
 from jpsi_pilot.flux.task import end_from_status, environment_script, task_spec
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.fake import on_path
-from test_scheduling import SETTINGS
+from test_scheduling_loop import SETTINGS
 
 SHAPE = Shape(nodes=2, cores=4, gpus=1, kill_delay=0.5)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from jpsi_engine.runner.spec_environment import expanding_word
+
 from jpsi_engine.runner.script_input import HOME, home_path_word
+from jpsi_engine.runner.spec_environment import expanding_word
 
 KEPT = pytest.mark.parametrize("keep", [True, False], ids=["kept", "emptied"])
 
