@@ -29,7 +29,7 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
 )
-from jpsi_testing import hooks_of
+from jpsi_testing import executor_hooks
 
 PAGE = Path(__file__).parent / "reference" / "fields.md"
 #: By the name of the executor: the plugin, and what is configured.
@@ -144,7 +144,7 @@ def lines(name: str, spec: JobSpec) -> list[str]:
         ValueError: the backend refuses it.
     """
     plugin, configured = BACKENDS[name]
-    hooks = hooks_of(plugin)
+    hooks = executor_hooks(plugin)
     site = Site(config=hooks.config_class()(**configured))
     after = tuple(map(Dependency.of, spec.attributes.after or ())) if spec.attributes else ()
     context = SubmitContext(site=site, job_id="ID", tag="jpsi-ID-1", after=after)

@@ -311,7 +311,7 @@ sys.exit(code)
 """
 
 
-@pytest.mark.parametrize(("lane", "patience"), [("another", PATIENCE), ("same", 3)])
+@pytest.mark.parametrize(("lane", "timeout_seconds"), [("another", PATIENCE), ("same", 3)])
 def test_forked_child_delivers_its_own(lane: str, timeout_seconds: int) -> None:
     """On a lane as well that a thread of its parent is at work on: that one makes the calls posted before."""
     result = subprocess.run(

@@ -177,7 +177,7 @@ def test_an_id_of_another_server_stays_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "workq", "-1", "7.", "7[3-5]", "7;8", "7 8", "٤", "7\n", "@x"])
 def test_invalid_ids(text: str) -> None:
-    assert not IDS.has(text)
+    assert not IDS.is_id(text)
 
 
 @pytest.mark.parametrize("value", _HOSTILE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from jpsi.plugin import CommandResult, Site, SubmitContext
 from jpsi_slurm.config import SlurmConfig
-from jpsi_slurm.queue import accounting, squeue
+from jpsi_slurm.queue import sacct, squeue
 from jpsi_slurm.queue.listing import SEPARATOR
 from jpsi_testing import Recording, command_result, read_recordings
 
@@ -53,13 +53,13 @@ def tag_line(name: str, comment: str) -> str:
 
 
 def sacct_line(**values: str) -> str:
-    """A row as `accounting.query_finished` asks for it, where nobody knows the version of Slurm."""
-    return _line(values.get(name, "") for name in accounting._COLUMNS.values())
+    """A row as `sacct.query_finished` asks for it, where nobody knows the version of Slurm."""
+    return _line(values.get(name, "") for name in sacct._COLUMNS.values())
 
 
 def sacct_line_of_22(**values: str) -> str:
     """The same of Slurm 22.05."""
-    return _line(values.get(name, "") for name in accounting._COLUMNS_WITH_LINE.values())
+    return _line(values.get(name, "") for name in sacct._COLUMNS_WITH_LINE.values())
 
 
 def squeue_answer(*lines: str) -> CommandResult:
@@ -74,12 +74,12 @@ def tag_answer(*lines: str) -> CommandResult:
 
 def sacct_answer(*lines: str) -> CommandResult:
     """A whole answer of sacct, where nobody knows the version of Slurm."""
-    return _answer(_line(accounting._COLUMNS.values()), lines, lines)
+    return _answer(_line(sacct._COLUMNS.values()), lines, lines)
 
 
 def sacct_answer_of_22(*lines: str) -> CommandResult:
     """The same of Slurm 22.05."""
-    return _answer(_line(accounting._COLUMNS_WITH_LINE.values()), lines, lines)
+    return _answer(_line(sacct._COLUMNS_WITH_LINE.values()), lines, lines)
 
 
 def _line(fields: Iterable[str]) -> str:

@@ -56,7 +56,7 @@ def test_a_job_of_another_host_is_followed(
     with on_path("slurm"):
         jpsi.JobExecutor("slurm", url="ssh://far").submit(job)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
-        found = example.started(jpsi.JobExecutor("slurm", url="ssh://far"))
+        found = example.find_unfinished(jpsi.JobExecutor("slurm", url="ssh://far"))
         (there / "go").touch()
 
         status = found.wait()
