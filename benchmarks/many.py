@@ -27,7 +27,7 @@ from benchmarks import ending, growing, listing, local, over_ssh, submitting, wa
 from benchmarks.fake_slurm import fake_slurm
 from benchmarks.libraries import installed
 from benchmarks.side_by_side import interleave, machine, percentile, run_measurement, run_sliced, say
-from benchmarks.slurm_commands import is_here, tally
+from benchmarks.slurm_commands import is_local, tally
 from benchmarks.tables import Row, as_json, figure, markdown
 
 _PERCENTS = (50, 95)
@@ -107,7 +107,7 @@ class Many:
         self._directory = directory
         self._libraries = installed()
         self._measured = functools.partial(run_measurement, directory)
-        self._has_slurm = is_here()
+        self._has_slurm = is_local()
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows, in the order of the table."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.remote_host import remote_host, skip_reason
 from benchmarks.side_by_side import machine, run_measurement, say
-from benchmarks.slurm_commands import cancel_all, is_here
+from benchmarks.slurm_commands import cancel_all, is_local
 from benchmarks.tables import Row, figure, markdown
 
 _FIRST = 3
@@ -37,7 +37,7 @@ def rows(directory: str | None, count: int) -> Iterator[Row]:
         say(f"{reason}: what is measured over SSH is left out")
         return
     with remote_host() as host:
-        for executor in ("local", *(["slurm"] if is_here() else [])):
+        for executor in ("local", *(["slurm"] if is_local() else [])):
             say(f"{count} jobs to {executor}, here and over SSH")
             here, there = run_measurement(directory, seconds, executor, count, host.url, host.work_directory)
             yield _row(executor, count, statistics.median(here) * 1e3, statistics.median(there) * 1e3)

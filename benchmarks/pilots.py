@@ -19,7 +19,7 @@ from statistics import median
 
 import jpsi
 from benchmarks.side_by_side import interleave, machine, run_measurement
-from benchmarks.slurm_commands import is_here
+from benchmarks.slurm_commands import is_local
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec
 from jpsi_pilot.config import PilotConfig
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--directory", help="where state directories go; the default is a tmpfs")
     parser.add_argument("--cores", type=int, default=4, help="how many cores of each node the pilot has")
     arguments = parser.parse_args()
-    if not is_here():
+    if not is_local():
         sys.exit("no Slurm answers here; ci/slurm/up brings one up")
     count, turns = (50, 1) if arguments.quick else (arguments.jobs, arguments.turns)
     where = arguments.directory

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from benchmarks import ending
 from benchmarks.libraries import installed
 from benchmarks.side_by_side import machine, percentile, run_measurement
-from benchmarks.slurm_commands import is_here, tally
+from benchmarks.slurm_commands import is_local, tally
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small numbers, to see that it works")
     parser.add_argument("--directory", help="where state directories go; the default is a tmpfs")
     arguments = parser.parse_args()
-    if not is_here():
+    if not is_local():
         sys.exit("no Slurm answers here; ci/slurm/up brings one up")
     table(quick=arguments.quick, directory=arguments.directory)
 

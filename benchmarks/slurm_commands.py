@@ -65,7 +65,7 @@ def tally(counts: Mapping[str, float]) -> str:
     return ", ".join(f"{round(counts[name]):,} {name}" for name in COMMANDS if name in counts) or "none"
 
 
-def is_here() -> bool:
+def is_local() -> bool:
     """Return True if a Slurm answers."""
     if shutil.which("sbatch") is None:
         return False

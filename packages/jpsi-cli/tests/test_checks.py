@@ -32,7 +32,7 @@ _WAITS = ProbeResult(
 _REFUSED = ProbeResult(refusal="no account")
 _SILENT = jpsi.SubmitException("no answer")
 _HOUR = timedelta(hours=1)
-_MAIN = jpsi.Queue(name="main", word="UP", is_open=True, is_started=True, is_default=True, longest=_HOUR)
+_MAIN = jpsi.Queue(name="main", word="UP", is_open=True, is_started=True, is_default=True, max_walltime=_HOUR)
 _DEBUG = jpsi.Queue(name="debug", word="UP", is_open=True, is_started=True)
 SOUND = Facts(
     executor="slurm",

@@ -138,7 +138,7 @@ def test_a_descriptor_that_does_not_block_is_waited_for(path: Path, pipe: Pipe) 
 class RemoteFiles:
     """The files of another machine, of which each look says what is next in a list."""
 
-    are_here = False
+    are_local = False
 
     def __init__(self, *results: jpsi.OutputPart | jpsi.JpsiError | None) -> None:
         self.results = list(results)

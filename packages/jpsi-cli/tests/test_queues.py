@@ -34,9 +34,9 @@ def test_for_people_it_is_a_table(run: Run) -> None:
     done = _show_queues(run, "slurm")
 
     assert done.stdout.decode().splitlines() == [
-        "QUEUE   TAKES JOBS  STARTS JOBS  LONGEST   USUAL    NODES  STATE",
-        "main *  yes         yes          no limit  1:00:00  2      UP",
-        "debug   yes         yes          1:00:00   0:10:00  2      UP",
+        "QUEUE   TAKES JOBS  STARTS JOBS  MAX TIME  DEFAULT TIME  NODES  STATE",
+        "main *  yes         yes          no limit  1:00:00       2      UP",
+        "debug   yes         yes          1:00:00   0:10:00       2      UP",
     ]
 
 
@@ -57,12 +57,12 @@ def test_a_missing_batch_system_is_an_error(run: Run) -> None:
 
 def test_columns_without_known_values_are_left_out() -> None:
     queues = [
-        jpsi.Queue(name="a", word="on", most_nodes=2, nodes=9, is_default=True),
-        jpsi.Queue(name="", word="of\x1b[1m\nf", longest=timedelta(days=2), is_open=False, pending=3),
+        jpsi.Queue(name="a", word="on", max_nodes=2, nodes=9, is_default=True),
+        jpsi.Queue(name="", word="of\x1b[1m\nf", max_walltime=timedelta(days=2), is_open=False, pending=3),
     ]
 
     assert render_table(queues).splitlines() == [
-        "QUEUE  TAKES JOBS  LONGEST          NODES   WAIT  STATE",
+        "QUEUE  TAKES JOBS  MAX TIME         NODES   WAIT  STATE",
         "a *    -           -                2 of 9  -     on",
         "-      no          2 days, 0:00:00  -       3     of\\x1b[1m f",
     ]

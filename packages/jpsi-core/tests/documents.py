@@ -48,7 +48,7 @@ def jpsi(text: str) -> str:
     return system("jpsi:\n" + textwrap.indent(text, "  "))
 
 
-def mistakes(text: str) -> list[str]:
+def document_problems(text: str) -> list[str]:
     """What a DocumentError says about a document, without the name of the document."""
     with pytest.raises(DocumentError) as raised:
         read_document(text, "job.yaml")

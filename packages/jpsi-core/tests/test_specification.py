@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import jpsi
-from documents import DOCUMENT, mistakes, system
+from documents import DOCUMENT, document_problems, system
 from gate import PATIENCE, Gate
 from jpsi import Job, JobAttributes, JobExecutor, JobSpec, JobState, JobStatus, read_document
 from jpsi.contract.hookspecs import ExecutorHooks
@@ -124,7 +124,7 @@ def test_a_backend_inherits_nothing_and_has_the_hooks_of_a_batch_system() -> Non
     hooks = ("render_script", "submit", "parse_submit", "cancel", "query", "parse_status")
 
     assert [name for name in hooks if not hasattr(ExecutorHooks, name)] == []
-    assert hook_checks.mistakes(toy, [ExecutorHooks]) == []
+    assert hook_checks.find_hook_problems(toy, [ExecutorHooks]) == []
     assert [name for name in hooks if not callable(getattr(toy, name, None))] == []
 
 
@@ -177,18 +177,20 @@ def with_value(value: object, *path: str | int) -> str:
 @pytest.mark.clause("document-keys-required")
 @pytest.mark.parametrize("key", ["resources", "tasks", "attributes", "version"])
 def test_every_key_that_a_document_must_have_is_missed(key: str) -> None:
-    assert f"1: {key}: is missing" in mistakes(without(key))
+    assert f"1: {key}: is missing" in document_problems(without(key))
 
 
 @pytest.mark.clause("document-task")
 @pytest.mark.parametrize("key", ["command", "slot", "count"])
 def test_every_key_that_a_task_must_have_is_missed(key: str) -> None:
-    assert f"1: tasks[0].{key}: is missing" in mistakes(without("tasks", 0, key))
+    assert f"1: tasks[0].{key}: is missing" in document_problems(without("tasks", 0, key))
 
 
 @pytest.mark.clause("document-task")
 def test_a_task_is_a_dictionary() -> None:
-    assert mistakes(with_value("simulate", "tasks", 0)) == ["1: tasks[0]: must be a mapping, not 'simulate'"]
+    assert document_problems(with_value("simulate", "tasks", 0)) == [
+        "1: tasks[0]: must be a mapping, not 'simulate'"
+    ]
 
 
 @pytest.mark.clause("document-resources-list", "document-tasks-list")
@@ -196,7 +198,7 @@ def test_a_task_is_a_dictionary() -> None:
 def test_resources_and_tasks_are_lists(key: str) -> None:
     (vertex,) = yaml.safe_load(DOCUMENT)[key]
 
-    assert f"1: {key}: must be a list, not a mapping" in mistakes(with_value(vertex, key))
+    assert f"1: {key}: must be a list, not a mapping" in document_problems(with_value(vertex, key))
 
 
 @pytest.mark.clause("document-slot-with")
@@ -204,7 +206,7 @@ def test_resources_and_tasks_are_lists(key: str) -> None:
 def test_a_slot_contains_something(is_there: bool) -> None:
     path = ("resources", 0, "with")
 
-    told = mistakes(with_value([], *path) if is_there else without(*path))
+    told = document_problems(with_value([], *path) if is_there else without(*path))
 
     assert any(it.startswith("1: resources[0].with: ") for it in told)
 
@@ -212,7 +214,7 @@ def test_a_slot_contains_something(is_there: bool) -> None:
 @pytest.mark.clause("document-attributes")
 @pytest.mark.parametrize("path", [("attributes",), ("attributes", "system"), ("attributes", "user")])
 def test_attributes_are_dictionaries(path: tuple[str, ...]) -> None:
-    assert f"1: {'.'.join(path)}: must be a mapping, not a list" in mistakes(with_value([], *path))
+    assert f"1: {'.'.join(path)}: must be a mapping, not a list" in document_problems(with_value([], *path))
 
 
 @pytest.mark.clause("document-cwd")

@@ -1328,18 +1328,18 @@ def test_the_requeue_codes_are_asked_for_once_and_kept_for_those_who_only_look(b
     bench.engine = bench.process()
     bench.submit()
 
-    bench.engine.find_out()
+    bench.engine.record_site_policy()
     assert read_requeue_codes(bench.spool.root) == {99}
 
     bench.overrides[-1] = Probing("no-such-command")
-    bench.process().find_out()
+    bench.process().record_site_policy()
     assert read_requeue_codes(bench.spool.root) == {99}
 
 
 def test_a_site_that_does_not_tell_its_requeue_codes_is_left_alone(bench: Bench) -> None:
     bench.overrides.append(Probing("no-such-command"))
 
-    bench.process().find_out()
+    bench.process().record_site_policy()
 
     assert read_requeue_codes(bench.spool.root) == EVERY_FAILURE
 

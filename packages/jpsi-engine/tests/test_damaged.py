@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 from jpsi import JobExecutor, JobState
-from jpsi.model import plain_values
+from jpsi.model import serialization
 from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import boot_id
@@ -160,7 +160,7 @@ class Work:
             "time": TIME.isoformat(),
             "directory": str(self.root),
             "boot": boot_id(),
-            "spec": plain_values.encode(spec),
+            "spec": serialization.encode(spec),
         }
         lock = spool.prepare(job_id, attempt, intent, "#!/bin/sh\nexit 9\n")
         spool.started(lock, native_id)
@@ -173,7 +173,7 @@ class Work:
             if name == "stop":
                 spool.stop(job_id, attempt, {"why": "cancel", "time": TIME.isoformat()})
             elif name == "final":
-                spool.finish(job_id, attempt, plain_values.encode_status(FINAL))
+                spool.finish(job_id, attempt, serialization.encode_status(FINAL))
             elif self.fake is not None or name != "active":
                 path = (folder if seen else Path(spool.events)) / f"{job_id}.{attempt}.{name}"
                 path.touch()
@@ -441,7 +441,7 @@ def test_a_damaged_array_keeps_no_other_from_being_recalled(
 def elements(work: Work, array: Path, native_id: str | None) -> None:
     """An array of two, of which the first has ended, and nobody has seen it."""
     work.add("other", NATIVE["toy"][1], "active", "exit.run.5")
-    spec = plain_values.encode(jpsi.JobSpec("/bin/sh", ["-c", "exit 9"], directory=work.root))
+    spec = serialization.encode(jpsi.JobSpec("/bin/sh", ["-c", "exit 9"], directory=work.root))
     common = {"id": "x", "executor": "toy", "version": "1", "time": TIME.isoformat(), "spec": spec}
     lines = [{"id": it, "attempt": 1, "directory": str(work.root), "spec": {}} for it in ("e1", "e2")]
     lock = work.spool.arrays.prepare("x", common, lines, "#!/bin/sh\n", [""])

@@ -385,7 +385,7 @@ def test_what_a_job_writes_is_told_while_it_writes_it(local: JobExecutor, tmp_pa
     job.wait(PATIENCE)
 
     for stdout in (live, written):
-        assert stdout.is_here
+        assert stdout.is_local
         assert stdout.read(first.end) == jpsi.OutputPart(b"two\n", 4, 8)
         assert stdout.read(-3, 2) == jpsi.OutputPart(b"wo", 5, 8)
     stderr = job.output("stderr")
@@ -444,7 +444,7 @@ def test_what_a_job_writes_elsewhere_is_told_by_its_transport(
 
     assert live is not None
     for output in (live, written):
-        assert not output.is_here
+        assert not output.is_local
         assert output.read() == jpsi.OutputPart(b"hello\n", 0, 6)
     assert the_only().output(files=executor.files).read(1, 1) == jpsi.OutputPart(b"e", 1, 6)
     executor.files.put(str(configuration), str(tmp_path / "there"))

@@ -14,7 +14,7 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobState
-from jpsi.model.plain_values import encode_status
+from jpsi.model.serialization import encode_status
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
 from jpsi_engine.spool.spool import Spool

@@ -27,15 +27,20 @@ def test_queues_of_a_site() -> None:
     )
 
     assert (batch.name, batch.is_default, batch.word) == ("batch", True, "enabled, started")
-    assert (batch.longest, batch.usual) == (timedelta(hours=8), timedelta(hours=1))
-    assert (debug.name, debug.is_default, debug.most_nodes) == ("debug", False, 1)
+    assert (batch.max_walltime, batch.default_walltime) == (timedelta(hours=8), timedelta(hours=1))
+    assert (debug.name, debug.is_default, debug.max_nodes) == ("debug", False, 1)
     assert (debug.is_open, debug.is_started) == (True, True)
 
 
 def test_an_instance_without_queues_has_one_without_a_name() -> None:
     (queue,) = hooks.parse_queues(command_result(_recorded("queue-resource-list")))
 
-    assert (queue.name, queue.is_default, queue.longest, queue.most_nodes) == ("", True, timedelta(0), None)
+    assert (queue.name, queue.is_default, queue.max_walltime, queue.max_nodes) == (
+        "",
+        True,
+        timedelta(0),
+        None,
+    )
 
 
 def test_the_fake_has_the_same() -> None:

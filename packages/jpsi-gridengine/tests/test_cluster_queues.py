@@ -25,8 +25,8 @@ def test_queues_of_a_real_grid_engine() -> None:
 
     debug, main = hooks.parse_queues(command_result(text))
 
-    assert (debug.name, debug.longest, debug.is_open, debug.is_started) == ("debug.q", None, True, True)
-    assert (main.name, main.longest, main.word) == ("main.q", timedelta(0), "8 of 8 slots free")
+    assert (debug.name, debug.max_walltime, debug.is_open, debug.is_started) == ("debug.q", None, True, True)
+    assert (main.name, main.max_walltime, main.word) == ("main.q", timedelta(0), "8 of 8 slots free")
     assert main.details["gridengine.pe_list"] == "make smp"
 
 
@@ -36,7 +36,10 @@ def test_the_fake_has_limits() -> None:
 
     found = hooks.parse_queues(command_result(done.stdout))
 
-    assert {it.name: it.longest for it in found} == {"debug.q": timedelta(hours=1), "main.q": timedelta(0)}
+    assert {it.name: it.max_walltime for it in found} == {
+        "debug.q": timedelta(hours=1),
+        "main.q": timedelta(0),
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,7 +60,7 @@ def test_a_limit_that_differs_on_some_nodes_is_the_usual_one() -> None:
 
     (queue,) = hooks.parse_queues(command_result(text))
 
-    assert queue.longest == timedelta(days=1)
+    assert queue.max_walltime == timedelta(days=1)
 
 
 def test_no_answer_is_none() -> None:

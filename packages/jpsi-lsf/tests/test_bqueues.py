@@ -28,9 +28,9 @@ def test_a_queue_of_a_real_volclava() -> None:
 
     (queue,) = hooks.parse_queues(recording.result)
 
-    assert (queue.name, queue.word, queue.longest) == ("short", "Open:Active", timedelta(minutes=5))
+    assert (queue.name, queue.word, queue.max_walltime) == ("short", "Open:Active", timedelta(minutes=5))
     assert (queue.is_open, queue.is_started, queue.is_default) == (True, True, False)
-    assert (queue.pending, queue.running, queue.usual) == (0, 0, None)
+    assert (queue.pending, queue.running, queue.default_walltime) == (0, 0, None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_fake_has_a_default_queue_with_limits() -> None:
     (queue,) = hooks.parse_queues(result)
 
     assert (queue.name, queue.is_default) == ("normal", True)
-    assert (queue.usual, queue.longest) == (timedelta(hours=1), timedelta(days=1))
+    assert (queue.default_walltime, queue.max_walltime) == (timedelta(hours=1), timedelta(days=1))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,16 @@ def _answer(steps: list[Recording], *options: str) -> str:
 
 def _briefly(queues: list[Queue]) -> list[tuple[object, ...]]:
     return [
-        (it.name, it.is_open, it.is_started, it.is_default, it.longest, it.usual, it.pending, it.running)
+        (
+            it.name,
+            it.is_open,
+            it.is_started,
+            it.is_default,
+            it.max_walltime,
+            it.default_walltime,
+            it.pending,
+            it.running,
+        )
         for it in queues
     ]
 
@@ -83,7 +92,7 @@ def test_a_queue_that_is_closed_or_stopped(hooks: Hooks) -> None:
 def test_missing_fields_are_unknown(hooks: Hooks) -> None:
     (queue,) = hooks.parse_queues(command_result("a banner\nQueue: a\n"))
 
-    assert (queue.is_open, queue.longest, queue.pending) == (None, None, None)
+    assert (queue.is_open, queue.max_walltime, queue.pending) == (None, None, None)
 
 
 @_BOTH

@@ -29,7 +29,7 @@ class TestPilotsElsewhere(ExecutorConformance):
     config_class = PilotConfig
     plugin = hooks
     url = "ssh://far"
-    is_elsewhere = True
+    is_remote = True
     unknown_id = "aaaaaaaa-999999"
     timeout_seconds = 240.0
 

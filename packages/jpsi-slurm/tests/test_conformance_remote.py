@@ -13,7 +13,7 @@ from jpsi_testing import ExecutorConformance, RemoteTransport
 
 class TestSlurmElsewhere(ExecutorConformance):
     executor_name = "slurm"
-    is_elsewhere = True
+    is_remote = True
     fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig

@@ -17,23 +17,25 @@ from slurm_support import SITE, recordings
 _HOUR = timedelta(hours=1)
 
 
-def _queue(name: str, *, usual: timedelta, longest: timedelta, is_default: bool = False) -> Queue:
+def _queue(
+    name: str, *, default_walltime: timedelta, max_walltime: timedelta, is_default: bool = False
+) -> Queue:
     return Queue(
         name=name,
         word="UP",
         is_open=True,
         is_started=True,
         is_default=is_default,
-        longest=longest,
-        usual=usual,
+        max_walltime=max_walltime,
+        default_walltime=default_walltime,
         nodes=2,
         details={"slurm.TRES": "cpu=16,mem=16000M,node=2,billing=16"},
     )
 
 
 _EXPECTED = [
-    _queue("main", usual=_HOUR, longest=timedelta(0), is_default=True),
-    _queue("debug", usual=_HOUR / 6, longest=_HOUR),
+    _queue("main", default_walltime=_HOUR, max_walltime=timedelta(0), is_default=True),
+    _queue("debug", default_walltime=_HOUR / 6, max_walltime=_HOUR),
 ]
 
 
@@ -70,7 +72,7 @@ def test_limits_of_nodes() -> None:
         command_result("PartitionName=a MaxNodes=4 TotalNodes=9 MaxTime=7-00:00:00\n")
     )
 
-    assert (queue.most_nodes, queue.nodes, queue.longest) == (4, 9, timedelta(days=7))
+    assert (queue.max_nodes, queue.nodes, queue.max_walltime) == (4, 9, timedelta(days=7))
 
 
 def test_no_answer_is_none() -> None:

@@ -26,7 +26,7 @@ class _Far(ExecutorConformance):
     """Every test of the class that needs no fault made to order."""
 
     url = "ssh://far"
-    is_elsewhere = True
+    is_remote = True
 
     @pytest.fixture(autouse=True)
     def _connected(self, runtime: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

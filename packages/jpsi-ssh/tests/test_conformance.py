@@ -17,7 +17,7 @@ class TestSlurm(ExecutorConformance):
 
     executor_name = "slurm"
     url = "ssh://far"
-    is_elsewhere = True
+    is_remote = True
     fake_system = "slurm"
     submit_command = "sbatch"
     config_class = SlurmConfig

@@ -35,7 +35,7 @@ def source(tmp_path: Path) -> Path:
 
 def test_remote_files_are_accessible(transport: SshTransport) -> None:
     assert isinstance(transport, BytesTransport)
-    assert not open_job_files(transport).are_here
+    assert not open_job_files(transport).are_local
 
 
 def test_any_bytes_are_read_and_printed(transport: SshTransport) -> None:
@@ -163,6 +163,6 @@ def test_output_of_a_job_is_read_over_the_connection(
 
         assert out is not None
         assert err is not None
-        assert not out.is_here
+        assert not out.is_local
         assert out.read() == jpsi.OutputPart(b"out\n", 0, 4)
         assert err.read(1) == jpsi.OutputPart(b"rr\n", 1, 4)

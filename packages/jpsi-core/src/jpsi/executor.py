@@ -383,7 +383,7 @@ class JobExecutor:
         with self._lock:
             self._watchers = (*self._watchers, watcher)
 
-    def find_out(self) -> None:
+    def record_site_policy(self) -> None:
         """Record on disk how the site treats ended jobs, such as the exit codes after which it requeues them.
 
         A program that stays alive with its jobs records this by itself. A program that exits after submitting
@@ -394,7 +394,7 @@ class JobExecutor:
         Raises:
             SubmitException: the work directory cannot be used.
         """
-        self._engine.find_out()
+        self._engine.record_site_policy()
 
     def close(self) -> None:
         """Accept no more jobs; a `submit` that waits for the quota raises SubmitException."""

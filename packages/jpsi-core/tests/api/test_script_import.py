@@ -51,9 +51,9 @@ def test_a_directory_is_relative_to_where_it_is_submitted(asked: str | None, dir
 
 
 @pytest.mark.parametrize(("is_here", "path"), [(False, "a/out.txt"), (True, "/scratch/me/a/out.txt")])
-def test_files_for_output_are_where_the_batch_system_has_them(is_here: bool, path: str) -> None:
+def test_files_for_output_are_where_the_batch_system_has_them(is_local: bool, path: str) -> None:
     spec = _completed(
-        jpsi.JobSpec(directory="~", stdout_path="a/out.txt", stderr_path="/dev/null"), is_output_here=is_here
+        jpsi.JobSpec(directory="~", stdout_path="a/out.txt", stderr_path="/dev/null"), is_output_here=is_local
     )
 
     assert (spec.stdout_path, spec.stderr_path) == (Path(path), Path("/dev/null"))

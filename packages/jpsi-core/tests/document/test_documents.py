@@ -19,8 +19,8 @@ from jpsi.document import documents
 from jpsi.document.documents import read_document, write_document
 from jpsi.model.dependencies import Dependency, DependencyKind
 from jpsi.model.errors import DocumentWarning, InvalidJobException
-from jpsi.model.plain_values import encode
 from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.serialization import encode
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.spec_problems import problems
 from strategies import HOSTILE, job_specs

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from documents import changed, mistakes
+from documents import changed, document_problems
 from jpsi.document.documents import read_document, write_document
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec_problems import problems
@@ -133,13 +133,13 @@ def test_counts_follow_from_graph_and_tasks(
 def test_graph_that_resources_cannot_say_is_refused(
     graph: tuple[int | None, int, int, int, dict[str, int]], expected: str
 ) -> None:
-    (found,) = mistakes(graph_document(*graph))
+    (found,) = document_problems(graph_document(*graph))
 
     assert found.endswith(f": tasks[0].count: cannot be expressed: {expected}")
 
 
 @pytest.mark.clause("document-tasks-per-slot", "document-task-count")
 def test_per_slot_and_total_must_agree() -> None:
-    assert mistakes(changed("per_slot: 1", "{per_slot: 2, total: 4}")) == [
+    assert document_problems(changed("per_slot: 1", "{per_slot: 2, total: 4}")) == [
         "12: tasks[0].count: contradicts itself: 4 tasks on 4 slots are not 2 per slot"
     ]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from documents import DOCUMENT, changed, jpsi, mistakes, read_quietly, system
+from documents import DOCUMENT, changed, document_problems, jpsi, read_quietly, system
 from jpsi.document.documents import read_document, write_document
 from jpsi.document.text import dump_json, dump_yaml
 from jpsi.model.errors import DocumentError, DocumentWarning
@@ -385,7 +385,7 @@ JPSI = [
 @pytest.mark.clause("document-keys")
 @pytest.mark.parametrize(("text", "expected"), NOT_DOCUMENTS, ids=[case[-1][:60] for case in NOT_DOCUMENTS])
 def test_text_that_is_no_document_is_refused(text: str, expected: str) -> None:
-    assert mistakes(text) == [expected]
+    assert document_problems(text) == [expected]
 
 
 @pytest.mark.clause(
@@ -409,24 +409,24 @@ def test_text_that_is_no_document_is_refused(text: str, expected: str) -> None:
 )
 @pytest.mark.parametrize(("old", "new", "expected"), CHANGES, ids=[case[-1] for case in CHANGES])
 def test_wrong_value_is_named_with_its_place(old: str, new: str, expected: str) -> None:
-    assert mistakes(changed(old, new)) == [expected]
+    assert document_problems(changed(old, new)) == [expected]
 
 
 @pytest.mark.clause("document-attributes", "document-attributes-values", "document-user")
 @pytest.mark.parametrize(("lines", "expected"), ADDITIONS, ids=[case[-1] for case in ADDITIONS])
 def test_wrong_addition_is_named_with_its_place(lines: str, expected: str) -> None:
-    assert mistakes(DOCUMENT + lines) == [expected]
+    assert document_problems(DOCUMENT + lines) == [expected]
 
 
 @pytest.mark.clause("document-cwd", "document-job")
 @pytest.mark.parametrize(("lines", "expected"), SYSTEM, ids=[case[-1] for case in SYSTEM])
 def test_wrong_system_attribute_is_named_with_its_place(lines: str, expected: str) -> None:
-    assert mistakes(system(lines)) == [expected.replace(": ", ": attributes.system.", 1)]
+    assert document_problems(system(lines)) == [expected.replace(": ", ": attributes.system.", 1)]
 
 
 @pytest.mark.parametrize(("lines", "expected"), JPSI, ids=[case[-1] for case in JPSI])
 def test_wrong_jpsi_attribute_is_named_with_its_place(lines: str, expected: str) -> None:
-    assert mistakes(jpsi(lines)) == [expected.replace(": ", ": attributes.system.jpsi.", 1)]
+    assert document_problems(jpsi(lines)) == [expected.replace(": ", ": attributes.system.jpsi.", 1)]
 
 
 def test_every_mistake_is_named_at_once_in_the_order_of_lines() -> None:
@@ -463,7 +463,7 @@ attributes:
 extra: 1
 """
 
-    assert mistakes(text) == [
+    assert document_problems(text) == [
         "1: version: is 2, but this jpsi reads version 1 only; a newer one may read it",
         "4: resources[0].count: must be a whole number of at least 1, not 0",
         "7: resources[0].with[0].label: must be text, not 5; put it in quotes",
@@ -507,11 +507,13 @@ extra: 1
 def test_task_slot_is_no_other_vertex() -> None:
     text = changed("        count: 2", "        count: 2\n        label: c").replace("slot: task", "slot: c")
 
-    assert mistakes(text) == ["12: tasks[0].slot: must be the label of a slot, not 'c'; there is 'task'"]
+    assert document_problems(text) == [
+        "12: tasks[0].slot: must be the label of a slot, not 'c'; there is 'task'"
+    ]
 
 
 def test_user_that_is_too_deep_is_named() -> None:
-    (found,) = mistakes(DOCUMENT + f"  user: {{a: {'[' * 60 + ']' * 60}}}")
+    (found,) = document_problems(DOCUMENT + f"  user: {{a: {'[' * 60 + ']' * 60}}}")
 
     assert found.startswith("17: attributes.user.a[0][0]")
     assert found.endswith("is nested more than 50 levels deep")
@@ -524,7 +526,7 @@ def test_unknown_vertices_are_each_named() -> None:
         "      - {type: cor, count: 1}\n      - {type: x, count: 0}\n",
     )
 
-    assert mistakes(text) == [
+    assert document_problems(text) == [
         "7: resources[0].with[0].type: must be one of core, gpu, not 'cor'; did you mean 'core'?",
         "8: resources[0].with[1].type: must be one of core, gpu, not 'x'",
         "8: resources[0].with[1].count: must be a whole number of at least 1, not 0",
@@ -547,7 +549,7 @@ def test_several_json_mistakes_have_their_lines() -> None:
         "3600", 'NaN, \n\t"cwd": 1'
     )
 
-    assert mistakes(text) == [
+    assert document_problems(text) == [
         "22: tasks[0]: has the key 'slot' twice",
         (
             "31: attributes.system.duration: must be a finite number of seconds, at least 0, not NaN; "
@@ -560,7 +562,7 @@ def test_several_json_mistakes_have_their_lines() -> None:
 def test_json_that_yaml_cannot_place_is_judged_without_lines() -> None:
     text = write_document(read_document(DOCUMENT), as_json=True)
 
-    assert mistakes(text.replace('"--fast"', '1, "\x7f"')) == [
+    assert document_problems(text.replace('"--fast"', '1, "\x7f"')) == [
         " tasks[0].command[1]: must be text, not 1; put it in quotes"
     ]
 

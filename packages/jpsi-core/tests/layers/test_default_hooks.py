@@ -13,7 +13,7 @@ from jpsi.contract.config import BatchConfig
 from jpsi.contract.hookspecs import PROJECT, ExecutorHooks
 from jpsi.contract.observation import NOT_OFFERED, Failure, FailureKind
 from jpsi.layers import default_hooks
-from jpsi.layers.layer import implemented, mistakes, specified
+from jpsi.layers.layer import find_hook_problems, implemented, specified
 from jpsi.layers.stack import BATCH_HOOKS
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
@@ -31,7 +31,7 @@ def hooks() -> pluggy.HookRelay:
 
 
 def test_all_that_is_not_required_is_answered() -> None:
-    assert mistakes(default_hooks, [ExecutorHooks]) == []
+    assert find_hook_problems(default_hooks, [ExecutorHooks]) == []
     assert implemented(default_hooks).keys() == specified([ExecutorHooks]).keys() - {
         *BATCH_HOOKS,
         *SILENT,

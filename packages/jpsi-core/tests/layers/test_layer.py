@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jpsi.contract.hookspecs import ExecutorHooks, LauncherHooks, ObserverHooks, hookimpl
-from jpsi.layers.layer import implemented, lacking, mistakes, specified
+from jpsi.layers.layer import find_hook_problems, implemented, lacking, specified
 
 ALL = (ExecutorHooks, ObserverHooks)
 
@@ -35,7 +35,7 @@ def test_what_is_marked_is_implemented() -> None:
 
 
 def test_sound_plugin_has_no_mistakes() -> None:
-    assert mistakes(Hooks(), ALL) == []
+    assert find_hook_problems(Hooks(), ALL) == []
 
 
 def test_all_mistakes_are_told_at_once() -> None:
@@ -50,7 +50,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
     plugin = SimpleNamespace(cancle=cancle, submit=submit, query=query)
 
-    assert sorted(mistakes(plugin, ALL)) == [
+    assert sorted(find_hook_problems(plugin, ALL)) == [
         "query gives its argument 'site' a default, which pluggy never replaces",
         "submit has no argument 'text', only script, spec, context",
         "there is no hook 'cancle'; did you mean 'cancel'?",
@@ -62,16 +62,16 @@ def test_wrapper_that_is_no_generator_is_a_mistake() -> None:
     def query() -> None: ...
 
     told = "query has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
-    assert mistakes(SimpleNamespace(query=query), ALL) == [told]
+    assert find_hook_problems(SimpleNamespace(query=query), ALL) == [told]
 
 
 def test_hook_of_another_kind_of_plugin_is_a_mistake() -> None:
-    assert mistakes(Hooks(), [LauncherHooks])
+    assert find_hook_problems(Hooks(), [LauncherHooks])
 
 
 @pytest.mark.parametrize("plugin", [Hooks, SimpleNamespace(submit=1), None])
 def test_what_implements_nothing_is_a_mistake(plugin: object) -> None:
-    assert len(mistakes(plugin, ALL)) == 1
+    assert len(find_hook_problems(plugin, ALL)) == 1
 
 
 def test_wrapper_answers_nothing_of_its_own() -> None:

@@ -41,7 +41,7 @@ from jpsi.plugin.engine import (
     Submission,
     dependencies,
     one_line,
-    plain_values,
+    serialization,
 )
 from jpsi_engine.host import check_way, is_on_network, is_transient
 from jpsi_engine.monitor import EventStream, JobMonitor, PollLoop, Publisher, make_event_stream
@@ -140,7 +140,7 @@ class BatchEngine(Engine):
         """Return what the site's probe found; see `jpsi.plugin.engine.Engine`."""
         return self._backend.site.offers
 
-    def find_out(self) -> None:
+    def record_site_policy(self) -> None:
         """Find out which exit codes are final, and keep that on disk; see `jpsi.plugin.engine.Engine`."""
         if read_requeue_codes(self._spool.root) is EVERY_FAILURE:
             monitor, _ = self._open()
@@ -182,10 +182,10 @@ class BatchEngine(Engine):
             raise InterruptedSubmission(accepted.native_id, accepted.interrupt)
         return accepted.native_id
 
-    def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+    def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
         """Submit many jobs; see `jpsi.plugin.engine.Engine`."""
         monitor, _ = self._open()
-        BulkSubmission(self._backend, self._pipeline, self._throttle, monitor.add).submit(submissions, told)
+        BulkSubmission(self._backend, self._pipeline, self._throttle, monitor.add).submit(submissions, report)
 
     def give_up(self, job_ids: Collection[str] | None) -> None:
         """Stop waiting for quota for these jobs; see `jpsi.plugin.engine.Engine`."""
@@ -503,7 +503,7 @@ class BatchEngine(Engine):
         """Return True if a job was cancelled before it began, and record that as its end."""
         if self._spool.read_stop(job_id, attempt) is None:
             return False
-        self._spool.finish(job_id, attempt, plain_values.encode_status(never_ran_status()))
+        self._spool.finish(job_id, attempt, serialization.encode_status(never_ran_status()))
         return True
 
     def _is_known(self, monitor: JobMonitor, job_id: str) -> bool:
@@ -670,7 +670,7 @@ def _recovered(intent: Intent, native_id: str | None) -> Recovered:
     return Recovered(
         job_id=intent.job_id,
         attempt=intent.attempt,
-        spec=plain_values.decode(intent.content["spec"]),
+        spec=serialization.decode(intent.content["spec"]),
         native_id=native_id,
         time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
     )

@@ -78,7 +78,7 @@ class Origin:
         return target_name(self.executor, self.target)
 
     @property
-    def is_elsewhere(self) -> bool:
+    def is_remote(self) -> bool:
         """True if its jobs are processes of another machine, which this machine cannot reach."""
         return self.machine is not None and self.machine != platform.node()
 
@@ -124,7 +124,7 @@ class Origin:
         Raises:
             JpsiError: the executor cannot be opened on this machine, or does not exist any more.
         """
-        if self.is_elsewhere:
+        if self.is_remote:
             msg = f"the jobs are processes of {self.machine}, and can be reached only there"
             raise SubmitException(msg)
         from jpsi import JobExecutor  # noqa: PLC0415
@@ -214,7 +214,7 @@ class StoredJob:
 
     @property
     def _has_ended(self) -> bool:
-        if self.origin.machine is None or self.native_id is None or self.origin.is_elsewhere:
+        if self.origin.machine is None or self.native_id is None or self.origin.is_remote:
             return False
         process = parse_native_id(self.native_id)
         return process is None or not process.is_alive()
@@ -346,7 +346,7 @@ def shown(found: Iterable[StoredJob]) -> Mapping[str, ShownJob | JpsiError | Non
 
 
 def _query_origin(origin: Origin, jobs: Sequence[StoredJob]) -> Mapping[str, ShownJob | JpsiError | None]:
-    if origin.machine is not None and not origin.is_elsewhere:
+    if origin.machine is not None and not origin.is_remote:
         return {job.id: _query_process(job) for job in jobs}
     # the elements of an array share a tag, so a tag does not lead to a single element
     unnamed = {job.id for job in jobs if job.array is not None and job.native_id is None}

@@ -21,7 +21,7 @@ from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import Layer, relay
 from jpsi.model.errors import SubmitException
-from jpsi.model.plain_values import encode_status
+from jpsi.model.serialization import encode_status
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi_engine.batch import BatchEngine

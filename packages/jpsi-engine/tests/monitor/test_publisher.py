@@ -9,7 +9,7 @@ from typing import cast
 import attrs
 import pytest
 
-from jpsi.model.plain_values import encode_status
+from jpsi.model.serialization import encode_status
 from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.backend import Backend

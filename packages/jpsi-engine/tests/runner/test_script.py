@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jpsi.contract.shell import ShellLine
-from jpsi.model.references import escape
 from jpsi.model.spec import JobSpec
+from jpsi.model.variable_references import escape
 from jpsi_engine.runner.claim_and_markers import BatchFrame, ProcessFrame
 from jpsi_engine.runner.requeue import RequeueRules
 from jpsi_engine.runner.script import render_runner

@@ -10,7 +10,7 @@ import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jpsi.model.plain_values import encode_status
+from jpsi.model.serialization import encode_status
 from jpsi.model.states import JobState, JobStatus
 from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.job_records import JobRecord

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jpsi.model.errors import ConfigError
-from jpsi.model.plain_values import encode_status
+from jpsi.model.serialization import encode_status
 from jpsi_engine.host import files as files_module
 from jpsi_engine.host.files import is_transient
 from jpsi_engine.spool.arrays import ArrayMember

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import jpsi
 from jpsi import JobSpec
-from jpsi.model import plain_values
-from jpsi.model.plain_values import FREE, shape
+from jpsi.model import serialization
+from jpsi.model.serialization import FREE, shape
 from jpsi_engine.submission.grouping import common_entries, group_equal
 from jpsi_testing import specs
 
@@ -37,7 +37,7 @@ def test_there_are_as_few_chunks_as_can_be(keys: list[str], largest: int) -> Non
 
 @given(spec=specs(heterogeneous=True), other=specs(heterogeneous=True))
 def test_free_fields_change_no_shape_and_others_do(spec: JobSpec, other: JobSpec) -> None:
-    mine, its = plain_values.encode(spec), plain_values.encode(other)
+    mine, its = serialization.encode(spec), serialization.encode(other)
     free = {name: value for name, value in its.items() if name in FREE}
     bound = {name: value for name, value in mine.items() if name not in FREE}
 
@@ -50,7 +50,7 @@ def test_free_fields_are_fields() -> None:
     assert {field.name for field in jpsi.JobSpec.__attrs_attrs__} >= FREE  # type: ignore[attr-defined]  # attrs
 
 
-@given(plains=st.lists(specs().map(plain_values.encode), min_size=1, max_size=5))
+@given(plains=st.lists(specs().map(serialization.encode), min_size=1, max_size=5))
 def test_what_is_common_and_what_is_left_make_up_each(plains: list[dict[str, object]]) -> None:
     shared = common_entries(plains)
 

@@ -358,16 +358,16 @@ def test_paths_where_jobs_run_are_absolute(far: JobFiles) -> None:
         far.get("x", "y")
 
 
-@pytest.mark.parametrize("is_here", [True, False], ids=["here", "far"])
+@pytest.mark.parametrize("is_local", [True, False], ids=["here", "far"])
 def test_a_path_where_jobs_run_may_begin_with_a_tilde(
-    is_here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home there"
     home.mkdir()
     (tmp_path / "x").write_text("1")
-    if is_here:
+    if is_local:
         monkeypatch.setenv("HOME", str(home))
-    files = open_job_files(LocalTransport() if is_here else RemoteTransport(home))
+    files = open_job_files(LocalTransport() if is_local else RemoteTransport(home))
 
     files.put(str(tmp_path / "x"), "~/runs/x")
     files.get("~/runs/x", str(tmp_path / "y"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, given, hookimpl, line
+from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, hookimpl, line, set_options
 from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
@@ -88,7 +88,7 @@ def _heterogeneous_step(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list
 
 
 def _words(options: Options) -> list[str]:
-    return [f"--{name}" if value is None else f"--{name}={value}" for name, value in given(options)]
+    return [f"--{name}" if value is None else f"--{name}={value}" for name, value in set_options(options)]
 
 
 # srun(1), --distribution: srun reads the node of each task from a file. Otherwise it would spread tasks

@@ -71,8 +71,8 @@ QUEUES = click.Command(
     short_help="Show the queues of a batch system, with their limits and states.",
     help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
 
-    A star marks the default queue, which gets jobs that name no queue. LONGEST is the time limit of a job,
-    USUAL the limit of a job that requests none; jpsi always requests one. Columns without any known value
+    A star marks the default queue, which gets jobs that name no queue. MAX TIME is the time limit of a job,
+    DEFAULT TIME the limit of a job that requests none; jpsi always requests one. Columns without any value
     are left out.
     """,
     epilog="""\b

@@ -43,7 +43,17 @@ def render_table(queues: Sequence[jpsi.Queue]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in padded)
 
 
-_HEADINGS = ("QUEUE", "TAKES JOBS", "STARTS JOBS", "LONGEST", "USUAL", "NODES", "WAIT", "RUN", "STATE")
+_HEADINGS = (
+    "QUEUE",
+    "TAKES JOBS",
+    "STARTS JOBS",
+    "MAX TIME",
+    "DEFAULT TIME",
+    "NODES",
+    "WAIT",
+    "RUN",
+    "STATE",
+)
 
 
 def _cells(queue: jpsi.Queue) -> dict[str, str]:
@@ -51,8 +61,8 @@ def _cells(queue: jpsi.Queue) -> dict[str, str]:
         f"{queue.name or _UNKNOWN}{f' {_DEFAULT}' if queue.is_default and queue.name else ''}",
         _yes_or_no(queue.is_open),
         _yes_or_no(queue.is_started),
-        _format_limit(queue.longest),
-        _format_limit(queue.usual),
+        _format_limit(queue.max_walltime),
+        _format_limit(queue.default_walltime),
         _nodes(queue),
         _format_count(queue.pending),
         _format_count(queue.running),
@@ -77,9 +87,9 @@ def _format_count(count: int | None) -> str:
 
 def _nodes(queue: jpsi.Queue) -> str:
     """Return the number of nodes that a job may have, and of all nodes, as far as they are known."""
-    if queue.most_nodes is None or queue.nodes is None:
-        return _format_count(queue.nodes if queue.most_nodes is None else queue.most_nodes)
-    return f"{queue.most_nodes} of {queue.nodes}"
+    if queue.max_nodes is None or queue.nodes is None:
+        return _format_count(queue.nodes if queue.max_nodes is None else queue.max_nodes)
+    return f"{queue.max_nodes} of {queue.nodes}"
 
 
 def _json(queues: Sequence[jpsi.Queue]) -> str:
@@ -90,9 +100,9 @@ def _json(queues: Sequence[jpsi.Queue]) -> str:
             "is_open": it.is_open,
             "is_started": it.is_started,
             "is_default": it.is_default,
-            "longest": None if it.longest is None else it.longest.total_seconds(),
-            "usual": None if it.usual is None else it.usual.total_seconds(),
-            "most_nodes": it.most_nodes,
+            "max_walltime": None if it.max_walltime is None else it.max_walltime.total_seconds(),
+            "default_walltime": None if it.default_walltime is None else it.default_walltime.total_seconds(),
+            "max_nodes": it.max_nodes,
             "nodes": it.nodes,
             "pending": it.pending,
             "running": it.running,

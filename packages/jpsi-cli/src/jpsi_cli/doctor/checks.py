@@ -103,9 +103,13 @@ def _check_time_limit(facts: Facts) -> _Result:
     if default is None or facts.default_duration is None:
         return Verdict.SKIPPED, "there is no limit of a queue to compare with"
     rule = f"the time limit of a job that requests none is {facts.default_duration or 'no limit'}"
-    if default.longest and (not facts.default_duration or facts.default_duration > default.longest):
-        advice = {"config": {"default_duration": int(default.longest.total_seconds())}}
-        return Verdict.WARNING, f"{rule}, and {default.name or 'the queue'} allows {default.longest}", advice
+    if default.max_walltime and (not facts.default_duration or facts.default_duration > default.max_walltime):
+        advice = {"config": {"default_duration": int(default.max_walltime.total_seconds())}}
+        return (
+            Verdict.WARNING,
+            f"{rule}, and {default.name or 'the queue'} allows {default.max_walltime}",
+            advice,
+        )
     return Verdict.OK, rule
 
 

@@ -94,9 +94,9 @@ def _size(job: StoredJob, stream: Literal["stdout", "stderr"]) -> str:
     """Return how much a job has written, unless its output is on a remote host."""
     try:
         output = job.output(stream)
-        part = output.read(0, 0) if output.is_here else None
+        part = output.read(0, 0) if output.is_local else None
     except jpsi.JpsiError:
         return ""
     if part is None:
-        return "  (not there)" if output.is_here else ""
+        return "  (not there)" if output.is_local else ""
     return f"  ({part.size} bytes)"

@@ -47,7 +47,7 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
-        shortest, longest = _PAUSES[self.output.is_here]
+        shortest, longest = _PAUSES[self.output.is_local]
         delay = 0.0
         try:
             while not self._is_final.wait(delay):
@@ -69,7 +69,7 @@ class Follower:
     def _copy_rest(self) -> None:
         # No further than the present end: background processes of the job may write for ever.
         end: int | None = None
-        deadline = time.monotonic() + (0.0 if self.output.is_here else _RETRY_SECONDS)
+        deadline = time.monotonic() + (0.0 if self.output.is_local else _RETRY_SECONDS)
         while end is None or self._offset < end:
             limit = _CHUNK if end is None else min(_CHUNK, end - self._offset)
             try:

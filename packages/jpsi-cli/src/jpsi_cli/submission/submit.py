@@ -40,7 +40,7 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
             code = _submit(jobs, opened, as_json=as_json)
             if any(job.native_id is not None for job in jobs):
                 # no other process may be following these jobs, and `jpsi ls` has to know how they ended
-                opened.find_out()
+                opened.record_site_policy()
             return code
 
     return run_reporting_errors(command_line)

@@ -21,8 +21,8 @@ from jpsi.model import (
     OtherJob,
     copy_spec,
     has_staging,
-    plain_values,
     problems,
+    serialization,
     shape,
     sound_part,
     staging_problems,
@@ -113,7 +113,7 @@ class Validation:
             spec, lambda: self._hooks.capabilities(site=site).dependencies, self._is_same_system
         )
         found += unresolved
-        encoded = None if found else plain_values.encode(spec)
+        encoded = None if found else serialization.encode(spec)
         if self._has_policy:
             found += self._objections(spec, site)
         key = None if found or encoded is None else shape(encoded)

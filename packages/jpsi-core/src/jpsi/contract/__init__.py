@@ -40,7 +40,7 @@ from jpsi.contract.observation import (
     Observation,
     Queue,
 )
-from jpsi.contract.options import CustomOptions, Options, custom_options, given
+from jpsi.contract.options import CustomOptions, Options, custom_options, set_options
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.contract.spec_values import (
     RANK_VARIABLES,

@@ -143,10 +143,10 @@ class Engine(abc.ABC):
         """
         return NOT_OFFERED
 
-    def submit_many(self, submissions: Sequence[Submission], told: Callable[[Outcomes], None]) -> None:
+    def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
         """Start many jobs with few requests; only called if `is_bulk` is true.
 
-        An error of one job keeps no other from being started. `told` is called with the outcomes of some
+        An error of one job keeps no other from being started. `report` is called with the outcomes of some
         jobs, from any thread; once for each job. Jobs without a call, because the caller was interrupted,
         were not started, and nothing is left of them.
         """
@@ -241,7 +241,7 @@ class Engine(abc.ABC):
         """Return the paths of a job's output, or None if they are not known."""
         return None
 
-    def find_out(self) -> None:  # noqa: B027  not every engine records that
+    def record_site_policy(self) -> None:  # noqa: B027  not every engine records that
         """Record on disk how the site treats jobs, for readers of the job store, unless it is there.
 
         A site that does not answer is skipped.

@@ -39,7 +39,7 @@ class JobFiles(Protocol):
     """
 
     @property
-    def are_here(self) -> bool:
+    def are_local(self) -> bool:
         """True if they are files of this machine."""
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
@@ -98,9 +98,9 @@ class Output:
         return cls(files, getattr(streams, stream))
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """True if it is a file of this machine; otherwise each read takes a while."""
-        return self._files.are_here
+        return self._files.are_local
 
     def read(self, offset: int = 0, most: int = _MOST) -> OutputPart | None:
         """Return its content from an offset on; None if there is no such file, or not yet.

@@ -127,11 +127,11 @@ class Queue:
     #: True if jobs that name no queue go to it.
     is_default: bool = False
     #: The largest walltime of a job; zero is no limit.
-    longest: timedelta | None = None
+    max_walltime: timedelta | None = None
     #: The walltime of a job that asks for none; zero is no limit.
-    usual: timedelta | None = None
+    default_walltime: timedelta | None = None
     #: The largest number of nodes of a job.
-    most_nodes: int | None = None
+    max_nodes: int | None = None
     #: The number of its nodes.
     nodes: int | None = None
     #: The numbers of jobs that wait in it, and that run.

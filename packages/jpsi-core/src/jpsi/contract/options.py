@@ -18,10 +18,10 @@ Setting: TypeAlias = str | float | bool | tuple[str | float | bool | None, ...] 
 Options: TypeAlias = Mapping[str, Setting]
 
 
-def given(options: Options) -> Iterator[tuple[str, str | None]]:
+def set_options(options: Options) -> Iterator[tuple[str, str | None]]:
     """Yield the options that are not left out, each with its value, or None if it has none.
 
-    >>> list(given({"n": 2, "x": True, "q": None, "l": ("a=1", "b=2")}))
+    >>> list(set_options({"n": 2, "x": True, "q": None, "l": ("a=1", "b=2")}))
     [('n', '2'), ('x', None), ('l', 'a=1'), ('l', 'b=2')]
     """
     for name, setting in options.items():

@@ -10,7 +10,7 @@ from types import FrameType, GenericAlias
 from typing import TYPE_CHECKING, Any, NewType
 
 from jpsi.model import JpsiError, PluginError
-from jpsi.registry import told
+from jpsi.registry import describe_error
 
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, HookRelay
@@ -67,7 +67,7 @@ class _Hook:
             raise PluginError(self._failed(e), e) from e
         if self.returned is None:
             return answer
-        if wrong := mistake(answer, self.expected):
+        if wrong := type_problem(answer, self.expected):
             raise PluginError(self._answered(answer, wrong, arguments))
         return answer
 
@@ -76,7 +76,7 @@ class _Hook:
 
         implementations = self.caller.get_hookimpls()
         raisers, place = _raisers(implementations, list(walk_tb(error.__traceback__)))
-        what = f"{type(error).__name__}: {told(error)}{place}"
+        what = f"{type(error).__name__}: {describe_error(error)}{place}"
         return f"the hook {self.name} of {_labels(raisers or implementations)} failed: {what}"
 
     def _answered(self, answer: object, wrong: str, arguments: dict[str, Any]) -> str:
@@ -103,7 +103,7 @@ class _Hook:
                 return everybody, wrong
             if own is None:
                 continue
-            if its := mistake(own, self.returned):
+            if its := type_problem(own, self.returned):
                 return [layer], its
             is_answered = True
             if not self.is_of_all:
@@ -152,12 +152,12 @@ def settled(answers: Any) -> Any:  # noqa: ANN401  whatever plugins answer
     return [list(it) if isinstance(it, Iterator) else it for it in answers]
 
 
-def mistake(answer: object, expected: Any) -> str | None:  # noqa: ANN401  as above
+def type_problem(answer: object, expected: Any) -> str | None:  # noqa: ANN401  as above
     """Describe a result of the wrong type and the expected type; None if the type is right.
 
-    >>> mistake(None, str)
+    >>> type_problem(None, str)
     'NoneType, not str; is `return` missing?'
-    >>> mistake("squeue", Sequence[str])
+    >>> type_problem("squeue", Sequence[str])
     'str, not Sequence[str]'
     """
     if fits(answer, expected):

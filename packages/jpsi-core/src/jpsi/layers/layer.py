@@ -1,4 +1,4 @@
-"""A layer of hooks: what a plugin object implements, its mistakes, and the relay to several layers."""
+"""A layer of hooks: what a plugin object implements, its problems, and the relay to several layers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Layer:
         Raises:
             PluginError: it does not; the message names every mistake.
         """
-        found = mistakes(self.plugin, specifications)
+        found = find_hook_problems(self.plugin, specifications)
         if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
             found.append(lacks(missing))
         if found:
@@ -104,7 +104,7 @@ def implemented(plugin: object) -> dict[str, bool]:
     return {hook: is_wrapper for hook, is_wrapper, _ in _implementations(plugin)}
 
 
-def mistakes(plugin: object, specifications: Iterable[type]) -> list[str]:
+def find_hook_problems(plugin: object, specifications: Iterable[type]) -> list[str]:
     """Return every mistake in a plugin's implementations of hooks; one phrase each."""
     if inspect.isclass(plugin):
         return [f"{plugin.__name__} is a class; offer an instance of it, or a module"]

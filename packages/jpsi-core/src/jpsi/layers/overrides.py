@@ -15,10 +15,10 @@ from jpsi.registry import (
     Candidate,
     Plugins,
     canonical,
+    describe_error,
     load_plugin,
     private_name,
     removed_on_failure,
-    told,
     verdicts,
 )
 
@@ -98,7 +98,7 @@ def file_layer(path: Path) -> Layer:
             if name not in sys.modules:
                 _load_file(path, name)
         except (Exception, SystemExit) as e:
-            msg = f"{label} cannot be loaded: {type(e).__name__}: {told(e)}; mend or remove it"
+            msg = f"{label} cannot be loaded: {type(e).__name__}: {describe_error(e)}; mend or remove it"
             raise PluginError(msg, e) from e
         return Layer(label, sys.modules[name])
 

@@ -15,10 +15,10 @@ from jpsi.layers.layer import (
     SPECIFICATIONS,
     Layer,
     checked,
+    find_hook_problems,
     implemented,
     lacking,
     lacks,
-    mistakes,
     relay,
 )
 from jpsi.layers.overrides import latest, overrides
@@ -89,7 +89,7 @@ def executor_layers(
         PluginError: as for `executor_stack`.
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
-    wrong = [mistakes(layer.plugin, LAID_OVER) for layer in layers]
+    wrong = [find_hook_problems(layer.plugin, LAID_OVER) for layer in layers]
     objects = [layer.plugin for layer in layers]
     missing = lacking(objects, BATCH_HOOKS)
     if missing and lacking(objects, [_MAKE_ENGINE]) and (implemented(objects[0]) or not wrong[0]):

@@ -3,7 +3,7 @@
 Specs, resources, states, dependencies and exceptions; no I/O at all.
 """
 
-from jpsi.model import plain_values
+from jpsi.model import serialization
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_job_id, is_native_id, unmet
 from jpsi.model.durations import parse_duration
 from jpsi.model.errors import (
@@ -21,7 +21,17 @@ from jpsi.model.errors import (
     one_line,
     printable,
 )
-from jpsi.model.plain_values import (
+from jpsi.model.resources import (
+    HeterogeneousResources,
+    ResourceSpec,
+    ResourceSpecV1,
+    components,
+    core_count,
+    node_count,
+    process_count,
+    resource_problems,
+)
+from jpsi.model.serialization import (
     COMPONENTS,
     decode,
     decode_resources,
@@ -33,18 +43,8 @@ from jpsi.model.plain_values import (
     encode_status,
     shape,
 )
-from jpsi.model.references import Reference, escape, expand, has_reference, pieces
-from jpsi.model.resources import (
-    HeterogeneousResources,
-    ResourceSpec,
-    ResourceSpecV1,
-    components,
-    core_count,
-    node_count,
-    process_count,
-    resource_problems,
-)
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
 from jpsi.model.spec_problems import ENVIRONMENT_NAME, exec_limits, problems, sound_part
 from jpsi.model.staging import StagingProgress, has_staging, staging_problems, with_absolute_places
 from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, enriched, timed, transitions
+from jpsi.model.variable_references import Reference, escape, expand, has_reference, pieces

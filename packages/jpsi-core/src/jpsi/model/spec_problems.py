@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
-from jpsi.model.references import expand
 from jpsi.model.resources import resource_problems
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi.model.variable_references import expand
 
 #: The form of an environment variable's name (POSIX 8.1, the names a shell can handle).
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -19,6 +19,6 @@ from jpsi.registry.candidate import (
 )
 from jpsi.registry.custom_attributes import doubts, systems
 from jpsi.registry.discovery import Plugins, installed
-from jpsi.registry.loading import load_plugin, private_name, removed_on_failure, told
+from jpsi.registry.loading import describe_error, load_plugin, private_name, removed_on_failure
 from jpsi.registry.metadata import canonical
 from jpsi.registry.versions import conflict, is_constraint, verdicts

@@ -49,7 +49,7 @@ def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any 
     except PluginError:
         raise
     except (Exception, SystemExit) as e:
-        what = f"{type(e).__name__}: {told(e)}{_named_by_entry_point(candidate, e)}"
+        what = f"{type(e).__name__}: {describe_error(e)}{_named_by_entry_point(candidate, e)}"
         msg = f"{candidate.label} cannot be loaded: {what}; {_advice(candidate, e)}"
         raise PluginError(msg, e) from e
 
@@ -82,7 +82,7 @@ def _import_cleanly(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the message of an exception, with the place if it is a syntax error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.msg} ({error.filename}, line {error.lineno})"

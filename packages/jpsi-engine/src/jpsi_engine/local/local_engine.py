@@ -29,8 +29,8 @@ from jpsi.plugin.engine import (
     Submission,
     core_count,
     exec_limits,
-    plain_values,
     process_count,
+    serialization,
 )
 from jpsi_engine.host import (
     UNKNOWN_START,
@@ -158,7 +158,7 @@ class LocalEngine(Engine):
             "time": now.isoformat(),
             "boot": boot_id(),
             "directory": run.directory,
-            "spec": plain_values.encode(spec),
+            "spec": serialization.encode(spec),
         }
         # No fsync: a crash of the machine, which could lose this file, ends the job as well.
         lock = self._spool.prepare(job_id, submission.attempt, intent, render_runner(run))
@@ -325,12 +325,12 @@ class LocalEngine(Engine):
             self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
             # the job was cancelled before it began, which counts as its end
-            self._spool.finish(job_id, intent.attempt, plain_values.encode_status(never_ran_status()))
+            self._spool.finish(job_id, intent.attempt, serialization.encode_status(never_ran_status()))
             return None
         return Recovered(
             job_id=job_id,
             attempt=intent.attempt,
-            spec=plain_values.decode(intent.content["spec"]),
+            spec=serialization.decode(intent.content["spec"]),
             native_id=None if process is None else attempts.native_id_of(intent, process),
             time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
         )
@@ -353,7 +353,7 @@ class LocalEngine(Engine):
             process,
             is_child=False,
             started=datetime.now(UTC) if claim is None else datetime_from_ns(claim.time_ns),
-            duration=self._duration(plain_values.decode(intent.content["spec"])),
+            duration=self._duration(serialization.decode(intent.content["spec"])),
         )
 
     def native_ids(self) -> list[str]:

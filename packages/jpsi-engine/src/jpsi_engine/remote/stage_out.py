@@ -16,7 +16,7 @@ import attrs
 
 from jpsi import JobStatus, StagingProgress, TransferError
 from jpsi.plugin import JpsiError
-from jpsi.plugin.engine import plain_values
+from jpsi.plugin.engine import serialization
 from jpsi_engine.host import RemoteTimeoutError, exists, take_lock, write
 from jpsi_engine.monitor import Publisher
 from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
@@ -184,7 +184,7 @@ class StageOutLoop:
             spool.finish(
                 job_id,
                 attempt,
-                plain_values.encode_status(add_failure_details(spool, job_id, attempt, status)),
+                serialization.encode_status(add_failure_details(spool, job_id, attempt, status)),
             )
         else:
             self._remove(job_id)
@@ -209,7 +209,7 @@ class StageOutLoop:
         if intent is None or intent.attempt != attempt:
             return []
         planned = self._remote_staging.plan_transfers(
-            plan(plain_values.decode(intent.content["spec"])), job_id, attempt
+            plan(serialization.decode(intent.content["spec"])), job_id, attempt
         )
         gets = pending_transfers(planned.gets, finished_numbers(spool.names(job_id), attempt))
         sources, errors = self._remote_staging.find_sources(gets), []

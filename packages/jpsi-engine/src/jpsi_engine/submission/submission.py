@@ -26,7 +26,7 @@ from jpsi.plugin.engine import (
     Submission,
     dependencies,
     has_staging,
-    plain_values,
+    serialization,
 )
 from jpsi_engine.host import is_transient
 from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, RequeueRules, Run, render_runner, staging
@@ -549,4 +549,4 @@ def _discard_on_error(job_attempt: JobAttempt, lock: int) -> Iterator[None]:
 
 def encode_spec(submission: Submission) -> Mapping[str, Any]:
     """Return the spec of a job as plain values."""
-    return plain_values.encode(submission.spec) if submission.plain is None else submission.plain
+    return serialization.encode(submission.spec) if submission.plain is None else submission.plain

@@ -21,7 +21,7 @@ class LocalFiles:
     """The files of this machine, which are transferred by copying; implements `JobFiles`."""
 
     @property
-    def are_here(self) -> bool:
+    def are_local(self) -> bool:
         """Always true."""
         return True
 

@@ -24,7 +24,7 @@ class RemoteFiles:
         self._shell = RemoteShell(transport)
 
     @property
-    def are_here(self) -> bool:
+    def are_local(self) -> bool:
         """Always false."""
         return False
 

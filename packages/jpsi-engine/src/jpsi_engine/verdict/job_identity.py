@@ -63,18 +63,18 @@ def owner_of(
     return Owner.STRANGER if is_another else Owner.UNKNOWN
 
 
-def _is_in_time(told: datetime, submitted: datetime | None, began: datetime | None) -> bool:
+def _is_in_time(submit_time: datetime, submitted: datetime | None, began: datetime | None) -> bool:
     """Return True if the batch system accepted a job together with this one, or before this one began."""
     if submitted is not None:
-        return abs(told - submitted) <= _SAME_TIME
-    return began is not None and told <= began + _SAME_TIME
+        return abs(submit_time - submitted) <= _SAME_TIME
+    return began is not None and submit_time <= began + _SAME_TIME
 
 
-def _has_begun_by(told: Observation, began: datetime) -> bool:
+def _has_begun_by(observation: Observation, began: datetime) -> bool:
     """Return True if an observation can be about a job that has begun to run by this time."""
-    if told.state is JobState.ACTIVE and told.time is not None:
-        return told.time <= began + _SAME_TIME
-    return told.state is not JobState.QUEUED
+    if observation.state is JobState.ACTIVE and observation.time is not None:
+        return observation.time <= began + _SAME_TIME
+    return observation.state is not JobState.QUEUED
 
 
 def is_refused(observation: Observation, owner: Owner) -> bool:

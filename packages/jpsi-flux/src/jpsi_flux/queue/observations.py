@@ -91,8 +91,8 @@ def _explain_end(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
 
 
 def _exec_reason(job: Job, note: str) -> Reason | None:
-    told = next((reason for part, reason in EXEC_NOTES.items() if part in note), None)
-    return Reason.LAUNCH if told is None and _exit_code(job, None) in _NOT_STARTED else told
+    reason = next((it for part, it in EXEC_NOTES.items() if part in note), None)
+    return Reason.LAUNCH if reason is None and _exit_code(job, None) in _NOT_STARTED else reason
 
 
 def _exception(job: Job) -> tuple[str | None, str]:

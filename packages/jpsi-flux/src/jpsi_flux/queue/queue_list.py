@@ -46,9 +46,9 @@ def _parse_queue(row: Sequence[str]) -> Queue:
         is_open=submission == "enabled",
         is_started=scheduling == "started",
         is_default=not name or name.endswith(_DEFAULT),
-        longest=_parse_limit(maximum_limit),
-        usual=_parse_limit(default_limit),
-        most_nodes=_parse_maximum(nodes),
+        max_walltime=_parse_limit(maximum_limit),
+        default_walltime=_parse_limit(default_limit),
+        max_nodes=_parse_maximum(nodes),
     )
 
 

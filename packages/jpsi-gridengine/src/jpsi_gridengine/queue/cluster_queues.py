@@ -65,7 +65,7 @@ def _parse_queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
         # a queue accepts jobs whatever the state of its nodes
         is_open=True,
         is_started=None if total == 0 else stopped < total,
-        longest=_parse_limit(settings.get("h_rt")),
+        max_walltime=_parse_limit(settings.get("h_rt")),
         details={
             **{f"gridengine.slots_{name}": count for name, count in slots.items()},
             **{f"gridengine.{name}": settings[name] for name in ("pe_list", "qtype") if name in settings},

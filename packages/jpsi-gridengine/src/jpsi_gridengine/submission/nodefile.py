@@ -8,8 +8,8 @@ from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, resources
 # the slots come from
 _AWK_NODES = (
     "{ if (!($1 in slots)) node[++count] = $1; slots[$1] += $2 } "
-    "END { for (i = 1; i <= count; i++) for (left = slots[node[i]]; left >= cores && told < processes; "
-    "left -= cores) { print node[i]; told++ } }"
+    "END { for (i = 1; i <= count; i++) for (left = slots[node[i]]; left >= cores && report < processes; "
+    "left -= cores) { print node[i]; report++ } }"
 )
 
 

@@ -19,7 +19,7 @@ def end_orphans(run: Journal, executor: JobExecutor) -> None:
 
     On other targets, the batch system ends all processes of a job on its nodes.
     """
-    if executor.name != "local" or not executor.files.are_here:
+    if executor.name != "local" or not executor.files.are_local:
         return
     for entry in run.plan.entries:
         if entry.kind is not Kind.ALLOCATION or not run.have_ended([entry.id]):

@@ -65,8 +65,8 @@ def queue_limits(target: str) -> tuple[Limit, ...]:
 
 def queue_limit(queue: Queue) -> Limit:
     """Return the limits of a queue."""
-    nodes = [it for it in (queue.most_nodes, queue.nodes) if it is not None]
-    seconds = queue.longest.total_seconds() if queue.longest else None
+    nodes = [it for it in (queue.max_nodes, queue.nodes) if it is not None]
+    seconds = queue.max_walltime.total_seconds() if queue.max_walltime else None
     return Limit(queue=queue.name, nodes=min(nodes, default=None), seconds=seconds)
 
 

@@ -123,14 +123,14 @@ def _stage(path: str, files: JobFiles, staging: Path | None) -> None:
             # the file was on the host that submitted the group, and processes take it from the archive
             return
         raise FileNotFoundError(2, "it is to be staged, and does not exist on this machine")
-    if not files.are_here:
+    if not files.are_local:
         files.put(str(local_path), path)
     elif staging is not None and not is_shared_with_nodes(staging, local_path):
         pack(path, staging)
 
 
 def _write(path: str, content: str, files: JobFiles) -> None:
-    if files.are_here:
+    if files.are_local:
         target = Path(path).expanduser()
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(content, encoding="utf-8")

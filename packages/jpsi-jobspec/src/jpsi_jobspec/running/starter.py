@@ -135,7 +135,7 @@ class Starter:
 
     def _pack_inside_files(self, entry: Entry) -> str | None:
         """Pack archives of local files that tasks in an allocation stage; return what went wrong."""
-        if entry.kind is not Kind.ALLOCATION or not self._executor.files.are_here:
+        if entry.kind is not Kind.ALLOCATION or not self._executor.files.are_local:
             return None
         inside = (it for inner in entry.inside for it in inner.walk() if it.staged)
         steps = [it for inner in inside for it in inner.steps if it.content is None]

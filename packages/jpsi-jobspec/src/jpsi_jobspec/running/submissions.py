@@ -153,10 +153,8 @@ class Submissions:
                 raise
             return [f"the jobs of an earlier process cannot be listed yet: {e}"]
         # a submit command that outlived its process is still at work on these
-        in_submission = {it.id for it in stored_jobs if it.id in missing and not it.origin.is_elsewhere}
-        ended_remotely = {
-            it.id: it.status for it in stored_jobs if it.origin.is_elsewhere and it.status.final
-        }
+        in_submission = {it.id for it in stored_jobs if it.id in missing and not it.origin.is_remote}
+        ended_remotely = {it.id: it.status for it in stored_jobs if it.origin.is_remote and it.status.final}
         self.jobs.update(found)
         wanted_jobs, self._to_recover = self._to_recover, {}
         lost: list[Event] = []

@@ -57,8 +57,8 @@ def _parse_queue(name: str, text: str) -> Queue:
         is_open={"Open": True, "Closed": False}.get(open_word),
         is_started=None if not active_word else active_word == "Active",
         is_default=_IS_DEFAULT in text,
-        longest=limits.get(_MAXIMUM),
-        usual=limits.get(_DEFAULT),
+        max_walltime=limits.get(_MAXIMUM),
+        default_walltime=limits.get(_DEFAULT),
         pending=_parse_count(columns.get("PEND")),
         running=_parse_count(columns.get("RUN")),
     )

@@ -55,9 +55,9 @@ def _parse_partition(fields: Mapping[str, str]) -> Queue:
         is_open=is_open,
         is_started=is_started,
         is_default=fields.get("Default") == "YES",
-        longest=_parse_limit(fields.get("MaxTime")),
-        usual=_parse_limit(fields.get("DefaultTime")),
-        most_nodes=_parse_count(fields.get("MaxNodes")),
+        max_walltime=_parse_limit(fields.get("MaxTime")),
+        default_walltime=_parse_limit(fields.get("DefaultTime")),
+        max_nodes=_parse_count(fields.get("MaxNodes")),
         nodes=_parse_count(fields.get("TotalNodes")),
         details={
             f"slurm.{name}": fields[name] for name in _DETAIL_FIELDS if fields.get(name, "") not in _NO_VALUES

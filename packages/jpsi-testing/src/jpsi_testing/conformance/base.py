@@ -44,7 +44,7 @@ class ExecutorTestBase:
     #: The url of its batch system; None is this machine.
     url: ClassVar[str | None] = None
     #: True if the url leads to a remote host, which has files of its own.
-    is_elsewhere: ClassVar[bool] = False
+    is_remote: ClassVar[bool] = False
     #: The fake of its batch system, or that fake's name; None tests against the commands on PATH.
     fake_system: ClassVar[str | FakeSystem | None] = None
     #: The command of the fake that submits a job.

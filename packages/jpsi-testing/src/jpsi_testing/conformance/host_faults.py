@@ -35,7 +35,7 @@ class HostFaultTests(ExecutorTestBase):
     @pytest.fixture
     def local_fake(self, fake: FakeScheduler) -> FakeScheduler:
         """Return the fake batch system; skip the test if the files of jobs are on a remote host."""
-        if self.is_elsewhere:
+        if self.is_remote:
             pytest.skip("the files of jobs are on another machine")
         return fake
 

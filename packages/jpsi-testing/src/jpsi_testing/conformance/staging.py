@@ -57,8 +57,8 @@ class StagingTests(ExecutorTestBase):
         assert (client_directory / "results/out").read_text() == "text"
         assert (client_directory / "results/said").read_text() == "more"
         # between two machines every mode copies
-        assert (client_directory / "a b").exists() is (self.is_elsewhere or mode is not StagingMode.MOVE)
-        assert (job_directory / "in").is_symlink() is (not self.is_elsewhere and mode is StagingMode.LINK)
+        assert (client_directory / "a b").exists() is (self.is_remote or mode is not StagingMode.MOVE)
+        assert (job_directory / "in").is_symlink() is (not self.is_remote and mode is StagingMode.LINK)
         assert not (job_directory / "said").exists()
 
     def test_a_missing_stage_in_source_is_refused_before_submission(

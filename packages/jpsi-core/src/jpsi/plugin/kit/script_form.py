@@ -17,7 +17,7 @@ from jpsi.contract import (
     Spelled,
     SubmitContext,
     attributes,
-    given,
+    set_options,
 )
 from jpsi.model import JobSpec
 
@@ -55,7 +55,7 @@ class ScriptForm:
             ValueError: a directive cannot express a value; `problems` reports this earlier.
         """
         merged = self.custom.merged(options(spec, context), spec)
-        return Script([self._directive(name, value) for name, value in given(merged)])
+        return Script([self._directive(name, value) for name, value in set_options(merged)])
 
     def problems(self, spec: JobSpec, site: Site, options: OptionsOf) -> Iterator[str]:
         """Yield why a valid spec can never be written as a script, one sentence each."""
@@ -69,7 +69,7 @@ class ScriptForm:
         except ValueError as e:
             yield str(e)
             return
-        for name, value in given(self.custom.merged(own, spec)):
+        for name, value in set_options(self.custom.merged(own, spec)):
             try:
                 self._directive(name, value)
             except ValueError as e:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.model.references import Reference, escape, expand, has_reference, pieces
+from jpsi.model.variable_references import Reference, escape, expand, has_reference, pieces
 
 # Texts made of what matters to the rule, so that references, near-references and escapes are frequent.
 scraps = st.sampled_from(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi.model.plain_values import (
+from jpsi.model.resources import ResourceSpecV1
+from jpsi.model.serialization import (
     decode,
     decode_attributes,
     decode_flags,
@@ -20,7 +21,6 @@ from jpsi.model.plain_values import (
     encode_flags,
     encode_resources,
 )
-from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.spec_problems import problems
 

@@ -57,7 +57,7 @@ class _SeparateMachine(RemoteTransport):
 
 class TestLocalElsewhere(ExecutorConformance):
     executor_name = "local"
-    is_elsewhere = True
+    is_remote = True
     config_class = local.LocalConfig
     plugin = local
     unknown_id = f"999999.1.0.{platform.node()}"
