@@ -195,5 +195,5 @@ def test_a_submission_without_an_id_is_found(
 def test_an_invalid_spec_is_refused_before_its_submission(executor: JobExecutor) -> None:
     spec = JobSpec("/bin/true", resources=ResourceSpecV1(node_count=2, process_count=4))
 
-    with pytest.raises(jpsi.InvalidJobException, match="cannot be told how many"):
+    with pytest.raises(jpsi.InvalidJobException, match="no option for the slots of each node"):
         executor.submit(Job(spec))
