@@ -213,7 +213,9 @@ def test_a_backend_that_submits_through_a_shell_passes(tmp_path: Path) -> None:
 def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     test = _PATIENT_TEST.replace('"tsubmit"', repr(command))
 
-    done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or an_ambiguous_submission", test)
+    done = conforms(
+        tmp_path, Path(toy.__file__).read_text(), "submit_command or test_an_ambiguous_submission", test
+    )
 
     assert "7 failed" in done.stdout, done.stdout
     assert f"submit_command is {command!r}; it must be the command that submits" in done.stdout
