@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from jpsi import notifier
 from jpsi.api.validation import CheckCache
 from jpsi.concurrency import concurrently
 from jpsi.contract import InterruptedSubmission, Outcomes, Recovered
 from jpsi.job import Job
-from jpsi.model import BulkException, InvalidJobException, JobState, JobStatus, JpsiError, SubmitException
+from jpsi.model import (
+    BulkException,
+    InvalidJobException,
+    JobSpec,
+    JobState,
+    JobStatus,
+    JpsiError,
+    SubmitException,
+    copy_spec,
+)
 
 if TYPE_CHECKING:
-    from jpsi.api.observers import Observers
     from jpsi.api.validation import Validation
-    from jpsi.contract import Engine, Submission
+    from jpsi.contract import Engine, ObserverHooks, Submission
     from jpsi.job import AnyExecutor
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
@@ -261,6 +270,41 @@ class JobSubmitter:
         """Forget a job that has ended."""
         with self._lock:
             self._jobs.pop(job_id, None)
+
+
+class Observers:
+    """The observers of one executor; each receives the statuses in order, and none delays another."""
+
+    def __init__(self, executor: str, observers: Sequence[ObserverHooks]) -> None:
+        self._executor = executor
+        self._observers = [(observer, notifier.Lane()) for observer in observers]
+        self._specs: dict[str, JobSpec] = {}
+
+    def add_job(self, job_id: str, spec: JobSpec) -> None:
+        """Remember the spec of a job, which observers receive with its statuses."""
+        if self._observers:
+            # the observers of one job share a copy: they must not change the engine's spec
+            self._specs[job_id] = copy_spec(spec)
+
+    def forget_job(self, job_id: str) -> None:
+        """Forget the spec of a job."""
+        self._specs.pop(job_id, None)
+
+    def notify(self, job_id: str, native_id: str | None, status: JobStatus) -> None:
+        """Post a call of each observer to the notifier's threads."""
+        spec = self._specs.get(job_id)
+        for observer, lane in self._observers:
+            call = functools.partial(
+                observer.status_changed,
+                executor=self._executor,
+                job_id=job_id,
+                native_id=native_id,
+                spec=spec,
+                status=status,
+            )
+            notifier.shared().post(lane, call)
+        if status.final:
+            self.forget_job(job_id)
 
 
 @attrs.define(slots=True, eq=False)

@@ -72,8 +72,8 @@ def plugins(*, load: bool = False) -> list[Plugin]:
     found = installed(settings.plugin_path)
     constraints: dict[str, str | None] = {}
     for candidate in found.candidates:
-        section = settings.executor([candidate.name, *candidate.aliases])
-        if candidate.group == EXECUTORS and section is not None:
+        if candidate.group == EXECUTORS:
+            section = settings.executor([candidate.name, *candidate.aliases])
             constraints[candidate.name.lower()] = section.version
     return listing(found, constraints, loader.folders(), settings.targets, load=load)
 
