@@ -6,23 +6,13 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import attrs
 
 from jpsi import notifier
 from jpsi.api import JobSubmitter, Observers, System, Validation, check_job
-from jpsi.contract import (
-    EngineSetup,
-    JobFiles,
-    NotOffered,
-    Output,
-    Preview,
-    Site,
-    Stream,
-    Streams,
-)
+from jpsi.contract import EngineSetup, JobFiles, NotOffered, Output, Preview, Site, Stream, Streams
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
 from jpsi.layers import assemble, engine_hooks, open_transport
 from jpsi.model import JobStatus, PluginError, SubmitException, TransportError, is_job_id
@@ -30,7 +20,7 @@ from jpsi.model import JobStatus, PluginError, SubmitException, TransportError, 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from jpsi.contract import Command, CommandResult, EngineHooks, ExecutorConfig, Observation, Transport
+    from jpsi.contract import EngineHooks, ExecutorConfig, Observation, Transport
     from jpsi.model import StagingProgress
 
 log = logging.getLogger(__name__)
@@ -364,12 +354,7 @@ class JobExecutor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -422,11 +407,8 @@ class _NoTransport:
     message: str
     is_local: bool = True
 
-    def run(
-        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
-    ) -> CommandResult:
+    def run(self, *_: Any, **__: Any) -> NoReturn:  # noqa: ANN401  whatever the command is
         """Raise TransportError."""
-        del command, keep, ready
         raise TransportError(self.message)
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ from jpsi.model import (
     unmet,
     with_absolute_places,
 )
-from jpsi.registry import EXECUTORS, KNOWN_DISTRIBUTIONS, LAUNCHERS
+from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
 
 if TYPE_CHECKING:
     from jpsi.api.system import System
@@ -90,7 +90,7 @@ class Validation:
     def _known_systems(self) -> frozenset[str]:
         groups = (EXECUTORS, LAUNCHERS)
         installed = (it.name.lower() for it in self._assembly.plugins.candidates if it.group in groups)
-        return frozenset(installed).union(_OF_DOCUMENTS, *(KNOWN_DISTRIBUTIONS[group] for group in groups))
+        return frozenset(installed).union(_OF_DOCUMENTS, *map(known_plugins, groups))
 
     def submission(self, job: Job, attempt: int, cache: CheckCache | None = None) -> Submission:
         """Check a job, and return what the engine needs to submit it.

@@ -72,11 +72,7 @@ def refusal_within(path: str | os.PathLike[str]) -> str | None:
 
 
 def problem(
-    step: Step,
-    *,
-    user: int,
-    is_private: Callable[[int, int], bool],
-    is_way: bool = False,
+    step: Step, *, user: int, is_private: Callable[[int, int], bool], is_way: bool = False
 ) -> str | None:
     """Return why a step is not safe: a pure function.
 

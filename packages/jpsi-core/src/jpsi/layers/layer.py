@@ -9,14 +9,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from jpsi.contract import (
-    PROJECT,
-    EngineHooks,
-    ExecutorHooks,
-    LauncherHooks,
-    ObserverHooks,
-    TransportHooks,
-)
+from jpsi.contract import PROJECT, EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
 from jpsi.document import did_you_mean
 from jpsi.layers.hook_guard import SPECIFICATION_MARK, Function, HookGuard
 from jpsi.model import PluginError

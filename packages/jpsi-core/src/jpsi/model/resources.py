@@ -117,13 +117,6 @@ def components(resources: ResourceSpec | None) -> tuple[ResourceSpecV1, ...]:
     return (resources if isinstance(resources, ResourceSpecV1) else ResourceSpecV1(),)
 
 
-def copy_resources(resources: ResourceSpec | None) -> ResourceSpec | None:
-    """Return a copy of valid resources that shares no mutable value with them."""
-    if isinstance(resources, HeterogeneousResources):
-        return HeterogeneousResources([attrs.evolve(it) for it in resources.components])
-    return attrs.evolve(resources) if isinstance(resources, ResourceSpecV1) else resources
-
-
 def process_count(resources: ResourceSpec | None) -> int:
     """Return the number of processes that a job runs as; `resources` may be None.
 
