@@ -154,12 +154,7 @@ def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) 
 # The conversion of a field to a plain value, and back.
 _Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 _PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
-_FLAG_NAMES = {
-    "if_present": StageOutFlags.IF_PRESENT,
-    "on_success": StageOutFlags.ON_SUCCESS,
-    "on_error": StageOutFlags.ON_ERROR,
-    "on_cancel": StageOutFlags.ON_CANCEL,
-}
+_FLAG_NAMES = {str(flag.name).lower(): flag for flag in StageOutFlags}
 # The fields that need a conversion, of whichever class they are.
 _CODECS: Mapping[str, _Codec] = {
     **dict.fromkeys(_PATHS, (str, Path)),

@@ -83,18 +83,15 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         spec: the spec.
         inherited: the environment that the program will inherit; None leaves that out.
     """
-    texts = list(_texts(spec))
-    longest = text_bytes()
-    is_one = False
-    for where, text in texts:
-        # no character takes more than four bytes
-        if longest is not None and len(text) * 4 >= longest and _size(text) > longest:
-            is_one = True
-            yield (
-                f"{where} takes {_size(text)} bytes, and the kernel passes a program at most {longest} "
-                f"in one argument or variable: hand it a file instead"
-            )
-    if is_one:
+    texts, longest = list(_texts(spec)), text_bytes() or math.inf
+    # no character takes more than four bytes
+    long = [it for it in texts if len(it[1]) * 4 >= longest and _size(it[1]) > longest]
+    for where, text in long:
+        yield (
+            f"{where} takes {_size(text)} bytes, and the kernel passes a program at most {longest} "
+            f"in one argument or variable: hand it a file instead"
+        )
+    if long:
         return
     environment = spec.environment or {}
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
@@ -135,20 +132,16 @@ def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 def _valid_texts(spec: JobSpec) -> JobSpec:
     """Return a spec of what the kernel passes to the program, with an empty text for each that is wrong."""
+
+    def valid(text: str | None) -> str | None:
+        return "" if text is not None and any(_text("", text)) else text
+
     arguments = spec.arguments if isinstance(spec.arguments, list | tuple) else ()
     environment = spec.environment if isinstance(spec.environment, Mapping) else {}
-
-    def valid(text: str) -> str:
-        return "" if any(_text("", text)) else text
-
     return JobSpec(
-        valid(spec.executable or ""),
-        [valid(text) for text in arguments],
-        environment={
-            name: None if value is None else valid(value)
-            for name, value in environment.items()
-            if not any(_text("", name))
-        },
+        valid(spec.executable),
+        [valid(text) or "" for text in arguments],
+        environment={name: valid(value) for name, value in environment.items() if valid(name)},
     )
 
 
@@ -156,12 +149,7 @@ def _size(text: str) -> int:
     return 1 + (len(text) if text.isascii() else len(os.fsencode(text)))
 
 
-def _nothing(where: str, value: object) -> Iterator[str]:
-    del where, value
-    return iter(())
-
-
-def _must_be(kind: type | tuple[type, ...], name: str, check: _Check = _nothing) -> _Check:
+def _must_be(kind: type | tuple[type, ...], name: str, check: _Check = lambda *_: iter(())) -> _Check:
     """Return a check for values of this kind, which `check` examines further."""
 
     def checked(where: str, value: object) -> Iterator[str]:

@@ -12,9 +12,8 @@ import attrs
 from jpsi.contract import ownership
 from jpsi.registry import metadata
 from jpsi.registry.candidate import Candidate
-from jpsi.registry.loading import added_to_path
+from jpsi.registry.loading import added_to_path, own_modules
 from jpsi.registry.metadata import FOUNDATIONS, Distribution
-from jpsi.registry.own_modules import own_modules
 from jpsi.registry.versions import choose, unmet
 
 #: The environment variable with further directories of plugins.
