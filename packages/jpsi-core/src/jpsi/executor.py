@@ -211,7 +211,7 @@ class JobExecutor:
             InvalidJobException: the job is not NEW.
             SubmitException: the files on disk cannot be read.
         """
-        self._submitter.attach(job, native_id)
+        self._submitter.attach([(job, native_id)], only=job)
 
     def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
         """Attach NEW jobs to jobs that the backend has, each given with its native id; as `attach`.
@@ -221,7 +221,7 @@ class JobExecutor:
                 have raised.
             ValueError: a job is given twice; none was attached.
         """
-        self._submitter.attach_many(jobs)
+        self._submitter.attach(jobs)
 
     def recover(self) -> Sequence[Job]:
         """Return the jobs of earlier processes that are not final on disk, oldest first; follow them again.

@@ -23,7 +23,7 @@ from jpsi.contract.hookspecs import (
 from jpsi.contract.observation import NOT_OFFERED
 from jpsi.contract.shell import Script
 from jpsi.layers import default_hooks
-from jpsi.layers.hook_guard import answer_type, fits, spelled
+from jpsi.layers.hook_guard import answer_type, spelled, type_test
 from jpsi.layers.layer import Layer, relay
 from jpsi.model.errors import InvalidJobException, PluginError, SubmitException
 
@@ -248,7 +248,7 @@ def test_every_hook_has_an_answer_that_can_be_checked(specification: type) -> No
     for hook in (name for name, it in vars(specification).items() if hasattr(it, "jpsi_spec")):
         expected = answer_type(getattr(specification, hook))
 
-        assert expected is None or (spelled(expected) and not fits((it for it in [1]), expected)), hook
+        assert expected is None or (spelled(expected) and not type_test(expected)(it for it in [1])), hook
 
 
 def test_defaults_of_the_core_are_sound() -> None:

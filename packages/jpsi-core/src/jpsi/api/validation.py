@@ -58,8 +58,8 @@ class _CheckResult:
     nodes: Sequence[ShellLine] = ()
 
 
-class CheckCache(dict[str, _CheckResult]):
-    """Cached results, by the shape of jobs; valid as long as the site's facts stay the same."""
+#: Cached results, by the shape of jobs; valid as long as the site's facts stay the same.
+CheckCache = dict[str, _CheckResult]
 
 
 @attrs.define(slots=True, eq=False)

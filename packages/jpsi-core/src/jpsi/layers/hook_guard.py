@@ -132,31 +132,27 @@ def type_problem(answer: object, expected: Any) -> str | None:  # noqa: ANN401  
     >>> type_problem("squeue", Sequence[str])
     'str, not Sequence[str]'
     """
-    if fits(answer, expected):
+    if type_test(expected)(answer):
         return None
-    inside = "" if isinstance(answer, str) else _strangers(answer, expected)
-    return f"{type(answer).__name__}{inside}, not {spelled(expected)}{_hint(answer)}"
-
-
-def fits(answer: object, expected: Any) -> bool:  # noqa: ANN401  as above
-    """Return True if a result has the type of an annotation; the content of mappings is not checked."""
-    return _test(expected)(answer)
+    hint = "; is `return` missing?" if answer is None else ""
+    hint = "; is wrapper=True missing?" if isinstance(answer, Generator) else hint
+    return f"{type(answer).__name__}{_strangers(answer, expected)}, not {spelled(expected)}{hint}"
 
 
 # Hooks are called for each of many jobs, and reading an annotation takes longer than checking a result.
 @functools.cache
-def _test(expected: Any) -> Callable[[object], bool]:  # noqa: ANN401  as above
-    """Return a function that checks if a result has the type of an annotation."""
+def type_test(expected: Any) -> Callable[[object], bool]:  # noqa: ANN401  as above
+    """Return a function that checks if a result has a type; the content of mappings is not checked."""
     origin, inside = typing.get_origin(expected), typing.get_args(expected)
     if isinstance(expected, NewType):
-        return _test(expected.__supertype__)
+        return type_test(expected.__supertype__)
     if origin in {types.UnionType, typing.Union}:
-        tests = [_test(it) for it in inside]
+        tests = [type_test(it) for it in inside]
         return lambda answer: any(test(answer) for test in tests)
     if origin is type:
         return lambda answer: isinstance(answer, type) and issubclass(answer, inside[0])
     if origin in {Sequence, Iterable}:
-        test = _test(inside[0])
+        test = type_test(inside[0])
         return lambda answer: (
             isinstance(answer, origin)
             and not isinstance(answer, str | bytes)
@@ -187,11 +183,5 @@ def _strangers(answer: object, expected: Any) -> str:  # noqa: ANN401  as above
     if typing.get_origin(expected) not in {Sequence, Iterable} or not isinstance(answer, list | tuple):
         return ""
     (inner,) = typing.get_args(expected)
-    found = sorted({type(it).__name__ for it in answer if not fits(it, inner)})
+    found = sorted({type(it).__name__ for it in answer if not type_test(inner)(it)})
     return f" of {' and '.join(found)}"
-
-
-def _hint(answer: object) -> str:
-    if answer is None:
-        return "; is `return` missing?"
-    return "; is wrapper=True missing?" if isinstance(answer, Generator) else ""

@@ -89,12 +89,14 @@ def assemble(
     try:
         candidate = plugins.find(EXECUTORS, executor, wanted, settings.targets)
     except PluginError as e:
-        if target is not None:
-            place = target.locations["executor"]
+        place = place if target is None else target.locations["executor"]
         if plugins.named(EXECUTORS, executor):
             # the executor exists: its version does not satisfy the constraint
             place = section.locations.get("version", "") if constraint is None else ""
-        raise PluginError(_with_place(str(e), place), e) from e
+        first, separator, rest = str(e).partition("\n")
+        asked = f"; it is asked for in {place}" if place else ""
+        msg = f"{first}{asked}{separator}{rest}"
+        raise PluginError(msg, e) from e
     layers, lacking = executor_layers(plugins, candidate, configuration.folders())
     hooks = executor_hooks(layers)
     return Assembly(
@@ -109,12 +111,6 @@ def assemble(
         url=url,
         defaults=section.defaults,
     )
-
-
-def _with_place(message: str, place: str) -> str:
-    """Return the message with the place in the configuration that requests the plugin."""
-    first, separator, rest = message.partition("\n")
-    return f"{first}; it is asked for in {place}{separator}{rest}" if place else message
 
 
 def _names(plugins: Plugins, name: str) -> set[str]:

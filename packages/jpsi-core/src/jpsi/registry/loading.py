@@ -48,7 +48,12 @@ def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any 
         msg = f"{candidate.label} is refused: {candidate.refusal}"
         raise PluginError(msg)
     try:
-        return _load(candidate)
+        match = _VALUE.fullmatch(candidate.value)
+        if match is None:
+            msg = f"the entry point {candidate.value!r} is neither `module` nor `module:attribute`"
+            raise ValueError(msg)  # noqa: TRY301  as an error of the import
+        module = _module(candidate, match["module"])
+        return operator.attrgetter(match["attribute"])(module) if match["attribute"] else module
     except PluginError:
         raise
     except (Exception, SystemExit) as e:
@@ -57,18 +62,11 @@ def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any 
         raise PluginError(msg, e) from e
 
 
-def _load(candidate: Candidate) -> Any:  # noqa: ANN401  as above
-    match = _VALUE.fullmatch(candidate.value)
-    if match is None:
-        msg = f"the entry point {candidate.value!r} is neither `module` nor `module:attribute`"
-        raise ValueError(msg)
-    module = _module(candidate, match["module"])
-    return operator.attrgetter(match["attribute"])(module) if match["attribute"] else module
-
-
 def _module(candidate: Candidate, name: str) -> ModuleType:
     if candidate.origin is None:
-        return _import_cleanly(name)
+        top = name.partition(".")[0]
+        with contextlib.nullcontext() if top in sys.modules else removed_on_failure(top):
+            return importlib.import_module(name)
     package = private_name(candidate.origin, candidate.folder)
     if f"{package}.{name}" not in sys.modules:
         check_imports(candidate)
@@ -77,12 +75,6 @@ def _module(candidate: Candidate, name: str) -> ModuleType:
         _added.add(candidate.origin)
         sys.path.append(candidate.origin)
     return import_privately(package, candidate.origin, name)
-
-
-def _import_cleanly(name: str) -> ModuleType:
-    top = name.partition(".")[0]
-    with contextlib.nullcontext() if top in sys.modules else removed_on_failure(top):
-        return importlib.import_module(name)
 
 
 def describe_error(error: BaseException) -> str:
