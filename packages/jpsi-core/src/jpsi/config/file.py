@@ -69,9 +69,8 @@ def _section(value: Value, readers: _Readers) -> Section:
 
 
 def _constraint(value: Value) -> str:
-    raw = value.raw
-    if isinstance(raw, int | float) and not isinstance(raw, bool):
-        value.must_be("a version constraint in quotes", f"; for this version alone: '== {raw}'")
+    if type(value.raw) in (int, float):
+        value.must_be("a version constraint in quotes", f"; for this version alone: '== {value.raw}'")
         return ""
     text = value.text()
     if not is_constraint(text):

@@ -31,7 +31,13 @@ def files() -> list[Path]:
     named = os.environ.get(CONFIG)
     site, user = folders()
     paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
-    return [_named(named), *paths] if named else paths
+    if not named:
+        return paths
+    path = Path(named).expanduser()
+    if not os.path.isfile(path):  # noqa: PTH113  as above
+        msg = f"{CONFIG} names {named}, which is not a file"
+        raise ConfigError(msg)
+    return [path, *paths]
 
 
 def load() -> Settings:
@@ -46,10 +52,8 @@ def load() -> Settings:
     for path in files():
         try:
             layers.append(_read(path))
-        except ConfigError as e:
-            problems.append(str(e))
-        except InvalidJobException as e:
-            problems += e.problems
+        except (ConfigError, InvalidJobException) as e:
+            problems += e.problems if isinstance(e, InvalidJobException) else [str(e)]
     if problems:
         raise config_error(problems)
     return Settings(tuple(layers))
@@ -59,14 +63,6 @@ def config_error(problems: Collection[str]) -> ConfigError:
     """Return one error for all problems of the configuration."""
     listed = "".join(f"\n  - {problem}" for problem in problems)
     return ConfigError(f"the configuration is wrong:{listed}")
-
-
-def _named(text: str) -> Path:
-    path = Path(text).expanduser()
-    if not os.path.isfile(path):  # noqa: PTH113  as above
-        msg = f"{CONFIG} names {text}, which is not a file"
-        raise ConfigError(msg)
-    return path
 
 
 def _read(path: Path) -> Layer:

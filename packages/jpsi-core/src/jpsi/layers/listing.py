@@ -70,11 +70,8 @@ def plugins(*, load: bool = False) -> list[Plugin]:
     """
     settings = loader.load()
     found = installed(settings.plugin_path)
-    constraints: dict[str, str | None] = {}
-    for candidate in found.candidates:
-        if candidate.group == EXECUTORS:
-            section = settings.executor([candidate.name, *candidate.aliases])
-            constraints[candidate.name.lower()] = section.version
+    executors = (it for it in found.candidates if it.group == EXECUTORS)
+    constraints = {it.name.lower(): settings.executor([it.name, *it.aliases]).version for it in executors}
     return listing(found, constraints, loader.folders(), settings.targets, load=load)
 
 

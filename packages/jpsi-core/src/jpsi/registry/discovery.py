@@ -73,12 +73,9 @@ def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
     return Plugins(tuple(candidates), running)
 
 
-def _directories(plugin_path: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
-    for text in os.environ.get(PLUGIN_PATH, "").split(os.pathsep):
-        if text:
-            yield str(Path(text).expanduser().absolute())
-    for directory in plugin_path:
-        yield os.fspath(directory)
+def _directories(plugin_path: Iterable[str | os.PathLike[str]]) -> list[str]:
+    texts = filter(None, os.environ.get(PLUGIN_PATH, "").split(os.pathsep))
+    return [*(str(Path(it).expanduser().absolute()) for it in texts), *(os.fspath(it) for it in plugin_path)]
 
 
 def _candidates(found: Sequence[Distribution], origin: str | None, place: int) -> Iterator[Candidate]:

@@ -57,8 +57,7 @@ def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any 
     except PluginError:
         raise
     except (Exception, SystemExit) as e:
-        what = f"{type(e).__name__}: {describe_error(e)}{_named_by_entry_point(candidate, e)}"
-        msg = f"{candidate.label} cannot be loaded: {what}; {_advice(candidate, e)}"
+        msg = f"{candidate.label} cannot be loaded: {type(e).__name__}: {_explanation(candidate, e)}"
         raise PluginError(msg, e) from e
 
 
@@ -84,31 +83,23 @@ def describe_error(error: BaseException) -> str:
     return _PRIVATE_PREFIX.sub("", str(error))
 
 
-def _named_by_entry_point(candidate: Candidate, error: BaseException) -> str:
-    """Return a note that the missing module is the one that the plugin's entry point names, or nothing."""
-    module = candidate.value.partition(":")[0].strip()
-    missing = _missing(error)
-    is_meant = missing and is_within(module, missing)
-    return f", which its entry point names: {candidate.name} = {candidate.value}" if is_meant else ""
-
-
-def _missing(error: BaseException) -> str:
-    """Return the module that an import did not find; empty for another error."""
-    return _PRIVATE_PREFIX.sub("", error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-
-
-def _advice(candidate: Candidate, error: BaseException) -> str:
-    target = "" if candidate.origin is None else f" --target {candidate.origin}"
-    missing = _missing(error)
+def _explanation(candidate: Candidate, error: BaseException) -> str:
+    """Return the message of an error while a plugin was imported, and what to do."""
+    missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    missing = _PRIVATE_PREFIX.sub("", missing)
+    is_meant = missing and is_within(candidate.value.partition(":")[0].strip(), missing)
+    meant = f", which its entry point names: {candidate.name} = {candidate.value}" if is_meant else ""
     if missing and not any(is_within(missing, own) for own in own_modules(candidate)):
-        return f"install the distribution that has the module {missing!r}: pip install{target} ..."
-    if candidate.origin is None:
-        return f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
-    # --upgrade in that directory would leave the metadata of both versions, which jpsi refuses.
-    where = "into a directory of its own, or here after this one was emptied"
-    return (
-        f"reinstall it, or another version, {where}: pip install --target DIRECTORY {candidate.distribution}"
-    )
+        target = "" if candidate.origin is None else f" --target {candidate.origin}"
+        advice = f"install the distribution that has the module {missing!r}: pip install{target} ..."
+    elif candidate.origin is None:
+        advice = f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
+    else:
+        # --upgrade in that directory would leave the metadata of both versions, which jpsi refuses.
+        where = "into a directory of its own, or here after this one was emptied"
+        install = f"pip install --target DIRECTORY {candidate.distribution}"
+        advice = f"reinstall it, or another version, {where}: {install}"
+    return f"{describe_error(error)}{meant}; {advice}"
 
 
 def private_name(directory: str, folder: str) -> str:

@@ -176,11 +176,7 @@ def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     for text in requires:
         match = _NAME.match(text)
         name = canonical(match[1]) if match else ""
-        if (
-            name in running
-            and not _plainly_fits(text, running[name])
-            and (why := _unmet(text, name, running[name]))
-        ):
+        if name in running and (why := _unmet(text, name, running[name])):
             return why
     return None
 
@@ -200,6 +196,8 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _unmet(text: str, name: str, version: str) -> str | None:
+    if _plainly_fits(text, version):
+        return None
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.version import InvalidVersion, Version
 
