@@ -92,7 +92,7 @@ def told(executor: JobExecutor, spec: JobSpec | None = None) -> dict[str, str]:
 
 
 def module(executor: JobExecutor) -> object:
-    return sys.modules[type(executor._site.config).__module__]
+    return sys.modules[type(executor._assembly.config).__module__]
 
 
 CONFIGURATION = """
@@ -163,7 +163,7 @@ def test_spec_comes_before_what_is_configured_and_is_not_changed(configure: Call
 
 def test_configuration_that_is_given_replaces_the_configured_fields(configure: Callable[[str], None]) -> None:
     configure(CONFIGURATION)
-    config_class = type(JobExecutor("toy_x")._site.config)
+    config_class = type(JobExecutor("toy_x")._assembly.config)
 
     found = told(JobExecutor("near", config=config_class()))
 

@@ -6,35 +6,22 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import attrs
 
 from jpsi import notifier
 from jpsi.api import JobSubmitter, Observers, System, Validation, check_job
-from jpsi.contract import (
-    EngineSetup,
-    FileTransport,
-    JobFiles,
-    NotOffered,
-    Output,
-    Preview,
-    Site,
-    Stream,
-    Streams,
-)
+from jpsi.contract import EngineSetup, JobFiles, NotOffered, Output, Preview, Site, Stream, Streams
 from jpsi.job import Job, JobStatusCallback, StatusFunction, as_function
-from jpsi.launcher import Launchers
 from jpsi.layers import assemble, engine_hooks, open_transport
 from jpsi.model import JobStatus, PluginError, SubmitException, TransportError, is_job_id
-from jpsi.registry import doubts, systems
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from jpsi.contract import Command, CommandResult, EngineHooks, ExecutorConfig, Observation, Transport
-    from jpsi.model import JobSpec, StagingProgress
+    from jpsi.contract import EngineHooks, ExecutorConfig, Observation, Transport
+    from jpsi.model import StagingProgress
 
 log = logging.getLogger(__name__)
 
@@ -57,13 +44,7 @@ class JobExecutor:
         config: ExecutorConfig | None = None,
     ) -> None:
         """Make an executor as `get_instance` does; no name means the configured default, else `local`."""
-        assembly = assemble(name, version_constraint, url, config)
-        stack, self._plugins = assembly.stack, assembly.plugins
-        self._name, self._version = stack.candidate.name, stack.candidate.version
-        self._target, self._config, self._hooks = assembly.target, assembly.config, stack.hooks
-        self._systems = systems(self._plugins)
-        self._warned: set[str] = set()
-        self._observers = Observers(self._name, stack.observers)
+        self._assembly = assembly = assemble(name, version_constraint, url, config)
         self._lock = threading.Lock()
         self._callback: StatusFunction | None = None
         self._staging_callback: StagingFunction | None = None
@@ -71,43 +52,33 @@ class JobExecutor:
         self._watchers: tuple[Watcher, ...] = ()
         self._transport = self._local_transport()
         if assembly.url is not None:
-            self._transport = open_transport(self._plugins, assembly.url, self._config, self._transport)
+            self._transport = open_transport(assembly.plugins, assembly.url, assembly.config, self._transport)
         setup = EngineSetup(
-            executor=stack.candidate.canonical,
-            version=self._version,
-            target=self._target,
-            config=self._config,
+            executor=assembly.candidate.canonical,
+            version=assembly.candidate.version,
+            target=assembly.target,
+            config=assembly.config,
             transport=self._transport,
             publish=self._publish_status,
             renamed=self._rename_job,
             staged=self._report_progress,
             process_engine=lambda setup: self._engine_hooks.process_engine(setup=setup),
         )
-        own_engine = self._hooks.make_engine(setup=setup)
+        own_engine = assembly.hooks.make_engine(setup=setup)
         if own_engine is None:
-            stack.check_batch()
-            self._engine = self._engine_hooks.batch_engine(setup=setup, hooks=self._hooks)
+            assembly.check_batch()
+            self._engine = self._engine_hooks.batch_engine(setup=setup, hooks=assembly.hooks)
         else:
             self._engine = own_engine
         self._system = System(
-            name=self._name,
-            hooks=self._hooks,
+            name=self.name,
+            hooks=assembly.hooks,
             transport=self._transport,
-            site=lambda: self._site,
+            site=lambda: Site(config=assembly.config, offers=self._engine.offers()),
             has_commands=own_engine is None,
         )
-        self._validation = Validation(
-            name=self._name,
-            hooks=self._hooks,
-            engine=self._engine,
-            site=lambda: self._site,
-            defaults=assembly.defaults,
-            launchers=Launchers(self._plugins, lambda: self._system.capabilities),
-            is_same_system=self._is_same_system,
-            warn=self._warn,
-            has_policy=stack.has_policy,
-            is_remote=isinstance(self._transport, FileTransport),
-        )
+        self._validation = Validation(assembly, self._engine, self._system)
+        self._observers = Observers(self.name, assembly.observers)
         self._submitter = JobSubmitter(self, self._engine, self._validation, self._observers)
 
     @classmethod
@@ -137,7 +108,7 @@ class JobExecutor:
     @functools.cached_property
     def _engine_hooks(self) -> EngineHooks:
         """The hooks of the installed engine distribution; PluginError if it is missing or broken."""
-        return engine_hooks(self._plugins)
+        return engine_hooks(self._assembly.plugins)
 
     def _local_transport(self) -> Transport:
         """Return the transport that runs commands on this machine."""
@@ -148,20 +119,16 @@ class JobExecutor:
         return hooks.local_transport()
 
     @property
-    def _site(self) -> Site:
-        return Site(config=self._config, offers=self._engine.offers())
-
-    @property
     def name(self) -> str:
         """The executor's name, which is the name of its plugin."""
-        return self._name
+        return self._assembly.candidate.name
 
     @property
     def version(self) -> Version:
         """The version of the distribution that the executor came from."""
         from packaging.version import Version  # noqa: PLC0415  rarely asked for
 
-        return Version(self._version)
+        return Version(self._assembly.candidate.version)
 
     @property
     def system(self) -> System:
@@ -208,25 +175,9 @@ class JobExecutor:
         check_job(job)
         preview = self._engine.preview(self._validation.submission(job, 1))
         if isinstance(preview, NotOffered):
-            msg = f"the executor {self._name} does not tell what it would submit"
+            msg = f"the executor {self.name} does not tell what it would submit"
             raise SubmitException(msg)
         return preview
-
-    def _warn(self, spec: JobSpec) -> None:
-        """Warn, once each, about a probable mistake that does not keep the job from running."""
-        custom = spec.attributes.custom_attributes
-        for doubt in doubts(custom or (), self._systems, self._name):
-            if doubt not in self._warned:
-                self._warned.add(doubt)
-                log.warning("%s", doubt)
-
-    def _is_same_system(self, job: Job) -> bool:
-        """Return True if the other job belongs to the same batch system as this executor."""
-        other = job.executor
-        if other is None or other is self:
-            return other is self
-        mine, others = (self._name, self._target, self._config), (other._name, other._target, other._config)  # noqa: SLF001
-        return mine == others
 
     def cancel(self, job: Job) -> None:
         """Request the end of a job; a later status reports it.
@@ -260,7 +211,7 @@ class JobExecutor:
             InvalidJobException: the job is not NEW.
             SubmitException: the files on disk cannot be read.
         """
-        self._submitter.attach(job, native_id)
+        self._submitter.attach([(job, native_id)], only=job)
 
     def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
         """Attach NEW jobs to jobs that the backend has, each given with its native id; as `attach`.
@@ -270,7 +221,7 @@ class JobExecutor:
                 have raised.
             ValueError: a job is given twice; none was attached.
         """
-        self._submitter.attach_many(jobs)
+        self._submitter.attach(jobs)
 
     def recover(self) -> Sequence[Job]:
         """Return the jobs of earlier processes that are not final on disk, oldest first; follow them again.
@@ -302,7 +253,7 @@ class JobExecutor:
         known = {job_id: job for job_id in wanted if (job := self._submitter.find(job_id)) is not None}
         found = self._engine.recall([job_id for job_id in wanted if job_id not in known])
         if isinstance(found, NotOffered):
-            msg = f"the executor {self._name} knows only the jobs that this process submitted"
+            msg = f"the executor {self.name} knows only the jobs that this process submitted"
             raise SubmitException(msg)
         return [*known.values(), *self._submitter.follow_recovered(found)]
 
@@ -403,16 +354,11 @@ class JobExecutor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<JobExecutor {self._name} {self._version}>"
+        return f"<JobExecutor {self.name} {self.version}>"
 
     def _publish_status(self, job_id: str, status: JobStatus) -> None:
         """Publish a status; the engine calls this."""
@@ -435,7 +381,7 @@ class JobExecutor:
             callback(job, progress)
         except Exception:
             # an error of a callback must not stop the transfer
-            log.exception("the staging callback of the executor %s failed for job %s", self._name, job_id)
+            log.exception("the staging callback of the executor %s failed for job %s", self.name, job_id)
 
     def _notify(self, job: Job, status: JobStatus) -> None:
         """Pass a status to the executor's callback and the observers; the job calls this under its lock."""
@@ -461,11 +407,8 @@ class _NoTransport:
     message: str
     is_local: bool = True
 
-    def run(
-        self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
-    ) -> CommandResult:
+    def run(self, *_: Any, **__: Any) -> NoReturn:  # noqa: ANN401  whatever the command is
         """Raise TransportError."""
-        del command, keep, ready
         raise TransportError(self.message)
 
     def close(self) -> None:

@@ -7,15 +7,18 @@ import functools
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import Protocol
+from typing import Any
 
 from jpsi import notifier
 from jpsi.job import FINAL, Job, seconds
-from jpsi.model import JobState, JobStatus
+from jpsi.model import JobStatus
 from jpsi.registry import BARS
+
+#: The progress bar of jpsi-cli, a distribution in a higher layer.
+Bar = Any
 
 
 def as_future(job: Job) -> Future[JobStatus]:
@@ -60,13 +63,6 @@ def as_completed(jobs: Iterable[Job], timeout: float | timedelta | None = None) 
         raise TimeoutError(msg)
 
 
-class _Bar(Protocol):
-    """A progress bar for many jobs."""
-
-    def show(self, job_id: str, state: JobState) -> None:
-        """Show the state that a job is in now."""
-
-
 def wait_all(
     jobs: Iterable[Job], timeout: float | timedelta | None = None, *, progress: bool = False
 ) -> Sequence[JobStatus | None]:
@@ -94,7 +90,7 @@ def wait_all(
 
 
 def _completed(
-    left: dict[Job, None], timeout: float | timedelta | None, bar: _Bar | None = None
+    left: dict[Job, None], timeout: float | timedelta | None, bar: Bar | None = None
 ) -> Iterator[Job]:
     """Remove each job from `left` once it is final, and yield it, until the timeout expires."""
     limit = seconds(timeout)
@@ -122,10 +118,9 @@ def _completed(
             job._unwatch(watcher)  # noqa: SLF001
 
 
-def _progress_bar(jobs: int) -> contextlib.AbstractContextManager[_Bar]:
+def _progress_bar(jobs: int) -> contextlib.AbstractContextManager[Bar]:
     """Return the progress bar of the plugin that is installed for it."""
     from jpsi.registry import installed, load_plugin  # noqa: PLC0415  few programs show a bar
 
-    bar: Callable[[int], contextlib.AbstractContextManager[_Bar]]
-    bar = load_plugin(installed().find(BARS, "progress"))
-    return bar(jobs)
+    bar: contextlib.AbstractContextManager[Bar] = load_plugin(installed().find(BARS, "progress"))(jobs)
+    return bar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -104,16 +104,13 @@ class Launchers:
             return None, [f"the launcher {name} starts processes of one kind; those of several: {others}"]
         return launcher, []
 
-    def _heterogeneous(self) -> list[str]:
-        """Return the names of the installed launchers that launch jobs whose slots are of several kinds."""
-        names = sorted({it.name for it in self._plugins.candidates if it.group == LAUNCHERS})
-        found = []
-        for name in names:
+    def _heterogeneous(self) -> Iterator[str]:
+        """Yield the names of the installed launchers that launch jobs whose slots are of several kinds."""
+        for name in sorted({it.name for it in self._plugins.candidates if it.group == LAUNCHERS}):
             # do not suggest a launcher that cannot be loaded
             with contextlib.suppress(PluginError):
                 if launcher_of(self._plugins, name)[1].heterogeneous():
-                    found.append(name)
-        return found
+                    yield name
 
     def _default(self, spec: JobSpec) -> str:
         capabilities = self._capabilities()
@@ -122,13 +119,14 @@ class Launchers:
 
 
 def _load(candidate: Candidate, hooks: LauncherHooks) -> Launcher:
-    name = candidate.name
     patterns = hooks.rank_variables() or ()
-    if invalid := [pattern for pattern in patterns if not _PATTERN.match(pattern)]:
-        msg = f"the launcher {name} names variables by patterns such as 'PMI_*', and not {invalid[0]!r}"
-        raise PluginError(msg)
+    for pattern in patterns:
+        if not _PATTERN.match(pattern):
+            how = "names variables by patterns such as 'PMI_*', and not"
+            msg = f"the launcher {candidate.name} {how} {pattern!r}"
+            raise PluginError(msg)
     return Launcher(
-        name=name,
+        name=candidate.name,
         version=candidate.version,
         hooks=hooks,
         rank_variables=tuple(patterns),

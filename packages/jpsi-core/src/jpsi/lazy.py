@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
+
+# Any: whatever the modules hold
+_Hooks: TypeAlias = tuple[Callable[[str], Any], Callable[[], list[str]]]
 
 
-def lazy_attributes(
-    package: str, names: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_attributes(package: str, names: Mapping[str, str]) -> _Hooks:
     """Return the `__getattr__` and the `__dir__` of a package that exports names of its modules (PEP 562).
 
     Args:
@@ -17,39 +18,25 @@ def lazy_attributes(
         names: by module of the package, the names that it exports from it, separated by blanks; the empty
             text lists modules that are exported themselves.
     """
-    modules = {name: module for module, some in names.items() for name in some.split()}
-    return _getters(
-        package, {name: f"{package}.{it or name}" for name, it in modules.items()}, names.get("", "")
-    )
+    return lazy_names(package, {f"{package}.{it}".rstrip("."): some for it, some in names.items()})
 
 
-def lazy_names(
-    package: str, names: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(module: str, names: Mapping[str, str]) -> _Hooks:
     """Return the `__getattr__` and the `__dir__` of a module that exports names of other packages.
 
     Args:
-        package: the name of the module.
+        module: the name of the module.
         names: by package, the names that it exports from there, separated by blanks.
     """
-    return _getters(package, {name: it for it, some in names.items() for name in some.split()}, "")
+    places = {name: place for place, some in names.items() for name in some.split()}
 
-
-def _getters(
-    package: str, places: Mapping[str, str], modules: str
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    whole = frozenset(modules.split())
-
-    def get(name: str) -> Any:  # noqa: ANN401  whatever the module holds
+    def get(name: str) -> Any:  # noqa: ANN401  as above
         if name not in places:
-            msg = f"module {package!r} has no attribute {name!r}"
+            msg = f"module {module!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        module = import_module(places[name])
-        value = module if name in whole else getattr(module, name)
-        setattr(import_module(package), name, value)
+        place = places[name]
+        value = import_module(f"{module}.{name}") if place == module else getattr(import_module(place), name)
+        setattr(import_module(module), name, value)
         return value
 
-    def names_of() -> list[str]:
-        return sorted(places)
-
-    return get, names_of
+    return get, lambda: sorted(places)

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from jpsi import JobSpec, JobState, JobStatus
-from jpsi.api.observers import Observers
+from jpsi.api.submission import Observers
 
 PATIENCE = 30
 STATUSES = [JobStatus(state) for state in (JobState.QUEUED, JobState.ACTIVE, JobState.COMPLETED)]

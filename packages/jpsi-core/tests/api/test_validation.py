@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from jpsi import HeterogeneousResources, InvalidJobException, Job, JobAttributes, JobSpec, ResourceSpecV1
+from jpsi.api.system import System
 from jpsi.api.validation import CheckCache, Validation
 from jpsi.plugin import Capabilities, Site
 
@@ -61,17 +62,21 @@ def checking(backend: Backend, *, has_policy: bool = False) -> Validation:
         rank_variables=(),
         sources_scripts=False,
     )
+    parts = {
+        "hooks": backend,
+        "has_policy": has_policy,
+        "defaults": SimpleNamespace(filled_in=lambda spec: spec),
+        "plugins": SimpleNamespace(candidates=[]),
+    }
+    site = lambda: Site(config=None, offers=backend.offers)  # noqa: E731  as in an executor
+    system = System(
+        name="acme", hooks=cast("Any", backend), transport=cast("Any", None), site=site, has_commands=True
+    )
     return Validation(
-        name="acme",
-        hooks=cast("Any", backend),
-        engine=cast("Any", engine),
-        site=lambda: Site(config=None, offers=backend.offers),
-        defaults=cast("Any", SimpleNamespace(filled_in=lambda spec: spec)),
-        launchers=cast("Any", SimpleNamespace(of=lambda spec: (launcher, []))),
-        is_same_system=lambda job: True,
-        warn=lambda spec: None,
-        has_policy=has_policy,
-        is_remote=False,
+        cast("Any", SimpleNamespace(**parts)),
+        cast("Any", engine),
+        system,
+        cast("Any", SimpleNamespace(of=lambda spec: (launcher, []))),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jpsi.config import loader
 from jpsi.config.file import read
-from jpsi.config.spec_defaults import SpecDefaults
+from jpsi.config.settings import Section, SpecDefaults
 from jpsi.model.errors import ConfigError, DocumentError
 
 
@@ -35,7 +35,7 @@ def test_nothing_is_configured() -> None:
     assert settings == loader.Settings()
     assert (settings.plugin_path, settings.default_executor) == ([], None)
     assert settings.target("x") is None
-    assert settings.executor(["x"]) is None
+    assert settings.executor(["x"]) == Section()
 
 
 def test_later_layers_win_key_by_key(write) -> None:  # noqa: ANN001

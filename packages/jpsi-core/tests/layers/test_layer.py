@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jpsi.contract.hookspecs import ExecutorHooks, LauncherHooks, ObserverHooks, hookimpl
-from jpsi.layers.layer import find_hook_problems, implemented, lacking, specified
+from jpsi.layers.layer import find_hook_problems, implemented, lacking
 
 ALL = (ExecutorHooks, ObserverHooks)
 
@@ -76,13 +76,3 @@ def test_what_implements_nothing_is_a_mistake(plugin: object) -> None:
 
 def test_wrapper_answers_nothing_of_its_own() -> None:
     assert lacking([Hooks()], ["submit", "cancel", "query"]) == ("cancel", "query")
-
-
-def test_specifications_are_read_without_self() -> None:
-    assert specified([LauncherHooks]) == {
-        "check_spec": ("spec",),
-        "launch": ("spec",),
-        "rank_variables": (),
-        "sources_scripts": (),
-        "heterogeneous": (),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,14 @@ import pytest
 from distributions import lay
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.hookspecs import LauncherHooks
-from jpsi.layers.stack import Stack, executor_stack, launcher_of, name_and_constraint, open_transport
+from jpsi.layers.stack import (
+    executor_hooks,
+    executor_layers,
+    launcher_of,
+    name_and_constraint,
+    observers,
+    open_transport,
+)
 from jpsi.model.errors import PluginError
 from jpsi.model.spec import JobSpec
 from jpsi.registry.candidate import EXECUTORS
@@ -38,9 +45,18 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
+class Stack:
+    """The layers of an executor, from the plugins of some places."""
+
+    def __init__(self, *places: Path, folders: Sequence[Path] = (), name: str = "toy") -> None:
+        plugins = installed(places)
+        layers, self.lacking = executor_layers(plugins, plugins.find(EXECUTORS, name), folders)
+        self.hooks = executor_hooks(layers)
+        self.observers = observers(plugins, layers)
+
+
 def stacked(place: Path, *folders: Path, name: str = "toy") -> Stack:
-    plugins = installed([place])
-    return executor_stack(plugins, plugins.find(EXECUTORS, name), folders)
+    return Stack(place, folders=folders, name=name)
 
 
 def answers(stack: Stack) -> list[str]:
@@ -96,11 +112,8 @@ def test_override_answers_before_the_backend(place: Path, tmp_path: Path) -> Non
 def test_latest_version_of_an_override_counts(tmp_path: Path, place: Path) -> None:
     lay(place, "policy", "1", files={"policy.py": checking("old")}, overrides={"all": "policy"})
     lay(tmp_path / "p2", "policy", "2", files={"policy.py": checking("new")}, overrides={"toy": "policy"})
-    plugins = installed([place, tmp_path / "p2"])
 
-    stack = executor_stack(plugins, plugins.find(EXECUTORS, "toy"))
-
-    assert answers(stack) == ["new", "backend"]
+    assert answers(Stack(place, tmp_path / "p2")) == ["new", "backend"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from jpsi.model.resources import (
     core_count,
     node_count,
     process_count,
-    resource_problems,
 )
+from jpsi.model.spec_problems import resource_problems
 
 counts = st.none() | st.integers(1, 50)
 

@@ -11,8 +11,7 @@ from distributions import lay
 from jpsi.model.errors import PluginError
 from jpsi.registry.candidate import EXECUTORS, Candidate
 from jpsi.registry.discovery import installed
-from jpsi.registry.loading import added_to_path, load_plugin
-from jpsi.registry.own_modules import absolute_imports
+from jpsi.registry.loading import absolute_imports, added_to_path, load_plugin
 
 
 def find(*places: Path, name: str = "mine") -> Candidate:

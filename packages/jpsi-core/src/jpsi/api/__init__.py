@@ -4,8 +4,7 @@ Validation, submission, batching, observers, facts about the batch system, impor
 """
 
 from jpsi.api.batching import Batching
-from jpsi.api.observers import Observers
 from jpsi.api.script_import import Conversion, read_script
-from jpsi.api.submission import JobSubmitter, by_id, check_job, failure
+from jpsi.api.submission import JobSubmitter, Observers, by_id, check_job, failure
 from jpsi.api.system import System
 from jpsi.api.validation import Validation

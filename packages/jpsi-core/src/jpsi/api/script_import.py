@@ -51,25 +51,27 @@ def read_script(
         PluginError: There is no such executor.
         ConfigError: The configuration is wrong.
     """
-    readings = sorted(
-        _readings(text, executor), key=lambda it: (len(it[1].lost), it[0].stack.candidate.canonical)
+    found = (
+        (it, it.hooks.read_script(text=text, site=Site(config=it.config))) for it in _executors(executor)
     )
+    readings = [
+        (it, script) for it, script in found if isinstance(script, ForeignScript) and script.directives
+    ]
+    readings.sort(key=lambda it: (len(it[1].lost), it[0].candidate.canonical))
     if not readings:
         whose = "any executor that is installed" if executor is None else f"the executor {executor}"
         msg = f"{os.fspath(path)} has no directives of {whose}"
         raise InvalidJobException(msg)
     (assembly, script), *others = readings
-    lost = list(script.lost)
+    lost = script.lost
     if script.spec.attributes.duration is None and isinstance(assembly.config, BatchConfig):
-        limit = assembly.config.default_duration
-        lost.append(
-            f"no time limit is asked for: jpsi does not leave it to the queue, and gives the job {limit}"
-        )
+        what = "no time limit is asked for: jpsi does not leave it to the queue, and gives the job"
+        lost = (*lost, f"{what} {assembly.config.default_duration}")
     return Conversion(
-        executor=assembly.stack.candidate.canonical,
+        executor=assembly.candidate.canonical,
         spec=completed(script, text, Path(path), Path(directory)),
-        lost=tuple(lost),
-        others=tuple(it.stack.candidate.canonical for it, _ in others),
+        lost=lost,
+        others=tuple(it.candidate.canonical for it, _ in others),
     )
 
 
@@ -106,24 +108,17 @@ def _interpreter(text: str) -> list[str]:
     return words or [_SHELL]
 
 
-def _readings(text: str, executor: str | None) -> Iterator[tuple[Assembly, ForeignScript]]:
-    for assembly in _executors(executor):
-        script = assembly.stack.hooks.read_script(text=text, site=Site(config=assembly.config))
-        if isinstance(script, ForeignScript) and script.directives:
-            yield assembly, script
-
-
 def _executors(name: str | None) -> Iterator[Assembly]:
     """Yield the named executor; without a name all that can be loaded, each under one of its names."""
     if name is not None:
-        yield assemble(name, None, None, None)
+        yield assemble(name)
         return
     seen: set[str] = set()
     for plugin in plugins():
         names = {plugin.name, *plugin.aliases}
         if plugin.kind == _EXECUTOR and plugin.chosen and not seen & names:
             try:
-                found = assemble(plugin.name, None, None, None)
+                found = assemble(plugin.name)
             except PluginError:
                 # the error appears when a user asks for this executor
                 continue

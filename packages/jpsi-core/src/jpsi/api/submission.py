@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from jpsi import notifier
 from jpsi.api.validation import CheckCache
 from jpsi.concurrency import concurrently
 from jpsi.contract import InterruptedSubmission, Outcomes, Recovered
 from jpsi.job import Job
-from jpsi.model import BulkException, InvalidJobException, JobState, JobStatus, JpsiError, SubmitException
+from jpsi.model import (
+    BulkException,
+    InvalidJobException,
+    JobSpec,
+    JobState,
+    JobStatus,
+    JpsiError,
+    SubmitException,
+    copy_spec,
+)
 
 if TYPE_CHECKING:
-    from jpsi.api.observers import Observers
     from jpsi.api.validation import Validation
-    from jpsi.contract import Engine, Submission
+    from jpsi.contract import Engine, ObserverHooks, Submission
     from jpsi.job import AnyExecutor
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
@@ -46,15 +56,12 @@ class JobSubmitter:
 
     def submit(self, job: Job) -> None:
         """Submit one job, in the thread of the caller."""
-        check_job(job)
+        request = _Request(by_id([job]))
         self.check_open()
-        request = _Request({job.id: job})
-        try:
+        with self._releasing(request):
             for submission in self._prepare(request):
                 self._hand_off(request, submission)
-        finally:
-            self._release_rest(request)
-        request.raise_error_of(job)
+        request.check("submitted", job)
 
     def submit_many(
         self, jobs: Iterable[Job], report: Report = lambda _: None, *, checks_first: bool = False
@@ -62,7 +69,7 @@ class JobSubmitter:
         """Submit many jobs; `report` is called as soon as the outcome of some of them is known."""
         request, engine = _Request(by_id(jobs), report), self._engine
         self.check_open()
-        try:
+        with self._releasing(request):
             submissions = self._prepare(request)
             ids = [it.job_id for it in submissions]
             if checks_first and request.failed:
@@ -73,23 +80,21 @@ class JobSubmitter:
             else:
                 hand_off = functools.partial(self._hand_off, request)
                 concurrently(submissions, hand_off, _AT_A_TIME, lambda: self.give_up(ids))
-        finally:
-            self._release_rest(request)
         request.check("submitted")
 
-    def attach(self, job: Job, native_id: str) -> None:
-        """Attach a NEW job to a job that the backend already has."""
-        check_job(job)
-        request = _Request({job.id: job})
-        self._attach(request, {job.id: native_id})
-        request.raise_error_of(job)
-
-    def attach_many(self, jobs: Iterable[tuple[Job, str]]) -> None:
-        """Attach NEW jobs, each given with its native id."""
+    def attach(self, jobs: Iterable[tuple[Job, str]], only: Job | None = None) -> None:
+        """Attach NEW jobs, each given with its native id; the error of an `only` job is raised as it is."""
         pairs = list(jobs)
         request = _Request(by_id(job for job, _ in pairs))
-        self._attach(request, {job.id: native_id for job, native_id in pairs})
-        request.check("attached")
+        with self._releasing(request):
+            for job in request.jobs.values():
+                try:
+                    request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001
+                except InvalidJobException as e:
+                    request.failed[job] = e
+            free = {job.id: native_id for job, native_id in pairs if job in request.reserved}
+            self._record(request, self._engine.attach_many(free), is_submitted=False)
+        request.check("attached", only)
 
     def _prepare(self, request: _Request) -> list[Submission]:
         """Return the submissions of the valid jobs; the request records the errors of the others."""
@@ -124,18 +129,6 @@ class JobSubmitter:
             self._record(request, {submission.job_id: e.native_id})
             raise e.interrupt from None
         self._record(request, {submission.job_id: outcome})
-
-    def _attach(self, request: _Request, native_ids: Mapping[str, str]) -> None:
-        try:
-            for job in request.jobs.values():
-                try:
-                    request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001
-                except InvalidJobException as e:
-                    request.failed[job] = e
-            free = {job.id: native_ids[job.id] for job in request.reserved}
-            self._record(request, self._engine.attach_many(free), is_submitted=False)
-        finally:
-            self._release_rest(request)
 
     def _record(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
         """Bind and follow the jobs that the backend has; release the others, so that a retry is possible.
@@ -183,13 +176,17 @@ class JobSubmitter:
         if failed:
             request.report(failed)
 
-    def _release_rest(self, request: _Request) -> None:
-        """Release the jobs without an outcome: the request was interrupted."""
-        for job, attempt in request.reserved.items():
-            if job.executor is None:
-                self._release(job, attempt)
-                error = SubmitException(f"job {job.id}: nothing is known of what came of it")
-                request.failed.setdefault(job, error)
+    @contextlib.contextmanager
+    def _releasing(self, request: _Request) -> Iterator[None]:
+        """Release the jobs that have no outcome at the end of the block: the request was interrupted."""
+        try:
+            yield
+        finally:
+            for job, attempt in request.reserved.items():
+                if job.executor is None:
+                    self._release(job, attempt)
+                    error = SubmitException(f"job {job.id}: nothing is known of what came of it")
+                    request.failed.setdefault(job, error)
 
     def _release(self, job: Job, attempt: int) -> None:
         with self._lock:
@@ -263,6 +260,41 @@ class JobSubmitter:
             self._jobs.pop(job_id, None)
 
 
+class Observers:
+    """The observers of one executor; each receives the statuses in order, and none delays another."""
+
+    def __init__(self, executor: str, observers: Sequence[ObserverHooks]) -> None:
+        self._executor = executor
+        self._observers = [(observer, notifier.Lane()) for observer in observers]
+        self._specs: dict[str, JobSpec] = {}
+
+    def add_job(self, job_id: str, spec: JobSpec) -> None:
+        """Remember the spec of a job, which observers receive with its statuses."""
+        if self._observers:
+            # the observers of one job share a copy: they must not change the engine's spec
+            self._specs[job_id] = copy_spec(spec)
+
+    def forget_job(self, job_id: str) -> None:
+        """Forget the spec of a job."""
+        self._specs.pop(job_id, None)
+
+    def notify(self, job_id: str, native_id: str | None, status: JobStatus) -> None:
+        """Post a call of each observer to the notifier's threads."""
+        spec = self._specs.get(job_id)
+        for observer, lane in self._observers:
+            call = functools.partial(
+                observer.status_changed,
+                executor=self._executor,
+                job_id=job_id,
+                native_id=native_id,
+                spec=spec,
+                status=status,
+            )
+            notifier.shared().post(lane, call)
+        if status.final:
+            self.forget_job(job_id)
+
+
 @attrs.define(slots=True, eq=False)
 class _Request:
     """A request about one or many jobs, and its progress."""
@@ -273,16 +305,12 @@ class _Request:
     reserved: dict[Job, int] = attrs.field(init=False, factory=dict)
     failed: dict[Job, JpsiError] = attrs.field(init=False, factory=dict)
 
-    def check(self, what: str) -> None:
-        """Raise if the request failed for any job."""
-        error = failure(what, {job: self.failed.get(job) for job in self.jobs.values()})
+    def check(self, what: str, only: Job | None = None) -> None:
+        """Raise if the request failed for any job: the error of the `only` job, if the caller gave one."""
+        outcomes = {job: self.failed.get(job) for job in self.jobs.values()}
+        error = failure(what, outcomes) if only is None else outcomes[only]
         if error is not None:
             raise error
-
-    def raise_error_of(self, job: Job) -> None:
-        """Raise the error of a job, if there is one."""
-        if job in self.failed:
-            raise self.failed[job]
 
 
 def failure(what: str, outcomes: Mapping[Job, BaseException | None]) -> BaseException | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from jpsi.contract import Site, Submission, dependencies
+from jpsi.contract import FileTransport, Site, Submission, dependencies
 from jpsi.job import Job
+from jpsi.launcher import Launchers
 from jpsi.model import (
     Dependency,
     DependencyKind,
@@ -29,15 +32,20 @@ from jpsi.model import (
     unmet,
     with_absolute_places,
 )
+from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
 
 if TYPE_CHECKING:
-    from jpsi.config import SpecDefaults
-    from jpsi.contract import Engine, ExecutorHooks, ShellLine
-    from jpsi.launcher import Launchers
+    from jpsi.api.system import System
+    from jpsi.contract import Engine, ShellLine
+    from jpsi.layers import Assembly
+
+log = logging.getLogger(__name__)
 
 _SUBJECT = "the job"
 # The number of different jobs to remember; a program that submits more has no similar jobs to gain from it.
 _REMEMBERED = 1000
+# Prefixes for parts of a job document that jpsi keeps and does not read.
+_OF_DOCUMENTS = ("job", "count")
 
 
 @attrs.frozen(slots=True)
@@ -50,11 +58,11 @@ class _CheckResult:
     nodes: Sequence[ShellLine] = ()
 
 
-class CheckCache(dict[str, _CheckResult]):
-    """Cached results, by the shape of jobs; valid as long as the site's facts stay the same."""
+#: Cached results, by the shape of jobs; valid as long as the site's facts stay the same.
+CheckCache = dict[str, _CheckResult]
 
 
-@attrs.define(slots=True, kw_only=True, eq=False)
+@attrs.define(slots=True, eq=False)
 class Validation:
     """The checks before the submissions of one executor. Any thread may call its methods.
 
@@ -62,27 +70,27 @@ class Validation:
     jobs that differ in their arguments alone.
     """
 
-    #: The name of the executor.
-    _name: str
-    #: The backend's hooks.
-    _hooks: ExecutorHooks
+    _assembly: Assembly
     #: The engine that will run the jobs.
     _engine: Engine
-    #: Returns the configuration and the probe's result.
-    _site: Callable[[], Site]
-    #: The configured values for fields that a job leaves open.
-    _defaults: SpecDefaults
-    _launchers: Launchers
-    #: Returns True if a job that another waits for belongs to the same batch system.
-    _is_same_system: Callable[[Job], bool]
-    #: Warns about probable mistakes in a valid spec.
-    _warn: Callable[[JobSpec], None]
-    #: True if an override checks specs, too, which may look at any field.
-    _has_policy: bool
-    #: True if the jobs' files are on a remote host.
-    _is_remote: bool
+    _system: System
+    _launchers: Launchers = attrs.field()
+    #: The systems that custom attributes may be for.
+    _systems: frozenset[str] = attrs.field(init=False)
+    #: The doubts about names of custom attributes of which a warning was given.
+    _warned: set[str] = attrs.field(init=False, factory=set)
     #: The results about the site with these facts.
     _cache: tuple[Mapping[str, Any], CheckCache] = attrs.field(init=False, factory=lambda: ({}, CheckCache()))
+
+    @_launchers.default
+    def _executors_launchers(self) -> Launchers:
+        return Launchers(self._assembly.plugins, lambda: self._system.capabilities)
+
+    @_systems.default
+    def _known_systems(self) -> frozenset[str]:
+        groups = (EXECUTORS, LAUNCHERS)
+        installed = (it.name.lower() for it in self._assembly.plugins.candidates if it.group in groups)
+        return frozenset(installed).union(_OF_DOCUMENTS, *map(known_plugins, groups))
 
     def submission(self, job: Job, attempt: int, cache: CheckCache | None = None) -> Submission:
         """Check a job, and return what the engine needs to submit it.
@@ -99,22 +107,22 @@ class Validation:
         if job.spec is None:
             msg = f"job {job.id} has no spec"
             raise InvalidJobException(msg)
-        site = self._site()
+        site = self._system.site()
         found = problems(job.spec)
         # Problems on this backend are reported together with those on any backend.
-        spec = self._defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
-        spec, unstaged = staged(spec, is_remote=self._is_remote)
+        spec = self._assembly.defaults.filled_in(sound_part(job.spec) if found else copy_spec(job.spec))
+        spec, unstaged = staged(spec, is_remote=isinstance(self._system.transport, FileTransport))
         found += unstaged
-        spec, unsuited = self._suited(spec, site)
+        spec, unsuited = self._suited(spec)
         found += unsuited
         launcher, missing = self._launchers.of(spec)
         found += missing
         spec, unresolved = resolved(
-            spec, lambda: self._hooks.capabilities(site=site).dependencies, self._is_same_system
+            spec, lambda: self._system.capabilities.dependencies, self._is_same_system
         )
         found += unresolved
         encoded = None if found else serialization.encode(spec)
-        if self._has_policy:
+        if self._assembly.has_policy:
             found += self._objections(spec, site)
         key = None if found or encoded is None else shape(encoded)
         result = _cached(self._cache_of(site), key, lambda: self._check(spec, site, is_valid=key is not None))
@@ -148,23 +156,55 @@ class Validation:
         return cache
 
     def _check(self, spec: JobSpec, site: Site, *, is_valid: bool) -> _CheckResult:
-        found = [] if self._has_policy else self._objections(spec, site)
+        found = [] if self._assembly.has_policy else self._objections(spec, site)
         found += self._engine.refused(spec)
         if found or not is_valid:
             return _CheckResult(found)
-        return _CheckResult([], list(self._hooks.nodes(spec=spec, site=site)))
+        return _CheckResult([], list(self._assembly.hooks.nodes(spec=spec, site=site)))
 
     def _objections(self, spec: JobSpec, site: Site) -> list[str]:
-        return list(chain.from_iterable(self._hooks.check_spec(spec=spec, site=site)))
+        return list(chain.from_iterable(self._assembly.hooks.check_spec(spec=spec, site=site)))
 
-    def _suited(self, spec: JobSpec, site: Site) -> tuple[JobSpec, list[str]]:
+    def _suited(self, spec: JobSpec) -> tuple[JobSpec, list[str]]:
         """Return a spec that the hooks support, and the problem with resources that they do not support."""
         is_plain = not isinstance(spec.resources, HeterogeneousResources)
-        if is_plain or self._hooks.capabilities(site=site).heterogeneous:
+        if is_plain or self._system.capabilities.heterogeneous:
             return spec, []
         which = "use ResourceSpecV1, or another executor"
-        problem = f"the executor {self._name} gives a job one kind of slot, not several; {which}"
+        problem = f"the executor {self._system.name} gives a job one kind of slot, not several; {which}"
         return attrs.evolve(spec, resources=None), [problem]
+
+    def _warn(self, spec: JobSpec) -> None:
+        """Warn, once each, about a probable mistake that does not keep the job from running."""
+        names = spec.attributes.custom_attributes or ()
+        for doubt in doubts(names, self._systems, self._system.name):
+            if doubt not in self._warned:
+                self._warned.add(doubt)
+                log.warning("%s", doubt)
+
+    def _is_same_system(self, job: Job) -> bool:
+        """Return True if a job of any executor belongs to the batch system of this one."""
+        return job.executor is not None and job.executor._assembly.identity == self._assembly.identity  # noqa: SLF001  two halves of one thing
+
+
+def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterator[str]:
+    """Yield a sentence for each custom attribute whose name is probably mistyped.
+
+    Attributes for another known system, or with a prefix of a site's own, are not reported.
+
+    >>> list(doubts(["slurm.qos", "slrum.qos", "qos", "ours.x"], frozenset({"slurm"}), "slurm"))
+    ["nobody reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?", \
+"nobody reads the custom attribute 'qos'; did you mean 'slurm.qos'?"]
+    """
+    for name in names:
+        system, dot, option = name.partition(".")
+        if not dot:
+            meant = [f"{executor}.{name}"]
+        elif system.lower() in known:
+            meant = []
+        else:
+            meant = [f"{it}.{option}" for it in difflib.get_close_matches(system.lower(), known, n=1)]
+        yield from (f"nobody reads the custom attribute {name!r}; did you mean {it!r}?" for it in meant)
 
 
 def _cached(cache: CheckCache | None, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from jpsi.config import loader
     from jpsi.config.configured import Configuration, Configured, configuration
     from jpsi.config.fields import structured
-    from jpsi.config.file import Section
-    from jpsi.config.spec_defaults import SpecDefaults
+    from jpsi.config.settings import Section, SpecDefaults
 else:
     from jpsi.lazy import lazy_attributes
 
@@ -19,8 +18,7 @@ else:
         {
             "configured": "Configuration Configured configuration",
             "fields": "structured",
-            "file": "Section",
-            "spec_defaults": "SpecDefaults",
+            "settings": "Section SpecDefaults",
             "": "loader",
         },
     )

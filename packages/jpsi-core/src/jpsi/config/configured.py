@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from jpsi.config import loader
-
-if TYPE_CHECKING:
-    from jpsi.config.file import Section
+from jpsi.config.settings import Section, overlay
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -48,19 +46,19 @@ def configuration() -> Configuration:
     Raises:
         ConfigError: a file has problems; the message lists all of them.
     """
-    settings = loader.load()
+    loaded = loader.load()
     return Configuration(
         files=loader.files(),
-        default_executor=settings.default_executor,
-        plugin_path=settings.plugin_path,
-        executors=_merged([layer.executors for layer in settings.layers]),
-        targets=_merged([layer.targets for layer in settings.layers]),
+        default_executor=loaded.default_executor,
+        plugin_path=loaded.plugin_path,
+        executors=_merged([layer.executors for layer in loaded.layers]),
+        targets=_merged([layer.targets for layer in loaded.layers]),
     )
 
 
 def _merged(layers: Sequence[Mapping[str, Section]]) -> dict[str, Configured]:
-    sections = {name: loader.overlay(layers, [name]) for name in sorted(set[str]().union(*layers))}
-    return {name: _configured(section) for name, section in sections.items() if section is not None}
+    names = sorted(set[str]().union(*layers))
+    return {name: _configured(overlay(layers, [name])) for name in names}
 
 
 def _configured(section: Section) -> Configured:

@@ -7,63 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import attrs
-
-from jpsi.config.spec_defaults import SpecDefaults
+from jpsi.config.settings import Layer, Section, SpecDefaults
 from jpsi.document import Value, parse, shown
 from jpsi.model import parse_duration
 from jpsi.registry import is_constraint
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Section:
-    """The configuration of one executor or target."""
-
-    #: The executor of a target.
-    executor: str | None = None
-    url: str | None = None
-    #: A PEP 440 version constraint.
-    version: str | None = None
-    #: Values for fields of the executor's configuration, with their locations.
-    config: Mapping[str, Value] = attrs.field(factory=dict)
-    defaults: SpecDefaults = attrs.field(factory=SpecDefaults)
-    #: The locations of `executor`, `url` and `version`: `config.yaml:3: targets.far.executor`.
-    locations: Mapping[str, str] = attrs.field(factory=dict)
-
-    def over(self, lower: Section) -> Section:
-        """Return this section, with what it leaves open filled in from a weaker one."""
-        merged = {
-            name: attrs.evolve(value, raw=_merged(value.raw, lower.config[name].raw))
-            for name, value in self.config.items()
-            if name in lower.config
-        }
-        return Section(
-            executor=self.executor or lower.executor,
-            url=self.url or lower.url,
-            version=self.version or lower.version,
-            config={**lower.config, **self.config, **merged},
-            defaults=self.defaults.over(lower.defaults),
-            locations={**lower.locations, **self.locations},
-        )
-
-
-def _merged(high: object, low: object) -> object:
-    """Return the stronger value; two mappings are merged key by key."""
-    if not isinstance(high, dict) or not isinstance(low, dict):
-        return high
-    return {**low, **{key: _merged(value, low.get(key)) for key, value in high.items()}}
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Layer:
-    """The content of one configuration file; names of executors and targets are in lower case."""
-
-    default_executor: str | None = None
-    #: The location of `default_executor`.
-    default_location: str = ""
-    plugin_path: tuple[Path, ...] = ()
-    executors: Mapping[str, Section] = attrs.field(factory=dict)
-    targets: Mapping[str, Section] = attrs.field(factory=dict)
 
 
 def read(text: str, source: str) -> Layer:
@@ -122,9 +69,8 @@ def _section(value: Value, readers: _Readers) -> Section:
 
 
 def _constraint(value: Value) -> str:
-    raw = value.raw
-    if isinstance(raw, int | float) and not isinstance(raw, bool):
-        value.must_be("a version constraint in quotes", f"; for this version alone: '== {raw}'")
+    if type(value.raw) in (int, float):
+        value.must_be("a version constraint in quotes", f"; for this version alone: '== {value.raw}'")
         return ""
     text = value.text()
     if not is_constraint(text):

@@ -8,7 +8,7 @@ import abc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
@@ -18,6 +18,8 @@ from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
 from jpsi.contract.shell import ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import JobSpec, JobStatus, JpsiError, StagingProgress, SubmitException
+
+T = TypeVar("T")
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -173,18 +175,11 @@ class Engine(abc.ABC):
         Raises:
             SubmitException: the engine does not offer it.
         """
-        msg = f"job {job_id} cannot be attached to {native_id}: its engine does not offer that"
-        raise SubmitException(msg)
+        raise _not_offered(job_id, f"attached to {native_id}")
 
     def attach_many(self, native_ids: Mapping[str, str]) -> Outcomes:
         """Attach many jobs, as `attach` does; the keys are their jpsi ids."""
-        outcomes: dict[str, str | JpsiError] = {}
-        for job_id, native_id in native_ids.items():
-            try:
-                outcomes[job_id] = self.attach(job_id, native_id)
-            except JpsiError as e:
-                outcomes[job_id] = e
-        return outcomes
+        return {job_id: _outcome(self.attach, job_id, it) for job_id, it in native_ids.items()}
 
     def recover(self) -> Sequence[Recovered]:
         """Return the jobs on disk that are not final and that this engine does not have yet."""
@@ -203,13 +198,8 @@ class Engine(abc.ABC):
 
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
         """Cancel many jobs, as `cancel` does; return the error of each whose request failed."""
-        refused: dict[str, JpsiError] = {}
-        for job_id in job_ids:
-            try:
-                self.cancel(job_id)
-            except JpsiError as e:
-                refused[job_id] = e
-        return refused
+        outcomes = {job_id: _outcome(self.cancel, job_id) for job_id in job_ids}
+        return {job_id: it for job_id, it in outcomes.items() if it is not None}
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting.
@@ -217,13 +207,11 @@ class Engine(abc.ABC):
         Raises:
             SubmitException: the request did not reach the backend, or the backend does not offer holds.
         """
-        msg = f"job {job_id} cannot be held: its engine does not offer that"
-        raise SubmitException(msg)
+        raise _not_offered(job_id, "held")
 
     def release(self, job_id: str) -> None:
         """Let a held job start again; raises the errors of `hold`."""
-        msg = f"job {job_id} cannot be released: its engine does not offer that"
-        raise SubmitException(msg)
+        raise _not_offered(job_id, "released")
 
     def info(self, job_id: str) -> Observation | None:
         """Return the backend's current view of a job; None if the backend does not mention it.
@@ -249,6 +237,17 @@ class Engine(abc.ABC):
         Raises:
             SubmitException: the answer cannot be recorded.
         """
+
+
+def _outcome(call: Callable[..., T], *arguments: str) -> T | JpsiError:
+    try:
+        return call(*arguments)
+    except JpsiError as e:
+        return e
+
+
+def _not_offered(job_id: str, what: str) -> SubmitException:
+    return SubmitException(f"job {job_id} cannot be {what}: its engine does not offer that")
 
 
 @attrs.frozen(slots=True, kw_only=True)

@@ -15,7 +15,7 @@ backend's, and the backend's over the core's default. A hook returns None to pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import pluggy
@@ -30,12 +30,23 @@ from jpsi.contract.shell import Script, ShellLine
 from jpsi.contract.transport import Transport
 from jpsi.model import Dependency, DependencyKind, JobSpec, JobStatus
 
+T = TypeVar("T")
 #: The project name under which pluggy knows jpsi.
 PROJECT = "jpsi"
 
-hookspec = pluggy.HookspecMarker(PROJECT)
 #: Decorates the functions of a plugin that implement hooks.
 hookimpl = pluggy.HookimplMarker(PROJECT)
+_hookspec = pluggy.HookspecMarker(PROJECT)
+# Marks a hook for which the results of all layers count; of the others, the first result does.
+_of_all_layers = _hookspec
+
+
+def _hooks(protocol: type[T]) -> type[T]:
+    """Make the methods of a protocol hooks."""
+    for name, function in vars(protocol).items():
+        if not name.startswith("_") and not hasattr(function, f"{PROJECT}_spec"):
+            _hookspec(firstresult=True)(function)
+    return protocol
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -130,26 +141,23 @@ class SubmitContext:
     at_a_time: int | None = None
 
 
+@_hooks
 class ExecutorHooks(Protocol):
     """The hooks of an executor plugin (entry-point groups `jpsi.executors` and `jpsi.overrides`)."""
 
-    @hookspec(firstresult=True)
     def config_class(self) -> type[ExecutorConfig]:
         """Return the configuration class of this executor: `BatchConfig`, or a subclass with more fields."""
 
-    @hookspec(firstresult=True)
     def capabilities(self, site: Site) -> Capabilities:
         """Return the features of this backend."""
 
-    @hookspec(firstresult=True)
     def probe(self, site: Site) -> Command | NotOffered:
         """Return the command that finds out what this site's installation offers; run once per executor."""
 
-    @hookspec(firstresult=True)
     def parse_probe(self, result: CommandResult, site: Site) -> Mapping[str, Any]:
         """Read the output of `probe`; the result is `site.offers` for every later hook."""
 
-    @hookspec
+    @_of_all_layers
     def check_spec(self, spec: JobSpec, site: Site) -> Iterable[str]:
         """Return why `spec`, which is valid in itself, can never run on this backend; one sentence each.
 
@@ -158,7 +166,6 @@ class ExecutorHooks(Protocol):
         which may check any field, the hook is called for each job.
         """
 
-    @hookspec(firstresult=True)
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the directives for `spec`; the core adds the line that runs the job.
 
@@ -168,7 +175,6 @@ class ExecutorHooks(Protocol):
         makes the job invalid.
         """
 
-    @hookspec(firstresult=True)
     def submit(self, script: Script, spec: JobSpec, context: SubmitContext) -> Command:
         """Return the command that submits `script.text`, preferably on its standard input.
 
@@ -176,7 +182,6 @@ class ExecutorHooks(Protocol):
         (`Command.unset`).
         """
 
-    @hookspec(firstresult=True)
     def parse_submit(self, result: CommandResult, context: SubmitContext) -> str:
         """Return the native id from the output of a submit command that returned 0 within the timeout.
 
@@ -184,7 +189,6 @@ class ExecutorHooks(Protocol):
         looks for the job by its tag.
         """
 
-    @hookspec(firstresult=True)
     def submit_several(
         self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
     ) -> Command | NotOffered:
@@ -195,7 +199,6 @@ class ExecutorHooks(Protocol):
         then submitted one by one.
         """
 
-    @hookspec(firstresult=True)
     def parse_submit_several(
         self, result: CommandResult, contexts: Sequence[SubmitContext]
     ) -> Mapping[str, str]:
@@ -205,7 +208,6 @@ class ExecutorHooks(Protocol):
         looks for jobs that are left out by their tags, and for all of them if this hook raises ValueError.
         """
 
-    @hookspec(firstresult=True)
     def canonical_id(self, native_id: str, site: Site) -> str:
         """Return the one spelling of a native id that all other hooks use, whatever spelling the caller gave.
 
@@ -214,7 +216,6 @@ class ExecutorHooks(Protocol):
         The hook is called often. The core's default returns the text unchanged.
         """
 
-    @hookspec(firstresult=True)
     def element_ids(self, native_id: str, indices: Sequence[int], site: Site) -> Sequence[str]:
         """Return the native ids of these elements of an array, in the order of the indices.
 
@@ -222,7 +223,6 @@ class ExecutorHooks(Protocol):
         `canonical_id` must leave them unchanged. The core's default is `17[3]` for the third element of 17.
         """
 
-    @hookspec(firstresult=True)
     def arrays_of(self, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
         """Return, for those of these jobs that are elements of an array, the native id of the array.
 
@@ -231,7 +231,6 @@ class ExecutorHooks(Protocol):
         elements one by one or as ranges. The core's default: no job is an element.
         """
 
-    @hookspec(firstresult=True)
     def classify_failure(self, result: CommandResult, site: Site) -> Failure:
         """Return what the failure of a submit command means for the job; never called after a timeout.
 
@@ -239,25 +238,21 @@ class ExecutorHooks(Protocol):
         jobs may have been submitted. The core's default is AMBIGUOUS, which costs time but never a job.
         """
 
-    @hookspec(firstresult=True)
     def find(self, tags: Sequence[str], site: Site) -> Command | NotOffered:
         """Return the one command that finds the jobs of the user that carry these tags."""
 
-    @hookspec(firstresult=True)
     def parse_find(self, result: CommandResult, tags: Sequence[str], site: Site) -> Mapping[str, str]:
         """Return the native ids of the jobs that were found, by tag.
 
         SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer.
         """
 
-    @hookspec(firstresult=True)
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """Return the one command that queries the states of these jobs, or of all jobs of the user for None.
 
         For None, the output may leave out jobs that have ended.
         """
 
-    @hookspec(firstresult=True)
     def parse_status(
         self, result: CommandResult, native_ids: Sequence[str] | None, site: Site
     ) -> Mapping[str, Observation]:
@@ -277,14 +272,12 @@ class ExecutorHooks(Protocol):
         an array may be reported beside its elements.
         """
 
-    @hookspec(firstresult=True)
     def query_finished(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
         """Return the one command that queries the accounting for jobs that have left the queue.
 
         Like `query`, it receives arrays instead of their elements.
         """
 
-    @hookspec(firstresult=True)
     def parse_finished(
         self, result: CommandResult, native_ids: Sequence[str], site: Site
     ) -> Mapping[str, Observation] | NotOffered:
@@ -294,7 +287,6 @@ class ExecutorHooks(Protocol):
         the accounting does not answer now.
         """
 
-    @hookspec(firstresult=True)
     def cancel(self, native_ids: Sequence[str], site: Site, seen: Mapping[str, Observation]) -> Command:
         """Return the command that ends these jobs, pending or running.
 
@@ -303,32 +295,26 @@ class ExecutorHooks(Protocol):
         use them.
         """
 
-    @hookspec(firstresult=True)
     def parse_cancel(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
         """Return, by native id, why a job could not be cancelled; a job that has ended already is left out.
 
         The core's default: no errors if the command returned 0, otherwise the command's error for all jobs.
         """
 
-    @hookspec(firstresult=True)
     def hold(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
         """Return the command that keeps these pending jobs from starting."""
 
-    @hookspec(firstresult=True)
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str], site: Site) -> Mapping[str, str]:
         """Return, by native id, why a job could not be held; like `parse_cancel`."""
 
-    @hookspec(firstresult=True)
     def release(self, native_ids: Sequence[str], site: Site) -> Command | NotOffered:
         """Return the command that lets held jobs start again."""
 
-    @hookspec(firstresult=True)
     def parse_release(
         self, result: CommandResult, native_ids: Sequence[str], site: Site
     ) -> Mapping[str, str]:
         """Return, by native id, why a job could not be released; like `parse_cancel`."""
 
-    @hookspec(firstresult=True)
     def nodes(self, spec: JobSpec, site: Site) -> Sequence[ShellLine]:
         """Return POSIX shell that prints the node name of each process of the job, one per line.
 
@@ -338,7 +324,6 @@ class ExecutorHooks(Protocol):
         that file. The core's default prints the name of the machine that it runs on, for every process.
         """
 
-    @hookspec(firstresult=True)
     def watch(self, site: Site) -> Command | NotOffered:
         """Return a command that prints lines about the user's jobs as they change, until it is ended.
 
@@ -346,29 +331,24 @@ class ExecutorHooks(Protocol):
         gone. Its output is a hint: the engine polls the jobs that it names soon, and all others as usual.
         """
 
-    @hookspec(firstresult=True)
     def parse_event(self, line: str, site: Site) -> Sequence[str]:
         """Return the native ids of the jobs that a line of `watch` reports as changed."""
 
-    @hookspec(firstresult=True)
     def version(self, site: Site) -> Command | NotOffered:
         """Return the command that prints the version of the batch system, best without asking its server.
 
         The first line with a digit is shown to users unchanged.
         """
 
-    @hookspec(firstresult=True)
     def queues(self, site: Site) -> Command | NotOffered:
         """Return the command that lists the queues, with their limits and states."""
 
-    @hookspec(firstresult=True)
     def parse_queues(self, result: CommandResult, site: Site) -> Sequence[Queue]:
         """Return the queues in the output of `queues`, in its order.
 
         SubmitException, as `CommandResult.checked` raises it, if the batch system did not answer.
         """
 
-    @hookspec(firstresult=True)
     def read_script(self, text: str, site: Site) -> ForeignScript | NotOffered:
         """Return what a submit script asks for that was written for this batch system, and not by jpsi.
 
@@ -376,11 +356,11 @@ class ExecutorHooks(Protocol):
         script without any directive was written for another batch system.
         """
 
-    @hookspec(firstresult=True)
     def make_engine(self, setup: EngineSetup) -> Engine | None:
         """Return an engine of the plugin's own if the backend has no command line; None uses the core's."""
 
 
+@_hooks
 class LauncherHooks(Protocol):
     """The hooks of a launcher plugin (entry-point group `jpsi.launchers`).
 
@@ -403,11 +383,10 @@ class LauncherHooks(Protocol):
     begin with `_jpsi_`.
     """
 
-    @hookspec
+    @_of_all_layers
     def check_spec(self, spec: JobSpec) -> Iterable[str]:
         """Return why this launcher can never launch `spec`; one sentence each."""
 
-    @hookspec(firstresult=True)
     def launch(self, spec: JobSpec) -> Sequence[ShellLine]:
         """Return POSIX shell that runs every process of the job.
 
@@ -415,7 +394,6 @@ class LauncherHooks(Protocol):
         directory, environment and streams, and must leave the job's exit code in `$?`.
         """
 
-    @hookspec(firstresult=True)
     def rank_variables(self) -> Sequence[str] | None:
         """Return patterns, as for fnmatch, of the variables that the launcher sets in each process: `PMI_*`.
 
@@ -423,7 +401,6 @@ class LauncherHooks(Protocol):
         none.
         """
 
-    @hookspec(firstresult=True)
     def sources_scripts(self) -> bool | None:
         """Return True if the lines source pre_launch and post_launch themselves, and open the job's streams.
 
@@ -432,7 +409,6 @@ class LauncherHooks(Protocol):
         there is none), `$_jpsi_stdout` and `$_jpsi_stderr`.
         """
 
-    @hookspec(firstresult=True)
     def heterogeneous(self) -> bool | None:
         """Return True if it launches jobs whose slots are of several kinds: `HeterogeneousResources`.
 
@@ -441,10 +417,11 @@ class LauncherHooks(Protocol):
         """
 
 
+@_hooks
 class ObserverHooks(Protocol):
     """The hooks of an observer (entry-point group `jpsi.observers`); overrides may implement them, too."""
 
-    @hookspec
+    @_of_all_layers
     def status_changed(
         self, executor: str, job_id: str, native_id: str | None, spec: JobSpec | None, status: JobStatus
     ) -> None:
@@ -456,10 +433,10 @@ class ObserverHooks(Protocol):
         """
 
 
+@_hooks
 class TransportHooks(Protocol):
     """The hook of a transport plugin (entry-point group `jpsi.transports`, named by the URL's scheme)."""
 
-    @hookspec(firstresult=True)
     def open_transport(self, url: str, config: ExecutorConfig, here: Transport) -> Transport:
         """Return a transport to the host that `url` names; it may connect later, with the first command.
 
@@ -467,21 +444,18 @@ class TransportHooks(Protocol):
         """
 
 
+@_hooks
 class EngineHooks(Protocol):
     """The hooks of the distribution that runs jobs (entry-point group `jpsi.engines`, name `batch`)."""
 
-    @hookspec(firstresult=True)
     def local_transport(self) -> Transport:
         """Return the transport that runs commands on this machine."""
 
-    @hookspec(firstresult=True)
     def batch_engine(self, setup: EngineSetup, hooks: ExecutorHooks) -> Engine:
         """Return the engine for an executor whose backend has a command line."""
 
-    @hookspec(firstresult=True)
     def process_engine(self, setup: EngineSetup) -> Engine:
         """Return an engine for processes of this machine."""
 
-    @hookspec(firstresult=True)
     def open_files(self, transport: Transport) -> JobFiles:
         """Return the files of the machine on which the commands of a transport run."""

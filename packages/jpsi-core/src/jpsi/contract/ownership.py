@@ -42,6 +42,11 @@ class Step:
     #: Its access control list in Linux's format; None if there is none, or it cannot be read.
     acl: bytes | None = None
 
+    @property
+    def is_link(self) -> bool:
+        """True for a symbolic link."""
+        return stat.S_ISLNK(self.status.st_mode)
+
 
 def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None:
     """Return why the file or directory at `path` is not safe; None if it is, or if it does not exist.
@@ -62,21 +67,16 @@ def refusal_within(path: str | os.PathLike[str]) -> str | None:
         for name in (".", *directories, *files):
             at = os.path.normpath(os.path.join(parent, name))  # noqa: PTH118  os.walk yields text
             try:
-                status = look(at)
+                step = _step(at)
             except FileNotFoundError:
                 continue  # a file that vanished meanwhile, such as a temporary .pyc, is not loaded
-            step = Step(at, status, _acl(at, status))
-            if found := refusal(at) if stat.S_ISLNK(status.st_mode) else _judged(step):
+            if found := refusal(at) if step.is_link else _judged(step):
                 return found
     return None if os.path.isdir(path) else refusal(path)  # noqa: PTH112
 
 
 def problem(
-    step: Step,
-    *,
-    user: int,
-    is_private: Callable[[int, int], bool],
-    is_way: bool = False,
+    step: Step, *, user: int, is_private: Callable[[int, int], bool], is_way: bool = False
 ) -> str | None:
     """Return why a step is not safe: a pure function.
 
@@ -91,7 +91,7 @@ def problem(
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
     if status.st_uid not in (0, user):
         return f"{path} belongs to user {status.st_uid} ({mode}), not to you or root; have its owner changed"
-    if stat.S_ISLNK(status.st_mode) or (is_way and status.st_mode & stat.S_ISVTX):
+    if step.is_link or (is_way and status.st_mode & stat.S_ISVTX):
         return None
     owned = f"{'yours' if status.st_uid == user else 'of root'}, {mode}"
     if status.st_mode & stat.S_IWOTH:
@@ -154,24 +154,24 @@ def walk(path: str | os.PathLike[str]) -> Iterator[Step]:
             continue
         if name in {"", "."}:
             continue
-        there = f"{at.rstrip('/')}/{name}"
         try:
-            status = look(there)
+            yield (step := _step(f"{at.rstrip('/')}/{name}"))
+            target = os.readlink(step.path) if step.is_link else None  # noqa: PTH115
         except OSError:
             return
-        yield Step(there, status, _acl(there, status))
-        if not stat.S_ISLNK(status.st_mode):
-            at = there
+        if target is None:
+            at = step.path
             continue
         links += 1
         if links > _LINKS:
             return
-        try:
-            target = os.readlink(there)  # noqa: PTH115
-        except OSError:
-            return
         at = "/" if target.startswith("/") else at
         left += reversed(target.split("/"))
+
+
+def _step(path: str) -> Step:
+    status = look(path)
+    return Step(path, status, _acl(path, status))
 
 
 def _judged(step: Step, *, is_way: bool = False) -> str | None:

@@ -106,9 +106,9 @@ def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
     return dump_json(document) if as_json else dump_yaml(document)
 
 
-def _refuse(problems_of_spec: Iterable[str]) -> None:
-    subject, found = "the job", list(problems_of_spec)
-    if found:
+def _refuse(found: Iterable[str]) -> None:
+    subject = "the job"
+    if found := list(found):
         raise InvalidJobException.of(subject, found)
 
 
@@ -117,12 +117,11 @@ def _from_spec(spec: JobSpec) -> dict[str, Any]:
     attributes = spec.attributes
     custom = attributes.custom_attributes
     resources, count = write_graph(components(spec.resources)[0])
-    job = {**({} if spec.name is None else {"name": spec.name}), **standard_attributes(custom, "job")}
     system = {
         "duration": _seconds(attributes.duration),
         "environment": None if spec.environment is None else dict(spec.environment),
         "cwd": None if spec.directory is None else str(spec.directory),
-        "job": job or None,
+        "job": _without_none({"name": spec.name, **standard_attributes(custom, "job")}) or None,
         "jpsi": write_extension(spec, derive(resources, count)) or None,
     }
     task = {
@@ -130,12 +129,8 @@ def _from_spec(spec: JobSpec) -> dict[str, Any]:
         "slot": LABEL,
         "count": {**count, **standard_attributes(custom, "count")},
     }
-    return {
-        "version": 1,
-        "resources": resources,
-        "tasks": [task],
-        "attributes": {"system": _without_none(system), **_without_none({"user": attributes.user})},
-    }
+    parts = _without_none({"system": _without_none(system), "user": attributes.user})
+    return {"version": 1, "resources": resources, "tasks": [task], "attributes": parts}
 
 
 def _without_none(mapping: Mapping[str, object]) -> dict[str, object]:
@@ -164,7 +159,7 @@ def _to_spec(document: Value) -> JobSpec:
     command = _command(task["command"])
     job = {key: text.text() for key, text in system["job"].mapping().items()} if "job" in system else {}
     custom = {f"job.{key}": text for key, text in job.items() if key != "name"}
-    custom.update(_extra_counts(task["count"]))
+    custom |= _extra_counts(task["count"])
     plain: dict[str, Any] = {
         "executable": command[0],
         "arguments": command[1:] or None,

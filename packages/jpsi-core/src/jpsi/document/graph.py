@@ -94,14 +94,13 @@ def _vertex(at: Value, types: Sequence[str]) -> _Vertex:
     type_ = fields["type"].one_of(types)
     if type_ != fields["type"].raw:
         type_ = "unknown"
-    edge = at.child("with")
+    edge = fields.get("with", at.child("with"))
     inside: list[_Vertex] = []
     if "with" in fields and not _INSIDE[type_]:
         edge.wrong(f"is not possible here: a {type_} contains nothing")
     elif "with" in fields:
-        content = fields["with"]
         # J/PSI A: "the value of the with key SHALL be a dictionary"; a slot with core and gpu needs a list.
-        contents = [content] if isinstance(content.raw, dict) else content.items()
+        contents = [edge] if isinstance(edge.raw, dict) else edge.items()
         inside = [_vertex(inner, _INSIDE[type_]) for inner in contents]
     label = fields["label"].text() if "label" in fields else None
     # J/PSI A: "label SHALL be mandatory in resource vertices of type slot."
@@ -153,10 +152,8 @@ def _resources(root: _Vertex, counts: Mapping[str, int], at: Value) -> ResourceS
     for inner in slot.inside:
         shares[inner.type], rest = divmod(inner.count, per_slot)
         if rest:
-            at.wrong(
-                f"cannot be expressed: {per_slot} tasks in a slot do not get equal parts of its "
-                f"{inner.count} {inner.type}s"
-            )
+            what = f"{per_slot} tasks in a slot do not get equal parts of its {inner.count} {inner.type}s"
+            at.wrong(f"cannot be expressed: {what}")
     resources = _counts(nodes, slot.count * per_slot, total)
     if resources is None:
         where = "" if nodes is None else f" on {nodes} nodes"

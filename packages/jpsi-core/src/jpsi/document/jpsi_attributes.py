@@ -56,7 +56,7 @@ def _standard_kind(name: str, value: object) -> str | None:
 
 def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     """Return the extension for a valid spec whose standard part has the resources `standard`."""
-    plain = encode(spec)
+    plain, attributes = encode(spec), encode_attributes(spec.attributes)
     extension = {name: plain[name] for name in _SPEC if name in plain}
     if spec.arguments is not None and not spec.arguments:
         extension["arguments"] = []
@@ -65,12 +65,9 @@ def write_extension(spec: JobSpec, standard: ResourceSpecV1) -> dict[str, Any]:
     elif not isinstance(spec.resources, ResourceSpecV1):
         extension["resources"] = None
     elif spec.resources != standard:
-        other = attrs.asdict(standard)
-        extension["resources"] = {
-            name: value for name, value in attrs.asdict(spec.resources).items() if value != other[name]
-        }
-    attributes = encode_attributes(spec.attributes)
-    extension.update((name, attributes[name]) for name in _ATTRIBUTES if name in attributes)
+        own, other = attrs.asdict(spec.resources), attrs.asdict(standard)
+        extension["resources"] = {name: own[name] for name in own if own[name] != other[name]}
+    extension |= {name: attributes[name] for name in _ATTRIBUTES if name in attributes}
     if spec.attributes.duration is None:
         extension["duration"] = None
     custom = spec.attributes.custom_attributes
@@ -114,9 +111,8 @@ def _resources(value: Value, standard: ResourceSpecV1 | None) -> dict[str, Any] 
         if differing:
             own_text, other_text = (", ".join(f"{it} {of[it]}" for it in differing) for of in (own, other))
             first = f" in {COMPONENTS}[0]" if isinstance(resources, HeterogeneousResources) else ""
-            value.wrong(
-                f"comes to {own_text}{first}, but the document's resources and tasks come to {other_text}"
-            )
+            standard_text = f"the document's resources and tasks come to {other_text}"
+            value.wrong(f"comes to {own_text}{first}, but {standard_text}")
     return plain
 
 
@@ -154,10 +150,8 @@ def _no_duration(value: Value, plain: dict[str, Any]) -> None:
     if value.raw is not None:
         value.must_be("null", "; a duration belongs in attributes.system.duration")
     elif seconds != DURATION:
-        value.wrong(
-            f"says that no duration is set, but attributes.system.duration is {shown(seconds)}; "
-            f"remove this, or write {DURATION} there"
-        )
+        contradiction = f"no duration is set, but attributes.system.duration is {shown(seconds)}"
+        value.wrong(f"says that {contradiction}; remove this, or write {DURATION} there")
     else:
         plain["attributes"]["duration"] = None
 

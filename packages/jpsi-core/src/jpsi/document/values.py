@@ -7,12 +7,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from jpsi.model import DocumentError, InvalidJobException
 
+T = TypeVar("T")
 #: The path of a value in a document: the keys and indexes that lead to it.
 ValuePath = tuple[str | int, ...]
 
@@ -103,18 +104,21 @@ class Value:
         """Return the value one step further inside, present in the document or not."""
         return Value(raw, (*self.path, step), self.problems)
 
+    def _of(self, kind: type[T], what: str, hint: str = "") -> T:
+        """Return this value if it is of a kind, else the empty value of that kind."""
+        if isinstance(self.raw, kind):
+            return self.raw
+        self.must_be(what, hint)
+        return kind()
+
     def text(self) -> str:
         """Return this value as text."""
-        if not isinstance(self.raw, str):
-            self.must_be("text", "; put it in quotes" if isinstance(self.raw, bool | int | float) else "")
-            return ""
-        return str(self.anything() or "")
+        text = self._of(str, "text", "; put it in quotes" if isinstance(self.raw, bool | int | float) else "")
+        return text and str(self.anything() or "")
 
     def boolean(self) -> bool:
         """Return this value as true or false."""
-        if not isinstance(self.raw, bool):
-            self.must_be("true or false")
-        return self.raw is True
+        return self._of(bool, "true or false")
 
     def integer(self, least: int | None = None) -> int:
         """Return this value as a whole number, of at least `least`."""
@@ -139,10 +143,7 @@ class Value:
 
     def items(self) -> list[Value]:
         """Return this value as a list."""
-        if not isinstance(self.raw, list):
-            self.must_be("a list")
-            return []
-        return [self.child(index, item) for index, item in enumerate(self.raw)]
+        return [self.child(index, item) for index, item in enumerate(self._of(list, "a list"))]
 
     def only(self, what: str) -> Value:
         """Return the only item of this list."""
@@ -156,10 +157,7 @@ class Value:
 
     def mapping(self) -> dict[str, Value]:
         """Return this value as a mapping."""
-        if not isinstance(self.raw, dict):
-            self.must_be("a mapping")
-            return {}
-        found = {key: self.child(key, item) for key, item in self.raw.items()}
+        found = {key: self.child(key, item) for key, item in self._of(dict, "a mapping").items()}
         for key, value in found.items():
             if _LONE_SURROGATE.search(key):
                 value.wrong(f"is a key that {_SURROGATE}")
@@ -167,7 +165,7 @@ class Value:
 
     def free_mapping(self) -> dict[str, Any]:
         """Return this value as a mapping to values of any type."""
-        return self.anything() or {} if isinstance(self.raw, dict) else self.mapping()
+        return self._of(dict, "a mapping") and (self.anything() or {})
 
     def fields(self, required: Sequence[str], optional: Iterable[str] = ()) -> dict[str, Value]:
         """Return the values in this mapping by key: the required ones, and the optional ones that it has."""

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import attrs
 
-from jpsi.contract import (
-    PROJECT,
-    EngineHooks,
-    ExecutorHooks,
-    LauncherHooks,
-    ObserverHooks,
-    TransportHooks,
-)
+from jpsi.contract import PROJECT, EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
 from jpsi.document import did_you_mean
-from jpsi.layers.hook_caller import CheckedHooks
+from jpsi.layers.hook_guard import SPECIFICATION_MARK, Function, HookGuard
 from jpsi.model import PluginError
 from jpsi.registry import ENGINES, LAUNCHERS, OBSERVERS, OVERRIDES, TRANSPORTS, Candidate, load_plugin
 
@@ -32,7 +26,17 @@ SPECIFICATIONS: Mapping[str, tuple[Sequence[type], Sequence[str]]] = {
     OBSERVERS: (LAID_OVER, ("status_changed",)),
 }
 _MARK = f"{PROJECT}_impl"
-_SPECIFICATION_MARK = f"{PROJECT}_spec"
+
+
+class Implementation(NamedTuple):
+    """A function of a plugin that implements a hook."""
+
+    #: Its name in the plugin.
+    name: str
+    hook: str
+    #: True if it wraps the layers below.
+    is_wrapper: bool
+    function: Function
 
 
 @attrs.frozen(slots=True)
@@ -80,28 +84,32 @@ def checked(candidate: Candidate) -> Layer:
     return layer
 
 
-def relay(layers: Iterable[Layer], specifications: Sequence[type]) -> object:
-    """Return the relay that passes a call to the layers, the last one first, and checks their results.
-
-    Raises:
-        PluginError: pluggy rejects a layer.
-    """
-    from pluggy import PluginManager, PluginValidationError
+def relay(layers: Iterable[Layer], specifications: Iterable[type]) -> object:
+    """Return the relay that passes a call to the layers, the last one first, and checks their results."""
+    from pluggy import PluginManager
 
     manager = PluginManager(PROJECT)
+    known = specified(specifications)
     for specification in specifications:
         manager.add_hookspecs(specification)
+    labels: dict[str, list[str]] = {hook: [] for hook in known}
     for layer in layers:
-        try:
-            manager.register(layer.plugin, name=layer.label)
-        except PluginValidationError as e:
-            raise PluginError(layer.unusable([" ".join(str(e).split())]), e) from e
-    return CheckedHooks(manager.hook, specifications)
+        own = {}
+        for it in implementations(layer.plugin):
+            own[it.name] = HookGuard.of(known[it.hook], layer.label).over(
+                it.function, is_wrapper=it.is_wrapper
+            )
+            if not it.is_wrapper:
+                labels[it.hook].append(layer.label)
+        manager.register(SimpleNamespace(**own), name=layer.label)
+    last = {hook: HookGuard.of(known[hook], " or ".join(its)).refusal() for hook, its in labels.items()}
+    manager.register(SimpleNamespace(**last))
+    return manager.hook
 
 
 def implemented(plugin: object) -> dict[str, bool]:
     """Return the hooks that a plugin implements; True for a wrapper, which has no result of its own."""
-    return {hook: is_wrapper for hook, is_wrapper, _ in _implementations(plugin)}
+    return {it.hook: it.is_wrapper for it in implementations(plugin)}
 
 
 def find_hook_problems(plugin: object, specifications: Iterable[type]) -> list[str]:
@@ -109,19 +117,19 @@ def find_hook_problems(plugin: object, specifications: Iterable[type]) -> list[s
     if inspect.isclass(plugin):
         return [f"{plugin.__name__} is a class; offer an instance of it, or a module"]
     known = specified(specifications)
-    hooks = list(_implementations(plugin))
+    hooks = list(implementations(plugin))
     if not hooks:
         return ["it implements no hook (is `@hookimpl` missing?)"]
-    return [sentence for hook in hooks for sentence in _wrong(*hook, known)]
+    return [sentence for hook in hooks for sentence in _wrong(hook, known)]
 
 
-def specified(specifications: Iterable[type]) -> dict[str, tuple[str, ...]]:
-    """Return the hooks of some specifications, with the names of their arguments."""
+def specified(specifications: Iterable[type]) -> dict[str, Function]:
+    """Return the hooks of some specifications, with the functions that specify them."""
     return {
-        name: tuple(inspect.signature(function).parameters)[1:]
+        name: function
         for specification in specifications
         for name, function in vars(specification).items()
-        if hasattr(function, _SPECIFICATION_MARK)
+        if hasattr(function, SPECIFICATION_MARK)
     }
 
 
@@ -131,29 +139,27 @@ def lacking(layers: Iterable[object], required: Iterable[str]) -> tuple[str, ...
     return tuple(hook for hook in required if hook not in own)
 
 
-def _wrong(
-    hook: str,
-    is_wrapper: bool,  # noqa: FBT001  part of what `_implementations` yields
-    function: Any,  # noqa: ANN401  any callable
-    known: Mapping[str, tuple[str, ...]],
-) -> Iterator[str]:
+def _wrong(implementation: Implementation, known: Mapping[str, Function]) -> Iterator[str]:
+    hook, function = implementation.hook, implementation.function
     if hook not in known:
         yield f"there is no hook {hook!r}{did_you_mean(hook, known)}"
         return
-    if is_wrapper and not inspect.isgeneratorfunction(function):
+    if implementation.is_wrapper and not inspect.isgeneratorfunction(function):
         yield f"{hook} has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
+    _, *arguments = inspect.signature(known[hook]).parameters
     for name, parameter in inspect.signature(function).parameters.items():
         has_default = parameter.default is not parameter.empty
-        if name not in known[hook] and not has_default:
-            yield f"{hook} has no argument {name!r}, only {', '.join(known[hook])}"
-        elif name in known[hook] and has_default:
+        if name not in arguments and not has_default:
+            yield f"{hook} has no argument {name!r}, only {', '.join(arguments)}"
+        elif name in arguments and has_default:
             yield f"{hook} gives its argument {name!r} a default, which pluggy never replaces"
 
 
-def _implementations(plugin: object) -> Iterator[tuple[str, bool, Any]]:
+def implementations(plugin: object) -> Iterator[Implementation]:
+    """Yield the implementations of hooks in a plugin."""
     for name in dir(plugin):
         function = inspect.getattr_static(plugin, name, None)
         options = getattr(getattr(function, "__func__", function), _MARK, None)
         if isinstance(options, dict):
             is_wrapper = bool(options.get("wrapper") or options.get("hookwrapper"))
-            yield options.get("specname") or name, is_wrapper, getattr(plugin, name)
+            yield Implementation(name, options.get("specname") or name, is_wrapper, getattr(plugin, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -70,11 +70,8 @@ def plugins(*, load: bool = False) -> list[Plugin]:
     """
     settings = loader.load()
     found = installed(settings.plugin_path)
-    constraints: dict[str, str | None] = {}
-    for candidate in found.candidates:
-        section = settings.executor([candidate.name, *candidate.aliases])
-        if candidate.group == EXECUTORS and section is not None:
-            constraints[candidate.name.lower()] = section.version
+    executors = (it for it in found.candidates if it.group == EXECUTORS)
+    constraints = {it.name.lower(): settings.executor([it.name, *it.aliases]).version for it in executors}
     return listing(found, constraints, loader.folders(), settings.targets, load=load)
 
 
@@ -96,9 +93,13 @@ def listing(
         load: as for `plugins`.
     """
     listed = []
-    executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
     for group in GROUPS:
-        for candidate, why_not in _judged(found.of(group), group, constraints):
+        judged = list(_judged(found.of(group), group, constraints))
+        if group == OVERRIDES:
+            executors = sorted({it.name for it in found.candidates if it.group == EXECUTORS})
+            of_files = [_of_file(path) for folder in folders for path in files(folder)]
+            judged += [(it, it.refusal or over_nothing(it.name, executors, targets)) for it in of_files]
+        for candidate, why_not in judged:
             is_tried = load and candidate.refusal is None
             listed.append(
                 Plugin(
@@ -110,28 +111,22 @@ def listing(
                     origin=candidate.origin or "environment",
                     chosen=why_not is None,
                     why_not=why_not,
-                    load_error=_error(_check, found, candidate, folders) if is_tried else None,
+                    load_error=_load_error(found, candidate, folders) if is_tried else None,
                 )
             )
-        if group == OVERRIDES:
-            paths = [path for folder in folders for path in files(folder)]
-            listed += [_file(path, executors, targets, load=load) for path in paths]
     return listed
 
 
-def _file(path: Path, executors: Collection[str], targets: Collection[str], *, load: bool) -> Plugin:
-    refusal = ownership.refusal(path)
-    why_not = refusal or over_nothing(path.stem, executors, targets)
-    return Plugin(
-        kind=kind(OVERRIDES),
+def _of_file(path: Path) -> Candidate:
+    """Return an override of one file as if a distribution provided it."""
+    return Candidate(
+        group=OVERRIDES,
         name=path.stem,
-        aliases=(),
-        version=_NONE,
         distribution=_NONE,
+        version=_NONE,
+        value="",
         origin=str(path),
-        chosen=why_not is None,
-        why_not=why_not,
-        load_error=_error(_check_file, path) if load and refusal is None else None,
+        refusal=ownership.refusal(path),
     )
 
 
@@ -164,26 +159,24 @@ def over_nothing(name: str, executors: Collection[str], targets: Collection[str]
     return f"lies over nothing: there is no executor {name!r}{advice}"
 
 
-def _error(check: Callable[..., None], *arguments: object) -> str | None:
+def _load_error(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> str | None:
     try:
-        check(*arguments)
+        if candidate.group == EXECUTORS:
+            # with its overrides: they may supply hooks that it lacks, or be broken
+            executor_layers(plugins, candidate, folders)
+        elif candidate.group == FAKES:
+            _check_fake(candidate)
+        elif candidate.distribution == _NONE:
+            file_layer(Path(candidate.origin or "")).check(LAID_OVER)
+        else:
+            checked(candidate)
     except PluginError as e:
         return str(e)
     return None
 
 
-def _check_file(path: Path) -> None:
-    file_layer(path).check(LAID_OVER)
-
-
-def _check(plugins: Plugins, candidate: Candidate, folders: Sequence[Path]) -> None:
-    if candidate.group == EXECUTORS:
-        # with its overrides: they may supply hooks that it lacks, or be broken
-        executor_layers(plugins, candidate, folders)
-    elif candidate.group == FAKES:
-        plugin = load_plugin(candidate)
-        if missing := [name for name in ("commands", "unreachable") if not hasattr(plugin, name)]:
-            msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
-            raise PluginError(msg)
-    else:
-        checked(candidate)
+def _check_fake(candidate: Candidate) -> None:
+    plugin = load_plugin(candidate)
+    if missing := [name for name in ("commands", "unreachable") if not hasattr(plugin, name)]:
+        msg = f"{candidate.label} cannot be used: it lacks {' and '.join(missing)}"
+        raise PluginError(msg)

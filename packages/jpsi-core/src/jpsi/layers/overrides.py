@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+
+import attrs
 
 from jpsi.contract import ownership
 from jpsi.layers.layer import Layer
@@ -48,14 +50,17 @@ def overrides(plugins: Plugins, executor: Candidate, folders: Sequence[Path]) ->
     ]
 
 
-def latest(candidates: Iterable[Candidate]) -> Iterator[tuple[list[Candidate], list[str]]]:
-    """Yield, for each distribution, its candidates of the chosen version, or why no version is chosen."""
+def latest(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates of the chosen version of each distribution.
+
+    If there is none, they are all candidates of the distribution, with the reasons as their refusals.
+    """
+    found = []
     for judged in by_distribution(candidates):
         chosen = [candidate for candidate, why_not in judged if why_not is None]
-        if chosen:
-            yield chosen, []
-        else:
-            yield [candidate for candidate, _ in judged], list(dict.fromkeys(why for _, why in judged if why))
+        reasons = "; ".join(dict.fromkeys(why_not for _, why_not in judged if why_not))
+        found += chosen or [attrs.evolve(candidate, refusal=reasons) for candidate, _ in judged]
+    return found
 
 
 def by_distribution(candidates: Iterable[Candidate]) -> list[list[tuple[Candidate, str | None]]]:
@@ -67,13 +72,11 @@ def by_distribution(candidates: Iterable[Candidate]) -> list[list[tuple[Candidat
 
 
 def _candidates(installed: Iterable[Candidate], names: Collection[str]) -> list[Candidate]:
-    found = []
-    for candidates, refusals in latest(installed):
-        meant = [it for it in candidates if it.name.lower() in names]
-        if meant and refusals:
-            msg = f"{meant[0].label} is refused, and it may be a policy: {'; '.join(refusals)}"
+    found = [it for it in latest(installed) if it.name.lower() in names]
+    for candidate in found:
+        if candidate.refusal is not None:
+            msg = f"{candidate.label} is refused, and it may be a policy: {candidate.refusal}"
             raise PluginError(msg)
-        found += meant
     return sorted(found, key=lambda it: (it.name.lower() != ALL, it.distribution))
 
 

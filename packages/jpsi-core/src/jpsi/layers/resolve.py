@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from jpsi.config import SpecDefaults
 from jpsi.config import loader as configuration
-from jpsi.contract import ExecutorConfig
-from jpsi.layers.stack import Stack, executor_stack
+from jpsi.contract import ExecutorConfig, ExecutorHooks, ObserverHooks
+from jpsi.layers.layer import implemented
+from jpsi.layers.stack import executor_hooks, executor_layers, lacks_batch, observers
 from jpsi.model import PluginError
-from jpsi.registry import EXECUTORS, Plugins, installed
+from jpsi.registry import EXECUTORS, Candidate, Plugins, installed
 
 if TYPE_CHECKING:
     from jpsi.config import Section
@@ -25,7 +27,15 @@ class Assembly:
     """The parts of an executor."""
 
     plugins: Plugins
-    stack: Stack
+    candidate: Candidate
+    #: The hooks of the backend, with those of the layers above and below it.
+    hooks: ExecutorHooks
+    #: The observers of every status.
+    observers: Sequence[ObserverHooks]
+    #: The hooks for a command line that all layers lack.
+    lacking: Sequence[str]
+    #: True if an override checks specs as well.
+    has_policy: bool
     config: ExecutorConfig
     #: The name of the requested target, or the URL of the backend; empty for the executor on this machine.
     target: str
@@ -34,12 +44,23 @@ class Assembly:
     #: The values for fields that a job leaves open.
     defaults: SpecDefaults
 
+    @property
+    def identity(self) -> tuple[str, str, ExecutorConfig]:
+        """A value that is equal for executors of the same batch system."""
+        return self.candidate.name, self.target, self.config
+
+    def check_batch(self) -> None:
+        """Raise PluginError, which names all hooks that it lacks, unless it has those for a command line."""
+        if self.lacking:
+            msg = f"{self.candidate.label} cannot be used: {lacks_batch(self.lacking)}"
+            raise PluginError(msg)
+
 
 def assemble(
     name: str | None,
-    constraint: str | None,
-    url: str | None,
-    config: ExecutorConfig | None,
+    constraint: str | None = None,
+    url: str | None = None,
+    config: ExecutorConfig | None = None,
 ) -> Assembly:
     """Return the parts of the requested executor, completed from the configuration.
 
@@ -59,35 +80,37 @@ def assemble(
     place = "" if name else settings.default_location
     name = name or settings.default_executor or DEFAULT
     target = settings.target(name)
-    executor = name if target is None or target.executor is None else target.executor
-    section = _section(target, settings.executor(_names(plugins, executor)))
-    wanted = section.version if constraint is None and section is not None else constraint
+    executor = name if target is None else target.executor or name
+    section = settings.executor(_names(plugins, executor))
+    if target is not None:
+        section = target.over(section)
+    wanted = section.version if constraint is None else constraint
+    url = section.url if url is None else url
     try:
         candidate = plugins.find(EXECUTORS, executor, wanted, settings.targets)
     except PluginError as e:
-        if target is not None:
-            place = target.locations["executor"]
+        place = place if target is None else target.locations["executor"]
         if plugins.named(EXECUTORS, executor):
             # the executor exists: its version does not satisfy the constraint
-            place = section.locations.get("version", "") if section is not None and constraint is None else ""
-        raise PluginError(_with_place(str(e), place), e) from e
-    stack = executor_stack(plugins, candidate, configuration.folders())
-    if url is None and section is not None:
-        url = section.url
+            place = section.locations.get("version", "") if constraint is None else ""
+        first, separator, rest = str(e).partition("\n")
+        asked = f"; it is asked for in {place}" if place else ""
+        msg = f"{first}{asked}{separator}{rest}"
+        raise PluginError(msg, e) from e
+    layers, lacking = executor_layers(plugins, candidate, configuration.folders())
+    hooks = executor_hooks(layers)
     return Assembly(
         plugins=plugins,
-        stack=stack,
-        config=_config(stack, config, section),
-        target=(url or "") if target is None or target.executor is None else name.lower(),
+        candidate=candidate,
+        hooks=hooks,
+        observers=observers(plugins, layers),
+        lacking=lacking,
+        has_policy=any("check_spec" in implemented(layer.plugin) for layer in layers[1:]),
+        config=_config(candidate.name, hooks.config_class(), config, section),
+        target=(url or "") if target is None else name.lower(),
         url=url,
-        defaults=SpecDefaults() if section is None else section.defaults,
+        defaults=section.defaults,
     )
-
-
-def _with_place(message: str, place: str) -> str:
-    """Return the message with the place in the configuration that requests the plugin."""
-    first, separator, rest = message.partition("\n")
-    return f"{first}; it is asked for in {place}{separator}{rest}" if place else message
 
 
 def _names(plugins: Plugins, name: str) -> set[str]:
@@ -96,21 +119,17 @@ def _names(plugins: Plugins, name: str) -> set[str]:
     return {name, *(alias for candidate in same for alias in candidate.aliases)}
 
 
-def _section(target: Section | None, executor: Section | None) -> Section | None:
-    return target.over(executor) if target is not None and executor is not None else target or executor
-
-
-def _config(stack: Stack, given: ExecutorConfig | None, section: Section | None) -> ExecutorConfig:
-    config_class = stack.hooks.config_class()
+def _config(
+    name: str, config_class: type[ExecutorConfig], given: ExecutorConfig | None, section: Section
+) -> ExecutorConfig:
     if given is not None and issubclass(config_class, type(given)):
         # a caller can set the common fields without knowing the class of this executor
-        fields = attrs.fields_dict(type(given))
-        return config_class(**{name: getattr(given, name) for name in fields})
+        return config_class(**{field: getattr(given, field) for field in attrs.fields_dict(type(given))})
     if given is not None and not isinstance(given, config_class):
-        msg = f"the executor {stack.candidate.name} is configured by {config_class.__name__}, not {given!r}"
+        msg = f"the executor {name} is configured by {config_class.__name__}, not {given!r}"
         raise TypeError(msg)
-    if given is not None or section is None or not section.config:
-        return config_class() if given is None else given
+    if given is not None or not section.config:
+        return given or config_class()
     from jpsi.config import structured  # imports cattrs, which most users never need
 
     return structured(config_class, section.config)

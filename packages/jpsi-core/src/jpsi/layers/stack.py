@@ -6,8 +6,6 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-import attrs
-
 from jpsi.contract import EngineHooks, ExecutorHooks, LauncherHooks, ObserverHooks, TransportHooks
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import (
@@ -37,66 +35,35 @@ _MAKE_ENGINE = "make_engine"
 ENGINE = "batch"
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Stack:
-    """An executor plugin with the layers above and below it."""
-
-    candidate: Candidate
-    hooks: ExecutorHooks
-    #: The observers of every status.
-    observers: tuple[ObserverHooks, ...]
-    #: The hooks for a command line that it lacks.
-    lacking: tuple[str, ...]
-    #: True if an override checks specs as well.
-    has_policy: bool
-
-    def check_batch(self) -> None:
-        """Raise unless it has all hooks for a backend with a command line.
-
-        Raises:
-            PluginError: it lacks hooks for that; the message names all.
-        """
-        if self.lacking:
-            msg = f"{self.candidate.label} cannot be used: {_lacks(self.lacking)}"
-            raise PluginError(msg)
-
-
-def executor_stack(plugins: Plugins, candidate: Candidate, folders: Sequence[Path] = ()) -> Stack:
-    """Load the layers of an executor: the core's defaults, the backend, overrides of the site and the user.
+def executor_layers(
+    plugins: Plugins, candidate: Candidate, folders: Sequence[Path]
+) -> tuple[list[Layer], tuple[str, ...]]:
+    """Return the backend of an executor and its overrides, and the hooks for a command line that all lack.
 
     The folders are the configuration directories that may hold overrides of one file, the strongest last.
 
     Raises:
         PluginError: the plugin or an override of it is broken; the message names every mistake.
     """
-    layers, missing = executor_layers(plugins, candidate, folders)
-    hooks = relay([Layer("the core", default_hooks), *layers], LAID_OVER)
-    return Stack(
-        candidate=candidate,
-        hooks=cast("ExecutorHooks", hooks),
-        observers=observers(plugins, layers),
-        lacking=missing,
-        has_policy=any("check_spec" in implemented(layer.plugin) for layer in layers[1:]),
-    )
-
-
-def executor_layers(
-    plugins: Plugins, candidate: Candidate, folders: Sequence[Path]
-) -> tuple[list[Layer], tuple[str, ...]]:
-    """Return an executor's layers, and the hooks for a command line that all of them lack.
-
-    Raises:
-        PluginError: as for `executor_stack`.
-    """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
     wrong = [find_hook_problems(layer.plugin, LAID_OVER) for layer in layers]
     objects = [layer.plugin for layer in layers]
     missing = lacking(objects, BATCH_HOOKS)
     if missing and lacking(objects, [_MAKE_ENGINE]) and (implemented(objects[0]) or not wrong[0]):
-        wrong[0].append(_lacks(missing))
+        wrong[0].append(lacks_batch(missing))
     if found := [layer.unusable(its) for layer, its in zip(layers, wrong, strict=True) if its]:
         raise PluginError("\n".join(found))
     return layers, missing
+
+
+def executor_hooks(layers: Sequence[Layer]) -> ExecutorHooks:
+    """Return the hooks of an executor: of its layers, and of the core's defaults below them."""
+    return cast("ExecutorHooks", relay([Layer("the core", default_hooks), *layers], LAID_OVER))
+
+
+def lacks_batch(missing: Sequence[str]) -> str:
+    """Return the phrase that a plugin lacks these hooks for a command line."""
+    return f"{lacks(missing)}, or {_MAKE_ENGINE}"
 
 
 def launcher_of(
@@ -140,10 +107,6 @@ def _hooks(candidate: Candidate) -> object:
     return relay([checked(candidate)], SPECIFICATIONS[candidate.group][0])
 
 
-def _lacks(missing: Sequence[str]) -> str:
-    return f"{lacks(missing)}, or {_MAKE_ENGINE}"
-
-
 def name_and_constraint(text: str) -> tuple[str, str]:
     """Split a launcher's name from the version constraint that it may carry (`mpirun>=0.2`).
 
@@ -176,17 +139,11 @@ def observers(plugins: Plugins, layers: Iterable[Layer]) -> tuple[ObserverHooks,
 
 
 def _installed(plugins: Plugins) -> Iterator[Layer]:
-    for candidates, refusals in latest(plugins.of(OBSERVERS)):
-        for candidate in candidates:
-            try:
-                if refusals:
-                    msg = f"{candidate.label} is refused: {'; '.join(refusals)}"
-                    raise PluginError(msg)  # noqa: TRY301  both errors become one warning
-                layer = checked(candidate)
-            except PluginError as e:
-                _warn(str(e))
-            else:
-                yield layer
+    for candidate in latest(plugins.of(OBSERVERS)):
+        try:
+            yield checked(candidate)
+        except PluginError as e:
+            _warn(str(e))
 
 
 @functools.cache

@@ -29,7 +29,6 @@ from jpsi.model.resources import (
     core_count,
     node_count,
     process_count,
-    resource_problems,
 )
 from jpsi.model.serialization import (
     COMPONENTS,
@@ -44,7 +43,7 @@ from jpsi.model.serialization import (
     shape,
 )
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec
-from jpsi.model.spec_problems import ENVIRONMENT_NAME, exec_limits, problems, sound_part
+from jpsi.model.spec_problems import ENVIRONMENT_NAME, exec_limits, problems, resource_problems, sound_part
 from jpsi.model.staging import StagingProgress, has_staging, staging_problems, with_absolute_places
 from jpsi.model.states import TIME_SOURCE, Evidence, JobState, JobStatus, Reason, enriched, timed, transitions
 from jpsi.model.variable_references import Reference, escape, expand, has_reference, pieces

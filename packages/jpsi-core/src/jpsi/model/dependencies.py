@@ -13,6 +13,7 @@ from jpsi.model.states import JobState, JobStatus
 _LONGEST_ID = 200
 # It becomes the name of a directory.
 _JOB_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
+_NATIVE_ID = re.compile(r"(?!-)[!-~]+\Z")
 
 
 class DependencyKind(enum.Enum):
@@ -94,14 +95,7 @@ def is_native_id(text: object) -> TypeGuard[str]:
     >>> is_native_id("4711.pbs"), is_native_id("-1"), is_native_id("4711 4712")
     (True, False, False)
     """
-    return (
-        isinstance(text, str)
-        and 0 < len(text) <= _LONGEST_ID
-        and text.isascii()
-        and text.isprintable()
-        and " " not in text
-        and not text.startswith("-")
-    )
+    return isinstance(text, str) and len(text) <= _LONGEST_ID and _NATIVE_ID.match(text) is not None
 
 
 def unmet(dependency: Dependency, name: str, state: JobState) -> str:

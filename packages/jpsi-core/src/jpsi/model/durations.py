@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
-_SECONDS = re.compile(_NUMBER)
+_SECONDS = re.compile(rf"(?P<seconds>{_NUMBER})")
 # As Slurm and PBS write it: [[days-]hours:]minutes:seconds.
 _CLOCK = re.compile(
     r"(?:(?:(?P<days>[0-9]{1,6})-)?(?P<hours>[0-9]{1,9}):)?(?P<minutes>[0-9]{1,9}):(?P<seconds>[0-9]{1,2})"
@@ -39,16 +39,11 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _parts(text: str) -> dict[str, float] | None:
-    if _SECONDS.fullmatch(text):
-        return {"seconds": float(text)}
-    clock = _CLOCK.fullmatch(text)
-    if clock is not None:
-        found = {unit: int(number) for unit, number in clock.groupdict(default="0").items()}
-        has_hours = clock["hours"] is not None
-        if found["seconds"] >= _SIXTY or (has_hours and found["minutes"] >= _SIXTY):
-            return None
-        return dict(found)
-    words = _WORDS.fullmatch(text)
-    if words is not None:
-        return {unit: float(number) for unit, number in words.groupdict(default="0").items()}
-    return None
+    match = _SECONDS.fullmatch(text) or _CLOCK.fullmatch(text) or _WORDS.fullmatch(text)
+    if match is None:
+        return None
+    found = {unit: float(number) for unit, number in match.groupdict(default="0").items()}
+    is_clock = match.re is _CLOCK
+    if is_clock and (found["seconds"] >= _SIXTY or (match["hours"] and found["minutes"] >= _SIXTY)):
+        return None
+    return found

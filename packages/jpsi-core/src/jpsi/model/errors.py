@@ -52,11 +52,7 @@ class InvalidJobException(JpsiError):
     """
 
     def __init__(
-        self,
-        message: str,
-        exception: BaseException | None = None,
-        *,
-        problems: Sequence[str] = (),
+        self, message: str, exception: BaseException | None = None, *, problems: Sequence[str] = ()
     ) -> None:
         super().__init__(message, exception)
         #: All problems, one sentence each; never empty.
@@ -82,11 +78,7 @@ class SubmitException(JpsiError):
     """A request did not reach the backend, for a reason other than the job itself."""
 
     def __init__(
-        self,
-        message: str,
-        exception: BaseException | None = None,
-        *,
-        transient: bool = False,
+        self, message: str, exception: BaseException | None = None, *, transient: bool = False
     ) -> None:
         super().__init__(message, exception)
         #: True if the same request may succeed later (J/PSI 0: SubmitException.isTransient).

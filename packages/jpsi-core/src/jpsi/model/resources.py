@@ -7,16 +7,6 @@ from typing import Any
 
 import attrs
 
-_COUNTS = {
-    "node_count": 1,
-    "process_count": 1,
-    "processes_per_node": 1,
-    "cpu_cores_per_process": 1,
-    "gpu_cores_per_process": 0,
-    "memory": 1,
-}
-_LEAST_COMPONENTS = 2
-
 
 class ResourceSpec(abc.ABC):
     """The abstract base of resource specifications: `ResourceSpecV1` and `HeterogeneousResources`."""
@@ -127,13 +117,6 @@ def components(resources: ResourceSpec | None) -> tuple[ResourceSpecV1, ...]:
     return (resources if isinstance(resources, ResourceSpecV1) else ResourceSpecV1(),)
 
 
-def copy_resources(resources: ResourceSpec | None) -> ResourceSpec | None:
-    """Return a copy of valid resources that shares no mutable value with them."""
-    if isinstance(resources, HeterogeneousResources):
-        return HeterogeneousResources([attrs.evolve(it) for it in resources.components])
-    return attrs.evolve(resources) if isinstance(resources, ResourceSpecV1) else resources
-
-
 def process_count(resources: ResourceSpec | None) -> int:
     """Return the number of processes that a job runs as; `resources` may be None.
 
@@ -159,52 +142,3 @@ def core_count(resources: ResourceSpec | None) -> int:
     (1, 6)
     """
     return sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in components(resources))
-
-
-def resource_problems(resources: object) -> list[str]:
-    """Return everything that is wrong with a resource specification, one sentence each."""
-    if not isinstance(resources, ResourceSpec):
-        return [f"resources must be a ResourceSpec, not {type(resources).__name__}"]
-    if isinstance(resources, ResourceSpecV1):
-        return _problems("resources", resources)
-    if not isinstance(resources, HeterogeneousResources):
-        return [f"resources of version {resources.version} are not supported; use ResourceSpecV1"]
-    parts: object = resources.components
-    if not isinstance(parts, tuple):
-        return [f"resources.components must be a list of ResourceSpecV1, not {parts!r}"]
-    if len(parts) < _LEAST_COMPONENTS:
-        return [f"resources.components must be at least {_LEAST_COMPONENTS}, not {len(parts)}"]
-    found = []
-    for index, part in enumerate(parts):
-        where = f"resources.components[{index}]"
-        if isinstance(part, ResourceSpecV1):
-            found += _problems(where, part)
-        else:
-            found.append(f"{where} must be a ResourceSpecV1, not {type(part).__name__}")
-    return found
-
-
-def _problems(where: str, resources: ResourceSpecV1) -> list[str]:
-    found = []
-    for name, least in _COUNTS.items():
-        value = getattr(resources, name)
-        if value is None:
-            continue
-        if type(value) is not int:
-            found.append(f"{where}.{name} must be a whole number, not {value!r}")
-        elif value < least:
-            found.append(f"{where}.{name} must be at least {least}, not {value}")
-    if not isinstance(resources.exclusive_node_use, bool):
-        found.append(
-            f"{where}.exclusive_node_use must be True or False, not {resources.exclusive_node_use!r}"
-        )
-    nodes, processes, per_node = resources.node_count, resources.process_count, resources.processes_per_node
-    if found or nodes is None or processes is None:
-        return found
-    if per_node is None:
-        return [f"{where}: {processes} processes cannot occupy {nodes} nodes"] if nodes > processes else []
-    needed = -(-processes // per_node)
-    if needed == nodes:
-        return []
-    wanted = f"{processes} processes at {per_node} per node need {needed} nodes"
-    return [f"{where}: {wanted}, but node_count is {nodes}"]

@@ -6,6 +6,8 @@ ValueError, TypeError or KeyError; the content of a spec is checked by `problems
 
 from __future__ import annotations
 
+import enum
+import operator
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -101,40 +103,21 @@ def decode_flags(names: list[str]) -> StageOutFlags:
 
 def encode_status(status: JobStatus) -> dict[str, Any]:
     """Return a status as plain values."""
-    return {
-        "state": status.state.value,
-        "time": status.time.isoformat(),
-        "exit_code": status.exit_code,
-        "message": status.message,
-        "reason": None if status.reason is None else status.reason.value,
-        "evidence": None if status.evidence is None else status.evidence.value,
-        "metadata": dict(status.metadata),
-    }
+    return {name: _plain(name, getattr(status, name)) for name in _STATUS}
 
 
 def decode_status(plain: Mapping[str, Any]) -> JobStatus:
     """Return the status that `encode_status` converted to `plain`."""
-    reason, evidence = plain["reason"], plain["evidence"]
-    return JobStatus(
-        JobState(plain["state"]),
-        time=datetime.fromisoformat(plain["time"]),
-        exit_code=plain["exit_code"],
-        message=plain["message"],
-        metadata=plain["metadata"],
-        reason=None if reason is None else Reason(reason),
-        evidence=None if evidence is None else Evidence(evidence),
-    )
+    return JobStatus(**_decoded({name: plain[name] for name in _STATUS}))
 
 
 def _encode(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401  any attrs class of the model
-    plain = {}
-    for name, default in defaults.items():
-        item = getattr(value, name)
-        if item is default or item == default:
-            continue
-        codec = _CODECS.get(name)
-        plain[name] = item if codec is None or item is None else codec[0](item)
-    return plain
+    items = {name: getattr(value, name) for name in defaults}
+    return {name: _plain(name, item) for name, item in items.items() if item != defaults[name]}
+
+
+def _plain(name: str, item: Any) -> Any:  # noqa: ANN401  the value of a field, and its plain form
+    return _CODECS[name][0](item) if name in _CODECS and item is not None else item
 
 
 def _decoded(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,6 +143,10 @@ def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  text or a ma
     return plain if isinstance(plain, str) else Dependency(plain["job"], plain["kind"])
 
 
+def _enum(kind: type[enum.Enum]) -> _Codec:
+    return operator.attrgetter("value"), kind
+
+
 def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) -> _Codec:
     return lambda items: list(map(encode_item, items)), lambda items: list(map(decode_item, items))
 
@@ -167,12 +154,7 @@ def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) 
 # The conversion of a field to a plain value, and back.
 _Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 _PATHS = ("directory", "stdin_path", "stdout_path", "stderr_path", "pre_launch", "post_launch")
-_FLAG_NAMES = {
-    "if_present": StageOutFlags.IF_PRESENT,
-    "on_success": StageOutFlags.ON_SUCCESS,
-    "on_error": StageOutFlags.ON_ERROR,
-    "on_cancel": StageOutFlags.ON_CANCEL,
-}
+_FLAG_NAMES = {str(flag.name).lower(): flag for flag in StageOutFlags}
 # The fields that need a conversion, of whichever class they are.
 _CODECS: Mapping[str, _Codec] = {
     **dict.fromkeys(_PATHS, (str, Path)),
@@ -183,10 +165,16 @@ _CODECS: Mapping[str, _Codec] = {
     "cleanup": _each(str, Path),
     "cleanup_flags": (encode_flags, decode_flags),
     "flags": (encode_flags, decode_flags),
-    "mode": (lambda mode: mode.value, StagingMode),
+    "mode": _enum(StagingMode),
     "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
     "after": _each(_encode_after, _decode_after),
+    "state": _enum(JobState),
+    "time": (datetime.isoformat, datetime.fromisoformat),
+    "reason": _enum(Reason),
+    "evidence": _enum(Evidence),
+    "metadata": (dict, dict),
 }
+_STATUS = ("state", "time", "exit_code", "message", "reason", "evidence", "metadata")
 _SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
     "attributes": JobAttributes()
 }

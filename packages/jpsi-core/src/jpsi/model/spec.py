@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import enum
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, cast
 
 import attrs
 
 from jpsi.model.dependencies import Dependency, OtherJob
-from jpsi.model.resources import ResourceSpec, copy_resources
-
-T = TypeVar("T")
+from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 
 
-@overload
-def _path(value: None) -> None: ...
-@overload
-def _path(value: str | Path) -> Path: ...
 def _path(value: str | Path | None) -> Path | None:
     # Any other value stays as it was assigned: `problems` reports it at submit.
     return Path(value) if isinstance(value, str) else value
 
 
-@overload
-def _name(value: None) -> None: ...
-@overload
-def _name(value: str | Path) -> str: ...
 def _name(value: str | Path | None) -> str | None:
     if isinstance(value, Path):
         # Path drops the ./ that marks a file, as opposed to a name that is looked up on the PATH
@@ -36,10 +26,6 @@ def _name(value: str | Path | None) -> str | None:
     return value
 
 
-@overload
-def _location(value: None) -> None: ...
-@overload
-def _location(value: str | Path) -> str: ...
 def _location(value: str | Path | None) -> str | None:
     return str(value) if isinstance(value, Path) else value
 
@@ -214,24 +200,18 @@ class JobSpec:
     cleanup_flags: StageOutFlags = attrs.field(default=StageOutFlags.ALWAYS, kw_only=True)
 
 
+_PARTS = (JobSpec, JobAttributes, StageIn, StageOut, ResourceSpecV1, HeterogeneousResources)
+
+
 def copy_spec(spec: JobSpec) -> JobSpec:
     """Return a copy of a valid spec that shares no mutable value with it."""
-    return attrs.evolve(
-        spec,
-        arguments=_copy(spec.arguments),
-        environment=None if spec.environment is None else dict(spec.environment),
-        resources=copy_resources(spec.resources),
-        attributes=attrs.evolve(
-            spec.attributes,
-            after=_copy(spec.attributes.after),
-            custom_attributes=copy.deepcopy(spec.attributes.custom_attributes),
-            user=copy.deepcopy(spec.attributes.user),
-        ),
-        stage_in=None if spec.stage_in is None else [attrs.evolve(item) for item in spec.stage_in],
-        stage_out=None if spec.stage_out is None else [attrs.evolve(item) for item in spec.stage_out],
-        cleanup=_copy(spec.cleanup),
-    )
+    return cast("JobSpec", _copy(spec))
 
 
-def _copy(values: list[T] | None) -> list[T] | None:
-    return None if values is None else list(values)
+def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
+    if isinstance(value, _PARTS):
+        fields = attrs.fields_dict(type(value))
+        return attrs.evolve(value, **{name: _copy(getattr(value, name)) for name in fields})
+    if isinstance(value, list | tuple):
+        return [_copy(it) for it in value]
+    return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value

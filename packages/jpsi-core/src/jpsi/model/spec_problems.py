@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_native_id
-from jpsi.model.resources import resource_problems
+from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi.model.variable_references import expand
 
@@ -26,6 +26,7 @@ _Check = Callable[[str, Any], Iterator[str]]
 
 _LONGEST = timedelta(days=36_500)
 _DEEPEST = 50
+_LEAST_COMPONENTS = 2
 # execve(2), "Limits on size of arguments and environment": one text has at most 32 pages; all texts together,
 # with a pointer to each, have at most a quarter of the stack's limit. The kernel refuses more with E2BIG.
 # MAX_ARG_STRLEN of Linux, including the final NUL; other kernels limit only the sum.
@@ -51,6 +52,17 @@ def problems(spec: object) -> list[str]:
     return [*found, *exec_limits(spec if is_valid else _valid_texts(spec))]
 
 
+def resource_problems(resources: object, where: str = "resources") -> list[str]:
+    """Return everything that is wrong with a resource specification, one sentence each."""
+    if isinstance(resources, ResourceSpecV1):
+        return list(_fields(_RESOURCES)(where, resources)) or list(_contradictions(where, resources))
+    if isinstance(resources, HeterogeneousResources):
+        return list(_components(f"{where}.components", resources.components))
+    if isinstance(resources, ResourceSpec):
+        return [f"{where} of version {resources.version} are not supported; use ResourceSpecV1"]
+    return [f"{where} must be a ResourceSpec, not {type(resources).__name__}"]
+
+
 def sound_part(spec: object) -> JobSpec:
     """Return a spec with the valid fields of `spec` only; it always has an executable."""
     sound = JobSpec("/bin/true")
@@ -71,18 +83,15 @@ def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> It
         spec: the spec.
         inherited: the environment that the program will inherit; None leaves that out.
     """
-    texts = list(_texts(spec))
-    longest = text_bytes()
-    is_one = False
-    for where, text in texts:
-        # no character takes more than four bytes
-        if longest is not None and len(text) * 4 >= longest and _size(text) > longest:
-            is_one = True
-            yield (
-                f"{where} takes {_size(text)} bytes, and the kernel passes a program at most {longest} "
-                f"in one argument or variable: hand it a file instead"
-            )
-    if is_one:
+    texts, longest = list(_texts(spec)), text_bytes() or math.inf
+    # no character takes more than four bytes
+    long = [it for it in texts if len(it[1]) * 4 >= longest and _size(it[1]) > longest]
+    for where, text in long:
+        yield (
+            f"{where} takes {_size(text)} bytes, and the kernel passes a program at most {longest} "
+            f"in one argument or variable: hand it a file instead"
+        )
+    if long:
         return
     environment = spec.environment or {}
     others = [f"{name}={value}" for name, value in (inherited or {}).items() if name not in environment]
@@ -123,20 +132,16 @@ def _texts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 def _valid_texts(spec: JobSpec) -> JobSpec:
     """Return a spec of what the kernel passes to the program, with an empty text for each that is wrong."""
+
+    def valid(text: str | None) -> str | None:
+        return "" if text is not None and any(_text("", text)) else text
+
     arguments = spec.arguments if isinstance(spec.arguments, list | tuple) else ()
     environment = spec.environment if isinstance(spec.environment, Mapping) else {}
-
-    def valid(text: str) -> str:
-        return "" if any(_text("", text)) else text
-
     return JobSpec(
-        valid(spec.executable or ""),
-        [valid(text) for text in arguments],
-        environment={
-            name: None if value is None else valid(value)
-            for name, value in environment.items()
-            if not any(_text("", name))
-        },
+        valid(spec.executable),
+        [valid(text) or "" for text in arguments],
+        environment={name: valid(value) for name, value in environment.items() if valid(name)},
     )
 
 
@@ -144,12 +149,7 @@ def _size(text: str) -> int:
     return 1 + (len(text) if text.isascii() else len(os.fsencode(text)))
 
 
-def _nothing(where: str, value: object) -> Iterator[str]:
-    del where, value
-    return iter(())
-
-
-def _must_be(kind: type | tuple[type, ...], name: str, check: _Check = _nothing) -> _Check:
+def _must_be(kind: type | tuple[type, ...], name: str, check: _Check = lambda *_: iter(())) -> _Check:
     """Return a check for values of this kind, which `check` examines further."""
 
     def checked(where: str, value: object) -> Iterator[str]:
@@ -227,6 +227,41 @@ def _duration(where: str, duration: timedelta) -> Iterator[str]:
         yield f"{where} is over {_LONGEST.days} days; zero means no limit"
 
 
+def _count(least: int) -> _Check:
+    def count(where: str, value: object) -> Iterator[str]:
+        if type(value) is not int:
+            yield f"{where} must be a whole number, not {value!r}"
+        elif value < least:
+            yield f"{where} must be at least {least}, not {value}"
+
+    return _optional(count)
+
+
+def _contradictions(where: str, resources: ResourceSpecV1) -> Iterator[str]:
+    nodes, processes, per_node = resources.node_count, resources.process_count, resources.processes_per_node
+    if nodes is None or processes is None:
+        return
+    needed = nodes if per_node is None else -(-processes // per_node)
+    if per_node is None and nodes > processes:
+        yield f"{where}: {processes} processes cannot occupy {nodes} nodes"
+    elif needed != nodes:
+        wanted = f"{processes} processes at {per_node} per node need {needed} nodes"
+        yield f"{where}: {wanted}, but node_count is {nodes}"
+
+
+def _components(where: str, parts: object) -> Iterator[str]:
+    if not isinstance(parts, tuple):
+        yield f"{where} must be a list of ResourceSpecV1, not {parts!r}"
+    elif len(parts) < _LEAST_COMPONENTS:
+        yield f"{where} must be at least {_LEAST_COMPONENTS}, not {len(parts)}"
+    else:
+        for index, part in enumerate(parts):
+            if isinstance(part, ResourceSpecV1):
+                yield from resource_problems(part, f"{where}[{index}]")
+            else:
+                yield f"{where}[{index}] must be a ResourceSpecV1, not {type(part).__name__}"
+
+
 def _dependency(where: str, item: object) -> Iterator[str]:
     job = item.job if isinstance(item, Dependency) else item
     if isinstance(job, str) and not is_native_id(job):
@@ -270,6 +305,15 @@ _ATTRIBUTES: Mapping[str, _Check] = {
     "after": _optional(_list_of("jobs, native ids and Dependency", _dependency)),
     "custom_attributes": _optional(_mapping),
     "user": _optional(_mapping),
+}
+_RESOURCES: Mapping[str, _Check] = {
+    "node_count": _count(1),
+    "process_count": _count(1),
+    "processes_per_node": _count(1),
+    "cpu_cores_per_process": _count(1),
+    "gpu_cores_per_process": _count(0),
+    "memory": _count(1),
+    "exclusive_node_use": _boolean,
 }
 _STAGE_IN = {"source": _text, "target": _path, "mode": _mode}
 _STAGE_OUT = {"source": _path, "target": _text, "mode": _mode, "flags": _flags}

@@ -51,14 +51,7 @@ class JobState(enum.Enum):
 
 
 _FINAL = 3
-_RANK = {
-    JobState.NEW: 0,
-    JobState.QUEUED: 1,
-    JobState.ACTIVE: 2,
-    JobState.COMPLETED: _FINAL,
-    JobState.FAILED: _FINAL,
-    JobState.CANCELED: _FINAL,
-}
+_RANK = {state: min(rank, _FINAL) for rank, state in enumerate(JobState)}
 _FINAL_STATES = tuple(state for state, rank in _RANK.items() if rank == _FINAL)
 
 

@@ -17,8 +17,7 @@ from jpsi.registry.candidate import (
     Candidate,
     kind,
 )
-from jpsi.registry.custom_attributes import doubts, systems
 from jpsi.registry.discovery import Plugins, installed
 from jpsi.registry.loading import describe_error, load_plugin, private_name, removed_on_failure
 from jpsi.registry.metadata import canonical
-from jpsi.registry.versions import conflict, is_constraint, verdicts
+from jpsi.registry.versions import conflict, is_constraint, known_plugins, verdicts

@@ -12,9 +12,8 @@ import attrs
 from jpsi.contract import ownership
 from jpsi.registry import metadata
 from jpsi.registry.candidate import Candidate
-from jpsi.registry.loading import added_to_path
+from jpsi.registry.loading import added_to_path, own_modules
 from jpsi.registry.metadata import FOUNDATIONS, Distribution
-from jpsi.registry.own_modules import own_modules
 from jpsi.registry.versions import choose, unmet
 
 #: The environment variable with further directories of plugins.
@@ -74,12 +73,9 @@ def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
     return Plugins(tuple(candidates), running)
 
 
-def _directories(plugin_path: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
-    for text in os.environ.get(PLUGIN_PATH, "").split(os.pathsep):
-        if text:
-            yield str(Path(text).expanduser().absolute())
-    for directory in plugin_path:
-        yield os.fspath(directory)
+def _directories(plugin_path: Iterable[str | os.PathLike[str]]) -> list[str]:
+    texts = filter(None, os.environ.get(PLUGIN_PATH, "").split(os.pathsep))
+    return [*(str(Path(it).expanduser().absolute()) for it in texts), *(os.fspath(it) for it in plugin_path)]
 
 
 def _candidates(found: Sequence[Distribution], origin: str | None, place: int) -> Iterator[Candidate]:

@@ -1,6 +1,7 @@
 """Loads a chosen plugin; every error becomes one PluginError that says what to do.
 
-Plugins from directories are imported under private names, so that two versions can be loaded together.
+Plugins from directories are imported under private names, so that two versions can be loaded together. Those
+that import themselves absolutely are refused: such an import could bring the code of another version.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import operator
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from jpsi.model import PluginError
-from jpsi.registry.own_modules import check_imports, is_within, own_modules
 
 if TYPE_CHECKING:
+    import ast
+
     from jpsi.registry.candidate import Candidate
 
 _VALUE = re.compile(r"(?P<module>\w+(?:\.\w+)*)\s*(?::\s*(?P<attribute>\w+(?:\.\w+)*)\s*)?(?:\[.*\])?")
@@ -45,27 +48,24 @@ def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any 
         msg = f"{candidate.label} is refused: {candidate.refusal}"
         raise PluginError(msg)
     try:
-        return _load(candidate)
+        match = _VALUE.fullmatch(candidate.value)
+        if match is None:
+            msg = f"the entry point {candidate.value!r} is neither `module` nor `module:attribute`"
+            raise ValueError(msg)  # noqa: TRY301  as an error of the import
+        module = _module(candidate, match["module"])
+        return operator.attrgetter(match["attribute"])(module) if match["attribute"] else module
     except PluginError:
         raise
     except (Exception, SystemExit) as e:
-        what = f"{type(e).__name__}: {describe_error(e)}{_named_by_entry_point(candidate, e)}"
-        msg = f"{candidate.label} cannot be loaded: {what}; {_advice(candidate, e)}"
+        msg = f"{candidate.label} cannot be loaded: {type(e).__name__}: {_explanation(candidate, e)}"
         raise PluginError(msg, e) from e
-
-
-def _load(candidate: Candidate) -> Any:  # noqa: ANN401  as above
-    match = _VALUE.fullmatch(candidate.value)
-    if match is None:
-        msg = f"the entry point {candidate.value!r} is neither `module` nor `module:attribute`"
-        raise ValueError(msg)
-    module = _module(candidate, match["module"])
-    return operator.attrgetter(match["attribute"])(module) if match["attribute"] else module
 
 
 def _module(candidate: Candidate, name: str) -> ModuleType:
     if candidate.origin is None:
-        return _import_cleanly(name)
+        top = name.partition(".")[0]
+        with contextlib.nullcontext() if top in sys.modules else removed_on_failure(top):
+            return importlib.import_module(name)
     package = private_name(candidate.origin, candidate.folder)
     if f"{package}.{name}" not in sys.modules:
         check_imports(candidate)
@@ -76,12 +76,6 @@ def _module(candidate: Candidate, name: str) -> ModuleType:
     return import_privately(package, candidate.origin, name)
 
 
-def _import_cleanly(name: str) -> ModuleType:
-    top = name.partition(".")[0]
-    with contextlib.nullcontext() if top in sys.modules else removed_on_failure(top):
-        return importlib.import_module(name)
-
-
 def describe_error(error: BaseException) -> str:
     """Return the message of an exception, with the place if it is a syntax error."""
     if isinstance(error, SyntaxError) and error.filename:
@@ -89,31 +83,23 @@ def describe_error(error: BaseException) -> str:
     return _PRIVATE_PREFIX.sub("", str(error))
 
 
-def _named_by_entry_point(candidate: Candidate, error: BaseException) -> str:
-    """Return a note that the missing module is the one that the plugin's entry point names, or nothing."""
-    module = candidate.value.partition(":")[0].strip()
-    missing = _missing(error)
-    is_meant = missing and is_within(module, missing)
-    return f", which its entry point names: {candidate.name} = {candidate.value}" if is_meant else ""
-
-
-def _missing(error: BaseException) -> str:
-    """Return the module that an import did not find; empty for another error."""
-    return _PRIVATE_PREFIX.sub("", error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-
-
-def _advice(candidate: Candidate, error: BaseException) -> str:
-    target = "" if candidate.origin is None else f" --target {candidate.origin}"
-    missing = _missing(error)
+def _explanation(candidate: Candidate, error: BaseException) -> str:
+    """Return the message of an error while a plugin was imported, and what to do."""
+    missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    missing = _PRIVATE_PREFIX.sub("", missing)
+    is_meant = missing and is_within(candidate.value.partition(":")[0].strip(), missing)
+    meant = f", which its entry point names: {candidate.name} = {candidate.value}" if is_meant else ""
     if missing and not any(is_within(missing, own) for own in own_modules(candidate)):
-        return f"install the distribution that has the module {missing!r}: pip install{target} ..."
-    if candidate.origin is None:
-        return f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
-    # --upgrade in that directory would leave the metadata of both versions, which jpsi refuses.
-    where = "into a directory of its own, or here after this one was emptied"
-    return (
-        f"reinstall it, or another version, {where}: pip install --target DIRECTORY {candidate.distribution}"
-    )
+        target = "" if candidate.origin is None else f" --target {candidate.origin}"
+        advice = f"install the distribution that has the module {missing!r}: pip install{target} ..."
+    elif candidate.origin is None:
+        advice = f"reinstall it, or another version: pip install --upgrade {candidate.distribution}"
+    else:
+        # --upgrade in that directory would leave the metadata of both versions, which jpsi refuses.
+        where = "into a directory of its own, or here after this one was emptied"
+        install = f"pip install --target DIRECTORY {candidate.distribution}"
+        advice = f"reinstall it, or another version, {where}: {install}"
+    return f"{describe_error(error)}{meant}; {advice}"
 
 
 def private_name(directory: str, folder: str) -> str:
@@ -151,3 +137,98 @@ def removed_on_failure(package: str) -> Iterator[None]:
             if is_within(name, package):
                 sys.modules.pop(name, None)
         raise
+
+
+def own_modules(candidate: Candidate) -> set[str]:
+    """Return the top modules of a candidate's distribution, which may import each other only relatively.
+
+    They are packages or single modules; of a namespace that several distributions share, the part that
+    contains the plugin.
+    """
+    origin = Path(candidate.origin or "")
+    own = set()
+    names = candidate.value.partition(":")[0].strip().split(".")
+    for length in range(1, len(names) + 1):
+        path = origin.joinpath(*names[:length])
+        if path.joinpath("__init__.py").exists() or not path.is_dir():
+            own.add(".".join(names[:length]))
+            break
+    for line in _record(candidate):
+        top, _, rest = line.partition("/")
+        if rest == "__init__.py":
+            own.add(top)
+        elif not rest and top.endswith(".py"):
+            own.add(top.removesuffix(".py"))
+    return own
+
+
+def _record(candidate: Candidate) -> list[str]:
+    """Return the files of a distribution, as its installer recorded them."""
+    try:
+        text = Path(candidate.folder, "RECORD").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line.partition(",")[0] for line in text.splitlines()]
+
+
+def check_imports(candidate: Candidate) -> None:
+    """Raise if a plugin imports itself by its absolute name: it would get another version's code.
+
+    Raises:
+        PluginError: it does; the message names every place.
+    """
+    own = own_modules(candidate)
+    found = [
+        f"{path}:{line}"
+        for path in _sources(Path(candidate.origin or ""), own)
+        for line in dict.fromkeys(absolute_imports(path.read_bytes(), own))
+    ]
+    if found:
+        msg = (
+            f"{candidate.label} imports itself by its absolute name, which may bring code of another version "
+            f"of it: {', '.join(found)}; write relative imports there, such as `from . import x`"
+        )
+        raise PluginError(msg)
+
+
+def _sources(directory: Path, own: Collection[str]) -> Iterator[Path]:
+    for module in sorted(own):
+        path = directory.joinpath(*module.split("."))
+        if path.is_dir():
+            yield from sorted(path.rglob("*.py"))
+        elif path.with_name(f"{path.name}.py").exists():
+            yield path.with_name(f"{path.name}.py")
+
+
+def absolute_imports(source: bytes, own: Collection[str]) -> list[int]:
+    r"""Return the lines of a module that import one of the modules `own`, or a part of one, absolutely.
+
+    >>> absolute_imports(b"import toy.a\nfrom . import b\nimport toys", {"toy"})
+    [1]
+    """
+    if not any(name.encode() in source for name in own):
+        return []
+    import ast  # most plugins are not checked
+
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []  # the later import reports the error
+    return [line for line, name in _imported(tree) if any(is_within(name, it) for it in own)]
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[int, str]]:
+    import ast
+
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((child.lineno, alias.name) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.level == 0:
+            yield from ((child.lineno, f"{child.module}.{alias.name}") for alias in child.names)
+        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield from _imported(child)
+
+
+def is_within(name: str, package: str) -> bool:
+    """Return True if a module is `package` or a part of it."""
+    return name == package or name.startswith(f"{package}.")

@@ -15,38 +15,18 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-#: The distributions of this project's plugins, for the message about a missing plugin.
-KNOWN_DISTRIBUTIONS = {
-    ENGINES: {"batch": "jpsi-engine"},
-    EXECUTORS: {
-        "local": "jpsi-engine",
-        "slurm": "jpsi-slurm",
-        "pbs": "jpsi-pbs",
-        "pbspro": "jpsi-pbs",
-        "openpbs": "jpsi-pbs",
-        "torque": "jpsi-pbs",
-        "pbs_classic": "jpsi-pbs",
-        "lsf": "jpsi-lsf",
-        "flux": "jpsi-flux",
-        "gridengine": "jpsi-gridengine",
-        "sge": "jpsi-gridengine",
-        "pilot": "jpsi-pilot",
-    },
-    LAUNCHERS: {"single": "jpsi-engine"}
-    | dict.fromkeys(
-        ("multiple", "mpirun", "mpiexec", "srun", "jsrun", "aprun", "flux", "script"), "jpsi-launchers"
-    ),
-    BARS: {"progress": "jpsi-cli"},
-    TRANSPORTS: {"ssh": "jpsi-ssh"},
-    FAKES: {
-        "slurm": "jpsi-slurm",
-        "pbs": "jpsi-pbs",
-        "torque": "jpsi-pbs",
-        "lsf": "jpsi-lsf",
-        "volclava": "jpsi-lsf",
-        "flux": "jpsi-flux",
-        "gridengine": "jpsi-gridengine",
-    },
+# The distributions of this project, with the names of their plugins.
+_DISTRIBUTIONS = {
+    "jpsi-engine": {ENGINES: "batch", EXECUTORS: "local", LAUNCHERS: "single"},
+    "jpsi-slurm": {EXECUTORS: "slurm", FAKES: "slurm"},
+    "jpsi-pbs": {EXECUTORS: "pbs pbspro openpbs torque pbs_classic", FAKES: "pbs torque"},
+    "jpsi-lsf": {EXECUTORS: "lsf", FAKES: "lsf volclava"},
+    "jpsi-flux": {EXECUTORS: "flux", FAKES: "flux"},
+    "jpsi-gridengine": {EXECUTORS: "gridengine sge", FAKES: "gridengine"},
+    "jpsi-pilot": {EXECUTORS: "pilot"},
+    "jpsi-launchers": {LAUNCHERS: "multiple mpirun mpiexec srun jsrun aprun flux script"},
+    "jpsi-cli": {BARS: "progress"},
+    "jpsi-ssh": {TRANSPORTS: "ssh"},
 }
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _RELEASE = re.compile(r"\d+(\.\d+)*", re.ASCII)
@@ -86,6 +66,12 @@ def choose(
     if len(best) > 1:
         raise PluginError(conflict(best))
     return best[0]
+
+
+def known_plugins(group: str) -> dict[str, str]:
+    """Return the names of this project's plugins in a group, each with its distribution."""
+    found = _DISTRIBUTIONS.items()
+    return {name: distribution for distribution, names in found for name in names.get(group, "").split()}
 
 
 def verdicts(named: Sequence[Candidate], constraint: str | None) -> list[tuple[Candidate, str | None]]:
@@ -134,7 +120,7 @@ def is_constraint(text: str) -> bool:
 def _missing(installed: Iterable[Candidate], group: str, name: str, targets: Collection[str]) -> str:
     names = sorted({candidate.name for candidate in installed})
     configured = f"; targets: {', '.join(targets)}" if targets else ""
-    known = KNOWN_DISTRIBUTIONS.get(group, {}).get(name.lower())
+    known = known_plugins(group).get(name.lower())
     advice = f"; try: pip install {known}" if known else did_you_mean(name.lower(), [*targets, *names])
     return f"no {kind(group)} {name!r}; installed: {', '.join(names) or 'none'}{configured}{advice}"
 
@@ -190,11 +176,7 @@ def unmet(requires: Iterable[str], running: Mapping[str, str]) -> str | None:
     for text in requires:
         match = _NAME.match(text)
         name = canonical(match[1]) if match else ""
-        if (
-            name in running
-            and not _plainly_fits(text, running[name])
-            and (why := _unmet(text, name, running[name]))
-        ):
+        if name in running and (why := _unmet(text, name, running[name])):
             return why
     return None
 
@@ -214,6 +196,8 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _unmet(text: str, name: str, version: str) -> str | None:
+    if _plainly_fits(text, version):
+        return None
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.version import InvalidVersion, Version
 

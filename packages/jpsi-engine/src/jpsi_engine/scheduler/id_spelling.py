@@ -32,7 +32,7 @@ class IdSpelling:
             # for example, the plugin is no longer installed
             log.debug("the plugin of %s is not available to spell element ids", self._name, exc_info=True)
             return None
-        return assembly.stack.hooks, Site(config=assembly.config)
+        return assembly.hooks, Site(config=assembly.config)
 
     def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
         """Return the native ids of elements of an array, one for each index, in their order.

@@ -7,7 +7,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from jpsi.config.spec_defaults import SpecDefaults
+from jpsi.config.settings import SpecDefaults
 from jpsi.model.spec import JobAttributes, JobSpec, copy_spec
 
 ALL = SpecDefaults(

@@ -1,0 +1,157 @@
+"""The settings in configuration files as values: merged over all files, for each executor and target."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from jpsi.model import ConfigError, JobSpec
+
+if TYPE_CHECKING:
+    from jpsi.document import Value
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class SpecDefaults:
+    """Values for fields of a spec that are None; fields are named as there."""
+
+    launcher: str | None = None
+    duration: timedelta | None = None
+    queue_name: str | None = None
+    project_name: str | None = None
+    reservation_id: str | None = None
+    #: Merged with those of the spec, which take precedence.
+    custom_attributes: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def over(self, lower: SpecDefaults) -> SpecDefaults:
+        """Return these defaults, with what they leave open filled in from a weaker configuration."""
+        joined = {**lower.custom_attributes, **self.custom_attributes}
+        filled = {name: getattr(lower, name) for name in _NAMES if getattr(self, name) is None}
+        return attrs.evolve(self, **filled, custom_attributes=joined)
+
+    def filled_in(self, spec: JobSpec) -> JobSpec:
+        """Return the spec with these values in its open fields; the spec itself is not changed."""
+        if self == SpecDefaults():
+            return spec
+        attributes = spec.attributes
+        custom = {**self.custom_attributes, **(attributes.custom_attributes or {})}
+        filled = {name: getattr(self, name) for name in _ATTRIBUTES if getattr(attributes, name) is None}
+        return attrs.evolve(
+            spec,
+            launcher=self.launcher if spec.launcher is None else spec.launcher,
+            attributes=attrs.evolve(
+                attributes, **filled, custom_attributes=custom or attributes.custom_attributes
+            ),
+        )
+
+
+_ATTRIBUTES = ("duration", "queue_name", "project_name", "reservation_id")
+_NAMES = ("launcher", *_ATTRIBUTES)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Section:
+    """The configuration of one executor or target."""
+
+    #: The executor of a target.
+    executor: str | None = None
+    url: str | None = None
+    #: A PEP 440 version constraint.
+    version: str | None = None
+    #: Values for fields of the executor's configuration, with their locations.
+    config: Mapping[str, Value] = attrs.field(factory=dict)
+    defaults: SpecDefaults = attrs.field(factory=SpecDefaults)
+    #: The locations of `executor`, `url` and `version`: `config.yaml:3: targets.far.executor`.
+    locations: Mapping[str, str] = attrs.field(factory=dict)
+
+    def over(self, lower: Section) -> Section:
+        """Return this section, with what it leaves open filled in from a weaker one."""
+        merged = {
+            name: attrs.evolve(value, raw=_merged(value.raw, lower.config[name].raw))
+            for name, value in self.config.items()
+            if name in lower.config
+        }
+        return Section(
+            executor=self.executor or lower.executor,
+            url=self.url or lower.url,
+            version=self.version or lower.version,
+            config={**lower.config, **self.config, **merged},
+            defaults=self.defaults.over(lower.defaults),
+            locations={**lower.locations, **self.locations},
+        )
+
+
+def _merged(high: object, low: object) -> object:
+    """Return the stronger value; two mappings are merged key by key."""
+    if not isinstance(high, dict) or not isinstance(low, dict):
+        return high
+    return {**low, **{key: _merged(value, low.get(key)) for key, value in high.items()}}
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Layer:
+    """The content of one configuration file; names of executors and targets are in lower case."""
+
+    default_executor: str | None = None
+    #: The location of `default_executor`.
+    default_location: str = ""
+    plugin_path: tuple[Path, ...] = ()
+    executors: Mapping[str, Section] = attrs.field(factory=dict)
+    targets: Mapping[str, Section] = attrs.field(factory=dict)
+
+
+@attrs.frozen(slots=True)
+class Settings:
+    """The configuration, the strongest layer first; docs/guide describes the files."""
+
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def plugin_path(self) -> list[Path]:
+        """The directories with plugins, the user's before the site's."""
+        return [directory for layer in self.layers for directory in layer.plugin_path]
+
+    @property
+    def default_executor(self) -> str | None:
+        """The executor or target for callers that name none."""
+        return next((it.default_executor for it in self.layers if it.default_executor), None)
+
+    @property
+    def default_location(self) -> str:
+        """The location where that is configured; empty if it is not."""
+        return next((it.default_location for it in self.layers if it.default_executor), "")
+
+    @property
+    def targets(self) -> list[str]:
+        """The names of all targets, in lower case."""
+        return sorted({name for layer in self.layers for name in layer.targets})
+
+    def target(self, name: str) -> Section | None:
+        """Return the configuration of a target of this name, or None.
+
+        Raises:
+            ConfigError: no layer names the executor of the target.
+        """
+        if name.lower() not in self.targets:
+            return None
+        target = overlay([layer.targets for layer in self.layers], [name])
+        if target.executor is None:
+            msg = f"the target {name!r} is configured without its executor; add it: targets.{name}.executor"
+            raise ConfigError(msg)
+        return target
+
+    def executor(self, names: Collection[str]) -> Section:
+        """Return the configuration of an executor that has these names; an empty one if there is none."""
+        return overlay([layer.executors for layer in self.layers], names)
+
+
+def overlay(layers: Iterable[Mapping[str, Section]], names: Collection[str]) -> Section:
+    """Return the sections with these names, merged into one."""
+    wanted = sorted({name.lower() for name in names})
+    sections = [layer[name] for layer in layers for name in wanted if name in layer]
+    return functools.reduce(Section.over, sections, Section())
