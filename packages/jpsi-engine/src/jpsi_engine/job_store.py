@@ -53,7 +53,6 @@ from jpsi_engine.spool import (
 if TYPE_CHECKING:
     from jpsi import JobExecutor, JobFiles, Output
     from jpsi.plugin.engine import Stream
-    from jpsi_engine.scheduler import IdSpelling
 
 __all__ = ["DamagedJob", "Origin", "ShownJob", "StoredJob", "damaged", "jobs", "shown"]
 
@@ -388,11 +387,7 @@ def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[Stored
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
-    files = JobRecords(
-        folder.root,
-        _element_ids(origin),
-        are_processes=folder.machine is not None,
-    )
+    files = JobRecords(folder.root, _element_ids(origin), are_processes=folder.machine is not None)
     try:
         written = files.read()
     except OSError as e:
@@ -422,9 +417,12 @@ def _element_ids(origin: Origin) -> ElementIds:
     """Return a function that spells native ids of array elements; it loads plugins at its first call."""
 
     @functools.cache
-    def spelling() -> IdSpelling:
-        from jpsi_engine.scheduler import IdSpelling  # noqa: PLC0415
+    def speller() -> ElementIds:
+        from jpsi_engine.scheduler import element_id_speller  # noqa: PLC0415
 
-        return IdSpelling(*origin.asked_for)
+        return element_id_speller(*origin.asked_for)
 
-    return lambda native_id, indices: spelling().element_ids(native_id, indices)
+    def spell(native_id: str, indices: Sequence[int]) -> Sequence[str]:
+        return speller()(native_id, indices)
+
+    return spell

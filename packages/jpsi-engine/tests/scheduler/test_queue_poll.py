@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import attrs
@@ -91,14 +92,14 @@ class Process:
     jobs: list[JobView] = attrs.field(factory=list)
     #: When it last knew more of each job than before.
     told: dict[str, float] = attrs.field(factory=dict)
-    lists_all_jobs: bool = attrs.field(init=False)
+    capabilities: SimpleNamespace = attrs.field(init=False)
     poll_interval: PollInterval = attrs.field(init=False)
     asking: QueuePoll = attrs.field(init=False)
     is_asking: bool = False
     probes: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.lists_all_jobs = self.world.lists_all
+        self.capabilities = SimpleNamespace(ids_per_query=None if self.world.lists_all else 100)
         self.poll_interval = PollInterval(SHORTEST, LONGEST, lambda: self.jitter)
         self.asking = QueuePoll(cast("Backend", self), SharedPoll(self.world.root), self.poll_interval)
 

@@ -7,36 +7,30 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+import attrs
+
 from jpsi import JobStatus
 
 log = logging.getLogger(__name__)
 
 
+@attrs.define(slots=True, eq=False)
 class Outbox:
     """A queue of statuses to publish.
 
     Any thread may put statuses in while it holds its own lock, and empties the outbox after it has released
     it.
-
-    Args:
-        publish: called with a job id and a status, by one thread at a time: one of those that call `flush`.
     """
 
-    def __init__(self, publish: Callable[[str, JobStatus], None]) -> None:
-        self._publish = publish
-        self._waiting: deque[tuple[str, JobStatus]] = deque()
-        # No thread waits for this lock: one that finds it taken leaves the statuses to its holder.
-        self._emptying = threading.Lock()
+    #: Called with a job id and a status, by one thread at a time: one of those that call `flush`.
+    _publish: Callable[[str, JobStatus], None]
+    _waiting: deque[tuple[str, JobStatus]] = attrs.field(factory=deque, init=False)
+    #: No thread waits for this lock: one that finds it taken leaves the statuses to its holder.
+    _emptying: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def put(self, job_id: str, status: JobStatus) -> None:
         """Add a status after all that were put in before."""
         self._waiting.append((job_id, status))
-
-    def _deliver(self, job_id: str, status: JobStatus) -> None:
-        try:
-            self._publish(job_id, status)
-        except Exception:
-            log.exception("job %s: publishing the status %s failed", job_id, status)
 
     def flush(self) -> None:
         """Publish all statuses that were put in, on this thread or the one that is publishing already."""
@@ -46,7 +40,11 @@ class Outbox:
                 while self._waiting:
                     # Removed only after that: an interrupted thread leaves the status to the next, and a
                     # repeat does no harm.
-                    self._deliver(*self._waiting[0])
+                    job_id, status = self._waiting[0]
+                    try:
+                        self._publish(job_id, status)
+                    except Exception:
+                        log.exception("job %s: publishing the status %s failed", job_id, status)
                     self._waiting.popleft()
             finally:
                 self._emptying.release()

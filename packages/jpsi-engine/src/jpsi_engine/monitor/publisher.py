@@ -28,42 +28,37 @@ _ANSWERS = 2
 _CONTRADICTED_SECONDS = 3600.0
 
 
+def _is_never_held(job: JobView, status: JobStatus) -> bool:  # noqa: ARG001  the default
+    return False
+
+
+def _all_seconds(since: float, now: float) -> float:
+    return now - since
+
+
+@attrs.define(slots=False, eq=False)
 class Publisher:
-    """The jobs of one executor, with the verdicts on them. Methods may be called from any thread.
+    """The jobs of one executor, with the verdicts on them. Methods may be called from any thread."""
 
-    Args:
-        backend: the batch system.
-        spool: where ends are stored that no marker tells.
-        grace: seconds after which a marker that a job has left is certainly visible to this process.
-        timeout_seconds: seconds for which the batch system must not mention a job before it counts as lost.
-        publish: called with a job id and a status, one call at a time and without a lock.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        spool: Spool,
-        *,
-        grace: float,
-        timeout_seconds: float,
-        publish: Callable[[str, JobStatus], None],
-    ) -> None:
-        #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
-        #: time.
-        self.counted_seconds: Callable[[float, float], float] = _all_seconds
-        #: Returns True if the end of a job must not be published before the caller calls `end`.
-        self.is_held: Callable[[JobView, JobStatus], bool] = _is_never_held
-        self._backend = backend
-        self._spool = spool
-        self._grace = grace
-        self._patience = timeout_seconds
-        self._outbox = Outbox(publish)
-        self._lock = threading.Lock()
-        self._jobs: dict[str, JobView] = {}
-        self._session_lock = threading.Lock()
-        # The last verdict on a job of which only the queue is known: the observation, the time, and the
-        # status.
-        self._last_verdict: tuple[Observation, float, JobStatus | None] | None = None
+    _backend: Backend
+    #: Where ends are stored that no marker tells.
+    _spool: Spool
+    #: Seconds after which a marker that a job has left is certainly visible to this process.
+    _grace: float = attrs.field(kw_only=True)
+    #: Seconds for which the batch system must not mention a job before it counts as lost.
+    _timeout_seconds: float = attrs.field(kw_only=True)
+    #: Publishes a status of a job, by its id, one at a time and without a lock.
+    _outbox: Outbox = attrs.field(kw_only=True, alias="publish", converter=Outbox)
+    #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
+    #: time.
+    counted_seconds: Callable[[float, float], float] = attrs.field(default=_all_seconds, init=False)
+    #: Returns True if the end of a job must not be published before the caller calls `end`.
+    is_held: Callable[[JobView, JobStatus], bool] = attrs.field(default=_is_never_held, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _jobs: dict[str, JobView] = attrs.field(factory=dict, init=False)
+    _session_lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    #: The last verdict on a job of which only the queue is known: the observation, the time, and the status.
+    _last_verdict: tuple[Observation, float, JobStatus | None] | None = attrs.field(default=None, init=False)
 
     def add(self, job: JobView) -> None:
         """Register a job."""
@@ -84,11 +79,6 @@ class Publisher:
         """Return every job that is not final."""
         with self._lock:
             return list(self._jobs.values())
-
-    def has_followed(self) -> bool:
-        """Return True if the statuses of any job are published; called once for each of many jobs."""
-        with self._lock:
-            return any(job.is_followed for job in self._jobs.values())
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
@@ -165,13 +155,10 @@ class Publisher:
         """
         if job.queued is None or not job.is_only_queued:
             return judge(self._facts(job, now))
-        if (
-            self._last_verdict is None
-            or self._last_verdict[0] is not job.queued
-            or self._last_verdict[1] != now
-        ):
-            self._last_verdict = job.queued, now, judge(self._facts(job, now))
-        return self._last_verdict[2]
+        last = self._last_verdict
+        if last is None or last[0] is not job.queued or last[1] != now:
+            self._last_verdict = last = job.queued, now, judge(self._facts(job, now))
+        return last[2]
 
     def _facts(self, job: JobView, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
@@ -220,9 +207,9 @@ class Publisher:
 
     def _overdue(self, job: JobView) -> float:
         """Return for how many seconds a job must be missing before it counts as lost."""
-        overdue = max(self._grace, self._patience)
+        overdue = max(self._grace, self._timeout_seconds)
         # a job that was attached has no runner whose marker may still be on its way
-        visible = self._backend.visible_within if job.is_unverified else None
+        visible = self._backend.capabilities.visible_within if job.is_unverified else None
         return overdue if visible is None else min(visible, overdue)
 
     def is_lost(self, job: JobView, now: float) -> bool:
@@ -307,12 +294,3 @@ def _is_unaccounted(job: JobView, is_late: bool, absent_for: float) -> bool:  # 
         # a job that jpsi did not submit leaves no marker that may still show
         return job.has_no_accounting or is_late or (job.is_denied and not job.has_runner)
     return job.accounted is not None and not job.accounted.final and absent_for >= _CONTRADICTED_SECONDS
-
-
-def _is_never_held(job: JobView, status: JobStatus) -> bool:
-    del job, status
-    return False
-
-
-def _all_seconds(since: float, now: float) -> float:
-    return now - since

@@ -58,7 +58,7 @@ from jpsi_engine.remote.submission import (
 )
 from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
-from jpsi_engine.submission import TakenError, UnsentError
+from jpsi_engine.submission import RunHost, TakenError, UnsentError
 from jpsi_engine.transfer import open_job_files
 from jpsi_engine.verdict import LAUNCH, Marker, parse_exit_phase
 
@@ -76,15 +76,17 @@ _AT_A_TIME = 200
 _IN_SUBMISSION_SECONDS = 60.0
 
 
-class RemoteHost:
-    """The run host of jobs whose files are on a remote host; implements `submission.RunHost`.
+class RemoteHost(RunHost):
+    """The run host of jobs whose files are on a remote host.
 
     The spool on this machine mirrors the remote one. Decisions, such as claims, are made on the remote host;
     decision record 16 says why.
     """
 
+    is_local = False
+
     def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
-        self.spool = spool
+        super().__init__(spool, transport)
         self._folders = FolderMirror(spool)
         self._transport = transport
         self._configured = config.work_directory
@@ -93,11 +95,6 @@ class RemoteHost:
         #: Remote folders of new jobs whose submission failed.
         self._failed_folders: set[str] = set()
         self._files = open_job_files(transport) if isinstance(transport, BytesTransport) else None
-
-    @property
-    def is_local(self) -> bool:
-        """Always False."""
-        return False
 
     def _remote_directories(self) -> RemoteDirectories:
         if self._directories is None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
+import attrs
+
 from jpsi.plugin import JpsiError, PluginError, SubmitException
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
@@ -28,22 +30,18 @@ _LEASE = 4
 _RETRY = 0.05
 
 
+@attrs.define(slots=True, eq=False)
 class QueuePoll:
-    """The polls of one executor. Methods may be called from any thread.
+    """The polls of one executor. Methods may be called from any thread."""
 
-    Args:
-        backend: the batch system.
-        shared_poll: the files that this process shares with others that poll the same batch system.
-        poll_interval: the intervals; it learns of each poll, and puts off a poll that another process makes.
-    """
-
-    def __init__(self, backend: Backend, shared_poll: SharedPoll, poll_interval: PollInterval) -> None:
-        self._backend = backend
-        self._shared_poll = shared_poll
-        self._poll_interval = poll_interval
-        # False for the poll after a failed one: the batch system may choke on an id that another process
-        # wants. Only the thread that makes the due polls uses it.
-        self._includes_others = True
+    _backend: Backend
+    #: The files that this process shares with others that poll the same batch system.
+    _shared_poll: SharedPoll
+    #: The intervals; they learn of each poll, and put off a poll that another process makes.
+    poll_interval: PollInterval
+    #: False for the poll after a failed one: the batch system may choke on an id that another process wants.
+    #: Only the thread that makes the due polls uses it.
+    _includes_others: bool = attrs.field(default=True, init=False)
 
     def poll_when_due(self, jobs: Collection[JobView], now: Callable[[], float]) -> Snapshot | None:
         """Make the poll that is due, about these jobs; return the snapshot.
@@ -53,7 +51,7 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poll_interval, native_ids = self._poll_interval, _ids(jobs)
+        poll_interval, native_ids = self.poll_interval, _ids(jobs)
         system = self._announce(native_ids, now())
         with self._shared_poll.lock_polling() as is_ours:
             time = now()
@@ -70,7 +68,7 @@ class QueuePoll:
                 return None
             else:
                 return self._poll_alternately(system, native_ids, now)
-        self._probe()
+        self.probe()
         return last
 
     def poll_now(
@@ -91,7 +89,7 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poll_interval = self._poll_interval
+        poll_interval = self.poll_interval
         deadline = now() + poll_interval.shortest
         system = self._announce(native_ids, now())
         while True:
@@ -108,7 +106,7 @@ class QueuePoll:
     def _announce(self, native_ids: frozenset[str], now: float) -> str:
         """Announce the jobs to be polled about to other processes; return the batch system's digest."""
         system = self._backend.system_digest()
-        self._shared_poll.announce(system, native_ids, now, _LEASE * self._poll_interval.longest)
+        self._shared_poll.announce(system, native_ids, now, _LEASE * self.poll_interval.longest)
         return system
 
     def _poll_with_fallback(
@@ -137,24 +135,23 @@ class QueuePoll:
         return native_ids | self._shared_poll.wanted_by_others(system, now)
 
     def _poll(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
-        self._probe()
+        self.probe()
         begun = now()
         try:
             seen = self._backend.query_states(sorted(native_ids))
         finally:
             ended = now()
-            self._poll_interval.note_poll(begun, ended)
-        queried = None if self._backend.lists_all_jobs else native_ids
+            self.poll_interval.note_poll(begun, ended)
+        queried = None if self._backend.capabilities.ids_per_query is None else native_ids
         snapshot = Snapshot(begun=begun, ended=ended, queried=queried, seen=seen)
         self._shared_poll.write_snapshot(system, snapshot)
         return snapshot
 
-    def probe_site(self) -> None:
-        """Find out what the site offers before the first poll, for example which failures are final."""
-        self._probe()
+    def probe(self) -> None:
+        """Find out what the site offers, for example which failures are final.
 
-    def _probe(self) -> None:
-        """Find out what the site offers; if that fails, the poll takes place all the same."""
+        If that fails, the poll takes place all the same.
+        """
         try:
             self._backend.probe()
         except JpsiError as e:
