@@ -191,31 +191,10 @@ class BatchEngine(Engine):
 
     def _connect(self) -> tuple[JobMonitor, PollLoop]:
         """Connect what follows jobs: the monitor, its poll loop, and the threads that receive events."""
-        config, run_host = self._config, self._run_host
-        is_shared = (
-            is_on_network(self._spool.events) if config.network_files is None else config.network_files
-        )
-        timeout_seconds = config.grace.total_seconds()
-        is_slow = is_shared or not run_host.is_local
-        grace = timeout_seconds if is_slow else min(timeout_seconds, _LOCAL_GRACE_SECONDS)
-        self._handoff.grace_seconds = grace
-        poll_interval = PollInterval(
-            config.shortest_interval.total_seconds(),
-            config.longest_interval.total_seconds(),
-            random.SystemRandom().random,  # the user's program may seed the default generator
-        )
-        monitor = JobMonitor(
-            self._backend,
-            self._spool,
-            grace=grace,
-            timeout_seconds=timeout_seconds,
-            publish=self._setup.publish,
-            queue_poll=QueuePoll(self._backend, SharedPoll(self._spool.root), poll_interval),
-            native_ids=self._native_ids,
-            renamed=self._setup.renamed,
-            # on a remote host, a marker may show late if no process was listening
-            absences=Absences(self._spool.root, timeout_seconds) if run_host.is_local else None,
-        )
+        is_shared, run_host = self._config.network_files, self._run_host
+        if is_shared is None:
+            is_shared = is_on_network(self._spool.events)
+        monitor = self._make_monitor(is_slow=is_shared or not run_host.is_local)
         poll_loop = PollLoop(monitor, self._spool.events, is_announced=not is_shared)
         marker_source = run_host.marker_source(monitor)
         if marker_source is not None:
@@ -232,6 +211,30 @@ class BatchEngine(Engine):
         self._receivers = [it for it in (poll_loop, marker_source, event_stream) if it is not None]
         store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
         return monitor, poll_loop
+
+    def _make_monitor(self, *, is_slow: bool) -> JobMonitor:
+        """Return the monitor; `is_slow` says that files of other machines may show late."""
+        config = self._config
+        timeout_seconds = config.grace.total_seconds()
+        grace = timeout_seconds if is_slow else min(timeout_seconds, _LOCAL_GRACE_SECONDS)
+        self._handoff.grace_seconds = grace
+        poll_interval = PollInterval(
+            config.shortest_interval.total_seconds(),
+            config.longest_interval.total_seconds(),
+            random.SystemRandom().random,  # the user's program may seed the default generator
+        )
+        return JobMonitor(
+            self._backend,
+            self._spool,
+            grace=grace,
+            timeout_seconds=timeout_seconds,
+            publish=self._setup.publish,
+            queue_poll=QueuePoll(self._backend, SharedPoll(self._spool.root), poll_interval),
+            native_ids=self._native_ids,
+            renamed=self._setup.renamed,
+            # on a remote host, a marker may show late if no process was listening
+            absences=Absences(self._spool.root, timeout_seconds) if self._run_host.is_local else None,
+        )
 
     def _prune(self) -> None:
         config = self._config

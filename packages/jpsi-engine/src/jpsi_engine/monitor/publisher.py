@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -14,7 +15,6 @@ import attrs
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, Observation
 from jpsi.plugin.engine import decode_status, encode_status
-from jpsi_engine.monitor.outbox import Outbox
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
 from jpsi_engine.spool import Spool
@@ -26,6 +26,42 @@ log = logging.getLogger(__name__)
 _ANSWERS = 2
 # So long must the queue leave out a job that the accounting calls waiting or running.
 _CONTRADICTED_SECONDS = 3600.0
+
+
+@attrs.define(slots=True, eq=False)
+class Outbox:
+    """A queue of statuses to publish.
+
+    Any thread may put statuses in while it holds its own lock, and empties the outbox after it has released
+    it.
+    """
+
+    #: Called with a job id and a status, by one thread at a time: one of those that call `flush`.
+    _publish: Callable[[str, JobStatus], None]
+    _waiting: deque[tuple[str, JobStatus]] = attrs.field(factory=deque, init=False)
+    #: No thread waits for this lock: one that finds it taken leaves the statuses to its holder.
+    _emptying: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    def put(self, job_id: str, status: JobStatus) -> None:
+        """Add a status after all that were put in before."""
+        self._waiting.append((job_id, status))
+
+    def flush(self) -> None:
+        """Publish all statuses that were put in, on this thread or the one that is publishing already."""
+        # again after the release: another thread may have found the lock taken just before it
+        while self._waiting and self._emptying.acquire(blocking=False):
+            try:
+                while self._waiting:
+                    # Removed only after that: an interrupted thread leaves the status to the next, and a
+                    # repeat does no harm.
+                    job_id, status = self._waiting[0]
+                    try:
+                        self._publish(job_id, status)
+                    except Exception:
+                        log.exception("job %s: publishing the status %s failed", job_id, status)
+                    self._waiting.popleft()
+            finally:
+                self._emptying.release()
 
 
 def _is_never_held(job: JobView, status: JobStatus) -> bool:  # noqa: ARG001  the default
@@ -130,23 +166,14 @@ class Publisher:
         if status is not None and status.final and self.is_held(job, status):
             status = active_status(job.markers)
         if status is not None and status.final:
-            self._end_as_stored(job, status)
+            self._end(job, status)
         elif status is not None:
             self._outbox.put(job.job_id, status)
 
     def end(self, job: JobView, status: JobStatus) -> None:
         """Publish the end of a job that `is_held` had held back."""
         with self.session():
-            self._end_as_stored(job, status)
-
-    def _end_as_stored(self, job: JobView, status: JobStatus) -> None:
-        """Publish the end of a job: the one that the spool holds already, otherwise this one."""
-        content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
-        if content is None:
-            known = add_failure_details(self._spool, job.spool_id, job.attempt, status)
-        else:
-            known = decode_status(content)
-        self._end(job, known, self._write)
+            self._end(job, status)
 
     def _status(self, job: JobView, now: float) -> JobStatus | None:
         """Return the status that follows from all that is known of a job.
@@ -219,15 +246,19 @@ class Publisher:
         status = judge(self._facts(job, now))
         return status is not None and status.final and status.evidence is Evidence.ABSENCE
 
-    def _end(
-        self, job: JobView, status: JobStatus, write: Callable[[JobView, JobStatus], None] | None = None
-    ) -> None:
+    def _end(self, job: JobView, status: JobStatus) -> None:
+        """Publish the end of a job: the one that the spool holds already, otherwise this one."""
+        content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
+        if content is None:
+            status = add_failure_details(self._spool, job.spool_id, job.attempt, status)
+        else:
+            status = decode_status(content)
         with self._lock:
             if self._jobs.get(job.job_id) is not job:
                 return
             del self._jobs[job.job_id]
-        if write is not None:
-            write(job, status)
+        if content is None:
+            self._write(job, status)
         started = active_status(job.markers)
         if started is not None:
             # the job was too quick to be observed running; its runner has noted when it began

@@ -63,11 +63,8 @@ class NativeIds:
         return self._spool.arrays.read_native_id(array) or self._parse_claim(self._spool.arrays.claim(array))
 
     def _parse_claim(self, claim: Claim | None) -> str | None:
-        return (
-            None
-            if claim is None or claim.text in {"", REVOKED}
-            else self._backend.canonical_or_same(claim.text)
-        )
+        text = "" if claim is None else claim.text
+        return None if text in {"", REVOKED} else self._backend.canonical_or_same(text)
 
     def find_owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
         """Return the last attempts of the jobs of jpsi that have these native ids.

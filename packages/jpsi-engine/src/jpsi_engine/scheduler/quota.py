@@ -132,12 +132,8 @@ class Quota:
     def _recent_snapshot(self, system_digest: str, own_jobs: Collection[JobView]) -> Snapshot:
         """Return the newest answer that is recent enough, or poll the batch system for a new one."""
         now = self._now()
-        known = [
-            it
-            for it in (self._last_snapshot, self._shared_poll.read_snapshot(system_digest, now))
-            if it is not None
-        ]
-        snapshot = max(known, key=lambda it: it.begun, default=None)
+        known = (self._last_snapshot, self._shared_poll.read_snapshot(system_digest, now))
+        snapshot = max(filter(None, known), key=lambda it: it.begun, default=None)
         if snapshot is None or now >= self._stale_at(snapshot, own_jobs):
             seen = self._query_queue()
             snapshot = Snapshot(begun=now, ended=self._now(), queried=None, seen=seen)

@@ -5,7 +5,31 @@ The order of the evidence does not matter.
 
 from jpsi_engine.verdict import exit_phases, markers
 from jpsi_engine.verdict.batch_verdict import Facts, active_status, is_conclusive, judge, unverified_status
-from jpsi_engine.verdict.exit_phases import *  # noqa: F403  the vocabulary of markers, as a whole
+from jpsi_engine.verdict.exit_phases import (
+    ALSO,
+    ARGUMENTS,
+    CANCEL,
+    CLEANUP,
+    DIRECTORY,
+    ENVIRONMENT,
+    EXECUTABLE,
+    LAUNCH,
+    NODES,
+    NOT_EXECUTABLE_CODE,
+    NOT_FOUND_CODE,
+    POST_LAUNCH,
+    PRE_LAUNCH,
+    PROLOGUE,
+    RAN,
+    SETUP_CODE,
+    SHELL,
+    STAGE_IN,
+    STAGE_OUT,
+    STDERR,
+    STDIN,
+    STDOUT,
+    TIMEOUT,
+)
 from jpsi_engine.verdict.job_identity import Owner, is_own, is_refused, owner_of
 from jpsi_engine.verdict.marker_verdict import (
     SIGNAL_BASE,
