@@ -196,15 +196,7 @@ class BatchEngine(Engine):
             is_shared = is_on_network(self._spool.events)
         monitor = self._make_monitor(is_slow=is_shared or not run_host.is_local)
         poll_loop = PollLoop(monitor, self._spool.events, is_announced=not is_shared)
-        marker_source = run_host.marker_source(monitor)
-        if marker_source is not None:
-            monitor.counted_seconds = marker_source.counted_seconds
-        if run_host.remote_staging is not None:
-            # imported late, as most programs have no remote jobs
-            from jpsi_engine.remote import StageOutLoop  # noqa: PLC0415
-
-            loop = StageOutLoop(self._spool, run_host.remote_staging, monitor, self._setup.staged)
-            monitor.is_held = loop.must_wait
+        marker_source = run_host.connect(monitor, self._setup.staged)
         event_stream = None
         if self._backend.can_stream_events:
             event_stream = make_event_stream(self._backend, monitor, poll_loop)

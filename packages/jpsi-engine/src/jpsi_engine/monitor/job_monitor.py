@@ -25,7 +25,6 @@ from jpsi_engine.scheduler import (
     Snapshot,
     attempt_name,
     is_final,
-    is_recent,
     log_failed_query,
     reuse_observations,
 )
@@ -189,7 +188,7 @@ class JobMonitor(Publisher):
 
     def probe_site(self, now: Callable[[], float]) -> None:
         """Probe what the site offers, then judge the jobs that have left an exit marker already."""
-        self._queue_poll.probe()
+        self._backend.probe()
         store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
         self._judge_ended(self._followed(), now())
 
@@ -242,12 +241,11 @@ class JobMonitor(Publisher):
         since = max(min(job.since, now()), job.changed_at)
 
         def suffices(snapshot: Snapshot) -> bool:
-            return is_recent(snapshot, job, since, now() - self._poll_interval.shortest)
+            oldest = now() - self._poll_interval.shortest
+            return snapshot.begun >= oldest and snapshot.covers(job.native_id, since)
 
         snapshot = self._recent_snapshot({job.native_id}, suffices, now, sleep)
-        return job.own_observation(
-            self._index_mentions(snapshot, {job.native_id}).observation_of(job.native_id)
-        )
+        return job.own_observation(self._observed(snapshot, [job.native_id]).get(job.native_id))
 
     def query_now(self, jobs: Iterable[JobView]) -> dict[str, Observation]:
         """Return what the batch system says at this moment about the native ids of jobs, by job id.
@@ -260,9 +258,8 @@ class JobMonitor(Publisher):
         native_ids = {job.job_id: job.native_id for job in jobs}
         queried = sorted(set(native_ids.values()))
         seen = self._backend.query_states(queried) if queried else {}
-        mentions = self._index_mentions(Snapshot(begun=0.0, ended=0.0, queried=None, seen=seen), queried)
-        observed = {job_id: mentions.observation_of(native_id) for job_id, native_id in native_ids.items()}
-        return {job_id: it for job_id, it in observed.items() if it is not None}
+        observed = self._observed(Snapshot(begun=0.0, ended=0.0, queried=None, seen=seen), queried)
+        return {job_id: observed[it] for job_id, it in native_ids.items() if it in observed}
 
     def query_states(
         self, tags: Mapping[str, str | None], now: Callable[[], float], sleep: Callable[[float], None]
@@ -296,21 +293,20 @@ class JobMonitor(Publisher):
             return known
 
         def suffices(snapshot: Snapshot) -> bool:
-            mentions = self._index_mentions(snapshot, changed)
+            seen = self._observed(snapshot, changed)
             return snapshot.begun >= oldest and all(
-                snapshot.covers(
-                    native_id, since if is_own(mentions.observation_of(native_id), tags[native_id]) else time
-                )
+                snapshot.covers(native_id, since if is_own(seen.get(native_id), tags[native_id]) else time)
                 for native_id, since in changed.items()
             )
 
-        mentions = self._index_mentions(self._recent_snapshot(changed.keys(), suffices, now, sleep), changed)
-        seen = {native_id: mentions.observation_of(native_id) for native_id in changed}
-        return known | {
-            native_id: it.state
-            for native_id, it in seen.items()
-            if it is not None and is_own(it, tags[native_id])
-        }
+        seen = self._observed(self._recent_snapshot(changed.keys(), suffices, now, sleep), changed)
+        return known | {name: it.state for name, it in seen.items() if is_own(it, tags[name])}
+
+    def _observed(self, snapshot: Snapshot, native_ids: Collection[str]) -> dict[str, Observation]:
+        """Return what a snapshot says about these jobs, by native id."""
+        mentions = self._index_mentions(snapshot, native_ids)
+        seen = {native_id: mentions.observation_of(native_id) for native_id in native_ids}
+        return {native_id: it for native_id, it in seen.items() if it is not None}
 
     def _recent_snapshot(
         self,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from jpsi import StagingProgress
 from jpsi.plugin import (
     BatchConfig,
     BytesTransport,
@@ -48,6 +49,7 @@ from jpsi_engine.remote.marker_mirror import MarkerMirror
 from jpsi_engine.remote.marker_stream import MarkerStream
 from jpsi_engine.remote.markers import ClockDifference
 from jpsi_engine.remote.ownership import parse_unsafe
+from jpsi_engine.remote.stage_out import StageOutLoop
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
@@ -304,7 +306,7 @@ class RemoteHost(RunHost):
             log.info("%s could not be removed", ", ".join(remaining))
         return remaining
 
-    def marker_source(self, monitor: JobMonitor) -> MarkerStream:
+    def connect(self, monitor: JobMonitor, staged: Callable[[str, StagingProgress], None]) -> MarkerStream:
         """See `RunHost`."""
         jobs = self.spool.jobs
 
@@ -318,7 +320,11 @@ class RemoteHost(RunHost):
         def mirror() -> MarkerMirror:
             return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.fetch_launcher_log)
 
-        return MarkerStream(self._transport, self.layout, mirror, lambda: bool(monitor.all()), self._run)
+        stream = MarkerStream(self._transport, self.layout, mirror, lambda: bool(monitor.all()), self._run)
+        monitor.counted_seconds = stream.counted_seconds
+        if self.remote_staging is not None:
+            monitor.is_held = StageOutLoop(self.spool, self.remote_staging, monitor, staged).must_wait
+        return stream
 
     def fetch_launcher_log(self, marker: Marker) -> None:
         """Fetch the output of a launcher whose failure a marker reports; never raises."""

@@ -4,7 +4,7 @@ Hooks make the commands, and their output becomes snapshots that the processes o
 """
 
 from jpsi_engine.scheduler.absences import Absences, attempt_name
-from jpsi_engine.scheduler.backend import Backend
+from jpsi_engine.scheduler.backend import Backend, log_failed_query
 from jpsi_engine.scheduler.id_spelling import element_id_speller
 from jpsi_engine.scheduler.job_view import Absence, JobView, is_final
 from jpsi_engine.scheduler.native_ids import (
@@ -16,7 +16,7 @@ from jpsi_engine.scheduler.native_ids import (
     warn_of_damage,
 )
 from jpsi_engine.scheduler.poll_interval import Outage, PollInterval
-from jpsi_engine.scheduler.queue_poll import QueuePoll, is_recent, log_failed_query
+from jpsi_engine.scheduler.queue_poll import QueuePoll
 from jpsi_engine.scheduler.quota import Throttle, make_throttle
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Mentions, Snapshot, reuse_observations

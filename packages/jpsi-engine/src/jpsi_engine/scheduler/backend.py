@@ -120,20 +120,18 @@ class Backend:
         )
         return hashlib.sha256(repr(meant).encode(errors="surrogateescape")).hexdigest()
 
-    def probe(self) -> None:
-        """Find out what this site offers, unless an earlier call has.
-
-        Raises:
-            SubmitException: the batch system did not answer.
-        """
-        if self._is_probed:
-            return
+    def probe(self) -> bool:
+        """Find out what this site offers, unless an earlier call has; return False if it did not answer."""
         command = self._probe
-        if not isinstance(command, NotOffered):
-            result = self._run(command)
-            offers = self._hooks.parse_probe(result=result, site=self.site)
+        if not self._is_probed and not isinstance(command, NotOffered):
+            try:
+                offers = self._hooks.parse_probe(result=self._run(command), site=self.site)
+            except JpsiError as e:
+                log_failed_query(f"{self.display_name} (probe)", e)
+                return False
             self.site = attrs.evolve(self.site, offers=offers)
-        self._is_probed = True
+            self._is_probed = True
+        return True
 
     def render(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the directives for a job.
@@ -484,3 +482,11 @@ def _native_id(answer: object) -> str:
         msg = f"{answer!r} is no native id"
         raise ValueError(msg)
     return answer
+
+
+def log_failed_query(system: str, error: JpsiError) -> None:
+    """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
+    if isinstance(error, PluginError):
+        log.warning("the query of %s failed: %s", system, error, exc_info=error)
+    else:
+        log.info("the query of %s failed: %s", system, error)

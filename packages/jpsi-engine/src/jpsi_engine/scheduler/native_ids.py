@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import attrs
 
 from jpsi.plugin import JpsiError
-from jpsi_engine.scheduler.backend import Backend
+from jpsi_engine.scheduler.backend import Backend, log_failed_query
 from jpsi_engine.scheduler.job_view import JobView
-from jpsi_engine.scheduler.queue_poll import log_failed_query
 from jpsi_engine.spool import (
     DAMAGE,
     REVOKED,

@@ -10,19 +10,16 @@ after the last poll.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
 
 import attrs
 
-from jpsi.plugin import JpsiError, PluginError, SubmitException
+from jpsi.plugin import SubmitException
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.poll_interval import PollInterval
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot
-
-log = logging.getLogger(__name__)
 
 # The lease, in longest intervals: after that time without a word, a process's jobs are not polled any more.
 _LEASE = 4
@@ -68,7 +65,7 @@ class QueuePoll:
                 return None
             else:
                 return self._poll_alternately(system, native_ids, now)
-        self.probe()
+        self._backend.probe()
         return last
 
     def poll_now(
@@ -135,7 +132,7 @@ class QueuePoll:
         return native_ids | self._shared_poll.wanted_by_others(system, now)
 
     def _poll(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
-        self.probe()
+        self._backend.probe()
         begun = now()
         try:
             seen = self._backend.query_states(sorted(native_ids))
@@ -147,33 +144,10 @@ class QueuePoll:
         self._shared_poll.write_snapshot(system, snapshot)
         return snapshot
 
-    def probe(self) -> None:
-        """Find out what the site offers, for example which failures are final.
-
-        If that fails, the poll takes place all the same.
-        """
-        try:
-            self._backend.probe()
-        except JpsiError as e:
-            log_failed_query(f"{self._backend.display_name} (probe)", e)
-
-
-def log_failed_query(system: str, error: JpsiError) -> None:
-    """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
-    if isinstance(error, PluginError):
-        log.warning("the query of %s failed: %s", system, error, exc_info=error)
-    else:
-        log.info("the query of %s failed: %s", system, error)
-
 
 def covers_any(snapshot: Snapshot, jobs: Collection[JobView]) -> bool:
     """Return True if a snapshot covers any of these jobs; then other processes poll for this one."""
     return any(snapshot.covers(job.native_id, job.since) for job in jobs)
-
-
-def is_recent(snapshot: Snapshot, job: JobView, since: float, oldest: float) -> bool:
-    """Return True if a snapshot shows a job's state after `since`, by a poll begun at `oldest` or later."""
-    return snapshot.begun >= oldest and snapshot.covers(job.native_id, since)
 
 
 def _ids(jobs: Collection[JobView]) -> frozenset[str]:

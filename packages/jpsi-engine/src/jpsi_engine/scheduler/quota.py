@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import attrs
 
-from jpsi.plugin import JobState, JpsiError, Observation
+from jpsi.plugin import JobState, JpsiError
 from jpsi.plugin.engine import Submission
 from jpsi_engine.host import QuotaReached, SubmissionCancelled, SubmitQueue, not_admitted_error
 from jpsi_engine.scheduler.backend import Backend
@@ -71,19 +71,14 @@ class QuotaShare:
 class Quota:
     """The quota of one executor. Methods may be called from any thread, `reserve` by one thread at a time."""
 
-    #: The batch system's name in messages.
-    _name: str
+    _backend: Backend
     _limits: Limits
-    #: Queries the batch system for all jobs of the user that have not ended.
-    _query_queue: Callable[[], Mapping[str, Observation]] = attrs.field(kw_only=True)
-    #: Returns which batch system that is.
-    _system_digest: Callable[[], str] = attrs.field(kw_only=True)
     #: Returns the jobs that this process follows.
-    _own_jobs: Callable[[], Collection[JobView]] = attrs.field(kw_only=True)
+    _own_jobs: Callable[[], Collection[JobView]]
     #: The shared files by which processes announce their submissions.
-    _shared_poll: SharedPoll = attrs.field(kw_only=True)
+    _shared_poll: SharedPoll
     #: The clock that all processes of the machine share.
-    _now: Callable[[], float] = attrs.field(kw_only=True)
+    _now: Callable[[], float]
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _granted: list[QuotaShare] = attrs.field(factory=list, init=False)
     #: The number of elements of an array that may run at a time, for arrays with such a limit.
@@ -103,7 +98,7 @@ class Quota:
         Raises:
             JpsiError: the batch system did not answer.
         """
-        system_digest = self._system_digest()
+        system_digest = self._backend.system_digest()
         self._announce(system_digest)
         with self._shared_poll.lock_polling() as is_ours:
             if not is_ours:
@@ -120,7 +115,7 @@ class Quota:
     def release(self, grant: QuotaShare) -> None:
         """End a grant: its jobs were submitted, or will not be."""
         grant.active, grant.ended = 0, self._now()
-        self._announce(self._system_digest())
+        self._announce(self._backend.system_digest())
 
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that no more than so many elements of an array run at a time."""
@@ -135,7 +130,7 @@ class Quota:
         known = (self._last_snapshot, self._shared_poll.read_snapshot(system_digest, now))
         snapshot = max(filter(None, known), key=lambda it: it.begun, default=None)
         if snapshot is None or now >= self._stale_at(snapshot, own_jobs):
-            seen = self._query_queue()
+            seen = self._backend.query_all()
             snapshot = Snapshot(begun=now, ended=self._now(), queried=None, seen=seen)
             self._shared_poll.write_snapshot(system_digest, snapshot)
             if self._is_full:
@@ -167,13 +162,14 @@ class Quota:
             self._pause = self._limits.shortest
             return QuotaShare(min(count, queued_left), min(count, active_left))
         left = max(0.0, self._stale_at(snapshot, own_jobs) - self._now())
+        name = self._backend.name
         if queued_left < 1:
             why = (
-                f"{self._name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
+                f"{name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
                 f"{known_count - len(own_ids)} of which are not of this program"
             )
         else:
-            why = f"{active} jobs of yours run on {self._name}, or may (max_active is {self._limits.active})"
+            why = f"{active} jobs of yours run on {name}, or may (max_active is {self._limits.active})"
         return QuotaReached(min(left, self._limits.shortest), why)
 
     def _count_in_submission(self, system_digest: str, snapshot: Snapshot) -> int:
@@ -260,40 +256,26 @@ def make_throttle(
     """
     config = backend.config
 
-    def can_limit() -> bool:
-        arrays = backend.capabilities.arrays
-        return arrays is not None and arrays.limits
-
     if config.max_queued is None and config.max_active is None:
-        return Throttle(SubmitQueue(now), None, can_limit)
+        return Throttle(backend, SubmitQueue(now), None)
     limits = Limits(
         queued=config.max_queued or math.inf,
         active=config.max_active or math.inf,
         shortest=config.shortest_interval.total_seconds(),
         longest=config.longest_interval.total_seconds(),
     )
-    quota = Quota(
-        backend.name,
-        limits,
-        query_queue=backend.query_all,
-        system_digest=backend.system_digest,
-        own_jobs=own_jobs,
-        shared_poll=shared_poll,
-        now=now,
-    )
-    return Throttle(SubmitQueue(now), quota, can_limit)
+    return Throttle(backend, SubmitQueue(now), Quota(backend, limits, own_jobs, shared_poll, now))
 
 
 @attrs.frozen(slots=True)
 class Throttle:
     """The throttle of one executor: its submit queue and its quota. Methods may be called from any thread."""
 
+    _backend: Backend
     #: The queue of jobs that wait for quota.
     _submit_queue: SubmitQueue
     #: The quota; None if there is no limit.
     _quota: Quota | None
-    #: Returns True if the batch system can limit how many elements of an array run at a time.
-    _can_limit: Callable[[], bool]
 
     @contextlib.contextmanager
     def reserve_one(self, job_id: str) -> Iterator[None]:
@@ -336,7 +318,9 @@ class Throttle:
                 left = [part for part in rest if part]
                 continue
             try:
-                now, left = split_wave(left, grant, can_limit=self._can_limit())
+                arrays = self._backend.capabilities.arrays
+                can_limit = arrays is not None and arrays.limits
+                now, left = split_wave(left, grant, can_limit=can_limit)
                 yield now
             finally:
                 quota.release(grant)

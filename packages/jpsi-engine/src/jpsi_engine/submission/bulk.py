@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import resource
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -29,8 +28,6 @@ from jpsi_engine.submission.submission import (
     contested_error,
     encode_spec,
 )
-
-log = logging.getLogger(__name__)
 
 _SUBJECT = "the job"
 
@@ -83,10 +80,7 @@ class BulkSubmission:
     def _probe_capabilities(self) -> Capabilities:
         """Return the site's capabilities; if the probe fails, those that the batch system has by default."""
         if self._backend.config.array_size != 1:
-            try:
-                self._backend.probe()
-            except JpsiError as e:
-                log.info("the probe of %s failed: %s", self._backend.display_name, e)
+            self._backend.probe()
         return self._backend.capabilities
 
     def _max_group_size(self, capabilities: Capabilities) -> int:

@@ -7,7 +7,6 @@ and decides itself whether the others are satisfied.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import attrs
 
-from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, JpsiError, SubmitException
+from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, SubmitException
 from jpsi.plugin.engine import decode_status, dependencies, unmet
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_ids
@@ -82,9 +81,8 @@ class DependencyStates:
 
     def _query_states(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, JobState | None]:
         """Return the states of jobs by the first source that knows them: spool, queue or accounting."""
-        with contextlib.suppress(JpsiError):
-            # the probe finds the final exit codes; without them, any failed job may be requeued
-            self._backend.probe()
+        # the probe finds the final exit codes; without them, any failed job may be requeued
+        self._backend.probe()
         own = self._own_attempts(native_ids, monitor)
         ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}

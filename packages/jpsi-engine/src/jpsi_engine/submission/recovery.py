@@ -102,7 +102,8 @@ class Recovery:
             intents += self._open_intents(unnamed, unseen)
         with convert_os_errors(self._unreadable):
             intents += self._unfinished_elements(frozenset(job_ids))
-            found = self._find(intents)
+            # this process may have begun to follow some of them meanwhile
+            found = [it for it in self._find(intents) if not self._is_followed(it.job_id)]
         chosen = list(self._without_ended(_deduplicate(found)))
         recovered = self._decode(chosen)
         if mirror_error is not None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from jpsi import StagingProgress
 from jpsi.plugin import Command, CommandResult, JobSpec, SubmitException, Transport
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.runner import local_problems
@@ -22,7 +23,7 @@ class TakenError(UnsentError):
 
 
 class RemoteStaging(Protocol):
-    """The interface of a transfer of staged files to a remote host and back. Any thread may call its methods.
+    """The interface by which files are staged on a remote host. Any thread may call its methods.
 
     Methods raise `TransportError` if the connection broke, and `TransferError` if there is a problem with a
     file.
@@ -33,15 +34,6 @@ class RemoteStaging(Protocol):
 
     def put(self, job_id: str, puts: Collection[RemoteTransfer], report: ProgressCallback) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there."""
-
-    def find_sources(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
-        """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
-
-    def get(self, get: RemoteTransfer, report: ProgressCallback, *, is_directory: bool) -> None:
-        """Copy one output of a job to this machine; resume an earlier transfer that was cut short."""
-
-    def read_tail(self, job_id: str, name: str, most: int) -> bytes:
-        """Return the end of a file in the folder of a job; nothing if there is no such file."""
 
     def remove(self, job_ids: Collection[str]) -> bool:
         """Remove the staged files of these jobs; return True if they are gone. Never raises."""
@@ -56,9 +48,6 @@ class MarkerSource(Protocol):
         Raises:
             RuntimeError: no thread can be started now.
         """
-
-    def counted_seconds(self, since: float, now: float) -> float:
-        """Return for how many of the seconds between these times markers could be received."""
 
 
 class RunHost:
@@ -146,6 +135,17 @@ class RunHost:
         """Remove there the jobs and arrays that were removed from the spool; return those that remain."""
         return ()
 
-    def marker_source(self, monitor: JobMonitor) -> MarkerSource | None:  # noqa: ARG002  none is needed
-        """Return the receiver of markers for the spool; None if markers appear there by themselves."""
+    def connect(
+        self,
+        monitor: JobMonitor,  # noqa: ARG002  markers appear by themselves
+        staged: Callable[[str, StagingProgress], None],  # noqa: ARG002  no file is staged out
+    ) -> MarkerSource | None:
+        """Connect the monitor with what jobs leave there; return the receiver of their markers.
+
+        The result is None if markers appear in the spool by themselves.
+
+        Args:
+            monitor: the jobs to follow.
+            staged: called with a job id and the progress of one of the job's files.
+        """
         return None

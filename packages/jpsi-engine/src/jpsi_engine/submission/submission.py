@@ -231,15 +231,7 @@ class SubmissionPipeline:
         any failure that no client has seen may be one after which the site requeues the job; and a client
         that was killed cannot ask later.
         """
-        if self._known_codes() is not EVERY_FAILURE:
-            return
-        try:
-            self._backend.probe()
-        except JpsiError as e:
-            log.info(
-                "%s did not say after which exit codes it requeues jobs: %s", self._backend.display_name, e
-            )
-        else:
+        if self._known_codes() is EVERY_FAILURE and self._backend.probe():
             store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
 
     def _known_codes(self) -> Collection[int]:
@@ -313,9 +305,11 @@ class SubmissionPipeline:
         """Hand a single attempt off; return its native id and what interrupted the caller meanwhile."""
         handed_off = self._hand_off(prepared)
         (outcome,) = handed_off.outcomes
+        # an error does not matter once the batch system has the job; otherwise it is the outcome
+        interrupt = None if isinstance(handed_off.interrupt, Exception) else handed_off.interrupt
         if isinstance(outcome, str):
-            return outcome, handed_off.interrupt
-        raise handed_off.interrupt or outcome
+            return outcome, interrupt
+        raise interrupt or outcome
 
     def _hand_off(self, prepared: Prepared) -> HandedOff:
         try:

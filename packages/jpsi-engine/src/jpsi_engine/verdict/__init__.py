@@ -43,4 +43,4 @@ from jpsi_engine.verdict.marker_verdict import (
     never_ran_status,
     parse_exit_phase,
 )
-from jpsi_engine.verdict.markers import Marker, parse, scan
+from jpsi_engine.verdict.markers import Marker, of_last_run, parse, restart_count, scan

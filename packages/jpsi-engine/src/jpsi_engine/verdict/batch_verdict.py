@@ -29,7 +29,7 @@ from jpsi_engine.verdict.marker_verdict import (
     status_of_exit_marker,
     was_signalled_before,
 )
-from jpsi_engine.verdict.markers import Marker
+from jpsi_engine.verdict.markers import Marker, of_last_run
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Reasons that only repeat the exit code; any other reason is known to the batch system alone.
@@ -76,15 +76,9 @@ class Facts:
     timeout_seconds: float = 0.0
 
     @property
-    def last_run(self) -> list[Marker]:
-        """The markers of the last run; those of earlier runs count no more."""
-        restart = max((marker.restart for marker in self.markers), default=0)
-        return [marker for marker in self.markers if marker.restart == restart]
-
-    @property
     def exit_marker(self) -> Marker | None:
         """The exit marker of the last run, the earliest if there are several; None if it left none."""
-        return first_exit_marker(self.last_run)
+        return first_exit_marker(of_last_run(self.markers))
 
     @property
     def end(self) -> Observation | None:
@@ -153,7 +147,7 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
     """Return True if the batch system may know better: it ended the job, or will requeue it."""
     code = exit_marker.code or 0
     return (
-        was_signalled_before(exit_marker, facts.last_run)
+        was_signalled_before(exit_marker, of_last_run(facts.markers))
         or _may_be_requested(facts.stop)
         or code > SIGNAL_BASE
         or code in facts.requeue_exit_codes
@@ -177,7 +171,7 @@ def _status_of_provisional_exit(facts: Facts, exit_marker: Marker) -> JobStatus 
     if end is not None and _explains_end(end):
         # the exit code comes from the job, the reason from the batch system
         return _reported_status(facts, end, exit_marker.time, exit_marker.code)
-    if facts.stop is not None and was_signalled_before(exit_marker, facts.last_run):
+    if facts.stop is not None and was_signalled_before(exit_marker, of_last_run(facts.markers)):
         return cancelled_status(exit_marker.time, exit_marker.code, Evidence.MARKER)
     return own
 
