@@ -36,7 +36,8 @@ from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes
 from jpsi_engine.spool.spool import Claim, Intent, Spool
 from jpsi_engine.submission.handoff import Handoff
-from jpsi_engine.submission.run_host import LocalHost
+from jpsi_engine.submission.recovery import Recovery
+from jpsi_engine.submission.run_host import RunHost
 from jpsi_engine.submission.submission import SubmissionPipeline
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
@@ -103,7 +104,7 @@ class Bench:
         monitor, _ = self.engine._open()
         job = monitor.get(job_id)
         assert job is not None
-        monitor.follow(job, self.clock())
+        monitor.follow([job], self.clock())
 
     def leave(self, *markers: str, job_id: str = "a1") -> None:
         """Leave markers as the runner would, in this order."""
@@ -677,7 +678,7 @@ def test_submissions_under_way_are_left_to_their_processes(
         os.close(lock)
     assert [timeout_seconds for _, timeout_seconds in waits[:2]] == [0.0, 0.0]
     assert all(0 < timeout_seconds <= 10 for _, timeout_seconds in waits[2:])
-    assert "left out until recover() is called again: a" in caplog.text
+    assert "left out until recover() is called again: job a" in caplog.text
     assert {recovered.job_id: recovered.native_id for recovered in bench.engine.recover()} == {
         "a1": None,
         "a2": None,
@@ -992,7 +993,7 @@ def test_attempt_that_another_machine_has_made_since_is_the_one_that_is_recovere
 
     intent = bench.spool.last_intent("a1")
     assert intent is not None
-    monkeypatch.setattr(LocalHost, "refresh", brings)
+    monkeypatch.setattr(RunHost, "refresh", brings)
 
     assert [(it.attempt, it.native_id) for it in bench.engine.recover()] == [(2, "17")]
 
@@ -1024,7 +1025,7 @@ def test_child_of_a_fork_leaves_the_jobs_of_its_parent_alone(bench: Bench) -> No
     monitor, _ = bench.engine._open()
 
     # a lock that a thread of the parent holds is held for ever in the child
-    with monitor._publisher._lock, bench.engine._lock:
+    with monitor._lock, bench.engine._lock:
         pid = os.fork()
         if pid == 0:
             bench.engine.submit(bench.submission("a2"))
@@ -1088,9 +1089,7 @@ def test_recovery_that_fails_half_way_loses_no_job(bench: Bench, monkeypatch: py
     killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
     bench.engine = bench.process()
     with monkeypatch.context() as patched:
-        patched.setattr(
-            BatchEngine, "_resolve_native_id", lambda *_: (_ for _ in ()).throw(SubmitException("down"))
-        )
+        patched.setattr(Recovery, "_resolve", lambda *_: (_ for _ in ()).throw(SubmitException("down")))
         with pytest.raises(SubmitException):
             bench.engine.recover()
 
@@ -1737,8 +1736,8 @@ def test_script_that_is_empty_or_gone_ends_in_no_success(bench: Bench) -> None:
 
 
 def test_shell_that_is_not_there_is_told_as_that(bench: Bench) -> None:
-    sending = bench.engine._handoff
-    sending._config = attrs.evolve(sending._config, shell="/no/such/'shell of ours' -l")
+    backend = bench.engine._backend
+    backend.config = attrs.evolve(backend.config, shell="/no/such/'shell of ours' -l")
     bench.submit()
 
     code = subprocess.run(["/bin/sh", "-c", run_line(bench)], check=False).returncode

@@ -28,7 +28,6 @@ from jpsi import (
     Reason,
     ResourceSpecV1,
 )
-from jpsi.contract.engine import InterruptedSubmission
 from jpsi.contract.observation import Observation
 from jpsi.model.states import Evidence
 from jpsi.plugin import BatchConfig
@@ -37,7 +36,7 @@ from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember
 from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.pruning import prune
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.submission.handoff import Handoff
+from jpsi_engine.submission.handoff import HandedOff, Handoff, Prepared
 from jpsi_engine.submission.submission import SubmissionPipeline
 from jpsi_engine.verdict.marker_verdict import CANCEL, Stop, has_exit_marker
 from jpsi_testing import PluginDirectory, toy
@@ -90,9 +89,9 @@ STEPS = [
     ("jpsi_engine.scheduler.backend", "Backend.submit", "after", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "before", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "after", COUNT),
-    ("jpsi_engine.monitor.job_monitor", "JobMonitor.add", "before", COUNT),
+    ("jpsi_engine.monitor.publisher", "Publisher.add", "before", COUNT),
     ("jpsi.job", "Job._bind", "before", COUNT),
-    ("jpsi_engine.monitor.job_monitor", "JobMonitor.follow_all", "before", COUNT),
+    ("jpsi_engine.monitor.job_monitor", "JobMonitor.follow", "before", COUNT),
 ]
 
 
@@ -814,9 +813,8 @@ def test_an_interrupt_is_raised_once_the_jobs_that_were_taken_are_bound(
     jobs = [coded(code) for code in range(3)]
     send = Handoff.submit
 
-    def interrupted(sending: Handoff, *arguments: object) -> str:
-        native_id = send(sending, *arguments)  # type: ignore[arg-type]  # what it is called with
-        raise InterruptedSubmission(native_id, KeyboardInterrupt())
+    def interrupted(sending: Handoff, prepared: Prepared) -> HandedOff:
+        return attrs.evolve(send(sending, prepared), interrupt=KeyboardInterrupt())
 
     with monkeypatch.context() as patch:
         patch.setattr(Handoff, "submit", interrupted)

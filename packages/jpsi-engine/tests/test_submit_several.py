@@ -16,7 +16,7 @@ import pytest
 import jpsi
 from jpsi import BulkException, Job, JobExecutor, JobSpec, JobState
 from jpsi.plugin import BatchConfig, Dependency, Script
-from jpsi_engine.scheduler.backend import Backend, SubmittedSeveral
+from jpsi_engine.scheduler.backend import Backend, Submitted
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_testing import PluginDirectory, RemoteTransport, toy
@@ -94,11 +94,11 @@ STEPS = [
     ("jpsi_engine.spool.spool", "Spool.prepare", "before", 0),
     ("jpsi_engine.spool.spool", "Spool.prepare", "after", 1),
     ("jpsi_engine.spool.spool", "Spool.sync", "before", COUNT),
-    ("jpsi_engine.scheduler.backend", "Backend.submit_several", "before", COUNT),
-    ("jpsi_engine.scheduler.backend", "Backend.submit_several", "after", COUNT),
+    ("jpsi_engine.scheduler.backend", "Backend.submit", "before", COUNT),
+    ("jpsi_engine.scheduler.backend", "Backend.submit", "after", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "before", COUNT),
     ("jpsi_engine.spool.spool", "Spool.started", "after", COUNT),
-    ("jpsi_engine.monitor.job_monitor", "JobMonitor.add", "before", COUNT),
+    ("jpsi_engine.monitor.publisher", "Publisher.add", "before", COUNT),
     ("jpsi.job", "Job._bind", "before", COUNT),
 ]
 
@@ -185,14 +185,14 @@ def test_no_more_files_are_open_than_may_be(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two for each of four commands at a time are half of sixteen."""
-    submit, counts = Backend.submit_several, list[int]()
+    submit, counts = Backend.submit, list[int]()
 
-    def counting(backend: Backend, scripts: Sequence[Script], *args: object) -> SubmittedSeveral:
+    def counting(backend: Backend, scripts: Sequence[Script], *args: object) -> Submitted:
         counts.append(len(scripts))
         return submit(backend, scripts, *args)  # type: ignore[arg-type]  # whatever they are
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (16, 1024))
-    monkeypatch.setattr(Backend, "submit_several", counting)
+    monkeypatch.setattr(Backend, "submit", counting)
     jobs = [proving(tmp_path, code) for code in range(COUNT)]
 
     toys.submit_many(jobs)
@@ -290,14 +290,14 @@ def test_what_may_not_outlive_a_crash_is_not_submitted(
 def test_of_jobs_whose_submitter_is_interrupted_none_runs_that_it_was_not_told_of(
     toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit = Backend.submit_several
+    submit = Backend.submit
 
-    def interrupted(backend: Backend, *args: object) -> SubmittedSeveral:
+    def interrupted(backend: Backend, *args: object) -> Submitted:
         submit(backend, *args)  # type: ignore[arg-type]  # whatever they are
         raise KeyboardInterrupt
 
     fake.slots = 0
-    monkeypatch.setattr(Backend, "submit_several", interrupted)
+    monkeypatch.setattr(Backend, "submit", interrupted)
     jobs = [proving(tmp_path, code) for code in range(COUNT)]
 
     with pytest.raises(KeyboardInterrupt):

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 import attrs
 
-from jpsi import Configuration, JobStatus, Streams, configuration
+from jpsi import JobStatus, Streams, configuration
 from jpsi.plugin import JobSpec, JobState, JpsiError, SubmitException
 from jpsi.plugin.engine import decode, problems
 from jpsi_engine.host import parse_native_id
@@ -53,7 +53,6 @@ from jpsi_engine.spool import (
 if TYPE_CHECKING:
     from jpsi import JobExecutor, JobFiles, Output
     from jpsi.plugin.engine import Stream
-    from jpsi_engine.scheduler import IdSpelling
 
 __all__ = ["DamagedJob", "Origin", "ShownJob", "StoredJob", "damaged", "jobs", "shown"]
 
@@ -275,14 +274,8 @@ def jobs(*, also: Iterable[Path] = ()) -> list[StoredJob]:
         ConfigError: the configuration is wrong.
         SubmitException: a directory cannot be read.
     """
-    configured = configuration()
-    targets = list(configured.targets)
-    found = [
-        job
-        for directory in dict.fromkeys([*_work_directories(configured), *map(work_directory, also)])
-        for folder in find_spools(directory)
-        for job in _read_folder(folder, targets)
-    ]
+    targets = list(configuration().targets)
+    found = [job for folder in _spools(also) for job in _read_folder(folder, targets)]
     return sorted(found, key=lambda job: (job.submitted, job.array or ("", 0), job.id))
 
 
@@ -315,8 +308,7 @@ def damaged(*, also: Iterable[Path] = ()) -> list[DamagedJob]:
         problems = job.damage or _check_files(job)
         if problems:
             found.append(DamagedJob(f"job {job.id}", job.folder, "; ".join(problems), job))
-    directories = dict.fromkeys([*_work_directories(configuration()), *map(work_directory, further)])
-    for folder in (it for directory in directories for it in find_spools(directory)):
+    for folder in _spools(further):
         arrays = ArrayFiles(folder.root)
         for name in arrays.names():
             # an array without its script was never complete, so it was never submitted
@@ -376,23 +368,22 @@ def _check_files(job: StoredJob) -> Sequence[str]:
     return tuple(folder_problems(str(job.origin.path), job.id, names))
 
 
-def _work_directories(configured: Configuration) -> list[Path]:
+def _spools(also: Iterable[Path]) -> Iterator[SpoolFolder]:
+    """Yield the spools in the default work directory, in the configured ones and in these."""
+    configured = configuration()
     sections = (*configured.executors.values(), *configured.targets.values())
     configured_paths = [section.config.get("work_directory") for section in sections]
     # opening the executor refuses a value that is not a string
-    paths = [work_directory(Path(it)) for it in configured_paths if isinstance(it, str)]
-    return list(dict.fromkeys([work_directory(None), *paths]))
+    paths = [None, *(Path(it) for it in configured_paths if isinstance(it, str)), *also]
+    for directory in dict.fromkeys(map(work_directory, paths)):
+        yield from find_spools(directory)
 
 
 def _read_folder(folder: SpoolFolder, targets: Sequence[str]) -> Iterator[StoredJob]:
     executor, _, written_target = folder.name.partition("@")
     known = (name for name in targets if folder_name(executor, name) == folder.name)
     origin = Origin(executor, next(known, unquote(written_target)), Path(folder.root), folder.machine)
-    files = JobRecords(
-        folder.root,
-        _element_ids(origin),
-        are_processes=folder.machine is not None,
-    )
+    files = JobRecords(folder.root, _element_ids(origin), are_processes=folder.machine is not None)
     try:
         written = files.read()
     except OSError as e:
@@ -422,9 +413,12 @@ def _element_ids(origin: Origin) -> ElementIds:
     """Return a function that spells native ids of array elements; it loads plugins at its first call."""
 
     @functools.cache
-    def spelling() -> IdSpelling:
-        from jpsi_engine.scheduler import IdSpelling  # noqa: PLC0415
+    def speller() -> ElementIds:
+        from jpsi_engine.scheduler import element_id_speller  # noqa: PLC0415
 
-        return IdSpelling(*origin.asked_for)
+        return element_id_speller(*origin.asked_for)
 
-    return lambda native_id, indices: spelling().element_ids(native_id, indices)
+    def spell(native_id: str, indices: Sequence[int]) -> Sequence[str]:
+        return speller()(native_id, indices)
+
+    return spell

@@ -114,7 +114,7 @@ class Client:
             )
         jobs = [self.job(job_id) for job_id in job_ids]
         for job in jobs:
-            self.monitor.follow(job, self.clock())
+            self.monitor.follow([job], self.clock())
         return jobs
 
     def job(self, job_id: str) -> JobView:
@@ -231,7 +231,7 @@ def test_answer_of_another_process_from_before_the_exit_marker_tells_nothing_of_
     job = client.submit("a1")[0]
     client.ask()
     other.engine.attach("b1", job.native_id)
-    other.monitor.follow(other.job("b1"), other.clock())
+    other.monitor.follow([other.job("b1")], other.clock())
     other.clock.advance(2)
     other.ask()
     client.clock.advance(0.1)
@@ -420,7 +420,7 @@ def test_info_without_an_answer_says_so_and_changes_nothing(client: Client) -> N
 
 def test_info_about_a_job_that_the_system_does_not_mention_is_none(client: Client) -> None:
     client.engine.attach("a1", "999")
-    client.monitor.follow(client.job("a1"), client.clock())
+    client.monitor.follow([client.job("a1")], client.clock())
 
     assert client.info(client.job("a1")) is None
 
@@ -434,7 +434,7 @@ def test_statuses_are_published_under_no_lock(client: Client) -> None:
 
     def publish() -> None:
         if not done:
-            thread = threading.Thread(target=lambda: client.monitor.follow(job, client.clock()))
+            thread = threading.Thread(target=lambda: client.monitor.follow([job], client.clock()))
             thread.start()
             thread.join(PATIENCE)
             done.append(not thread.is_alive())
@@ -477,7 +477,7 @@ def test_no_markers_are_expected_of_a_foreign_job(client: Client) -> None:
     native_id = client.submit("a1")[0].native_id
     other = Client(client.root / "other", client.scheduler, client.clock)
     other.engine.attach("b1", native_id)
-    other.monitor.follow(other.job("b1"), other.clock())
+    other.monitor.follow([other.job("b1")], other.clock())
     other.ask()
 
     assert other.states("b1") == [JobState.ACTIVE]
@@ -491,7 +491,7 @@ def test_what_became_of_an_array_tells_only_of_elements_that_never_began(
     """The batch system has forgotten one that ran before the rest of its array was cancelled."""
     job = JobView("j", "j", 1, "1.1", place=ArrayMember("x", 1))
     client.monitor.add(job)
-    client.monitor.follow(job, clock())
+    client.monitor.follow([job], clock())
     if traces:
         client.engine._spool.adopt("j", 1, ArrayMember("x", 1))
     if "start" in traces:
@@ -530,7 +530,7 @@ def test_elements_wait_with_an_array_that_does_not_say_which_of_them(
     other = another(client, SaysOfArrays(JobState.QUEUED))
     job = JobView("j", "j", 0 if place is None else 1, "1.1", place=place)
     other.monitor.add(job)
-    other.monitor.follow(job, clock())
+    other.monitor.follow([job], clock())
 
     for _ in range(3):
         other.ask()
@@ -551,7 +551,7 @@ def test_how_an_array_ended_says_nothing_of_foreign_elements(client: Client, clo
     other = another(client, SaysOfArrays(JobState.CANCELED))
     job = JobView("j", "j", 0, "1.1")
     other.monitor.add(job)
-    other.monitor.follow(job, clock())
+    other.monitor.follow([job], clock())
 
     other.ask()
 
@@ -596,7 +596,7 @@ def test_what_is_said_of_many_waiting_jobs_in_one_is_thought_of_once(
     for index in range(1, 6):
         job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
         other.monitor.add(job)
-        other.monitor.follow(job, clock())
+        other.monitor.follow([job], clock())
     thought, observed = list[Facts](), list[str]()
     observe = JobView.observe
 
@@ -626,7 +626,7 @@ def test_the_accounting_is_asked_about_an_array_once(client: Client, clock: Fake
     for index in range(1, 6):
         job = JobView(f"j{index}", f"j{index}", 1, f"1.{index}", place=ArrayMember("x", index))
         other.monitor.add(job)
-        other.monitor.follow(job, clock())
+        other.monitor.follow([job], clock())
 
     other.ask()
 
@@ -641,7 +641,7 @@ def test_an_element_that_is_dropped_counts_as_cancelled_after_the_grace(
     jobs = [JobView(f"j{it}", f"j{it}", 1, f"1.{it}", place=ArrayMember("x", it)) for it in (1, 2)]
     for job in jobs:
         client.monitor.add(job)
-        client.monitor.follow(job, clock())
+        client.monitor.follow([job], clock())
     client.monitor.record_stop(jobs[0], Stop(CANCEL, datetime.now(UTC)))
     seen = {"1.2": Observation(state=JobState.QUEUED, word="WAITING")}
 
@@ -667,7 +667,7 @@ def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
     client.scheduler.submit_all(FakeJob(f"1.{index}") for index in (1, 2, 3))
     job = JobView("j1", "j1", 1, "1.1", place=ArrayMember("x", 1))
     client.monitor.add(job)
-    client.monitor.follow(job, clock())
+    client.monitor.follow([job], clock())
 
     client.ask()
     assert not job.is_dropped
@@ -716,7 +716,7 @@ def test_whether_an_end_after_a_request_came_of_it_is_the_batch_systems_to_say(
     job = client.submit("a1")[0]
     other = another(client)
     other.engine.attach("b1", job.native_id)
-    other.monitor.follow(other.job("b1"), clock())
+    other.monitor.follow([other.job("b1")], clock())
     client.monitor.record_stop(job, Stop(CANCEL, datetime.fromtimestamp(clock(), UTC)))
     clock.advance(1)
     client.leave("a1", "active", "exit.run.0")
@@ -870,7 +870,7 @@ def look_once(client: Client, *overrides: object) -> JobStatus:
     recalled = other.engine.recall(["a1"])
     if recalled:
         job = other.job("a1")
-        other.monitor.follow(job, client.clock())
+        other.monitor.follow([job], client.clock())
         other.info(job)
     return other.published[-1][1]
 
@@ -994,7 +994,7 @@ def test_an_answer_that_several_processes_take_counts_once(client: Client) -> No
     others = [another(client) for _ in range(3)]
     for other in others:
         other.engine.recall(["a1"])
-        other.monitor.follow(other.job("a1"), client.clock())
+        other.monitor.follow([other.job("a1")], client.clock())
 
     for other in others:
         other.info(other.job("a1"))

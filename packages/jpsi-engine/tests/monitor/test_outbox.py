@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from jpsi.model.states import JobState, JobStatus
-from jpsi_engine.monitor.outbox import Outbox
+from jpsi_engine.monitor.publisher import Outbox
 
 PATIENCE = 20.0
 STATUS = JobStatus(JobState.QUEUED)

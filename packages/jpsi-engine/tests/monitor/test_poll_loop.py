@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from jpsi_engine.monitor.job_monitor import JobMonitor
-from jpsi_engine.monitor.poll_loop import PollLoop, _poll_once, next_pause
+from jpsi_engine.monitor.poll_loop import PollLoop, _scan, next_pause
 
 PATIENCE = 20.0
 
@@ -117,7 +117,7 @@ def test_question_that_fails_is_not_asked_again_at_once(
     monkeypatch.setattr(seen, "poll", lambda: None)  # takes no clock
     poll_loop = poll_loop_of(seen, tmp_path)
 
-    wait = _poll_once(weakref.ref(poll_loop))
+    wait = poll_loop.poll()
 
     assert wait is not None
     assert wait > 1
@@ -180,7 +180,7 @@ def test_thread_waits_as_long_as_there_is_nothing_to_see(
     monkeypatch.setattr("jpsi_engine.monitor.poll_loop.select.poll", Poll)
     poll_loop = PollLoop(cast("JobMonitor", seen), str(tmp_path), is_announced=is_announced)
 
-    poll_loop._scan_work()()
+    _scan(weakref.ref(poll_loop), poll_loop._wake_pipe, str(tmp_path), is_announced)
 
     assert waits == expected
 

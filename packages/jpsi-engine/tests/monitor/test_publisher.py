@@ -15,9 +15,8 @@ from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.verdict.marker_verdict import status_of_exit_marker
+from jpsi_engine.verdict.marker_verdict import add_staging_outcome, status_of_exit_marker
 from jpsi_engine.verdict.markers import Marker, parse
-from jpsi_engine.verdict.staging_outcome import add_staging_outcome
 
 _NOW = 1_000.0
 

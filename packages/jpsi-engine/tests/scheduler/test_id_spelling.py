@@ -294,4 +294,4 @@ def test_elements_have_ids_whatever_is_wrong_with_the_plugin(
             files={"jpsi_odd.py": text},
         )
 
-    assert id_spelling.IdSpelling("odd", None).element_ids("17", [1, 2]) == expected
+    assert id_spelling.element_id_speller("odd", None)("17", [1, 2]) == expected

@@ -62,7 +62,7 @@ job = monitor.get(job_id)
 for line in sys.stdin:
     time = float(line)
     if not job.is_followed:
-        monitor.follow(job, time)
+        monitor.follow([job], time)
     if monitor.next_poll_time() <= time:
         monitor.poll(lambda: time)
     print(*told, flush=True)

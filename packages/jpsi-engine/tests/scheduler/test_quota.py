@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -16,6 +17,7 @@ from jpsi.contract.observation import Observation
 from jpsi.model.errors import SubmitException
 from jpsi.model.states import JobState
 from jpsi_engine.host.submit_queue import QuotaReached
+from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.quota import Limits, Quota, QuotaShare, split_wave
 from jpsi_engine.scheduler.shared_poll import SharedPoll
@@ -51,14 +53,13 @@ class Program:
     def __init__(self, queue: Queue, limits: Mapping[str, float]) -> None:
         self.queue = queue
         self.own: dict[str, JobView] = {}
+        backend = SimpleNamespace(name="toy", query_all=queue.ask, system_digest=lambda: "toy")
         self.quota = Quota(
-            "toy",
+            cast("Backend", backend),
             Limits(**limits, shortest=2, longest=30),
-            query_queue=queue.ask,
-            system_digest=lambda: "toy",
-            own_jobs=lambda: list(self.own.values()),
-            shared_poll=SharedPoll(str(queue.root)),
-            now=queue.clock,
+            lambda: list(self.own.values()),
+            SharedPoll(str(queue.root)),
+            queue.clock,
         )
 
     def reserve(self, wanted: int = 1) -> QuotaShare | QuotaReached:

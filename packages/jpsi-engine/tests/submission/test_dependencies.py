@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jpsi import Dependency, DependencyKind, JobAttributes, JobSpec, JobState
 from jpsi.contract.spec_values import dependencies
-from jpsi_engine.submission.dependencies import sort_dependencies
+from jpsi_engine.submission.dependency_states import sort_dependencies
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
 
@@ -18,44 +18,44 @@ known = st.dictionaries(st.sampled_from("12345"), st.none() | st.sampled_from(Jo
 def test_a_job_that_has_not_ended_is_told_of() -> None:
     weighed = sort_dependencies([Dependency("1", OK)], {"1": JobState.ACTIVE})
 
-    assert (weighed.open, weighed.never, weighed.unclear) == ((Dependency("1", OK),), (), ())
+    assert weighed == ([Dependency("1", OK)], [], [])
 
 
 def test_a_job_that_ended_as_it_should_is_told_of_no_more() -> None:
     ended = {"1": JobState.COMPLETED, "2": JobState.FAILED}
     weighed = sort_dependencies([Dependency("1", OK), Dependency("2", NOTOK), Dependency("2", ANY)], ended)
 
-    assert (weighed.open, weighed.never, weighed.unclear) == ((), (), ())
+    assert weighed == ([], [], [])
 
 
 def test_a_job_that_ended_otherwise_is_never_waited_for() -> None:
-    weighed = sort_dependencies([Dependency("1", OK)], {"1": JobState.CANCELED})
+    _, never, _ = sort_dependencies([Dependency("1", OK)], {"1": JobState.CANCELED})
 
-    assert weighed.never == ("attributes.after waits for the job 1 to complete, but it is CANCELED",)
+    assert never == ["attributes.after waits for the job 1 to complete, but it is CANCELED"]
 
 
 def test_a_job_that_nobody_knows_did_not_end_well() -> None:
-    (sentence,) = sort_dependencies([Dependency("1", ANY)], {}).never
+    _, (sentence,), _ = sort_dependencies([Dependency("1", ANY)], {})
 
     assert "names the job 1, which is not known" in sentence
 
 
 def test_a_job_in_no_known_state_is_unclear() -> None:
-    assert sort_dependencies([Dependency("1", ANY)], {"1": None}).unclear == ("1",)
+    assert sort_dependencies([Dependency("1", ANY)], {"1": None}) == ([], [], ["1"])
 
 
 @given(wanted, known)
 def test_every_dependency_is_met_or_accounted_for(
     wanted: list[Dependency], known: dict[str, JobState | None]
 ) -> None:
-    weighed = sort_dependencies(wanted, known)
+    still_open, never, unclear = sort_dependencies(wanted, known)
 
     for dependency in wanted:
         state = known.get(str(dependency.job))
-        if dependency not in weighed.open and state is not None and not weighed.never:
+        if dependency not in still_open and state is not None and not never:
             assert dependency.kind.is_met(state)
-        assert dependency not in weighed.open or (state is not None and not state.final)
-    assert len(weighed.open) + len(weighed.never) + len(weighed.unclear) <= len(wanted)
+        assert dependency not in still_open or (state is not None and not state.final)
+    assert len(still_open) + len(never) + len(unclear) <= len(wanted)
 
 
 def test_the_dependencies_of_a_spec() -> None:

@@ -77,7 +77,7 @@ def end(engine: BatchEngine, job_id: str, code: int) -> None:
     monitor, _ = engine._open()
     job = monitor.get(job_id)
     assert job is not None
-    monitor.follow(job, 0.0)
+    monitor.follow([job], 0.0)
     monitor.collect_markers(0.0)
     assert monitor.get(job_id) is None
 
@@ -245,7 +245,7 @@ def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
     monitor, _ = engine._open()
     job = monitor.get("a1")
     assert job is not None
-    monitor.follow(job, 0.0)
+    monitor.follow([job], 0.0)
     Path(engine._spool.events, "a1.1.active").touch()
     Path(engine._spool.events, "a1.1.exit.run.3").touch()
 

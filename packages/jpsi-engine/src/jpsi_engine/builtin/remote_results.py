@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import (
-    CommandResult,
-    Failure,
-    FailureKind,
-    JobState,
-    Meaning,
-    Observation,
-    Reason,
-)
+from jpsi.plugin import CommandResult, Failure, FailureKind, JobState, Meaning, Observation, Reason
 from jpsi.plugin.kit import IdForm, require_one_id
 
 # PID.START.BOOT.MACHINE; on Linux a start is in clock ticks since boot, on others like Nov21-09:00:42-2026.
@@ -123,7 +115,10 @@ def _parse_output(result: CommandResult) -> _ProcessList:
         raise result.no_answer
     node, boot = host.groups()
     states, tags = dict[str, str](), dict[str, str]()
-    for pid, state, start, command in _processes(lines):
+    for match in filter(None, map(_PROCESS.fullmatch, lines)):
+        pid, state, start, command = match.groups()
+        if state.startswith(_DEAD):
+            continue
         native_id = f"{pid}.{start}.{boot}.{node}"
         states[native_id] = state
         leader = _LEADER.fullmatch(command or "")
@@ -131,11 +126,3 @@ def _parse_output(result: CommandResult) -> _ProcessList:
             tags[leader[1]] = native_id
     ends = {match[2]: match[1] for line in lines if (match := _ENDED.fullmatch(line))}
     return _ProcessList(node, states, tags, ends)
-
-
-def _processes(lines: Sequence[str]) -> Iterator[tuple[str, str, str, str | None]]:
-    for line in lines:
-        match = _PROCESS.fullmatch(line)
-        if match is not None and not match[2].startswith(_DEAD):
-            pid, state, start, command = match.groups()
-            yield pid, state, start, command

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from jpsi_engine.host.file_errors import (
         RemoteTimeoutError,
         changed_file_error,
+        convert_os_errors,
         local_file_error,
         parse_os_error,
         remote_file_error,
@@ -66,7 +67,8 @@ else:
         {
             "directory_watcher": "MarkerWatch",
             "file_errors": (
-                "RemoteTimeoutError changed_file_error local_file_error parse_os_error remote_file_error"
+                "RemoteTimeoutError changed_file_error convert_os_errors local_file_error parse_os_error "
+                "remote_file_error"
             ),
             "files": (
                 "exists forget is_transient read_json read_text take_lock write write_all write_new "

@@ -13,6 +13,8 @@ import time
 import weakref
 from collections.abc import Callable, Collection
 
+import attrs
+
 from jpsi.plugin import JpsiError, Lines
 from jpsi_engine.monitor.job_monitor import JobMonitor
 from jpsi_engine.monitor.poll_loop import PollLoop
@@ -26,42 +28,32 @@ _LONGEST_PAUSE_SECONDS = 3600.0
 _GROWTH = 4.0
 
 
+@attrs.define(slots=True, eq=False)
 class EventStream:
     """Listens to announcements on a thread of its own, as long as there are jobs to follow.
 
     While it listens, the thread holds no reference to this object, and it ends when this object is gone.
-
-    Args:
-        listen: starts the command that prints announcements.
-        parse: returns the native ids of the jobs that a line is about.
-        is_wanted: returns True while there are jobs to follow.
-        on_event: called with the native ids that a line is about.
-        wait: waits for so many seconds, or until the event is set.
-        first_pause: the seconds to wait before a command that has ended is started again.
-        longest_pause: the longest such pause. The pause grows up to it while the command ends without
-            announcing anything.
     """
 
-    def __init__(  # noqa: PLR0913  the parts in which listeners differ
-        self,
-        listen: Callable[[], Lines],
-        parse: Callable[[str], Collection[str]],
-        is_wanted: Callable[[], bool],
-        on_event: Callable[[Collection[str]], None],
-        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
-        *,
-        first_pause: float = _FIRST_PAUSE_SECONDS,
-        longest_pause: float = _LONGEST_PAUSE_SECONDS,
-    ) -> None:
-        self.first_pause = first_pause
-        self.longest_pause = longest_pause
-        self._listen = listen
-        self._parse = parse
-        self._is_wanted = is_wanted
-        self._on_event = on_event
-        self._wait = wait
-        self._lock = threading.Lock()
-        self._is_running = False
+    #: Starts the command that prints announcements.
+    listen: Callable[[], Lines]
+    #: Returns the native ids of the jobs that a line is about.
+    parse: Callable[[str], Collection[str]]
+    #: Returns True while there are jobs to follow.
+    is_wanted: Callable[[], bool]
+    #: Called with the native ids that a line is about.
+    on_event: Callable[[Collection[str]], None]
+    #: Waits for so many seconds, or until the event is set.
+    wait: Callable[[threading.Event, float], object] = threading.Event.wait
+    #: The seconds to wait before a command that has ended is started again; and the longest such pause. The
+    #: pause grows up to it while the command ends without announcing anything.
+    first_pause: float = _FIRST_PAUSE_SECONDS
+    longest_pause: float = _LONGEST_PAUSE_SECONDS
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _is_running: bool = attrs.field(default=False, init=False)
+    _open_stream: _OpenStream = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
         self._open_stream = _OpenStream()
         weakref.finalize(self, self._open_stream.close)
 
@@ -84,7 +76,7 @@ class EventStream:
 
     def _may_end(self) -> bool:
         with self._lock:
-            if self._is_wanted():
+            if self.is_wanted():
                 return False
             self._is_running = False
             return True
@@ -92,12 +84,12 @@ class EventStream:
     def _handle_line(self, line: str) -> bool:
         """Pass on the native ids that a line is about; return True if there are any."""
         try:
-            native_ids = self._parse(line)
+            native_ids = self.parse(line)
         except JpsiError as e:
             log.debug("the plugin cannot parse the event %r: %s", line, e)
             return False
         if native_ids:
-            self._on_event(native_ids)
+            self.on_event(native_ids)
         return bool(native_ids)
 
 
@@ -135,14 +127,14 @@ class _OpenStream:
 def _run_stream(reference: weakref.ref[EventStream], open_stream: _OpenStream) -> None:
     pause = None
     while (stream := _if_wanted(reference)) is not None:
-        wait, lines = stream._wait, None  # noqa: SLF001  two halves of one thing
+        wait, lines = stream.wait, None
         first, longest = stream.first_pause, stream.longest_pause
         try:
-            lines = open_stream.listen(stream._listen())  # noqa: SLF001
+            lines = open_stream.listen(stream.listen())
         except (JpsiError, OSError) as e:
             log.info("the command that prints job events failed; jpsi keeps polling: %s", e)
         del stream
-        has_announced = False if lines is None else _read_safely(reference, lines)
+        has_announced = False if lines is None else _read_lines(reference, lines)
         if has_announced is None:
             return
         pause = first if has_announced or pause is None else pause
@@ -152,15 +144,7 @@ def _run_stream(reference: weakref.ref[EventStream], open_stream: _OpenStream) -
 
 def _if_wanted(reference: weakref.ref[EventStream]) -> EventStream | None:
     stream = reference()
-    return None if stream is None or stream._may_end() else stream  # noqa: SLF001
-
-
-def _read_safely(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
-    try:
-        return _read_lines(reference, lines)
-    except Exception:
-        log.exception("handling job events failed; jpsi keeps polling")
-        return False
+    return None if stream is None or stream._may_end() else stream  # noqa: SLF001  two halves of one thing
 
 
 def _read_lines(reference: weakref.ref[EventStream], lines: Lines) -> bool | None:
@@ -169,11 +153,15 @@ def _read_lines(reference: weakref.ref[EventStream], lines: Lines) -> bool | Non
     Returns None as soon as there are no more jobs to follow.
     """
     has_announced = False
-    with contextlib.closing(lines):
-        for line in lines:
-            stream = _if_wanted(reference)
-            if stream is None:
-                return None
-            has_announced = stream._handle_line(line) or has_announced  # noqa: SLF001
-            del stream
+    try:
+        with contextlib.closing(lines):
+            for line in lines:
+                stream = _if_wanted(reference)
+                if stream is None:
+                    return None
+                has_announced = stream._handle_line(line) or has_announced  # noqa: SLF001
+                del stream
+    except Exception:
+        log.exception("handling job events failed; jpsi keeps polling")
+        return False
     return has_announced

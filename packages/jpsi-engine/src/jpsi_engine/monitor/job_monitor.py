@@ -10,11 +10,12 @@ import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+import attrs
+
 from jpsi.plugin import JobState, JpsiError, Observation
 from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler import (
     Absences,
-    Backend,
     JobView,
     Mentions,
     NativeIds,
@@ -24,12 +25,11 @@ from jpsi_engine.scheduler import (
     Snapshot,
     attempt_name,
     is_final,
-    is_recent,
     log_failed_query,
     reuse_observations,
 )
-from jpsi_engine.spool import Spool, store_requeue_codes
-from jpsi_engine.verdict import Marker, Stop, is_own, parse
+from jpsi_engine.spool import store_requeue_codes
+from jpsi_engine.verdict import Marker, is_own, parse
 
 log = logging.getLogger(__name__)
 
@@ -43,59 +43,27 @@ _LAPSE = 4
 _MOST_STORED = 1000
 
 
-class JobMonitor:
-    """The jobs that one executor follows. Methods may be called from any thread.
+@attrs.define(slots=False, eq=False)
+class JobMonitor(Publisher):
+    """The jobs that one executor follows, with all that is known of them. Any thread may call its methods."""
 
-    Args:
-        backend: the batch system; it answers about jobs that have left the queue.
-        spool: where the markers are.
-        poll_interval: decides when the next poll is due.
-        queue_poll: polls the queue.
-        publisher: derives statuses and publishes them.
-        native_ids: finds the native id under which the batch system has a job, where the known one is wrong.
-        renamed: called with a job id and its corrected native id; no lock is held then.
-        absences: what other processes have stored about missing jobs; None if each process starts from zero.
-    """
+    _queue_poll: QueuePoll = attrs.field(kw_only=True)
+    #: Finds the native id under which the batch system has a job, where the known one is wrong.
+    _native_ids: NativeIds = attrs.field(kw_only=True)
+    #: Called with a job id and its corrected native id; no lock is held then.
+    _renamed: Callable[[str, str], None] = attrs.field(kw_only=True)
+    #: What other processes have stored about missing jobs; None if each process starts from zero.
+    _absences: Absences | None = attrs.field(kw_only=True)
+    _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
+    _strange_words: set[str] = attrs.field(factory=set, init=False)
+    _outage: Outage = attrs.field(init=False)
 
-    def __init__(  # noqa: PLR0913  the parts that it connects
-        self,
-        backend: Backend,
-        spool: Spool,
-        *,
-        poll_interval: PollInterval,
-        queue_poll: QueuePoll,
-        publisher: Publisher,
-        native_ids: NativeIds,
-        renamed: Callable[[str, str], None],
-        absences: Absences | None = None,
-    ) -> None:
-        self._backend = backend
-        self._spool = spool
-        self._poll_interval = poll_interval
-        self._queue_poll = queue_poll
-        self._publisher = publisher
-        self._native_ids = native_ids
-        self._renamed = renamed
-        self._absences = absences
-        self._last_snapshot: Snapshot | None = None
-        self._strange_words: set[str] = set()
-        self._outage = Outage(_LAPSE * poll_interval.longest)
+    def __attrs_post_init__(self) -> None:
+        self._outage = Outage(_LAPSE * self._poll_interval.longest)
 
-    def add(self, job: JobView) -> None:
-        """Register a job; nothing is published before `follow`."""
-        self._publisher.add(job)
-
-    def add_found(self, job: JobView) -> None:
-        """Register a job as `add` does, unless it is registered already."""
-        self._publisher.add_found(job)
-
-    def get(self, job_id: str) -> JobView | None:
-        """Return the job with this id; None if it is final or was never registered."""
-        return self._publisher.get(job_id)
-
-    def all(self) -> list[JobView]:
-        """Return every job that is not final."""
-        return self._publisher.all()
+    @property
+    def _poll_interval(self) -> PollInterval:
+        return self._queue_poll.poll_interval
 
     def find_by_native_id(self, native_id: str, now: float) -> JobView | None:
         """Return a job that is not final and has this native id; its markers up to now are taken in first.
@@ -109,29 +77,15 @@ class JobMonitor:
             self.collect_markers(now)
         return job
 
-    def record_stop(self, job: JobView, stop: Stop) -> None:
-        """Store in the spool that jpsi is about to end a job, before the batch system is asked to end it."""
-        self._publisher.record_stop(job, stop)
-
-    def follow(self, job: JobView, now: float) -> None:
-        """Publish the statuses of a job from now on."""
-        if job.is_read:
-            self.follow_all([job], now)
-            return
-        with self._publisher.session():
-            job.is_followed, job.since = True, now
-        self._poll_interval.request_poll(now)
-        self._read_folder(job, now)
-
-    def follow_all(self, jobs: Collection[JobView], now: float) -> None:
-        """Follow many jobs as `follow` does, with one scan of the markers for all of them."""
-        with self._publisher.session():
+    def follow(self, jobs: Collection[JobView], now: float) -> None:
+        """Publish the statuses of jobs from now on."""
+        with self.session():
             for job in jobs:
                 job.is_followed, job.since = True, now
         self._poll_interval.request_poll(now)
         try:
             # one scan of the markers for all jobs; after it the folder of each that has a runner is read
-            self._collect(jobs, now)
+            self.collect_markers(now, jobs=jobs)
         except OSError:
             log.warning("%s cannot be read", self._spool.root, exc_info=True)
 
@@ -145,7 +99,8 @@ class JobMonitor:
 
     def next_poll_time(self) -> float | None:
         """Return when the next poll of the batch system is due; None while no job is followed."""
-        return self._poll_interval.next_poll_time() if self._publisher.has_followed() else None
+        is_following = any(job.is_followed for job in self.all())
+        return self._poll_interval.next_poll_time() if is_following else None
 
     def expects_markers(self, now: float) -> bool:
         """Return True if a marker may appear at any moment: a job runs, or was submitted just now."""
@@ -162,8 +117,8 @@ class JobMonitor:
     def _read_folder(self, job: JobView, now: float) -> None:
         """Read what the spool holds about a job; if its folder cannot be read, a later scan retries."""
         try:
-            with self._publisher.session():
-                if self._publisher.read_folder(job, now):
+            with self.session():
+                if self.read_folder(job, now):
                     self._poll_interval.request_poll(now, is_urgent=True)
                 job.is_read = True
         except OSError:
@@ -178,22 +133,21 @@ class JobMonitor:
         """Note that the batch system announced a change by itself; markers may report the same change."""
         self._poll_interval.request_poll(now)
 
-    def collect_markers(self, now: float, appeared: Collection[str] = ()) -> None:
+    def collect_markers(
+        self, now: float, appeared: Collection[str] = (), jobs: Iterable[JobView] | None = None
+    ) -> None:
         """Take in the markers that jobs have left, and publish what follows.
 
         Args:
             now: the current time.
             appeared: the names of marker files that the caller knows to have appeared. Another process that
                 follows the same jobs may have moved them to the jobs' folders already.
+            jobs: the jobs; None for all that are followed.
 
         Raises:
             OSError: the directory cannot be read. Nothing was taken in, and nothing is lost.
         """
-        self._collect(self._followed(), now, appeared)
-
-    def _collect(self, jobs: Iterable[JobView], now: float, appeared: Collection[str] = ()) -> None:
-        """Take in the markers of these jobs; see `collect_markers`."""
-        followed = [job for job in jobs if job.has_runner]
+        followed = [job for job in (self._followed() if jobs is None else jobs) if job.has_runner]
         if not followed:
             return
         spool_ids = {job.spool_id for job in followed}
@@ -208,12 +162,12 @@ class JobMonitor:
 
         def enter(spool_id: str) -> None:
             for job in by_spool_id()[spool_id]:
-                self._publisher.make_folder(job)
+                self.make_folder(job)
 
         new = self._spool.collect(spool_ids, only_new=True, enter=enter)
         for job in [job for job in followed if not job.is_read]:
             self._read_folder(job, now)
-        announced = {marker.job_id for marker in map(_parse_marker, appeared) if marker is not None}
+        announced = {marker.job_id for marker in (parse(name, 0) for name in appeared) if marker is not None}
         for spool_id in announced & spool_ids - new.keys():
             new[spool_id] = self._spool.consumed(spool_id)
         for spool_id, found in new.items():
@@ -223,8 +177,8 @@ class JobMonitor:
 
     def _take_markers_safely(self, job: JobView, markers: list[Marker], now: float) -> None:
         try:
-            with self._publisher.session():
-                if self._publisher.add_markers(job, markers, now):
+            with self.session():
+                if self.add_markers(job, markers, now):
                     self._poll_interval.request_poll(now, is_urgent=True)
         except Exception:
             # its markers stay in its folder, and are read again when the queue says that the job has ended
@@ -234,14 +188,14 @@ class JobMonitor:
 
     def probe_site(self, now: Callable[[], float]) -> None:
         """Probe what the site offers, then judge the jobs that have left an exit marker already."""
-        self._queue_poll.probe_site()
+        self._backend.probe()
         store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
         self._judge_ended(self._followed(), now())
 
     def _judge_ended(self, jobs: Iterable[JobView], now: float) -> None:
-        with self._publisher.session():
+        with self.session():
             for job in [job for job in jobs if job.has_exit and self.get(job.job_id) is job]:
-                self._publisher.judge(job, now)
+                self.judge(job, now)
 
     def poll(self, now: Callable[[], float]) -> None:
         """Poll the batch system about every followed job, and publish what follows from the snapshot.
@@ -287,12 +241,11 @@ class JobMonitor:
         since = max(min(job.since, now()), job.changed_at)
 
         def suffices(snapshot: Snapshot) -> bool:
-            return is_recent(snapshot, job, since, now() - self._poll_interval.shortest)
+            oldest = now() - self._poll_interval.shortest
+            return snapshot.begun >= oldest and snapshot.covers(job.native_id, since)
 
         snapshot = self._recent_snapshot({job.native_id}, suffices, now, sleep)
-        return job.own_observation(
-            self._index_mentions(snapshot, {job.native_id}).observation_of(job.native_id)
-        )
+        return job.own_observation(self._observed(snapshot, [job.native_id]).get(job.native_id))
 
     def query_now(self, jobs: Iterable[JobView]) -> dict[str, Observation]:
         """Return what the batch system says at this moment about the native ids of jobs, by job id.
@@ -305,9 +258,8 @@ class JobMonitor:
         native_ids = {job.job_id: job.native_id for job in jobs}
         queried = sorted(set(native_ids.values()))
         seen = self._backend.query_states(queried) if queried else {}
-        mentions = self._index_mentions(Snapshot(begun=0.0, ended=0.0, queried=None, seen=seen), queried)
-        observed = {job_id: mentions.observation_of(native_id) for job_id, native_id in native_ids.items()}
-        return {job_id: it for job_id, it in observed.items() if it is not None}
+        observed = self._observed(Snapshot(begun=0.0, ended=0.0, queried=None, seen=seen), queried)
+        return {job_id: observed[it] for job_id, it in native_ids.items() if it in observed}
 
     def query_states(
         self, tags: Mapping[str, str | None], now: Callable[[], float], sleep: Callable[[float], None]
@@ -341,21 +293,20 @@ class JobMonitor:
             return known
 
         def suffices(snapshot: Snapshot) -> bool:
-            mentions = self._index_mentions(snapshot, changed)
+            seen = self._observed(snapshot, changed)
             return snapshot.begun >= oldest and all(
-                snapshot.covers(
-                    native_id, since if is_own(mentions.observation_of(native_id), tags[native_id]) else time
-                )
+                snapshot.covers(native_id, since if is_own(seen.get(native_id), tags[native_id]) else time)
                 for native_id, since in changed.items()
             )
 
-        mentions = self._index_mentions(self._recent_snapshot(changed.keys(), suffices, now, sleep), changed)
-        seen = {native_id: mentions.observation_of(native_id) for native_id in changed}
-        return known | {
-            native_id: it.state
-            for native_id, it in seen.items()
-            if it is not None and is_own(it, tags[native_id])
-        }
+        seen = self._observed(self._recent_snapshot(changed.keys(), suffices, now, sleep), changed)
+        return known | {name: it.state for name, it in seen.items() if is_own(it, tags[name])}
+
+    def _observed(self, snapshot: Snapshot, native_ids: Collection[str]) -> dict[str, Observation]:
+        """Return what a snapshot says about these jobs, by native id."""
+        mentions = self._index_mentions(snapshot, native_ids)
+        seen = {native_id: mentions.observation_of(native_id) for native_id in native_ids}
+        return {native_id: it for native_id, it in seen.items() if it is not None}
 
     def _recent_snapshot(
         self,
@@ -381,7 +332,7 @@ class JobMonitor:
         # of most jobs nothing is new
         jobs = [job for job in jobs if not job.is_unchanged(snapshot.seen.get(job.native_id))]
         mentions = self._index_mentions(snapshot, [job.native_id for job in jobs])
-        with self._publisher.session():
+        with self.session():
             if self._last_snapshot is not None and snapshot.begun < self._last_snapshot.begun:
                 return
             self._last_snapshot = snapshot
@@ -431,9 +382,9 @@ class JobMonitor:
         """Store for later processes how long each missing job has been missing; forget jobs that are back."""
         if self._absences is None:
             return
-        with self._publisher.session():
+        with self.session():
             left = {
-                job: self._publisher.absence(job, now)
+                job: self.absence(job, now)
                 for job in jobs
                 if job.has_left_queue
                 and job.has_runner
@@ -478,7 +429,7 @@ class JobMonitor:
         """
         sure, left = [], _MAX_ACCOUNTING_QUERIES
         for job in jobs:
-            if job.is_denied or job.stranger is not None or not self._publisher.is_lost(job, now):
+            if job.is_denied or job.stranger is not None or not self.is_lost(job, now):
                 sure.append(job)
             elif left > 0:
                 left -= 1
@@ -497,7 +448,7 @@ class JobMonitor:
         except JpsiError as e:
             log_failed_query(self._backend.display_name, e)
             return False
-        with self._publisher.session():
+        with self.session():
             self._observe(job, seen, now)
             job.is_denied = job.absent_since is not None
         return True
@@ -513,7 +464,7 @@ class JobMonitor:
                 job.native_id,
             )
         if seen is None or not seen.exists:
-            if job.is_unverified and self._backend.visible_within is not None:
+            if job.is_unverified and self._backend.capabilities.visible_within is not None:
                 # a poll soon shows whether such a job exists
                 self._poll_interval.request_poll(now)
             return
@@ -557,7 +508,7 @@ class JobMonitor:
             for job in jobs:
                 job.note_accounting_failure(now)
             return False
-        with self._publisher.session():
+        with self.session():
             for job in jobs:
                 job.apply_accounting(found, now)
         return True
@@ -567,11 +518,11 @@ class JobMonitor:
         # Most jobs wait, and nothing is new about them; only for jobs that have left does time alone matter.
         open_ = [job for job in jobs if job.needs_verdict or job.has_left_queue or job.markers]
         doubtful = []
-        with self._publisher.session():
+        with self.session():
             for job in [job for job in open_ if self.get(job.job_id) is job]:
                 try:
                     if is_corrected or not self._is_doubtful(job, now):
-                        self._publisher.judge(job, now)
+                        self.judge(job, now)
                     else:
                         doubtful.append(job)
                 except Exception:
@@ -581,13 +532,13 @@ class JobMonitor:
 
     def _is_doubtful(self, job: JobView, now: float) -> bool:
         """Return True if the batch system may still have a job that seems gone, under this id or another."""
-        if not job.has_left_queue or self._publisher.is_conclusive(job):
+        if not job.has_left_queue or self.is_conclusive(job):
             return False
         if not job.has_runner:
-            return self._publisher.is_lost(job, now)
+            return self.is_lost(job, now)
         # another process may have moved its last markers to the job's folder
         found = job.own_markers(self._spool.consumed(job.spool_id))
-        if len(found) > len(job.markers) and self._publisher.add_markers(job, found, now):
+        if len(found) > len(job.markers) and self.add_markers(job, found, now):
             self._poll_interval.request_poll(now, is_urgent=True)
         return not job.has_exit
 
@@ -602,11 +553,7 @@ class JobMonitor:
                 right.append(job)
             elif native_id is not None:
                 log.warning("job %s has the native id %s, not %s", job.job_id, native_id, job.native_id)
-                with self._publisher.session():
+                with self.session():
                     job.change_native_id(native_id)
                 self._renamed(job.job_id, native_id)
         return right
-
-
-def _parse_marker(name: str) -> Marker | None:
-    return parse(name, 0)

@@ -6,13 +6,16 @@ They run while there are jobs to follow, hold no reference to the executor while
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import select
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+
+import attrs
 
 from jpsi_engine.host import MarkerWatch
 from jpsi_engine.monitor.job_monitor import JobMonitor
@@ -27,105 +30,6 @@ _LONGEST_SCAN_SECONDS = 5.0
 _SCAN_GROWTH = 1.25
 _IDLE_SECONDS = 5.0
 _FENCE = "following jobs failed once and goes on"
-
-
-class PollLoop:
-    """The poll loop: starts the two threads of one `JobMonitor` when they are needed.
-
-    Args:
-        monitor: the jobs to follow.
-        events: the directory in which markers appear.
-        is_announced: True if the kernel announces new files in that directory. Otherwise it is scanned, each
-            second while a job runs.
-    """
-
-    def __init__(self, monitor: JobMonitor, events: str, *, is_announced: bool) -> None:
-        self._monitor = monitor
-        self._events = events
-        self._is_announced = is_announced
-        self._lock = threading.Lock()
-        self._running: set[str] = set()
-        self._changed = threading.Event()
-        # When the polling thread wakes next. Infinite while it decides that, so that any due time counts as
-        # earlier.
-        self._wakes_at = float("inf")
-        self._wake_pipe = _WakePipe()
-        # not at exit of the program: the closed pipe would keep waking the thread
-        weakref.finalize(self, self._wake_pipe.close).atexit = False
-
-    def start(self) -> None:
-        """Start the threads that do not run, and wake them: there is a job to follow, or a poll to make.
-
-        Raises:
-            RuntimeError: no thread can be started now.
-        """
-        self._wake_if_due()
-        if self._wake_pipe.is_needed:
-            self._wake_pipe.wake()
-        with self._lock:
-            for name, make_work in (("see", self._scan_work), ("ask", self._poll_work)):
-                if name not in self._running:
-                    threading.Thread(target=make_work(), name=f"jpsi-batch-{name}", daemon=True).start()
-                    self._running.add(name)
-
-    def _wake_if_due(self) -> None:
-        """Wake the polling thread if a poll is due before it would wake by itself."""
-        due = self._monitor.next_poll_time()
-        if due is not None and due < self._wakes_at:
-            self._changed.set()
-
-    def _may_end(self, name: str) -> bool:
-        """Return True if a thread has nothing left to do; it ends then, and `start` starts another."""
-        with self._lock:
-            if self._monitor.all():
-                return False
-            self._running.discard(name)
-            return True
-
-    def _scan_work(self) -> Callable[[], None]:
-        poll_loop, wake_pipe, events, is_announced = (
-            weakref.ref(self),
-            self._wake_pipe,
-            self._events,
-            self._is_announced,
-        )
-
-        def scan() -> None:
-            with contextlib.ExitStack() as stack:
-                watch = _watch(events)
-                poll = select.poll()
-                poll.register(wake_pipe, select.POLLIN)
-                if watch is not None:
-                    stack.callback(watch.close)
-                    poll.register(watch, select.POLLIN)
-                pause = _SCAN_SECONDS
-                appeared: set[str] = set()
-                while (is_expecting := _scan_once(poll_loop, appeared)) is not None:
-                    pause = next_pause(pause, is_expecting=is_expecting)
-                    appeared = set()
-                    is_notified = watch is not None and is_announced and not watch.is_removed
-                    # The caller that follows a new job reads its markers at once, so the watch needs no bell
-                    # for it.
-                    wake_pipe.is_needed = not is_notified
-                    if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_notified else pause)):
-                        wake_pipe.drain()
-                        if watch is not None:
-                            appeared = watch.drain()
-
-        return scan
-
-    def _poll_work(self) -> Callable[[], None]:
-        poll_loop, changed = weakref.ref(self), self._changed
-
-        def poll_queue() -> None:
-            _probe_once(poll_loop)
-            while True:
-                wait = _poll_once(poll_loop)
-                if wait is None:
-                    return
-                changed.wait(wait)
-
-        return poll_queue
 
 
 class _WakePipe:
@@ -157,6 +61,107 @@ class _WakePipe:
         os.close(self._reader)
 
 
+@attrs.define(slots=True, eq=False)
+class PollLoop:
+    """The poll loop: starts the two threads of one `JobMonitor` when they are needed."""
+
+    #: The jobs to follow.
+    _monitor: JobMonitor
+    #: The directory in which markers appear.
+    _events: str
+    #: True if the kernel announces new files in that directory. Otherwise it is scanned, each second while a
+    #: job runs.
+    _is_announced: bool = attrs.field(kw_only=True)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _running: set[str] = attrs.field(factory=set, init=False)
+    _changed: threading.Event = attrs.field(factory=threading.Event, init=False)
+    #: When the polling thread wakes next. Infinite while it decides that, so that any due time counts as
+    #: earlier.
+    _wakes_at: float = attrs.field(default=float("inf"), init=False)
+    _wake_pipe: _WakePipe = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._wake_pipe = _WakePipe()
+        # not at exit of the program: the closed pipe would keep waking the thread
+        weakref.finalize(self, self._wake_pipe.close).atexit = False
+
+    def start(self) -> None:
+        """Start the threads that do not run, and wake them: there is a job to follow, or a poll to make.
+
+        Raises:
+            RuntimeError: no thread can be started now.
+        """
+        self._wake_if_due()
+        if self._wake_pipe.is_needed:
+            self._wake_pipe.wake()
+        loop = weakref.ref(self)
+        work = {
+            "see": functools.partial(_scan, loop, self._wake_pipe, self._events, self._is_announced),
+            "ask": functools.partial(_poll, loop, self._changed),
+        }
+        with self._lock:
+            for name in work.keys() - self._running:
+                threading.Thread(target=work[name], name=f"jpsi-batch-{name}", daemon=True).start()
+                self._running.add(name)
+
+    def _wake_if_due(self) -> None:
+        """Wake the polling thread if a poll is due before it would wake by itself."""
+        due = self._monitor.next_poll_time()
+        if due is not None and due < self._wakes_at:
+            self._changed.set()
+
+    def _may_end(self, name: str) -> bool:
+        """Return True if a thread has nothing left to do; it ends then, and `start` starts another."""
+        with self._lock:
+            if self._monitor.all():
+                return False
+            self._running.discard(name)
+            return True
+
+    def scan(self, appeared: Collection[str]) -> bool | None:
+        """Scan once; return True if markers are to be expected soon, None if the thread is to end."""
+        if self._may_end("see"):
+            return None
+        now, is_expecting = time.monotonic(), True
+        try:
+            self._monitor.collect_markers(now, appeared)
+            is_expecting = self._monitor.expects_markers(now)
+        except OSError as e:
+            log.warning("markers cannot be read: %s", e)
+        except Exception:
+            log.exception(_FENCE)
+        # the markers may have made a poll due
+        self._wake_if_due()
+        return is_expecting
+
+    def probe(self) -> None:
+        """Find out what the site offers, before the first poll."""
+        try:
+            self._monitor.probe_site(time.monotonic)
+        except Exception:
+            log.exception(_FENCE)
+
+    def poll(self) -> float | None:
+        """Poll if it is time; return the seconds to wait for the next round, None if the thread is to end."""
+        if self._may_end("ask"):
+            return None
+        self._wakes_at = float("inf")
+        self._changed.clear()
+        due, now = self._monitor.next_poll_time(), time.monotonic()
+        wait = _IDLE_SECONDS if due is None else min(due - now, _IDLE_SECONDS)
+        if wait > 0:
+            self._wakes_at = now + wait
+            return wait
+        busy = time.thread_time()
+        try:
+            self._monitor.poll(time.monotonic)
+            self._monitor.note_poll_cost(time.thread_time() - busy)
+        except Exception:
+            log.exception(_FENCE)
+            return _IDLE_SECONDS
+        return 0.0
+
+
 def _watch(events: str) -> MarkerWatch | None:
     try:
         return MarkerWatch(events)
@@ -170,51 +175,34 @@ def next_pause(pause: float, *, is_expecting: bool) -> float:
     return _SCAN_SECONDS if is_expecting else min(pause * _SCAN_GROWTH, _LONGEST_SCAN_SECONDS)
 
 
-def _scan_once(reference: weakref.ref[PollLoop], appeared: Collection[str]) -> bool | None:
-    """Scan once; return True if markers are to be expected soon, None if the thread is to end."""
-    poll_loop = reference()
-    if poll_loop is None or poll_loop._may_end("see"):  # noqa: SLF001  two halves of one thing
-        return None
-    monitor, now, is_expecting = poll_loop._monitor, time.monotonic(), True  # noqa: SLF001
-    try:
-        monitor.collect_markers(now, appeared)
-        is_expecting = monitor.expects_markers(now)
-    except OSError as e:
-        log.warning("markers cannot be read: %s", e)
-    except Exception:
-        log.exception(_FENCE)
-    # the markers may have made a poll due
-    poll_loop._wake_if_due()  # noqa: SLF001
-    return is_expecting
+def _scan(loop: weakref.ref[PollLoop], wake_pipe: _WakePipe, events: str, is_announced: bool) -> None:  # noqa: FBT001
+    with contextlib.ExitStack() as stack:
+        watch = _watch(events)
+        poll = select.poll()
+        poll.register(wake_pipe, select.POLLIN)
+        if watch is not None:
+            stack.callback(watch.close)
+            poll.register(watch, select.POLLIN)
+        pause = _SCAN_SECONDS
+        appeared: set[str] = set()
+        while (it := loop()) is not None and (is_expecting := it.scan(appeared)) is not None:
+            it = None  # so that an abandoned executor goes away
+            pause = next_pause(pause, is_expecting=is_expecting)
+            appeared = set()
+            is_notified = watch is not None and is_announced and not watch.is_removed
+            # The caller that follows a new job reads its markers at once, so the watch needs no bell for it.
+            wake_pipe.is_needed = not is_notified
+            if poll.poll(1000 * (_ANNOUNCED_SECONDS if is_notified else pause)):
+                wake_pipe.drain()
+                if watch is not None:
+                    appeared = watch.drain()
 
 
-def _probe_once(reference: weakref.ref[PollLoop]) -> None:
-    poll_loop = reference()
-    if poll_loop is not None:
-        try:
-            poll_loop._monitor.probe_site(time.monotonic)  # noqa: SLF001
-        except Exception:
-            log.exception(_FENCE)
-
-
-def _poll_once(reference: weakref.ref[PollLoop]) -> float | None:
-    """Poll if it is time; return the seconds to wait for the next round, None if the thread is to end."""
-    poll_loop = reference()
-    if poll_loop is None or poll_loop._may_end("ask"):  # noqa: SLF001
-        return None
-    monitor = poll_loop._monitor  # noqa: SLF001
-    poll_loop._wakes_at = float("inf")  # noqa: SLF001
-    poll_loop._changed.clear()  # noqa: SLF001
-    due, now = monitor.next_poll_time(), time.monotonic()
-    wait = _IDLE_SECONDS if due is None else min(due - now, _IDLE_SECONDS)
-    if wait > 0:
-        poll_loop._wakes_at = now + wait  # noqa: SLF001
-        return wait
-    busy = time.thread_time()
-    try:
-        monitor.poll(time.monotonic)
-        monitor.note_poll_cost(time.thread_time() - busy)
-    except Exception:
-        log.exception(_FENCE)
-        return _IDLE_SECONDS
-    return 0.0
+def _poll(loop: weakref.ref[PollLoop], changed: threading.Event) -> None:
+    it = loop()
+    if it is not None:
+        it.probe()
+    while it is not None and (wait := it.poll()) is not None:
+        it = None  # so that an abandoned executor goes away
+        changed.wait(wait)
+        it = loop()

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -14,7 +15,6 @@ import attrs
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, Observation
 from jpsi.plugin.engine import decode_status, encode_status
-from jpsi_engine.monitor.outbox import Outbox
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
 from jpsi_engine.spool import Spool
@@ -28,42 +28,73 @@ _ANSWERS = 2
 _CONTRADICTED_SECONDS = 3600.0
 
 
-class Publisher:
-    """The jobs of one executor, with the verdicts on them. Methods may be called from any thread.
+@attrs.define(slots=True, eq=False)
+class Outbox:
+    """A queue of statuses to publish.
 
-    Args:
-        backend: the batch system.
-        spool: where ends are stored that no marker tells.
-        grace: seconds after which a marker that a job has left is certainly visible to this process.
-        timeout_seconds: seconds for which the batch system must not mention a job before it counts as lost.
-        publish: called with a job id and a status, one call at a time and without a lock.
+    Any thread may put statuses in while it holds its own lock, and empties the outbox after it has released
+    it.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        spool: Spool,
-        *,
-        grace: float,
-        timeout_seconds: float,
-        publish: Callable[[str, JobStatus], None],
-    ) -> None:
-        #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
-        #: time.
-        self.counted_seconds: Callable[[float, float], float] = _all_seconds
-        #: Returns True if the end of a job must not be published before the caller calls `end`.
-        self.is_held: Callable[[JobView, JobStatus], bool] = _is_never_held
-        self._backend = backend
-        self._spool = spool
-        self._grace = grace
-        self._patience = timeout_seconds
-        self._outbox = Outbox(publish)
-        self._lock = threading.Lock()
-        self._jobs: dict[str, JobView] = {}
-        self._session_lock = threading.Lock()
-        # The last verdict on a job of which only the queue is known: the observation, the time, and the
-        # status.
-        self._last_verdict: tuple[Observation, float, JobStatus | None] | None = None
+    #: Called with a job id and a status, by one thread at a time: one of those that call `flush`.
+    _publish: Callable[[str, JobStatus], None]
+    _waiting: deque[tuple[str, JobStatus]] = attrs.field(factory=deque, init=False)
+    #: No thread waits for this lock: one that finds it taken leaves the statuses to its holder.
+    _emptying: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    def put(self, job_id: str, status: JobStatus) -> None:
+        """Add a status after all that were put in before."""
+        self._waiting.append((job_id, status))
+
+    def flush(self) -> None:
+        """Publish all statuses that were put in, on this thread or the one that is publishing already."""
+        # again after the release: another thread may have found the lock taken just before it
+        while self._waiting and self._emptying.acquire(blocking=False):
+            try:
+                while self._waiting:
+                    # Removed only after that: an interrupted thread leaves the status to the next, and a
+                    # repeat does no harm.
+                    job_id, status = self._waiting[0]
+                    try:
+                        self._publish(job_id, status)
+                    except Exception:
+                        log.exception("job %s: publishing the status %s failed", job_id, status)
+                    self._waiting.popleft()
+            finally:
+                self._emptying.release()
+
+
+def _is_never_held(job: JobView, status: JobStatus) -> bool:  # noqa: ARG001  the default
+    return False
+
+
+def _all_seconds(since: float, now: float) -> float:
+    return now - since
+
+
+@attrs.define(slots=False, eq=False)
+class Publisher:
+    """The jobs of one executor, with the verdicts on them. Methods may be called from any thread."""
+
+    _backend: Backend
+    #: Where ends are stored that no marker tells.
+    _spool: Spool
+    #: Seconds after which a marker that a job has left is certainly visible to this process.
+    _grace: float = attrs.field(kw_only=True)
+    #: Seconds for which the batch system must not mention a job before it counts as lost.
+    _timeout_seconds: float = attrs.field(kw_only=True)
+    #: Publishes a status of a job, by its id, one at a time and without a lock.
+    _outbox: Outbox = attrs.field(kw_only=True, alias="publish", converter=Outbox)
+    #: Returns how many of the seconds between two times count, where the jobs cannot be observed all the
+    #: time.
+    counted_seconds: Callable[[float, float], float] = attrs.field(default=_all_seconds, init=False)
+    #: Returns True if the end of a job must not be published before the caller calls `end`.
+    is_held: Callable[[JobView, JobStatus], bool] = attrs.field(default=_is_never_held, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _jobs: dict[str, JobView] = attrs.field(factory=dict, init=False)
+    _session_lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    #: The last verdict on a job of which only the queue is known: the observation, the time, and the status.
+    _last_verdict: tuple[Observation, float, JobStatus | None] | None = attrs.field(default=None, init=False)
 
     def add(self, job: JobView) -> None:
         """Register a job."""
@@ -84,11 +115,6 @@ class Publisher:
         """Return every job that is not final."""
         with self._lock:
             return list(self._jobs.values())
-
-    def has_followed(self) -> bool:
-        """Return True if the statuses of any job are published; called once for each of many jobs."""
-        with self._lock:
-            return any(job.is_followed for job in self._jobs.values())
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
@@ -140,23 +166,14 @@ class Publisher:
         if status is not None and status.final and self.is_held(job, status):
             status = active_status(job.markers)
         if status is not None and status.final:
-            self._end_as_stored(job, status)
+            self._end(job, status)
         elif status is not None:
             self._outbox.put(job.job_id, status)
 
     def end(self, job: JobView, status: JobStatus) -> None:
         """Publish the end of a job that `is_held` had held back."""
         with self.session():
-            self._end_as_stored(job, status)
-
-    def _end_as_stored(self, job: JobView, status: JobStatus) -> None:
-        """Publish the end of a job: the one that the spool holds already, otherwise this one."""
-        content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
-        if content is None:
-            known = add_failure_details(self._spool, job.spool_id, job.attempt, status)
-        else:
-            known = decode_status(content)
-        self._end(job, known, self._write)
+            self._end(job, status)
 
     def _status(self, job: JobView, now: float) -> JobStatus | None:
         """Return the status that follows from all that is known of a job.
@@ -165,13 +182,10 @@ class Publisher:
         """
         if job.queued is None or not job.is_only_queued:
             return judge(self._facts(job, now))
-        if (
-            self._last_verdict is None
-            or self._last_verdict[0] is not job.queued
-            or self._last_verdict[1] != now
-        ):
-            self._last_verdict = job.queued, now, judge(self._facts(job, now))
-        return self._last_verdict[2]
+        last = self._last_verdict
+        if last is None or last[0] is not job.queued or last[1] != now:
+            self._last_verdict = last = job.queued, now, judge(self._facts(job, now))
+        return last[2]
 
     def _facts(self, job: JobView, now: float) -> Facts:
         if is_final(job.queued) and job.ended_since is None:
@@ -220,9 +234,9 @@ class Publisher:
 
     def _overdue(self, job: JobView) -> float:
         """Return for how many seconds a job must be missing before it counts as lost."""
-        overdue = max(self._grace, self._patience)
+        overdue = max(self._grace, self._timeout_seconds)
         # a job that was attached has no runner whose marker may still be on its way
-        visible = self._backend.visible_within if job.is_unverified else None
+        visible = self._backend.capabilities.visible_within if job.is_unverified else None
         return overdue if visible is None else min(visible, overdue)
 
     def is_lost(self, job: JobView, now: float) -> bool:
@@ -232,15 +246,19 @@ class Publisher:
         status = judge(self._facts(job, now))
         return status is not None and status.final and status.evidence is Evidence.ABSENCE
 
-    def _end(
-        self, job: JobView, status: JobStatus, write: Callable[[JobView, JobStatus], None] | None = None
-    ) -> None:
+    def _end(self, job: JobView, status: JobStatus) -> None:
+        """Publish the end of a job: the one that the spool holds already, otherwise this one."""
+        content = self._spool.read_final(job.spool_id, job.attempt) if job.has_runner else None
+        if content is None:
+            status = add_failure_details(self._spool, job.spool_id, job.attempt, status)
+        else:
+            status = decode_status(content)
         with self._lock:
             if self._jobs.get(job.job_id) is not job:
                 return
             del self._jobs[job.job_id]
-        if write is not None:
-            write(job, status)
+        if content is None:
+            self._write(job, status)
         started = active_status(job.markers)
         if started is not None:
             # the job was too quick to be observed running; its runner has noted when it began
@@ -307,12 +325,3 @@ def _is_unaccounted(job: JobView, is_late: bool, absent_for: float) -> bool:  # 
         # a job that jpsi did not submit leaves no marker that may still show
         return job.has_no_accounting or is_late or (job.is_denied and not job.has_runner)
     return job.accounted is not None and not job.accounted.final and absent_for >= _CONTRADICTED_SECONDS
-
-
-def _is_never_held(job: JobView, status: JobStatus) -> bool:
-    del job, status
-    return False
-
-
-def _all_seconds(since: float, now: float) -> float:
-    return now - since

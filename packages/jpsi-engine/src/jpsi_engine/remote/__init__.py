@@ -4,4 +4,3 @@ It is imported only when a job is remote.
 """
 
 from jpsi_engine.remote.remote_host import RemoteHost
-from jpsi_engine.remote.stage_out import StageOutLoop

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from jpsi import StagingProgress
 from jpsi.plugin import (
     BatchConfig,
     BytesTransport,
@@ -48,6 +49,7 @@ from jpsi_engine.remote.marker_mirror import MarkerMirror
 from jpsi_engine.remote.marker_stream import MarkerStream
 from jpsi_engine.remote.markers import ClockDifference
 from jpsi_engine.remote.ownership import parse_unsafe
+from jpsi_engine.remote.stage_out import StageOutLoop
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.remote.submission import (
     RemoteJobFolder,
@@ -58,7 +60,7 @@ from jpsi_engine.remote.submission import (
 )
 from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
-from jpsi_engine.submission import TakenError, UnsentError
+from jpsi_engine.submission import RunHost, TakenError, UnsentError
 from jpsi_engine.transfer import open_job_files
 from jpsi_engine.verdict import LAUNCH, Marker, parse_exit_phase
 
@@ -76,15 +78,17 @@ _AT_A_TIME = 200
 _IN_SUBMISSION_SECONDS = 60.0
 
 
-class RemoteHost:
-    """The run host of jobs whose files are on a remote host; implements `submission.RunHost`.
+class RemoteHost(RunHost):
+    """The run host of jobs whose files are on a remote host.
 
     The spool on this machine mirrors the remote one. Decisions, such as claims, are made on the remote host;
     decision record 16 says why.
     """
 
+    is_local = False
+
     def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
-        self.spool = spool
+        super().__init__(spool, transport)
         self._folders = FolderMirror(spool)
         self._transport = transport
         self._configured = config.work_directory
@@ -93,11 +97,6 @@ class RemoteHost:
         #: Remote folders of new jobs whose submission failed.
         self._failed_folders: set[str] = set()
         self._files = open_job_files(transport) if isinstance(transport, BytesTransport) else None
-
-    @property
-    def is_local(self) -> bool:
-        """Always False."""
-        return False
 
     def _remote_directories(self) -> RemoteDirectories:
         if self._directories is None:
@@ -307,7 +306,7 @@ class RemoteHost:
             log.info("%s could not be removed", ", ".join(remaining))
         return remaining
 
-    def marker_source(self, monitor: JobMonitor) -> MarkerStream:
+    def connect(self, monitor: JobMonitor, staged: Callable[[str, StagingProgress], None]) -> MarkerStream:
         """See `RunHost`."""
         jobs = self.spool.jobs
 
@@ -321,7 +320,11 @@ class RemoteHost:
         def mirror() -> MarkerMirror:
             return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.fetch_launcher_log)
 
-        return MarkerStream(self._transport, self.layout, mirror, lambda: bool(monitor.all()), self._run)
+        stream = MarkerStream(self._transport, self.layout, mirror, lambda: bool(monitor.all()), self._run)
+        monitor.counted_seconds = stream.counted_seconds
+        if self.remote_staging is not None:
+            monitor.is_held = StageOutLoop(self.spool, self.remote_staging, monitor, staged).must_wait
+        return stream
 
     def fetch_launcher_log(self, marker: Marker) -> None:
         """Fetch the output of a launcher whose failure a marker reports; never raises."""

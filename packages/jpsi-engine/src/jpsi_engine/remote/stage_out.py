@@ -19,10 +19,10 @@ from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import serialization
 from jpsi_engine.host import RemoteTimeoutError, exists, take_lock, write
 from jpsi_engine.monitor import Publisher
+from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
 from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
-from jpsi_engine.submission import RemoteStaging
 from jpsi_engine.transfer import RemoteTransfer, finished_numbers, pending_transfers, plan, record_path
 from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, add_staging_outcome, failed_staging_phase
 
@@ -70,7 +70,7 @@ class StageOutLoop:
     def __init__(
         self,
         spool: Spool,
-        remote_staging: RemoteStaging,
+        remote_staging: StagingTransfer,
         publisher: Publisher,
         staged: Callable[[str, StagingProgress], None],
         wait: Callable[[threading.Event, float], object] = threading.Event.wait,

@@ -35,6 +35,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.engine import EngineSetup, is_native_id
 from jpsi_engine.host import environment_of
+from jpsi_engine.scheduler.id_spelling import spell_element_ids
 from jpsi_engine.spool import EVERY_FAILURE, target_name
 
 log = logging.getLogger(__name__)
@@ -47,15 +48,7 @@ Run = Callable[[Command], CommandResult]
 
 @attrs.frozen(slots=True)
 class Submitted:
-    """The result of a submit command: a native id or a failure."""
-
-    native_id: str | None
-    failure: Failure | None = None
-
-
-@attrs.frozen(slots=True)
-class SubmittedSeveral:
-    """The result of a command that submits several jobs: native ids by tag, and a failure for the rest."""
+    """The result of a submit command: native ids by tag, and a failure for the rest."""
 
     native_ids: Mapping[str, str]
     failure: Failure
@@ -102,16 +95,6 @@ class Backend:
         """Exit codes after which the site may requeue a job; all nonzero codes until the site was probed."""
         return self.capabilities.requeue_exit_codes if self._is_probed else EVERY_FAILURE
 
-    @property
-    def visible_within(self) -> float | None:
-        """The seconds within which the queue shows every job that it has; None if that is not known."""
-        return self.capabilities.visible_within
-
-    @property
-    def lists_all_jobs(self) -> bool:
-        """True if each status query covers all jobs of the user, whatever native ids it was called with."""
-        return self.capabilities.ids_per_query is None
-
     def system_digest(self) -> str:
         """Return a digest that two processes share if they poll the same batch system and parse it alike.
 
@@ -137,20 +120,18 @@ class Backend:
         )
         return hashlib.sha256(repr(meant).encode(errors="surrogateescape")).hexdigest()
 
-    def probe(self) -> None:
-        """Find out what this site offers, unless an earlier call has.
-
-        Raises:
-            SubmitException: the batch system did not answer.
-        """
-        if self._is_probed:
-            return
+    def probe(self) -> bool:
+        """Find out what this site offers, unless an earlier call has; return False if it did not answer."""
         command = self._probe
-        if not isinstance(command, NotOffered):
-            result = self._run(command)
-            offers = self._hooks.parse_probe(result=result, site=self.site)
+        if not self._is_probed and not isinstance(command, NotOffered):
+            try:
+                offers = self._hooks.parse_probe(result=self._run(command), site=self.site)
+            except JpsiError as e:
+                log_failed_query(f"{self.display_name} (probe)", e)
+                return False
             self.site = attrs.evolve(self.site, offers=offers)
-        self._is_probed = True
+            self._is_probed = True
+        return True
 
     def render(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the directives for a job.
@@ -165,21 +146,49 @@ class Backend:
         return self._hooks.submit(script=script, spec=spec, context=context)
 
     def submit(
-        self,
-        script: Script,
-        spec: JobSpec,
-        context: SubmitContext,
-        run: Run,
+        self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext], run: Run
     ) -> Submitted:
-        """Submit a script; a failure is AMBIGUOUS if the job may have been submitted all the same."""
-        command = self.submit_command(script, spec, context)
+        """Submit scripts with one command.
 
-        def parse_output(result: CommandResult) -> str:
-            printed = self._hooks.parse_submit(result=result, context=context)
-            return self.canonical(_native_id(printed))
+        A failure is AMBIGUOUS if a job may have been submitted all the same.
+        """
+        if len(scripts) == 1:
+            command: Command | NotOffered = self.submit_command(scripts[0], spec, contexts[0])
+        else:
+            command = self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts)
+        if isinstance(command, NotOffered):
+            msg = f"the executor {self.name} offered to submit several jobs, and now does not"
+            raise PluginError(msg)
+        try:
+            result = run(self._with_timeout(command))
+        except TransportError as e:
+            kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
+            return Submitted({}, Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e)))
+        log.debug("%s: %s", command, result)
+        if result.timed_out or result.returncode < 0:
+            return Submitted({}, Failure(FailureKind.AMBIGUOUS, result.complaint))
+        try:
+            if result.returncode != 0:
+                return Submitted({}, self._hooks.classify_failure(result=result, site=self.site))
+            native_ids = self._parse_submit(result, contexts)
+        except Exception as e:
+            # the command has run, even if the plugin cannot parse its output
+            log.warning("%s printed output that the plugin cannot parse: %r", command.argv[0], result.stdout)
+            log.debug("parsing the output of %s failed", command, exc_info=True)
+            message = f"{command.argv[0]} printed output that the plugin cannot parse: {e}"
+            return Submitted({}, Failure(FailureKind.AMBIGUOUS, message))
+        no_id = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
+        return Submitted(native_ids, no_id)
 
-        answer = self._run_submit(command, run, parse_output)
-        return Submitted(None, answer) if isinstance(answer, Failure) else Submitted(answer)
+    def _parse_submit(self, result: CommandResult, contexts: Sequence[SubmitContext]) -> dict[str, str]:
+        tags = [context.tag for context in contexts]
+        if len(contexts) == 1:
+            printed: Mapping[str, str] = {
+                tags[0]: self._hooks.parse_submit(result=result, context=contexts[0])
+            }
+        else:
+            printed = self._hooks.parse_submit_several(result=result, contexts=contexts)
+        return {tag: self.canonical(_native_id(printed[tag])) for tag in tags if tag in printed}
 
     def can_submit_several(self, script: Script, spec: JobSpec, context: SubmitContext) -> bool:
         """Return True if one command can submit several jobs like this.
@@ -189,59 +198,8 @@ class Backend:
         """
         if self.capabilities.jobs_per_submission <= 1:
             return False
-        return not isinstance(self._submit_several_command([script], spec, [context]), NotOffered)
-
-    def submit_several(
-        self,
-        scripts: Sequence[Script],
-        spec: JobSpec,
-        contexts: Sequence[SubmitContext],
-        run: Run,
-    ) -> SubmittedSeveral:
-        """Submit scripts with one command; otherwise like `submit`."""
-        command = self._submit_several_command(scripts, spec, contexts)
-        if isinstance(command, NotOffered):
-            msg = f"the executor {self.name} offered to submit several jobs, and now does not"
-            raise PluginError(msg)
-
-        def parse_output(result: CommandResult) -> dict[str, str]:
-            printed = self._hooks.parse_submit_several(result=result, contexts=contexts)
-            tags = {context.tag for context in contexts}
-            return {it: self.canonical(_native_id(printed[it])) for it in printed if it in tags}
-
-        answer = self._run_submit(command, run, parse_output)
-        if isinstance(answer, Failure):
-            return SubmittedSeveral({}, answer)
-        no_id = Failure(FailureKind.AMBIGUOUS, f"{command.argv[0]} printed no id for it")
-        return SubmittedSeveral(answer, no_id)
-
-    def _submit_several_command(
-        self, scripts: Sequence[Script], spec: JobSpec, contexts: Sequence[SubmitContext]
-    ) -> Command | NotOffered:
-        return self._hooks.submit_several(scripts=scripts, spec=spec, contexts=contexts)
-
-    def _run_submit(
-        self, command: Command, run: Run, parse_output: Callable[[CommandResult], T]
-    ) -> T | Failure:
-        """Run a submit command; return what `parse_output` finds in its output, or the failure."""
-        try:
-            result = run(self._with_timeout(command))
-        except TransportError as e:
-            kind = FailureKind.TRANSIENT if e.transient else FailureKind.PERMANENT
-            return Failure(FailureKind.AMBIGUOUS if e.may_have_run else kind, str(e))
-        log.debug("%s: %s", command, result)
-        if result.timed_out or result.returncode < 0:
-            return Failure(FailureKind.AMBIGUOUS, result.complaint)
-        try:
-            if result.returncode == 0:
-                return parse_output(result)
-            return self._hooks.classify_failure(result=result, site=self.site)
-        except Exception as e:
-            # the command has run, even if the plugin cannot parse its output
-            log.warning("%s printed output that the plugin cannot parse: %r", command.argv[0], result.stdout)
-            log.debug("parsing the output of %s failed", command, exc_info=True)
-            message = f"{command.argv[0]} printed output that the plugin cannot parse: {e}"
-            return Failure(FailureKind.AMBIGUOUS, message)
+        command = self._hooks.submit_several(scripts=[script], spec=spec, contexts=[context])
+        return not isinstance(command, NotOffered)
 
     def submission_fingerprint(self, script: Script, spec: JobSpec, context: SubmitContext) -> str:
         """Return all that the batch system would see of a job, as one text.
@@ -255,29 +213,16 @@ class Backend:
         environment = sorted(command.environment.items())
         return repr((script.text, command.argv, command.stdin, environment, command.unset))
 
-    def element_ids(self, native_id: str, indices: Sequence[int]) -> list[str]:
+    def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
         """Return the native ids of elements of an array.
 
-        The array is submitted by then, so an error in a hook must not lose its jobs: this method logs it, and
-        returns ids of the usual form. The markers that the elements leave tell what becomes of them.
+        The array is submitted by then, so an error in a hook must not lose its jobs: it is logged, and ids of
+        the usual form are returned. The markers that the elements leave tell what becomes of them.
         """
-        try:
-            found = list(self._hooks.element_ids(native_id=native_id, indices=indices, site=self.site))
-            if len(set(found)) == len(indices) and all(map(is_native_id, found)):
-                # the ids differ in their indices only, so the first one is checked for all
-                self._known_ids.update(found if found and self._is_id(found[0]) else ())
-                return found
-            log.warning(
-                "%s: the plugin returned %s as the element ids of %s, which cannot be right",
-                self.display_name,
-                found[:5],
-                native_id,
-            )
-        except JpsiError:
-            log.warning(
-                "%s: the plugin cannot name the elements of %s", self.display_name, native_id, exc_info=True
-            )
-        return [f"{native_id}[{index}]" for index in indices]
+        found = spell_element_ids(self._hooks, self.site, native_id, indices, logging.WARNING)
+        # the ids differ in their indices only, so the first one is checked for all
+        self._known_ids.update(found if found and self._is_id(found[0]) else ())
+        return found
 
     def canonical(self, native_id: str) -> str:
         """Return a native id in the one spelling that the hooks use.
@@ -318,15 +263,24 @@ class Backend:
         Raises:
             SubmitException: the batch system did not answer; then nothing is known about any of the jobs.
         """
+        if len(self._known_ids) > _PRUNE_FACTOR * len(native_ids):
+            # most of the known ids belong to jobs that have ended
+            self._known_ids = self._known_ids.intersection(native_ids)
+        limit = self.capabilities.ids_per_query
+        if limit is None:
+            return dict(self._query(None, native_ids))
         found: dict[str, Observation] = {}
-        for asked, members in self._split_query(native_ids):
-            command = self._hooks.query(native_ids=asked, site=self.site)
-            result = self._run(command)
-            answer = self._hooks.parse_status(result=result, native_ids=members, site=self.site)
-            if asked is not None:
-                answer = _select(answer, [*asked, *members]) | self._other_elements(answer, asked, members)
-            found |= answer
+        for asked, members in self._split_by_array(self._valid_ids(native_ids), limit):
+            answer = self._query(asked, members)
+            found |= _select(answer, [*asked, *members]) | self._other_elements(answer, asked, members)
         return found
+
+    def _query(
+        self, names: Sequence[str] | None, native_ids: Sequence[str] | None
+    ) -> Mapping[str, Observation]:
+        """Query the queue for jobs and arrays, or for None all jobs, and parse what it says of these jobs."""
+        result = self._run(self._hooks.query(native_ids=names, site=self.site))
+        return self._hooks.parse_status(result=result, native_ids=native_ids, site=self.site)
 
     def _other_elements(
         self, answer: Mapping[str, Observation], arrays: Sequence[str], members: Sequence[str]
@@ -346,9 +300,7 @@ class Backend:
         Raises:
             SubmitException: the batch system did not answer.
         """
-        command = self._hooks.query(native_ids=None, site=self.site)
-        result = self._run(command)
-        seen = self._hooks.parse_status(result=result, native_ids=None, site=self.site)
+        seen = self._query(None, None)
         unfinished = {native_id: it for native_id, it in seen.items() if it.exists and not it.final}
         for array in self.arrays_of(list(unfinished)).values():
             unfinished.pop(array, None)
@@ -443,9 +395,8 @@ class Backend:
     @property
     def can_stream_events(self) -> bool:
         """True if the batch system announces changes of its jobs by itself, and this executor can listen."""
-        return isinstance(self._transport, LineTransport) and not isinstance(
-            self._watch_command(), NotOffered
-        )
+        is_offered = not isinstance(self._hooks.watch(site=self.site), NotOffered)
+        return is_offered and isinstance(self._transport, LineTransport)
 
     def open_event_stream(self) -> Lines:
         """Start the command that prints the batch system's announcements.
@@ -453,7 +404,7 @@ class Backend:
         Raises:
             JpsiError: the command cannot be run, or there is none.
         """
-        command = self._watch_command()
+        command = self._hooks.watch(site=self.site)
         if isinstance(command, NotOffered) or not isinstance(self._transport, LineTransport):
             msg = f"the executor {self.name} offers no stream of job events"
             raise SubmitException(msg)
@@ -462,9 +413,6 @@ class Backend:
     def parse_event(self, line: str) -> Sequence[str]:
         """Return the native ids of the jobs that a line of that command is about."""
         return self._hooks.parse_event(line=line, site=self.site)
-
-    def _watch_command(self) -> Command | NotOffered:
-        return self._hooks.watch(site=self.site)
 
     def _valid_ids(self, native_ids: Sequence[str]) -> list[str]:
         """Return the valid ones of `native_ids`.
@@ -493,25 +441,9 @@ class Backend:
         return result
 
     def _with_timeout(self, command: Command) -> Command:
-        return (
-            command
-            if command.timeout is not None
-            else attrs.evolve(command, timeout=self.config.command_timeout)
-        )
-
-    def _split_query(self, native_ids: Sequence[str]) -> Iterator[tuple[Sequence[str] | None, Sequence[str]]]:
-        """Split a status query: yield the names to query and the jobs that they stand for.
-
-        An array's name stands for its elements. The names are None where a query covers all jobs of the user.
-        """
-        limit = self.capabilities.ids_per_query
-        if len(self._known_ids) > _PRUNE_FACTOR * len(native_ids):
-            # most of the known ids belong to jobs that have ended
-            self._known_ids = self._known_ids.intersection(native_ids)
-        if limit is None:
-            yield None, native_ids
-            return
-        yield from self._split_by_array(self._valid_ids(native_ids), limit)
+        if command.timeout is not None:
+            return command
+        return attrs.evolve(command, timeout=self.config.command_timeout)
 
     def _split_by_array(
         self, native_ids: Sequence[str], limit: int
@@ -550,3 +482,11 @@ def _native_id(answer: object) -> str:
         msg = f"{answer!r} is no native id"
         raise ValueError(msg)
     return answer
+
+
+def log_failed_query(system: str, error: JpsiError) -> None:
+    """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
+    if isinstance(error, PluginError):
+        log.warning("the query of %s failed: %s", system, error, exc_info=error)
+    else:
+        log.info("the query of %s failed: %s", system, error)

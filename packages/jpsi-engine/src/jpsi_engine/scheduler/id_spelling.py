@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jpsi.plugin import ExecutorHooks, JpsiError, Site
 from jpsi.plugin.engine import assemble, is_native_id
@@ -12,40 +12,53 @@ from jpsi.plugin.engine import assemble, is_native_id
 log = logging.getLogger(__name__)
 
 
-class IdSpelling:
-    """The spelling of an executor's element ids; its plugin is loaded once, and only if needed.
+def element_id_speller(name: str, url: str | None) -> Callable[[str, Sequence[int]], Sequence[str]]:
+    """Return a function that spells the element ids of an executor or of a configured target.
+
+    Its plugin is loaded once, at the first call. Without the plugin, ids of the usual form are returned: the
+    jobs can be listed all the same.
 
     Args:
-        name: the name of the executor, or of a configured target.
+        name: the name of the executor or target.
         url: the target's URL, if it is not configured.
     """
 
-    def __init__(self, name: str, url: str | None) -> None:
-        self._name = name
-        self._url = url
-
-    @functools.cached_property
-    def _plugin(self) -> tuple[ExecutorHooks, Site] | None:
+    @functools.cache
+    def load() -> tuple[ExecutorHooks, Site] | None:
         try:
-            assembly = assemble(self._name, None, self._url, None)
+            assembly = assemble(name, None, url, None)
         except JpsiError:
             # for example, the plugin is no longer installed
-            log.debug("the plugin of %s is not available to spell element ids", self._name, exc_info=True)
+            log.debug("the plugin of %s is not available to spell element ids", name, exc_info=True)
             return None
         return assembly.hooks, Site(config=assembly.config)
 
-    def element_ids(self, native_id: str, indices: Sequence[int]) -> Sequence[str]:
-        """Return the native ids of elements of an array, one for each index, in their order.
+    def spell(native_id: str, indices: Sequence[int]) -> Sequence[str]:
+        plugin = load()
+        if plugin is None:
+            return _usual_ids(native_id, indices)
+        return spell_element_ids(*plugin, native_id, indices, logging.DEBUG)
 
-        Ids of the usual form replace those that the plugin cannot name: the jobs can be listed all the same.
-        """
-        if self._plugin is not None:
-            hooks, site = self._plugin
-            try:
-                found = list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
-                if len(set(found)) == len(found) == len(indices) and all(map(is_native_id, found)):
-                    return found
-                log.debug("the plugin returned %s as the element ids of %s", found[:5], native_id)
-            except JpsiError:
-                log.debug("the elements of %s have no ids", native_id, exc_info=True)
-        return [f"{native_id}[{index}]" for index in indices]
+    return spell
+
+
+def spell_element_ids(
+    hooks: ExecutorHooks, site: Site, native_id: str, indices: Sequence[int], level: int
+) -> Sequence[str]:
+    """Return the native ids of elements of an array, one for each index, in their order.
+
+    Ids of the usual form replace those that the plugin cannot name, with a message of this level.
+    """
+    try:
+        found = list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
+        if len(set(found)) == len(found) == len(indices) and all(map(is_native_id, found)):
+            return found
+        msg = "the plugin returned %s as the element ids of %s, which cannot be right"
+        log.log(level, msg, found[:5], native_id)
+    except JpsiError:
+        log.log(level, "the plugin cannot name the elements of %s", native_id, exc_info=True)
+    return _usual_ids(native_id, indices)
+
+
+def _usual_ids(native_id: str, indices: Sequence[int]) -> Sequence[str]:
+    return [f"{native_id}[{index}]" for index in indices]

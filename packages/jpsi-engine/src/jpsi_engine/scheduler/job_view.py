@@ -9,7 +9,7 @@ import attrs
 
 from jpsi.plugin import JobState, Observation
 from jpsi_engine.spool import UNNAMED, ArrayMember, array_tag, tag
-from jpsi_engine.verdict import Marker, Owner, Stop, owner_of
+from jpsi_engine.verdict import Marker, Owner, Stop, has_exit_marker, of_last_run, owner_of, restart_count
 
 _NOT_YET = float("inf")
 _NEVER = float("-inf")
@@ -141,8 +141,7 @@ class JobView:
             return False
         if self.queued is not None and self.queued.state is JobState.ACTIVE:
             return True
-        last = _last_run(self.markers)
-        return any(marker.kind == "active" and marker.restart == last for marker in self.markers)
+        return any(marker.kind == "active" for marker in of_last_run(self.markers))
 
     def own_markers(self, markers: Iterable[Marker]) -> list[Marker]:
         """Return the markers that belong to this attempt."""
@@ -155,7 +154,7 @@ class JobView:
         old, self.markers = self.markers, list(known.values())
         if self.markers and self.first_seen is None:
             self.first_seen = min(marker.time for marker in self.markers)
-        is_end = self.has_exit and (not _has_exit(old) or _last_run(self.markers) > _last_run(old))
+        is_end = self.has_exit and (not _has_exit(old) or restart_count(self.markers) > restart_count(old))
         if is_end:
             # What the queue said before that is outdated: only a new snapshot shows how the queue saw the
             # end.
@@ -179,7 +178,7 @@ class JobView:
     def owner_of(self, seen: Observation) -> Owner:
         """Return whose job an observation of this native id is about."""
         restarts = 0 if self.queued is None else self.queued.restarts or 0
-        is_requeued = bool(restarts or seen.restarts) or _last_run(self.markers) > 0
+        is_requeued = bool(restarts or seen.restarts) or restart_count(self.markers) > 0
         # once another job has the native id, a submit time that several jobs may share proves nothing
         submitted = self.submitted if self.stranger is None or seen.tag else None
         began = min((marker.time for marker in self.markers), default=None)
@@ -276,12 +275,6 @@ def is_final(observation: Observation | None) -> bool:
     return observation is not None and observation.final
 
 
-def _last_run(markers: Iterable[Marker]) -> int:
-    return max((marker.restart for marker in markers), default=0)
-
-
 def _has_exit(markers: Sequence[Marker]) -> bool:
-    if not markers:  # as for every waiting job
-        return False
-    last = _last_run(markers)
-    return any(marker.kind == "exit" and marker.restart == last for marker in markers)
+    # every waiting job has no marker
+    return bool(markers) and has_exit_marker(of_last_run(markers))

@@ -1,4 +1,7 @@
-"""Maps the jobs of jpsi to their native ids, and native ids to the jobs of jpsi."""
+"""Maps the jobs of jpsi to their native ids, and native ids to the jobs of jpsi.
+
+It also finds the intents of jobs, and the native ids that a batch system has reused.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +9,48 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+import attrs
+
 from jpsi.plugin import JpsiError
-from jpsi_engine.scheduler.backend import Backend
+from jpsi_engine.scheduler.backend import Backend, log_failed_query
 from jpsi_engine.scheduler.job_view import JobView
-from jpsi_engine.scheduler.queue_poll import log_failed_query
-from jpsi_engine.spool import REVOKED, UNNAMED, ArrayIntent, ArrayMember, Claim, Intent, Spool, array_tag, tag
+from jpsi_engine.spool import (
+    DAMAGE,
+    REVOKED,
+    UNNAMED,
+    ArrayIntent,
+    ArrayMember,
+    Claim,
+    Intent,
+    Spool,
+    array_tag,
+    tag,
+)
+from jpsi_engine.verdict import has_exit_marker
 
 log = logging.getLogger(__name__)
 
 
+@attrs.define(slots=True, eq=False)
 class NativeIds:
     """The native ids of the jobs in one spool. Methods may be called from any thread.
 
     Each folder is read once, not for each query: the native id of an attempt never changes.
-
-    Args:
-        backend: the batch system.
-        spool: the spool with the jobs.
-        refresh: brings what jobs have left in these folders of the spool to this machine; returns False if it
-            may be missing.
     """
 
-    def __init__(
-        self, backend: Backend, spool: Spool, refresh: Callable[[Collection[str]], bool] = lambda _: True
-    ) -> None:
-        self._backend = backend
-        self._spool = spool
-        self._refresh = refresh
-        self._lock = threading.Lock()
-        self._owners: dict[str, str] = {}
-        self._read_jobs: set[str] = set()
+    _backend: Backend
+    _spool: Spool
+    #: Brings what jobs have left in these folders of the spool to this machine; returns False if it may be
+    #: missing.
+    _refresh: Callable[[Collection[str]], bool]
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _owners: dict[str, str] = attrs.field(factory=dict, init=False)
+    _read_jobs: set[str] = attrs.field(factory=set, init=False)
 
     def for_intent(self, intent: Intent) -> str | None:
-        """Return the native id of an attempt, as the submitting client or the runner stored it."""
+        """Return the native id of an attempt, or of its array, as the client or a runner stored it."""
+        if intent.place is not None:
+            return self.for_array(intent.place.array)
         return intent.native_id or self.claimed_id(intent.job_id, intent.attempt)
 
     def claimed_id(self, job_id: str, attempt: int) -> str | None:
@@ -49,17 +61,9 @@ class NativeIds:
         """Return the native id of an array, as the submitting client or its first element stored it."""
         return self._spool.arrays.read_native_id(array) or self._parse_claim(self._spool.arrays.claim(array))
 
-    def for_element(self, place: ArrayMember) -> str | None:
-        """Return the native id of an array element; None if the array's native id is not known."""
-        native_id = self.for_array(place.array)
-        return None if native_id is None else self._backend.element_ids(native_id, [place.index])[0]
-
     def _parse_claim(self, claim: Claim | None) -> str | None:
-        return (
-            None
-            if claim is None or claim.text in {"", REVOKED}
-            else self._backend.canonical_or_same(claim.text)
-        )
+        text = "" if claim is None else claim.text
+        return None if text in {"", REVOKED} else self._backend.canonical_or_same(text)
 
     def find_owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
         """Return the last attempts of the jobs of jpsi that have these native ids.
@@ -94,14 +98,6 @@ class NativeIds:
         for index, element_id in zip(indices, self._backend.element_ids(native_id, indices), strict=True):
             if array is not None and element_id in wanted[native_id]:
                 yield element_id, element_intent(array, index)
-
-    def find_owner(self, native_id: str) -> Intent | None:
-        """Return the last attempt of the job of jpsi that has this native id.
-
-        Raises:
-            OSError: the jobs cannot be listed.
-        """
-        return self._elements([native_id]).get(native_id) or self._find_single(native_id)
 
     def _find_single(self, native_id: str) -> Intent | None:
         """Return the last attempt of the single job (not an array element) that has this native id."""
@@ -149,7 +145,10 @@ class NativeIds:
         claims = self._array_claims(arrays)
         for job in jobs:
             try:
-                claimed_id = self._claimed_id_of(job, claims)
+                if job.place is None:
+                    claimed_id = self.claimed_id(job.spool_id, job.attempt)
+                else:
+                    claimed_id = self._of_element(job, claims[job.place.array])
             except OSError:
                 log.warning("job %s: its folder cannot be read", job.job_id, exc_info=True)
                 continue
@@ -173,11 +172,11 @@ class NativeIds:
                 log.warning("array %s: its folder cannot be read", array, exc_info=True)
         return found
 
-    def _claimed_id_of(self, job: JobView, arrays: Mapping[str, str | None]) -> str | None:
-        if job.place is None:
-            return self.claimed_id(job.spool_id, job.attempt)
-        native_id = arrays[job.place.array]
-        return None if native_id is None else self._backend.element_ids(native_id, [job.place.index])[0]
+    def _of_element(self, job: JobView, native_id: str | None) -> str | None:
+        """Return the native id of a job whose array has this native id; for a single job, the id itself."""
+        if native_id is None or job.place is None:
+            return native_id
+        return self._backend.element_ids(native_id, [job.place.index])[0]
 
     def _find_by_tags(self, unnamed: Collection[JobView]) -> dict[str, str]:
         """Look jobs up by their tags; return the present id for each job that is not found."""
@@ -187,13 +186,8 @@ class NativeIds:
         except JpsiError as e:
             log_failed_query(self._backend.display_name, e)
             return {}
-        return {job.job_id: self._id_from_tag_query(found.get(job.tag or ""), job) for job in unnamed}
-
-    def _id_from_tag_query(self, native_id: str | None, job: JobView) -> str:
-        """Return a job's native id from the result of a tag query: the id of the job, or of its array."""
-        if native_id is None or job.place is None:
-            return native_id or job.native_id
-        return self._backend.element_ids(native_id, [job.place.index])[0]
+        ids = {job: self._of_element(job, found.get(job.tag or "")) for job in unnamed}
+        return {job.job_id: native_id or job.native_id for job, native_id in ids.items()}
 
 
 def intent_tag(intent: Intent) -> str:
@@ -207,3 +201,101 @@ def element_intent(array: ArrayIntent, index: int) -> Intent:
     """Return the intent of one element of an array."""
     content = array.content(index)
     return Intent(content["id"], content["attempt"], content, None, ArrayMember(array.array, index))
+
+
+def find_intents(spool: Spool, job_ids: Collection[str]) -> list[Intent]:
+    """Return the last attempts of these jobs; jobs without a readable intent in the spool are left out.
+
+    Raises:
+        OSError: the arrays cannot be listed.
+    """
+    found = {}
+    for job_id in job_ids:
+        try:
+            intent = spool.last_intent(job_id)
+        except (OSError, *DAMAGE) as e:
+            warn_of_damage(spool, job_id, e)
+            continue
+        if intent is not None:
+            found[job_id] = intent
+        else:
+            warn_of_damage(spool, job_id)
+    missing = frozenset(job_ids).difference(found)
+    if missing:
+        found |= {it.job_id: it for it in _elements(spool, missing)}
+    return list(found.values())
+
+
+def warn_of_damage(spool: Spool, job_id: str, error: Exception | None = None) -> None:
+    """Log one warning about a job whose files are damaged, or could not be read."""
+    try:
+        problem = spool.damage(job_id)
+    except OSError as e:
+        problem = str(e)
+    problem = problem or (None if error is None else f"its files cannot be understood: {error!r}")
+    if problem is not None:
+        log.warning(
+            "job %s is damaged and left alone, in %s: %s; jpsi doctor says what to do",
+            job_id,
+            spool.folder(job_id),
+            problem,
+        )
+
+
+def _elements(spool: Spool, job_ids: Collection[str]) -> Iterator[Intent]:
+    """Yield the intents of array elements that have no folder, as they have not begun yet."""
+    for name in spool.arrays.all_names():
+        try:
+            array = spool.arrays.read(name)
+        except (OSError, *DAMAGE):
+            continue  # `jpsi doctor` names it; one damaged folder must not hide the others
+        for index, element in enumerate(() if array is None else array.elements, 1):
+            if array is not None and element["id"] in job_ids:
+                yield element_intent(array, index)
+
+
+def reused_native_ids(backend: Backend, spool: Spool, owners: Mapping[str, Intent]) -> frozenset[str]:
+    """Return the native ids that now belong to other jobs in the batch system than their owners in the spool.
+
+    Only an owner that has left an exit marker can have lost its id, and only then is the batch system
+    queried: does it have an unfinished job with that id, and does that job lack the owner's tag? A job with
+    the tag is the owner, which is being cleaned up or runs again. In doubt, for example if the batch system
+    does not answer, the id is still the owner's.
+
+    Args:
+        backend: the batch system.
+        spool: the spool that holds the owners.
+        owners: the last attempts of jobs, by native id.
+
+    Raises:
+        OSError: the spool cannot be read.
+    """
+    job_ids = {owner.job_id for owner in owners.values()}
+    # the markers stay in place for the processes that follow these jobs
+    ended_ids = {marker.job_id for marker in spool.news(job_ids) if has_exit_marker([marker])}
+    ended = {
+        native_id: owner
+        for native_id, owner in owners.items()
+        if owner.job_id in ended_ids or spool.is_final(owner.job_id, has_exit_marker)
+    }
+    if not ended:
+        return frozenset()
+    try:
+        # the tags come first: a job that the batch system drops after that is not in the states
+        reused = _ids_without_tag(backend, ended)
+        states = backend.query_states(reused) if reused else {}
+    except JpsiError as e:
+        log.info("%s did not say whether it has reused native ids: %s", backend.display_name, e)
+        return frozenset()
+    unfinished = {it for it, seen in states.items() if seen.state is not None and not seen.final}
+    return frozenset(reused).intersection(unfinished)
+
+
+def _ids_without_tag(backend: Backend, owners: Mapping[str, Intent]) -> list[str]:
+    """Return the native ids whose jobs do not carry the owner's tag; none if tags cannot be queried."""
+    tags = {native_id: intent_tag(owner) for native_id, owner in owners.items()}
+    found = backend.find_by_tags(sorted(set(tags.values())))
+    if found is None:
+        return []
+    arrays = backend.arrays_of(list(owners))
+    return [it for it, carried in tags.items() if found.get(carried) not in {it, arrays.get(it, it)}]

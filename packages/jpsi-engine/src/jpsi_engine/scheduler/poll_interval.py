@@ -1,7 +1,8 @@
 """Decides when to poll the batch system: soon after a submission, then at growing intervals.
 
 While jobs report by their markers, there is hardly anything to poll for. A poll about very many jobs keeps
-the program itself busy for a while, so it pauses the longer before the next.
+the program itself busy for a while, so it pauses the longer before the next. If the batch system does not
+answer, it is decided here when the log should say so.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import attrs
+
 #: While markers arrive, the queue is not polled more often than once in so many seconds.
 QUIET_SECONDS = 10.0
+#: A batch system may fail to answer once or twice; an outage of so many seconds is logged.
+PATIENCE_SECONDS = 60.0
 _GROWTH = 1.6
 _JITTER = 0.1
 # In shortest intervals: the pause before the next attempt, if another process is polling.
@@ -20,6 +25,33 @@ _PATIENCE = 3
 # The program rests so many times as long as a poll kept it busy: it uses 5 % of a core.
 _REST = 20
 _NEVER = float("-inf")
+
+
+@attrs.define
+class Outage:
+    """The outages of one batch system that one program polls. Times are seconds of one clock."""
+
+    #: A failed poll that ended longer than this before the next one belongs to another outage.
+    lapse: float
+    _since: float | None = attrs.field(default=None, init=False)
+    _last_failure: float = attrs.field(default=0.0, init=False)
+    _is_logged: bool = attrs.field(default=False, init=False)
+
+    def note_outage(self, begun: float, ended: float) -> float | None:
+        """Note a failed poll; return the length of the outage in seconds if it is to be logged now."""
+        if self._since is None or begun > self._last_failure + self.lapse:
+            self._since, self._is_logged = begun, False
+        self._last_failure = ended
+        lasted = ended - self._since
+        if self._is_logged or lasted < PATIENCE_SECONDS:
+            return None
+        self._is_logged = True
+        return lasted
+
+    def note_success(self) -> bool:
+        """Note an answered poll; return True if that ends an outage that was logged."""
+        was_logged, self._since, self._is_logged = self._is_logged, None, False
+        return was_logged
 
 
 class PollInterval:

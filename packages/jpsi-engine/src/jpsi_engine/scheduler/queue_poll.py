@@ -10,17 +10,16 @@ after the last poll.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
 
-from jpsi.plugin import JpsiError, PluginError, SubmitException
+import attrs
+
+from jpsi.plugin import SubmitException
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.poll_interval import PollInterval
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot
-
-log = logging.getLogger(__name__)
 
 # The lease, in longest intervals: after that time without a word, a process's jobs are not polled any more.
 _LEASE = 4
@@ -28,22 +27,18 @@ _LEASE = 4
 _RETRY = 0.05
 
 
+@attrs.define(slots=True, eq=False)
 class QueuePoll:
-    """The polls of one executor. Methods may be called from any thread.
+    """The polls of one executor. Methods may be called from any thread."""
 
-    Args:
-        backend: the batch system.
-        shared_poll: the files that this process shares with others that poll the same batch system.
-        poll_interval: the intervals; it learns of each poll, and puts off a poll that another process makes.
-    """
-
-    def __init__(self, backend: Backend, shared_poll: SharedPoll, poll_interval: PollInterval) -> None:
-        self._backend = backend
-        self._shared_poll = shared_poll
-        self._poll_interval = poll_interval
-        # False for the poll after a failed one: the batch system may choke on an id that another process
-        # wants. Only the thread that makes the due polls uses it.
-        self._includes_others = True
+    _backend: Backend
+    #: The files that this process shares with others that poll the same batch system.
+    _shared_poll: SharedPoll
+    #: The intervals; they learn of each poll, and put off a poll that another process makes.
+    poll_interval: PollInterval
+    #: False for the poll after a failed one: the batch system may choke on an id that another process wants.
+    #: Only the thread that makes the due polls uses it.
+    _includes_others: bool = attrs.field(default=True, init=False)
 
     def poll_when_due(self, jobs: Collection[JobView], now: Callable[[], float]) -> Snapshot | None:
         """Make the poll that is due, about these jobs; return the snapshot.
@@ -53,7 +48,7 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poll_interval, native_ids = self._poll_interval, _ids(jobs)
+        poll_interval, native_ids = self.poll_interval, _ids(jobs)
         system = self._announce(native_ids, now())
         with self._shared_poll.lock_polling() as is_ours:
             time = now()
@@ -70,7 +65,7 @@ class QueuePoll:
                 return None
             else:
                 return self._poll_alternately(system, native_ids, now)
-        self._probe()
+        self._backend.probe()
         return last
 
     def poll_now(
@@ -91,7 +86,7 @@ class QueuePoll:
         Raises:
             JpsiError: the batch system was polled and did not answer.
         """
-        poll_interval = self._poll_interval
+        poll_interval = self.poll_interval
         deadline = now() + poll_interval.shortest
         system = self._announce(native_ids, now())
         while True:
@@ -108,7 +103,7 @@ class QueuePoll:
     def _announce(self, native_ids: frozenset[str], now: float) -> str:
         """Announce the jobs to be polled about to other processes; return the batch system's digest."""
         system = self._backend.system_digest()
-        self._shared_poll.announce(system, native_ids, now, _LEASE * self._poll_interval.longest)
+        self._shared_poll.announce(system, native_ids, now, _LEASE * self.poll_interval.longest)
         return system
 
     def _poll_with_fallback(
@@ -137,46 +132,22 @@ class QueuePoll:
         return native_ids | self._shared_poll.wanted_by_others(system, now)
 
     def _poll(self, system: str, native_ids: frozenset[str], now: Callable[[], float]) -> Snapshot:
-        self._probe()
+        self._backend.probe()
         begun = now()
         try:
             seen = self._backend.query_states(sorted(native_ids))
         finally:
             ended = now()
-            self._poll_interval.note_poll(begun, ended)
-        queried = None if self._backend.lists_all_jobs else native_ids
+            self.poll_interval.note_poll(begun, ended)
+        queried = None if self._backend.capabilities.ids_per_query is None else native_ids
         snapshot = Snapshot(begun=begun, ended=ended, queried=queried, seen=seen)
         self._shared_poll.write_snapshot(system, snapshot)
         return snapshot
-
-    def probe_site(self) -> None:
-        """Find out what the site offers before the first poll, for example which failures are final."""
-        self._probe()
-
-    def _probe(self) -> None:
-        """Find out what the site offers; if that fails, the poll takes place all the same."""
-        try:
-            self._backend.probe()
-        except JpsiError as e:
-            log_failed_query(f"{self._backend.display_name} (probe)", e)
-
-
-def log_failed_query(system: str, error: JpsiError) -> None:
-    """Log a failed query: an outage as information, an error in a plugin as a warning with its traceback."""
-    if isinstance(error, PluginError):
-        log.warning("the query of %s failed: %s", system, error, exc_info=error)
-    else:
-        log.info("the query of %s failed: %s", system, error)
 
 
 def covers_any(snapshot: Snapshot, jobs: Collection[JobView]) -> bool:
     """Return True if a snapshot covers any of these jobs; then other processes poll for this one."""
     return any(snapshot.covers(job.native_id, job.since) for job in jobs)
-
-
-def is_recent(snapshot: Snapshot, job: JobView, since: float, oldest: float) -> bool:
-    """Return True if a snapshot shows a job's state after `since`, by a poll begun at `oldest` or later."""
-    return snapshot.begun >= oldest and snapshot.covers(job.native_id, since)
 
 
 def _ids(jobs: Collection[JobView]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Decides how many more jobs the user may submit, from the number that the batch system has of them.
+"""Throttles submissions, by the number of jobs of the user that the batch system has.
 
 The batch system's answer includes the jobs of other programs and those that were submitted by hand. Between
 two answers, the submissions that processes of this machine announce to each other count, and so do the jobs
@@ -12,13 +12,15 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
 
-from jpsi.plugin import JobState, Observation
-from jpsi_engine.host import QuotaReached
+from jpsi.plugin import JobState, JpsiError
+from jpsi.plugin.engine import Submission
+from jpsi_engine.host import QuotaReached, SubmissionCancelled, SubmitQueue, not_admitted_error
+from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.shared_poll import SharedPoll
 from jpsi_engine.scheduler.snapshot import Snapshot
@@ -65,46 +67,30 @@ class QuotaShare:
         return f"{self._unique}/{self.queued:.0f}/{self.ended}"
 
 
+@attrs.define(slots=True, eq=False)
 class Quota:
-    """The quota of one executor. Methods may be called from any thread, `reserve` by one thread at a time.
+    """The quota of one executor. Methods may be called from any thread, `reserve` by one thread at a time."""
 
-    Args:
-        name: the batch system's name in messages.
-        limits: the limits.
-        query_queue: queries the batch system for all jobs of the user that have not ended.
-        system_digest: returns which batch system that is.
-        own_jobs: returns the jobs that this process follows.
-        shared_poll: the shared files by which processes announce their submissions.
-        now: the clock that all processes of the machine share.
-    """
+    _backend: Backend
+    _limits: Limits
+    #: Returns the jobs that this process follows.
+    _own_jobs: Callable[[], Collection[JobView]]
+    #: The shared files by which processes announce their submissions.
+    _shared_poll: SharedPoll
+    #: The clock that all processes of the machine share.
+    _now: Callable[[], float]
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _granted: list[QuotaShare] = attrs.field(factory=list, init=False)
+    #: The number of elements of an array that may run at a time, for arrays with such a limit.
+    _array_limits: dict[str, int] = attrs.field(factory=dict, init=False)
+    _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
+    _is_full: bool = attrs.field(default=False, init=False)
+    #: While the quota is reached: the pause between polls, unless a job of this process has ended.
+    _pause: float = attrs.field(init=False)
+    _most_own: int = attrs.field(default=0, init=False)
 
-    def __init__(  # noqa: PLR0913  the parts that it connects
-        self,
-        name: str,
-        limits: Limits,
-        *,
-        query_queue: Callable[[], Mapping[str, Observation]],
-        system_digest: Callable[[], str],
-        own_jobs: Callable[[], Collection[JobView]],
-        shared_poll: SharedPoll,
-        now: Callable[[], float],
-    ) -> None:
-        self._name = name
-        self._limits = limits
-        self._query_queue = query_queue
-        self._system_digest = system_digest
-        self._own_jobs = own_jobs
-        self._shared_poll = shared_poll
-        self._now = now
-        self._lock = threading.Lock()
-        self._granted: list[QuotaShare] = []
-        # the number of elements of an array that may run at a time, for arrays with such a limit
-        self._array_limits: dict[str, int] = {}
-        self._last_snapshot: Snapshot | None = None
-        # while the quota is reached: the pause between polls, unless a job of this process has ended
-        self._is_full = False
-        self._pause = limits.shortest
-        self._most_own = 0
+    def __attrs_post_init__(self) -> None:
+        self._pause = self._limits.shortest
 
     def reserve(self, count: int) -> QuotaShare | QuotaReached:
         """Reserve quota for up to `count` jobs; return `QuotaReached` if there is none for a single job.
@@ -112,7 +98,7 @@ class Quota:
         Raises:
             JpsiError: the batch system did not answer.
         """
-        system_digest = self._system_digest()
+        system_digest = self._backend.system_digest()
         self._announce(system_digest)
         with self._shared_poll.lock_polling() as is_ours:
             if not is_ours:
@@ -129,7 +115,7 @@ class Quota:
     def release(self, grant: QuotaShare) -> None:
         """End a grant: its jobs were submitted, or will not be."""
         grant.active, grant.ended = 0, self._now()
-        self._announce(self._system_digest())
+        self._announce(self._backend.system_digest())
 
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that no more than so many elements of an array run at a time."""
@@ -141,14 +127,10 @@ class Quota:
     def _recent_snapshot(self, system_digest: str, own_jobs: Collection[JobView]) -> Snapshot:
         """Return the newest answer that is recent enough, or poll the batch system for a new one."""
         now = self._now()
-        known = [
-            it
-            for it in (self._last_snapshot, self._shared_poll.read_snapshot(system_digest, now))
-            if it is not None
-        ]
-        snapshot = max(known, key=lambda it: it.begun, default=None)
+        known = (self._last_snapshot, self._shared_poll.read_snapshot(system_digest, now))
+        snapshot = max(filter(None, known), key=lambda it: it.begun, default=None)
         if snapshot is None or now >= self._stale_at(snapshot, own_jobs):
-            seen = self._query_queue()
+            seen = self._backend.query_all()
             snapshot = Snapshot(begun=now, ended=self._now(), queried=None, seen=seen)
             self._shared_poll.write_snapshot(system_digest, snapshot)
             if self._is_full:
@@ -180,13 +162,14 @@ class Quota:
             self._pause = self._limits.shortest
             return QuotaShare(min(count, queued_left), min(count, active_left))
         left = max(0.0, self._stale_at(snapshot, own_jobs) - self._now())
+        name = self._backend.name
         if queued_left < 1:
             why = (
-                f"{self._name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
+                f"{name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
                 f"{known_count - len(own_ids)} of which are not of this program"
             )
         else:
-            why = f"{active} jobs of yours run on {self._name}, or may (max_active is {self._limits.active})"
+            why = f"{active} jobs of yours run on {name}, or may (max_active is {self._limits.active})"
         return QuotaReached(min(left, self._limits.shortest), why)
 
     def _count_in_submission(self, system_digest: str, snapshot: Snapshot) -> int:
@@ -250,3 +233,114 @@ def split_wave(
         queued -= count
         active -= at_a_time
     return now, later
+
+
+#: Jobs that are submitted together, as parts; each has the number of its jobs that may run at a time, or None
+#: for all.
+Wave = Sequence[tuple[Sequence[Submission], int | None]]
+
+
+def make_throttle(
+    backend: Backend,
+    shared_poll: SharedPoll,
+    own_jobs: Callable[[], Collection[JobView]],
+    now: Callable[[], float],
+) -> Throttle:
+    """Return the throttle that the configuration of an executor requests.
+
+    Args:
+        backend: the batch system.
+        shared_poll: the files by which processes announce submissions, in a folder of their own.
+        own_jobs: returns the jobs that this process follows.
+        now: the clock that all processes of the machine share.
+    """
+    config = backend.config
+
+    if config.max_queued is None and config.max_active is None:
+        return Throttle(backend, SubmitQueue(now), None)
+    limits = Limits(
+        queued=config.max_queued or math.inf,
+        active=config.max_active or math.inf,
+        shortest=config.shortest_interval.total_seconds(),
+        longest=config.longest_interval.total_seconds(),
+    )
+    return Throttle(backend, SubmitQueue(now), Quota(backend, limits, own_jobs, shared_poll, now))
+
+
+@attrs.frozen(slots=True)
+class Throttle:
+    """The throttle of one executor: its submit queue and its quota. Methods may be called from any thread."""
+
+    _backend: Backend
+    #: The queue of jobs that wait for quota.
+    _submit_queue: SubmitQueue
+    #: The quota; None if there is no limit.
+    _quota: Quota | None
+
+    @contextlib.contextmanager
+    def reserve_one(self, job_id: str) -> Iterator[None]:
+        """Wait for quota for one job; the caller submits it inside the context.
+
+        Raises:
+            SubmitException: the submission was cancelled, or the batch system did not say whether there is
+                quota.
+        """
+        quota = self._quota
+        if quota is None:
+            yield
+            return
+        try:
+            grant = self._submit_queue.acquire([job_id], lambda: quota.reserve(1))
+        except SubmissionCancelled as e:
+            raise not_admitted_error(job_id) from e
+        try:
+            yield
+        finally:
+            quota.release(grant)
+
+    def waves(
+        self, parts: Sequence[Sequence[Submission]], report_refusal: Callable[[str, JpsiError], None]
+    ) -> Generator[Wave]:
+        """Yield the jobs to submit now, each time that there is quota.
+
+        The caller has submitted them, or failed to, when it asks for the next ones.
+        """
+        quota, left = self._quota, list(parts)
+        if quota is None:
+            yield [(part, None) for part in left]
+            return
+        while left:
+            grant, refusals = self._wait_for_quota(quota, [it.job_id for part in left for it in part])
+            for job_id, error in refusals.items():
+                report_refusal(job_id, error)
+            if grant is None:
+                rest = ([it for it in part if it.job_id not in refusals] for part in left)
+                left = [part for part in rest if part]
+                continue
+            try:
+                arrays = self._backend.capabilities.arrays
+                can_limit = arrays is not None and arrays.limits
+                now, left = split_wave(left, grant, can_limit=can_limit)
+                yield now
+            finally:
+                quota.release(grant)
+
+    def _wait_for_quota(
+        self, quota: Quota, job_ids: Sequence[str]
+    ) -> tuple[QuotaShare | None, Mapping[str, JpsiError]]:
+        """Wait for quota for jobs; return the grant, or the reasons why some are not to be submitted."""
+        try:
+            return self._submit_queue.acquire(job_ids, lambda: quota.reserve(len(job_ids))), {}
+        except SubmissionCancelled as e:
+            return None, {job_id: not_admitted_error(job_id) for job_id in e.job_ids}
+        except JpsiError as e:
+            return None, dict.fromkeys(job_ids, e)
+
+    def limit_array(self, array: str, at_a_time: int) -> None:
+        """Note that no more than so many elements of an array run at a time."""
+        if self._quota is not None:
+            self._quota.limit_array(array, at_a_time)
+
+    def cancel_waiting(self, job_ids: Collection[str] | None) -> None:
+        """Cancel the submission of waiting jobs; see `SubmitQueue`."""
+        self._submit_queue.give_up(job_ids)

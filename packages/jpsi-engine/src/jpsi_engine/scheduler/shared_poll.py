@@ -24,9 +24,9 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from jpsi_engine.host import NO_BOOT, boot_id, make_directory, open_private
+from jpsi_engine.host import NO_BOOT, boot_id, forget, make_directory, open_private
 from jpsi_engine.scheduler.snapshot import Snapshot, decode, encode
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ _VERSION = 4
 _SNAPSHOT = "answer"
 _JSON = ".json"
 _OLD_SECONDS = 7 * 24 * 3600.0
+#: The identity of one written file, which tells it from earlier and later files of the same name.
+_File = tuple[int, int, int, int]
 # The exceptions that a file of unexpected content raises when it is decoded.
 _DECODE_ERRORS = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
@@ -89,7 +91,7 @@ class SharedPoll:
             return None
         file, digest, snapshot = self._written_snapshot
         try:
-            is_there = file == _File.from_stat(os.stat(f"{self._folder}/{_SNAPSHOT}{_JSON}"))  # noqa: PTH116
+            is_there = file == _identify(os.stat(f"{self._folder}/{_SNAPSHOT}{_JSON}"))  # noqa: PTH116
         except OSError:
             return None
         return snapshot if is_there and digest == system else None
@@ -136,7 +138,7 @@ class SharedPoll:
                 if plain["until"] < now:
                     for file in names:
                         if file.startswith(f"{process_name}."):
-                            _remove(f"{self._folder}/{file}")
+                            forget(f"{self._folder}/{file}")
                 elif plain["system"] == system:
                     found.update(map(str, plain["native_ids"]))
         return found
@@ -171,26 +173,17 @@ class SharedPoll:
             with open(fd, "w", encoding="ascii") as file:  # noqa: PTH123
                 file.write(text)
                 file.flush()
-                written = _File.from_stat(os.fstat(fd))
+                written = _identify(os.fstat(fd))
             os.rename(new, f"{self._folder}/{name}{_JSON}")  # noqa: PTH104
         except (OSError, *_DECODE_ERRORS):
             log.debug("%s/%s could not be written", self._folder, name, exc_info=True)
-            _remove(new)
+            forget(new)
             return None
         return written
 
 
-class _File(NamedTuple):
-    """The identity of one written file, which tells it from earlier and later files of the same name."""
-
-    device: int
-    number: int
-    size: int
-    time_ns: int
-
-    @classmethod
-    def from_stat(cls, stat: os.stat_result) -> _File:
-        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+def _identify(stat: os.stat_result) -> _File:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _is_locked(lock: int) -> bool:
@@ -208,8 +201,3 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208
     except OSError:
         return []
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)  # noqa: PTH108

@@ -5,13 +5,12 @@ many jobs at once, and within limits. It also cancels, holds and releases jobs.
 """
 
 from jpsi_engine.submission import control
-from jpsi_engine.submission.array_elements import ArrayElements
 from jpsi_engine.submission.bulk import BulkSubmission
 from jpsi_engine.submission.control import Control
 from jpsi_engine.submission.dependency_states import DependencyStates
 from jpsi_engine.submission.handoff import Handoff
+from jpsi_engine.submission.recovery import Recovery
 from jpsi_engine.submission.run_host import (
-    LocalHost,
     MarkerSource,
     RemoteStaging,
     RunHost,

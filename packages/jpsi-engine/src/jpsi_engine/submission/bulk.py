@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import resource
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+import attrs
 
 from jpsi.plugin import (
     Arrays,
@@ -19,36 +20,28 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.engine import Outcomes, Submission, concurrently, dependencies, shape
 from jpsi_engine.scheduler import Backend, JobView, Throttle
-from jpsi_engine.spool import ArrayMember, tag
-from jpsi_engine.submission.grouping import group_equal
-from jpsi_engine.submission.submission import ContestedError, SubmissionPipeline, contested_error, encode_spec
-
-log = logging.getLogger(__name__)
+from jpsi_engine.spool import tag
+from jpsi_engine.submission.submission import (
+    Accepted,
+    ContestedError,
+    SubmissionPipeline,
+    contested_error,
+    encode_spec,
+)
 
 _SUBJECT = "the job"
 
 
+@attrs.frozen(slots=True)
 class BulkSubmission:
-    """Bulk submission to one batch system. Methods may be called from any thread.
+    """Bulk submission to one batch system. Methods may be called from any thread."""
 
-    Args:
-        backend: the batch system.
-        pipeline: submits jobs and arrays.
-        make_throttle: delays jobs until there is quota for them.
-        add: called with each job that was submitted.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        pipeline: SubmissionPipeline,
-        make_throttle: Throttle,
-        add: Callable[[JobView], None],
-    ) -> None:
-        self._backend = backend
-        self._pipeline = pipeline
-        self._throttle = make_throttle
-        self._add = add
+    _backend: Backend
+    _pipeline: SubmissionPipeline
+    #: Delays jobs until there is quota for them.
+    _throttle: Throttle
+    #: Called with each job that was submitted.
+    _add: Callable[[JobView], None]
 
     def submit(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
         """Submit jobs; see `jpsi.plugin.engine.Engine`."""
@@ -61,12 +54,23 @@ class BulkSubmission:
 
         def submit(part: tuple[Sequence[Submission], int | None]) -> None:
             jobs, at_a_time = part
-            if len(jobs) == 1:
-                self._submit_single(jobs[0], report)
-            elif capabilities.arrays is None:
-                self._submit_several(jobs, report)
-            else:
-                self._submit_array(jobs, capabilities.arrays, at_a_time, report)
+            try:
+                accepted = self._submit_part(jobs, capabilities.arrays, at_a_time)
+            except ContestedError as e:
+                report({job_id: contested_error(job_id) for job_id in e.job_ids})
+                others = [it for it in jobs if it.job_id not in e.job_ids]
+                if others:
+                    submit((others, at_a_time))
+                return
+            except JpsiError as e:
+                report({it.job_id: e for it in jobs})
+                return
+            for job in accepted.jobs:
+                self._add(job)
+            report({**{job.job_id: job.native_id for job in accepted.jobs}, **accepted.errors})
+            self._pipeline.mark_reported(jobs)
+            if accepted.interrupt is not None:
+                raise accepted.interrupt
 
         waves = self._throttle.waves(parts, lambda job_id, why: report({job_id: why}))
         with contextlib.closing(waves):
@@ -76,10 +80,7 @@ class BulkSubmission:
     def _probe_capabilities(self) -> Capabilities:
         """Return the site's capabilities; if the probe fails, those that the batch system has by default."""
         if self._backend.config.array_size != 1:
-            try:
-                self._backend.probe()
-            except JpsiError as e:
-                log.info("the probe of %s failed: %s", self._backend.display_name, e)
+            self._backend.probe()
         return self._backend.capabilities
 
     def _max_group_size(self, capabilities: Capabilities) -> int:
@@ -138,78 +139,29 @@ class BulkSubmission:
             return None
         return self._backend.submission_fingerprint(script, spec, context)
 
-    def _submit_single(self, submission: Submission, report: Callable[[Outcomes], None]) -> None:
-        job_id, attempt = submission.job_id, submission.attempt
-        try:
-            accepted = self._pipeline.submit_one(submission)
-        except JpsiError as e:
-            report({job_id: e})
-            return
-        self._add(JobView(job_id, job_id, attempt, accepted.native_id, accepted_at=accepted.begun))
-        report({job_id: accepted.native_id})
-        if accepted.interrupt is not None:
-            raise accepted.interrupt
+    def _submit_part(
+        self, submissions: Sequence[Submission], arrays: Arrays | None, at_a_time: int | None
+    ) -> Accepted:
+        if len(submissions) == 1 or arrays is None:
+            return self._pipeline.submit_jobs(submissions)
+        accepted = self._pipeline.submit_array(submissions, arrays, at_a_time)
+        place = accepted.jobs[0].place
+        if at_a_time is not None and place is not None:
+            self._throttle.limit_array(place.array, at_a_time)
+        return accepted
 
-    def _submit_several(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
-        try:
-            several = self._pipeline.submit_several(submissions)
-        except JpsiError as e:
-            report({submission.job_id: e for submission in submissions})
-            return
-        outcomes: dict[str, str | JpsiError] = {}
-        for submission in submissions:
-            job_id, accepted = submission.job_id, several.outcomes.get(submission.job_id)
-            if isinstance(accepted, JpsiError):
-                outcomes[job_id] = accepted
-            elif accepted is not None:
-                outcomes[job_id] = accepted.native_id
-                self._add(
-                    JobView(
-                        job_id, job_id, submission.attempt, accepted.native_id, accepted_at=accepted.begun
-                    )
-                )
-        report(outcomes)
-        if several.interrupt is not None:
-            raise several.interrupt
 
-    def _submit_array(
-        self,
-        submissions: Sequence[Submission],
-        arrays: Arrays,
-        at_a_time: int | None,
-        report: Callable[[Outcomes], None],
-    ) -> None:
-        try:
-            accepted = self._pipeline.submit_array(submissions, arrays, at_a_time)
-        except ContestedError as e:
-            report({job_id: contested_error(job_id) for job_id in e.job_ids})
-            others = [it for it in submissions if it.job_id not in e.job_ids]
-            if others:
-                self._submit_array(others, arrays, at_a_time, report)
-            return
-        except JpsiError as e:
-            report({submission.job_id: e for submission in submissions})
-            return
-        if at_a_time is not None:
-            self._throttle.limit_array(accepted.array, at_a_time)
-        outcomes: dict[str, str | JpsiError] = {}
-        elements = zip(submissions, accepted.native_ids, strict=True)
-        for index, (submission, native_id) in enumerate(elements, 1):
-            job_id, attempt = submission.job_id, submission.attempt
-            outcomes[job_id] = native_id
-            self._add(
-                JobView(
-                    job_id,
-                    job_id,
-                    attempt,
-                    native_id,
-                    place=ArrayMember(accepted.array, index),
-                    accepted_at=accepted.whole.begun,
-                    # the runner makes the element's folder, so there is nothing to read yet
-                    is_read=True,
-                )
-            )
-        report(outcomes)
-        self._pipeline.mark_reported(submissions)
-        if accepted.whole.interrupt is not None:
-            raise accepted.whole.interrupt
+def group_equal(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
+    """Return the positions of equal keys together, at most `largest` each, in the order of first occurrence.
+
+    >>> group_equal("abaaa", 3)
+    [[0, 2, 3], [4], [1]]
+    """
+    alike: dict[Hashable, list[int]] = {}
+    for position, key in enumerate(keys):
+        alike.setdefault(key, []).append(position)
+    return [
+        positions[start : start + largest]
+        for positions in alike.values()
+        for start in range(0, len(positions), largest)
+    ]

@@ -10,44 +10,32 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
+import attrs
+
 from jpsi.plugin import JobState, JpsiError, Observation, SubmitException
-from jpsi_engine.host import is_transient
+from jpsi_engine.host import convert_os_errors
 from jpsi_engine.monitor import JobMonitor, PollLoop
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import stop_file
 from jpsi_engine.verdict import CANCEL, Owner, Stop, is_refused
 
 
+@attrs.frozen(slots=True)
 class Control:
     """Requests to cancel, hold or release jobs.
 
     Methods may be called from any thread. Those for one job raise SubmitException.
-
-    Args:
-        backend: the batch system.
-        monitor: the jobs that this process follows.
-        poll_loop: the poll loop, which observes the outcome.
-        share_files: see `RunHost`.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        monitor: JobMonitor,
-        poll_loop: PollLoop,
-        share_files: Callable[[Collection[str]], None],
-    ) -> None:
-        self._backend = backend
-        self._monitor = monitor
-        self._poll_loop = poll_loop
-        self._share_files = share_files
+    _backend: Backend
+    #: The jobs that this process follows.
+    _monitor: JobMonitor
+    #: The poll loop, which observes the outcome.
+    _poll_loop: PollLoop
+    #: See `RunHost`.
+    _share_files: Callable[[Collection[str]], None]
 
-    def cancel(self, job: JobView) -> None:
-        """Cancel one job."""
-        _raise_if_refused(self._cancel_jobs([job]), job)
-        self._request_poll([job])
-
-    def cancel_many(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
+    def cancel(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
         """Cancel jobs; return, by job id, the errors of those that were not cancelled."""
         refused: dict[str, JpsiError] = {}
         parts = iter(self._backend.split_for_requests(jobs))
@@ -63,18 +51,21 @@ class Control:
         self._request_poll(jobs)
         return refused
 
-    def _record_stops(self, jobs: Sequence[JobView]) -> tuple[list[JobView], dict[str, JpsiError]]:
-        """Record the stops of jobs; return the jobs recorded, and the errors of the others."""
-        stopped: list[JobView] = []
+    def _record_stops(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
+        """Record the stops of jobs, also for other machines; return the errors of those that failed.
+
+        A client that sees the end of a job must know that the user wanted it.
+        """
         failed: dict[str, JpsiError] = {}
         for job in jobs:
             try:
-                self._record_stop(job)
+                with convert_os_errors(f"job {job.job_id} could not be cancelled"):
+                    self._monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC)))
             except SubmitException as e:
                 failed[job.job_id] = e
-            else:
-                stopped.append(job)
-        return stopped, failed
+        stopped = [job for job in jobs if job.has_runner and job.job_id not in failed]
+        self._share_files([stop_file(job.spool_id, job.attempt) for job in stopped])
+        return failed
 
     def _cancel_jobs(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
         """Cancel jobs with one request; return the errors of those that were not cancelled."""
@@ -82,16 +73,20 @@ class Control:
             own, seen, refused = self._split_by_owner(jobs, "cancelled")
         except JpsiError:
             # without an answer, at least record that the user wanted the end
-            self._share_stops(self._record_stops(jobs)[0])
+            self._record_stops(jobs)
             raise
-        stopped, failed = self._record_stops(own)
-        self._share_stops(stopped)
-        return refused | failed | _request(stopped, seen, "cancelled", self._backend.cancel)
+        failed = self._record_stops(own)
+        stopped = [job for job in own if job.job_id not in failed]
+        if stopped:
+            refused |= _refusals(stopped, "cancelled", self._backend.cancel(_ids(stopped), seen))
+        return refused | failed
 
     def _change(self, job: JobView, done: str, request: Callable[[Sequence[str]], Mapping[str, str]]) -> None:
         """Change one job with a request; raise if the batch system refuses."""
-        own, seen, refused = self._split_by_owner([job], done)
-        _raise_if_refused(refused | _request(own, seen, done, lambda native_ids, _: request(native_ids)), job)
+        own, _, refused = self._split_by_owner([job], done)
+        for error in (refused or _refusals(own, done, request(_ids(own)))).values():
+            raise error
+        self._request_poll([job])
 
     def _split_by_owner(
         self, jobs: Sequence[JobView], done: str
@@ -122,18 +117,6 @@ class Control:
                 observed[job.native_id] = observation
         return own, observed, refused
 
-    def _record_stop(self, job: JobView) -> None:
-        try:
-            # Recorded before the request: a client that sees the end must know that the user wanted it.
-            self._monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC)))
-        except OSError as e:
-            msg = f"job {job.job_id} could not be cancelled: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-
-    def _share_stops(self, jobs: Sequence[JobView]) -> None:
-        """Pass the recorded stops of jobs on to other machines."""
-        self._share_files([stop_file(job.spool_id, job.attempt) for job in jobs if job.has_runner])
-
     def hold(self, job: JobView) -> None:
         """Keep a pending job from starting."""
         self._request_poll([job])
@@ -143,41 +126,32 @@ class Control:
             msg = f"job {job.job_id} ({job.native_id}) runs, and only a job that waits can be held"
             raise SubmitException(msg)
         self._change(job, "held", self._backend.hold)
-        self._request_poll([job])
 
     def release(self, job: JobView) -> None:
         """Let a held job start."""
         self._change(job, "released", self._backend.release)
-        self._request_poll([job])
 
     def _request_poll(self, jobs: Sequence[JobView]) -> None:
         """Have the poll loop ask soon for the outcome of a request."""
         for job in jobs:
             self._monitor.note_change(job, time.monotonic())
-        self._poll_loop.start()
+        if jobs:
+            self._poll_loop.start()
 
 
-def _request(
-    jobs: Sequence[JobView],
-    seen: Mapping[str, Observation],
-    done: str,
-    request: Callable[[Sequence[str], Mapping[str, Observation]], Mapping[str, str]],
-) -> dict[str, JpsiError]:
-    """Change jobs with one request; return the errors of those that the batch system refused."""
-    native_ids = [job.native_id for job in jobs]
-    own = {native_id: seen[native_id] for native_id in native_ids if native_id in seen}
-    why = request(native_ids, own) if jobs else {}
-    return {job.job_id: _refusal_error(job, done, why[job.native_id]) for job in jobs if job.native_id in why}
+def _ids(jobs: Sequence[JobView]) -> list[str]:
+    return [job.native_id for job in jobs]
 
 
-def _raise_if_refused(refused: Mapping[str, JpsiError], job: JobView) -> None:
-    if job.job_id in refused:
-        raise refused[job.job_id]
-
-
-def _refusal_error(job: JobView, done: str, why: str) -> SubmitException:
-    msg = f"job {job.job_id} ({job.native_id}) could not be {done}: {why}"
-    return SubmitException(msg, transient=True)
+def _refusals(jobs: Sequence[JobView], done: str, why: Mapping[str, str]) -> dict[str, JpsiError]:
+    """Return the errors of jobs that the batch system refused to change, for the reasons in `why`."""
+    return {
+        job.job_id: SubmitException(
+            f"job {job.job_id} ({job.native_id}) could not be {done}: {why[job.native_id]}", transient=True
+        )
+        for job in jobs
+        if job.native_id in why
+    }
 
 
 def _not_owned_error(job: JobView, done: str, display_name: str, owner: Owner) -> SubmitException:

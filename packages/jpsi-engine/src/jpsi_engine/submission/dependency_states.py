@@ -1,22 +1,24 @@
 """Finds out whether the jobs that a new job depends on have ended, before it is submitted.
 
-It asks the spool, then the queue, then the accounting; `dependencies` decides what follows.
+It asks the spool, then the queue, then the accounting. A batch system forgets jobs, and may count a
+dependency on an unknown job as satisfied. So jpsi passes on only dependencies on jobs that have not ended,
+and decides itself whether the others are satisfied.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, JpsiError, SubmitException
-from jpsi.plugin.engine import decode_status, dependencies
+import attrs
+
+from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, SubmitException
+from jpsi.plugin.engine import decode_status, dependencies, unmet
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_ids
 from jpsi_engine.spool import Intent, Spool
-from jpsi_engine.submission.dependencies import sort_dependencies
 from jpsi_engine.verdict import Facts, is_own, judge
 
 _SUBJECT = "the job"
@@ -30,25 +32,21 @@ class _Attempt(NamedTuple):
     tag: str | None
 
 
+@attrs.define(slots=True, eq=False)
 class DependencyStates:
-    """The jobs on which other jobs of one executor depend.
+    """The jobs on which other jobs of one executor depend."""
 
-    Args:
-        backend: the batch system.
-        spool: the jobs that jpsi submitted.
-        native_ids: maps native ids to the spool's jobs.
-        cache_seconds: how long an answer about a job that has ended counts, in seconds.
-    """
-
-    def __init__(self, backend: Backend, spool: Spool, native_ids: NativeIds, cache_seconds: float) -> None:
-        self._backend = backend
-        self._spool = spool
-        self._native_ids = native_ids
-        self._cache_seconds = cache_seconds
-        # The final states of jobs that the queue has forgotten, and when the accounting gave them.
-        self._accounted: dict[str, tuple[float, JobState]] = {}
-        # When native ids were last seen not to have been given to other jobs.
-        self._confirmed_at: dict[str, float] = {}
+    _backend: Backend
+    #: The jobs that jpsi submitted.
+    _spool: Spool
+    #: Maps native ids to the spool's jobs.
+    _native_ids: NativeIds
+    #: How long an answer about a job that has ended counts, in seconds.
+    _cache_seconds: float
+    #: The final states of jobs that the queue has forgotten, and when the accounting gave them.
+    _accounted: dict[str, tuple[float, JobState]] = attrs.field(factory=dict, init=False)
+    #: When native ids were last seen not to have been given to other jobs.
+    _confirmed_at: dict[str, float] = attrs.field(factory=dict, init=False)
 
     def open_dependencies(self, spec: JobSpec, monitor: JobMonitor) -> tuple[Dependency, ...]:
         """Return the dependencies of which the batch system must know, since the jobs have not ended.
@@ -72,21 +70,19 @@ class DependencyStates:
         if not wanted:
             return ()
         native_ids = sorted({it.native_id for it in wanted if it.native_id is not None})
-        sorted_dependencies = sort_dependencies(wanted, self._query_states(native_ids, monitor))
-        if sorted_dependencies.never:
-            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(sorted_dependencies.never)))
-        if sorted_dependencies.unclear:
-            names = ", ".join(sorted_dependencies.unclear)
+        still_open, never, unclear = sort_dependencies(wanted, self._query_states(native_ids, monitor))
+        if never:
+            raise InvalidJobException.of(_SUBJECT, list(dict.fromkeys(never)))
+        if unclear:
             name = self._backend.display_name
-            msg = f"attributes.after: {name} does not say at present whether {names} has ended"
+            msg = f"attributes.after: {name} does not say at present whether {', '.join(unclear)} has ended"
             raise SubmitException(msg, transient=True)
-        return sorted_dependencies.open
+        return tuple(still_open)
 
     def _query_states(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, JobState | None]:
         """Return the states of jobs by the first source that knows them: spool, queue or accounting."""
-        with contextlib.suppress(JpsiError):
-            # the probe finds the final exit codes; without them, any failed job may be requeued
-            self._backend.probe()
+        # the probe finds the final exit codes; without them, any failed job may be requeued
+        self._backend.probe()
         own = self._own_attempts(native_ids, monitor)
         ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
@@ -100,11 +96,7 @@ class DependencyStates:
         """Return the attempts of jpsi's jobs that have these native ids; collect their markers."""
         now = time.monotonic()
         followed = {it: job for it in native_ids if (job := monitor.find_by_native_id(it, now)) is not None}
-        owners = {
-            it: intent
-            for it in native_ids
-            if it not in followed and (intent := self._native_ids.find_owner(it)) is not None
-        }
+        owners = self._native_ids.find_owners([it for it in native_ids if it not in followed])
         if owners:
             others = self._find_reused_ids(owners, now)
             owners = {it: intent for it, intent in owners.items() if it not in others}
@@ -129,22 +121,15 @@ class DependencyStates:
 
     def _accounting_states(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
         """Return the states that the accounting gives, now or a short time ago, for jobs not in the queue."""
-        native_ids = tags.keys()
         now = time.monotonic()
-        known: dict[str, JobState | None] = {}
-        for native_id in native_ids:
-            queried_at, state = self._accounted.get(native_id, (float("-inf"), None))
-            if now - queried_at < self._cache_seconds:
-                known[native_id] = state
-        left = [native_id for native_id in native_ids if native_id not in known]
-        if left:
-            for native_id, seen in (self._backend.query_accounting(left) or {}).items():
-                if not is_own(seen, tags[native_id]):
-                    continue
-                known[native_id] = seen.state if seen.final else None
-                if seen.state is not None and seen.final:
-                    self._accounted[native_id] = now, seen.state
-        return known
+        recent = {it: state for it, (at, state) in self._accounted.items() if now - at < self._cache_seconds}
+        left = [native_id for native_id in tags if native_id not in recent]
+        found = (self._backend.query_accounting(left) if left else None) or {}
+        own = {native_id: seen for native_id, seen in found.items() if is_own(seen, tags[native_id])}
+        ended = {it: (now, seen.state) for it, seen in own.items() if seen.final and seen.state is not None}
+        self._accounted.update(ended)
+        known: dict[str, JobState | None] = {it: recent[it] for it in tags if it in recent}
+        return known | {it: seen.state if seen.final else None for it, seen in own.items()}
 
     def _end_on_disk(self, job_id: str, attempt: int) -> JobState | None:
         """Return the final state of a job of jpsi's, if the files on disk show it."""
@@ -159,3 +144,34 @@ class DependencyStates:
         )
         status = judge(facts)
         return status.state if status is not None and status.final else None
+
+
+def sort_dependencies(
+    wanted: Iterable[Dependency], known: Mapping[str, JobState | None]
+) -> tuple[list[Dependency], list[str], list[str]]:
+    """Sort the dependencies of a job by the states of their jobs.
+
+    Args:
+        wanted: the dependencies, each with a native id.
+        known: the states of jobs by native id; None for a job that exists in an unknown state. Jobs that
+            neither jpsi nor the batch system knows are left out.
+
+    Returns:
+        The dependencies on jobs that have not ended; why the job can never start, one sentence each; and the
+        native ids of jobs that may or may not have ended.
+    """
+    still_open, never, unclear = list[Dependency](), list[str](), list[str]()
+    for dependency in wanted:
+        native_id = dependency.native_id or ""
+        state = known.get(native_id)
+        if native_id not in known:
+            never.append(
+                f"attributes.after names the job {native_id}, which is not known, or not known any more"
+            )
+        elif state is None:
+            unclear.append(native_id)
+        elif (is_met := dependency.kind.is_met(state)) is None:
+            still_open.append(dependency)
+        elif not is_met:
+            never.append(unmet(dependency, native_id, state))
+    return still_open, never, unclear

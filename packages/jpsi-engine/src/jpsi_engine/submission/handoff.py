@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import attrs
 
 from jpsi.plugin import (
-    BatchConfig,
     Command,
     CommandResult,
     Failure,
@@ -32,7 +30,6 @@ from jpsi.plugin import (
     line,
     word,
 )
-from jpsi.plugin.engine import InterruptedSubmission
 from jpsi_engine.host import is_transient
 from jpsi_engine.scheduler import Backend
 from jpsi_engine.spool import REVOKED, JobAttempt
@@ -41,6 +38,7 @@ from jpsi_engine.verdict import SETUP_CODE
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # Seconds between two looks at a claim that another process is making: on this machine, and on a remote host,
@@ -51,162 +49,104 @@ _SUBJECT = "the job"
 _RESOLVED_LATER = "which jpsi finds out when the job is submitted again, or recovered"
 
 
-@attrs.frozen(slots=True)
-class HandedOff:
-    """The outcomes of several submissions with one command."""
-
-    #: In the order of the attempts: the native id; or the error if it was not submitted; or None if the
-    #: caller was interrupted before it was submitted.
-    outcomes: Sequence[str | JpsiError | None]
-    interrupt: BaseException | None = None
-
-
-class _NotDurableError(Exception):
-    """The intent could not be written to disk so that it survives a crash."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextlib.contextmanager
-def _require_durable() -> Iterator[None]:
-    try:
-        yield
-    except OSError as e:
-        raise _NotDurableError(e) from e
-
-
 def write_nothing() -> None:
     """Do nothing, as all files are written already."""
 
 
+@attrs.frozen(slots=True, kw_only=True)
+class Prepared:
+    """Recorded attempts that one command is to submit; each sequence is in the order of the attempts."""
+
+    #: Attempts of jobs, or one array.
+    attempts: Sequence[JobAttempt]
+    #: The job as the batch system sees it.
+    spec: JobSpec
+    #: The contexts for the executor's hooks.
+    contexts: Sequence[SubmitContext]
+    #: The descriptors that hold the locks on the attempts' files.
+    locks: Sequence[int]
+    #: When the submission began, in seconds of the monotonic clock. An older poll says nothing about it.
+    begun: float
+    #: Writes the files that do not exist yet. It runs while the submit command starts, which takes longer.
+    write: Callable[[], None] = write_nothing
+
+
+@attrs.frozen(slots=True)
+class HandedOff:
+    """The outcomes of a submission."""
+
+    #: In the order of the attempts: the native id; or the error if it was not submitted; or what interrupted
+    #: the caller before it was submitted.
+    outcomes: Sequence[str | BaseException]
+    #: The exception that interrupted the caller meanwhile; the caller raises it once the jobs are followed.
+    interrupt: BaseException | None = None
+
+
+class _NotDurableError(Exception):
+    """The intent could not be written to disk so that it survives a crash; its argument is the OSError."""
+
+
+@attrs.define(slots=True, eq=False)
 class Handoff:
-    """The handoff to one batch system. Methods may be called from any thread.
+    """The handoff to one batch system. Methods may be called from any thread."""
 
-    Args:
-        backend: the batch system.
-        run_host: where jobs run.
-        config: names the shell that runs the jobs.
-    """
+    _backend: Backend
+    _run_host: RunHost
+    #: Seconds until a file written by another machine is certainly visible on this machine.
+    grace_seconds: float
 
-    def __init__(self, backend: Backend, run_host: RunHost, config: BatchConfig) -> None:
-        self._backend = backend
-        self._run_host = run_host
-        self._spool = run_host.spool
-        self._config = config
-        #: Seconds until a file written by another machine is certainly visible on this machine.
-        self.grace_seconds = 0.0
-
-    def submit(
-        self,
-        attempt: JobAttempt,
-        spec: JobSpec,
-        context: SubmitContext,
-        lock: int,
-        write: Callable[[], None] = write_nothing,
-    ) -> str:
-        """Submit one recorded attempt, and return its native id.
-
-        Args:
-            attempt: the attempt, of a job or an array.
-            spec: the job as the batch system sees it.
-            context: the context for the executor's hooks.
-            lock: the descriptor that holds the lock on the attempt's files.
-            write: writes the files that do not exist yet. It runs while the submit command starts, which
-                takes longer.
-
-        Raises:
-            SubmitException, InvalidJobException: nothing was submitted, or it was revoked and cannot run.
-            InterruptedSubmission: the batch system has it, and the caller was interrupted.
-        """
-
-        def ready() -> None:
-            # The files must survive a crash of this machine before the batch system receives the job.
-            with _require_durable():
-                write()
-                self._spool.sync(lock)
-
-        def run(command: Command) -> CommandResult:
-            return self._run_host.run_submit(command, [attempt], lock, ready)
-
-        with _discard_on_error([attempt]):
-            script = self.render_script(attempt, spec, context)
-        try:
-            submitted = self._backend.submit(script, spec, context, run)
-        except (_NotDurableError, UnsentError) as e:
-            raise self._unsent_error(attempt, e) from e
-        except BaseException as e:
-            # The command may have succeeded or may never have run. After this the attempt either has begun,
-            # and there is a native id, or can never run.
-            native_id = self._withdraw_after(e, attempt)
-            if native_id is None:
-                raise
-            if not isinstance(e, Exception):
-                raise InterruptedSubmission(native_id, e) from e
-            return native_id
-        if submitted.native_id is not None:
-            return submitted.native_id
-        failure = submitted.failure or Failure(FailureKind.AMBIGUOUS, "it gave no reason")
-        if failure.kind is FailureKind.AMBIGUOUS:
-            return self._resolve(attempt, failure, self._find_by_tags([attempt]))
-        (refusal,) = self._discard_refused([attempt], failure)
-        raise refusal
-
-    def submit_several(
-        self,
-        attempts: Sequence[JobAttempt],
-        spec: JobSpec,
-        contexts: Sequence[SubmitContext],
-        locks: Sequence[int],
-    ) -> HandedOff:
-        """Submit several recorded attempts with one command.
+    def submit(self, prepared: Prepared) -> HandedOff:
+        """Submit recorded attempts with one command.
 
         The command holds only the first of the locks. If this process is killed meanwhile, other processes
         may judge the other attempts; an attempt that they find unsubmitted is revoked and never runs.
 
-        Args:
-            attempts: the attempts.
-            spec: the job as the batch system sees it.
-            contexts: the context of each attempt for the executor's hooks.
-            locks: the descriptors that hold the locks on the attempts' files.
-
         Raises:
-            JpsiError: the remote host cannot be reached; nothing was submitted.
+            JpsiError: a hook failed, or the remote host cannot be reached; nothing was submitted.
         """
+        attempts, spec, contexts = prepared.attempts, prepared.spec, prepared.contexts
 
         def ready() -> None:
-            with _require_durable():
-                for lock in locks:
-                    self._spool.sync(lock)
+            # The files must survive a crash of this machine before the batch system receives the jobs.
+            try:
+                prepared.write()
+                for lock in prepared.locks:
+                    self._run_host.spool.sync(lock)
+            except OSError as e:
+                raise _NotDurableError(e) from e
 
         def run(command: Command) -> CommandResult:
-            return self._run_host.run_submit(command, attempts, locks[0], ready)
+            return self._run_host.run_submit(command, attempts, prepared.locks[0], ready)
 
         with _discard_on_error(attempts):
             scripts = [
                 self.render_script(it, spec, context) for it, context in zip(attempts, contexts, strict=True)
             ]
         try:
-            submitted = self._backend.submit_several(scripts, spec, contexts, run)
+            submitted = self._backend.submit(scripts, spec, contexts, run)
         except (_NotDurableError, UnsentError) as e:
             return HandedOff([self._unsent_error(it, e) for it in attempts])
         except BaseException as e:  # noqa: BLE001  handed to the caller, with what has begun all the same
-            otherwise = e if isinstance(e, JpsiError) else None
-            why = str(e) or type(e).__name__
-            outcomes = [
-                _result_or_error(functools.partial(self._withdraw_failed, it, why)) or otherwise
-                for it in attempts
-            ]
-            return HandedOff(outcomes, None if isinstance(e, JpsiError) else e)
+            return self._withdraw_after(e, attempts)
         native_ids, failure = submitted.native_ids, submitted.failure
-        missing = [it for it in attempts if it.tag not in native_ids]
         if failure.kind is not FailureKind.AMBIGUOUS:
             return HandedOff(self._discard_refused(attempts, failure))
-        found = {**self._find_by_tags(missing), **native_ids}
-        return HandedOff(
-            [_result_or_error(functools.partial(self._resolve, it, failure, found)) for it in attempts]
-        )
+        found = {**self._find_by_tags([it for it in attempts if it.tag not in native_ids]), **native_ids}
+        return HandedOff([_result_or_error(self._resolve, it, failure, found) for it in attempts])
+
+    def _withdraw_after(self, error: BaseException, attempts: Sequence[JobAttempt]) -> HandedOff:
+        """Withdraw attempts after an error, as the command may have succeeded or may never have run.
+
+        After this an attempt either has begun, and there is a native id, or can never run. If that cannot be
+        made sure, a caller that was interrupted gets the interrupt, with the reason as a note.
+        """
+        why = str(error) or type(error).__name__
+        outcomes = [_result_or_error(self._withdraw_failed, it, why) for it in attempts]
+        for unclear in outcomes:
+            if isinstance(unclear, JpsiError):
+                error.add_note(str(unclear))
+        interrupt = None if isinstance(error, JpsiError) else error
+        return HandedOff([it or error for it in outcomes], interrupt)
 
     def _unsent_error(self, attempt: JobAttempt, why: _NotDurableError | UnsentError) -> JpsiError:
         """Return the error for an attempt of which nothing was submitted, and discard the attempt."""
@@ -214,9 +154,11 @@ class Handoff:
         if isinstance(why, TakenError):
             return TakenError(f"{attempt.name}: {why}")
         if isinstance(why, UnsentError):
-            return self._refusal_error(attempt, _failure(why))
-        msg = f"{attempt.name} could not be recorded in {self._spool.root}: {why.error}"
-        return SubmitException(msg, why.error, transient=is_transient(why.error))
+            kind = FailureKind.TRANSIENT if why.transient else FailureKind.PERMANENT
+            return self._refusal_error(attempt, Failure(kind, str(why)))
+        (error,) = why.args
+        msg = f"{attempt.name} could not be recorded in {self._run_host.spool.root}: {error}"
+        return SubmitException(msg, error, transient=is_transient(error))
 
     def _discard_refused(self, attempts: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
         """Discard attempts that the batch system refused, or withdraw them; return the error of each."""
@@ -225,11 +167,7 @@ class Handoff:
         self._run_host.clean_up(discarded)
         refusals = []
         for it in attempts:
-            unclear = (
-                None
-                if it in discarded
-                else _result_or_error(functools.partial(self._withdraw_failed, it, why))
-            )
+            unclear = None if it in discarded else _result_or_error(self._withdraw_failed, it, why)
             refusals.append(unclear if isinstance(unclear, JpsiError) else self._refusal_error(it, failure))
         return refusals
 
@@ -252,11 +190,8 @@ class Handoff:
     def _run_line(self, attempt: JobAttempt) -> ShellLine:
         # If the runner's script was lost, in a crash or a clean-up, the job must not end with success. A
         # missing shell must not look like the job's own exit code 127.
-        shell, marker, layout = (
-            self._config.shell_command,
-            attempt.missing_shell_marker,
-            self._run_host.layout(),
-        )
+        shell, layout = self._backend.config.shell_command, self._run_host.layout()
+        marker = attempt.missing_shell_marker
         run = layout.path(attempt.file("run"))
         is_there, can_run = line("test", "-s", run), line("test", "-x", shell[0])
         note = f"true >{word(layout.path(marker))}; " if marker else ""
@@ -302,7 +237,7 @@ class Handoff:
         except FileNotFoundError:
             return None  # its folder was removed, and the script that would have run with it
         except OSError as e:
-            msg = f"{attempt.name} may run or not, {_RESOLVED_LATER}: {self._spool.root}: {e}"
+            msg = f"{attempt.name} may run or not, {_RESOLVED_LATER}: {self._run_host.spool.root}: {e}"
             raise SubmitException(msg, e, transient=is_transient(e)) from e
         except JpsiError as e:
             msg = f"{attempt.name} may run or not, {_RESOLVED_LATER}: {e}"
@@ -319,19 +254,6 @@ class Handoff:
             # it can never run; without the note, recover() returns it as a job that was never submitted
             msg = "%s was not submitted, and this could not be recorded"
             log.warning(msg, attempt.name, exc_info=True)
-
-    def _withdraw_after(self, error: BaseException, attempt: JobAttempt) -> str | None:
-        """Withdraw an attempt after an error; return its native id if it has begun.
-
-        If the withdrawal fails, a caller that was interrupted gets the interrupt, with the failure as a note.
-        """
-        try:
-            return self._withdraw_failed(attempt, str(error) or type(error).__name__)
-        except JpsiError as unclear:
-            if isinstance(error, Exception):
-                raise
-            error.add_note(str(unclear))
-            return None
 
     def is_revoked(self, attempt: JobAttempt) -> bool:
         """Return True if the attempt can never run, even if the batch system has it.
@@ -363,10 +285,6 @@ class Handoff:
         return None if claim.text in {"", REVOKED} else self._backend.canonical_or_same(claim.text)
 
 
-def _failure(error: UnsentError) -> Failure:
-    return Failure(FailureKind.TRANSIENT if error.transient else FailureKind.PERMANENT, str(error))
-
-
 @contextlib.contextmanager
 def _discard_on_error(attempts: Sequence[JobAttempt]) -> Iterator[None]:
     """Discard the attempts if the block raises, as nothing was submitted yet."""
@@ -378,9 +296,9 @@ def _discard_on_error(attempts: Sequence[JobAttempt]) -> Iterator[None]:
         raise
 
 
-def _result_or_error(do: Callable[[], T]) -> T | JpsiError:
+def _result_or_error(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | JpsiError:
     """Return the result of a call, or its error, so that the other attempts go on."""
     try:
-        return do()
+        return do(*args, **named)
     except JpsiError as e:
         return e

@@ -1,7 +1,4 @@
-"""The interface to the place where jobs run, and its implementation for hosts that see this machine's files.
-
-`jpsi_engine.remote` implements it for remote hosts, whose files this machine cannot see.
-"""
+"""The place where jobs run: this machine's files, and what differs where jobs do not see them."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-import attrs
-
+from jpsi import StagingProgress
 from jpsi.plugin import Command, CommandResult, JobSpec, SubmitException, Transport
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.runner import local_problems
@@ -27,7 +23,7 @@ class TakenError(UnsentError):
 
 
 class RemoteStaging(Protocol):
-    """The interface of a transfer of staged files to a remote host and back. Any thread may call its methods.
+    """The interface by which files are staged on a remote host. Any thread may call its methods.
 
     Methods raise `TransportError` if the connection broke, and `TransferError` if there is a problem with a
     file.
@@ -38,15 +34,6 @@ class RemoteStaging(Protocol):
 
     def put(self, job_id: str, puts: Collection[RemoteTransfer], report: ProgressCallback) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there."""
-
-    def find_sources(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
-        """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
-
-    def get(self, get: RemoteTransfer, report: ProgressCallback, *, is_directory: bool) -> None:
-        """Copy one output of a job to this machine; resume an earlier transfer that was cut short."""
-
-    def read_tail(self, job_id: str, name: str, most: int) -> bytes:
-        """Return the end of a file in the folder of a job; nothing if there is no such file."""
 
     def remove(self, job_ids: Collection[str]) -> bool:
         """Remove the staged files of these jobs; return True if they are gone. Never raises."""
@@ -62,32 +49,36 @@ class MarkerSource(Protocol):
             RuntimeError: no thread can be started now.
         """
 
-    def counted_seconds(self, since: float, now: float) -> float:
-        """Return for how many of the seconds between these times markers could be received."""
 
+class RunHost:
+    """The host where an executor's jobs run: this machine, or others that see its files.
 
-class RunHost(Protocol):
-    """The interface of the host where an executor's jobs run. Methods may be called from any thread.
+    `jpsi_engine.remote` has that for hosts whose files this machine cannot see. Methods may be called from
+    any thread, and raise JpsiError if the host does not answer.
 
-    Methods raise JpsiError if the host does not answer.
+    Args:
+        spool: the spool on this machine.
+        transport: runs commands there.
     """
 
-    @property
-    def spool(self) -> Spool:
-        """The spool on this machine."""
+    #: True if jobs see the files of this machine's spool.
+    is_local = True
 
-    @property
-    def is_local(self) -> bool:
-        """True if jobs see the files of this machine's spool."""
+    def __init__(self, spool: Spool, transport: Transport) -> None:
+        self.spool = spool
+        self.transport = transport
 
     def layout(self) -> Layout:
         """Return the paths of the spool as jobs see it."""
+        return Layout(self.spool.root)
 
     def directory(self) -> str:
         """Return the directory in which a job runs whose spec names none."""
+        return os.getcwd()  # noqa: PTH109  as it is now, not resolved
 
     def intent_entries(self) -> Mapping[str, object]:
         """Return the entries that an intent gets for this host."""
+        return {}
 
     @property
     def remote_staging(self) -> RemoteStaging | None:
@@ -95,14 +86,16 @@ class RunHost(Protocol):
 
         None if jobs see this machine's files, or if the transport cannot transfer files.
         """
+        return None
 
     def problems(self, spec: JobSpec) -> list[str]:
         """Return the reasons why a job cannot run there at present."""
+        return local_problems(spec, "/bin/sh")
 
     def run_submit(
         self,
         command: Command,
-        attempts: Sequence[JobAttempt],
+        attempts: Sequence[JobAttempt],  # noqa: ARG002  their files are in place
         lock: int | None,
         ready: Callable[[], None] | None,
     ) -> CommandResult:
@@ -111,22 +104,26 @@ class RunHost(Protocol):
         Raises:
             UnsentError: it was certainly not submitted, and there is nothing to withdraw.
         """
+        return self.transport.run(command, lock, ready)
 
     def claim(self, attempt: JobAttempt) -> Claim | None:
         """Return the claim of an attempt; None if no process has claimed it."""
+        return attempt.claim()
 
     def revoke(self, attempt: JobAttempt) -> bool:
         """Claim an attempt so that it can never run; False if another process has claimed it."""
+        return attempt.revoke()
 
     def clean_up(self, attempts: Collection[JobAttempt]) -> None:
         """Clean up after discarded attempts, of which nothing is needed; never raises."""
 
-    def refresh(self, folders: Collection[str]) -> bool:
+    def refresh(self, folders: Collection[str]) -> bool:  # noqa: ARG002  jobs write into the spool itself
         """Update the spool with the files that jobs have left in these folders; never raises.
 
         Returns True if that succeeded. If False, a file missing from the spool does not mean that it is
         missing there.
         """
+        return True
 
     def share_files(self, names: Collection[str]) -> None:
         """Copy files to where other machines find them; names are relative to the root. Never raises."""
@@ -134,85 +131,21 @@ class RunHost(Protocol):
     def import_other_jobs(self) -> None:
         """Add to the spool the jobs of this target which other machines have submitted."""
 
-    def remove(self, names: Collection[str]) -> Collection[str]:
+    def remove(self, names: Collection[str]) -> Collection[str]:  # noqa: ARG002  the spool has all files
         """Remove there the jobs and arrays that were removed from the spool; return those that remain."""
-
-    def marker_source(self, monitor: JobMonitor) -> MarkerSource | None:
-        """Return the receiver of markers for the spool; None if markers appear there by themselves."""
-
-
-@attrs.frozen(slots=True)
-class LocalHost:
-    """The host for jobs that run on this machine, or on others that see its files."""
-
-    spool: Spool
-    transport: Transport
-
-    @property
-    def is_local(self) -> bool:
-        """Always True."""
-        return True
-
-    def layout(self) -> Layout:
-        """See `RunHost`."""
-        return Layout(self.spool.root)
-
-    def directory(self) -> str:
-        """See `RunHost`."""
-        return os.getcwd()  # noqa: PTH109  as it is now, not resolved
-
-    def intent_entries(self) -> Mapping[str, object]:
-        """Return nothing, as that is the usual case."""
-        return {}
-
-    @property
-    def remote_staging(self) -> RemoteStaging | None:
-        """Always None, as jobs see the files of this machine."""
-        return None
-
-    def problems(self, spec: JobSpec) -> list[str]:
-        """See `RunHost`."""
-        return local_problems(spec, "/bin/sh")
-
-    def run_submit(
-        self,
-        command: Command,
-        attempts: Sequence[JobAttempt],
-        lock: int | None,
-        ready: Callable[[], None] | None,
-    ) -> CommandResult:
-        """See `RunHost`."""
-        del attempts
-        return self.transport.run(command, lock, ready)
-
-    def claim(self, attempt: JobAttempt) -> Claim | None:
-        """See `RunHost`."""
-        return attempt.claim()
-
-    def revoke(self, attempt: JobAttempt) -> bool:
-        """See `RunHost`."""
-        return attempt.revoke()
-
-    def clean_up(self, attempts: Collection[JobAttempt]) -> None:
-        """Do nothing, as there are no files but the spool's."""
-
-    def refresh(self, folders: Collection[str]) -> bool:
-        """Return True, as jobs write into the spool themselves."""
-        del folders
-        return True
-
-    def share_files(self, names: Collection[str]) -> None:
-        """Do nothing, as other machines see the spool itself."""
-
-    def import_other_jobs(self) -> None:
-        """Do nothing, as the spool has the jobs of other machines."""
-
-    def remove(self, names: Collection[str]) -> Collection[str]:
-        """Do nothing, as there are no files but the spool's."""
-        del names
         return ()
 
-    def marker_source(self, monitor: JobMonitor) -> MarkerSource | None:
-        """See `RunHost`."""
-        del monitor
+    def connect(
+        self,
+        monitor: JobMonitor,  # noqa: ARG002  markers appear by themselves
+        staged: Callable[[str, StagingProgress], None],  # noqa: ARG002  no file is staged out
+    ) -> MarkerSource | None:
+        """Connect the monitor with what jobs leave there; return the receiver of their markers.
+
+        The result is None if markers appear in the spool by themselves.
+
+        Args:
+            monitor: the jobs to follow.
+            staged: called with a job id and the progress of one of the job's files.
+        """
         return None

@@ -21,28 +21,26 @@ import attrs
 from jpsi.plugin import Arrays, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
 from jpsi.plugin.engine import (
     EngineSetup,
-    InterruptedSubmission,
     Preview,
     Submission,
     dependencies,
     has_staging,
     serialization,
 )
-from jpsi_engine.host import is_transient
+from jpsi_engine.host import convert_os_errors
 from jpsi_engine.runner import BatchFrame, ElementFrame, Frame, RequeueRules, Run, render_runner, staging
-from jpsi_engine.scheduler import Backend
+from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import (
     EVERY_FAILURE,
     ArrayAttempt,
     ArrayMember,
-    JobAttempt,
     JobIntent,
+    Spool,
     read_link,
     read_requeue_codes,
     store_requeue_codes,
 )
-from jpsi_engine.submission.grouping import common_entries
-from jpsi_engine.submission.handoff import HandedOff, Handoff, write_nothing
+from jpsi_engine.submission.handoff import HandedOff, Handoff, Prepared
 from jpsi_engine.submission.run_host import RemoteStaging, RunHost, TakenError
 from jpsi_engine.transfer import RemotePlan, plan
 
@@ -51,32 +49,12 @@ log = logging.getLogger(__name__)
 
 @attrs.frozen(slots=True)
 class Accepted:
-    """A job or an array that the batch system has accepted."""
+    """The jobs that the batch system has accepted with one command."""
 
-    native_id: str
-    #: When the submission began, in seconds of the monotonic clock. An older poll says nothing about the job.
-    begun: float
-    #: The exception that interrupted the caller meanwhile; the caller raises it once the job is followed.
-    interrupt: BaseException | None = None
-
-
-@attrs.frozen(slots=True)
-class AcceptedArray:
-    """An array that the batch system has accepted with one command."""
-
-    #: jpsi's id of the array.
-    array: str
-    #: The native ids of its elements, in the order of the elements.
-    native_ids: Sequence[str]
-    whole: Accepted
-
-
-@attrs.frozen(slots=True)
-class AcceptedSeveral:
-    """The outcomes of several jobs that were submitted with one command."""
-
-    #: By job id. A job that is missing was not submitted, since the caller was interrupted.
-    outcomes: Mapping[str, Accepted | JpsiError]
+    jobs: Sequence[JobView]
+    #: The errors of the others, by job id. A job that is in neither was not submitted, since the caller was
+    #: interrupted.
+    errors: Mapping[str, JpsiError] = attrs.field(factory=dict)
     #: The exception that interrupted the caller meanwhile; the caller raises it once the jobs are followed.
     interrupt: BaseException | None = None
 
@@ -94,89 +72,123 @@ def contested_error(job_id: str) -> SubmitException:
     return SubmitException(f"job {job_id} was submitted by another process in the meantime")
 
 
-@attrs.define(slots=True, eq=False)
-class _UnreportedArray:
-    """An array whose elements have not received the outcome of their submission yet."""
-
-    array: str
-    #: True if its submission failed and its elements are NEW again. Otherwise it is being submitted, or the
-    #: batch system has it.
-    has_failed: bool = False
-
-
 # How long to wait for another process that holds the lock of an earlier attempt.
 _JUDGE_SECONDS = 10.0
 
 
+@attrs.define(slots=True, eq=False)
 class SubmissionPipeline:
-    """The submissions of one executor. Methods may be called from any thread.
+    """The submissions of one executor. Methods may be called from any thread."""
 
-    Args:
-        backend: the batch system.
-        run_host: where the jobs run.
-        handoff: hands attempts to the batch system.
-        setup: the engine's setup, with the executor's name and its callbacks.
-        open_dependencies: returns the dependencies of a job that have not ended; the batch system must know
-            them.
-    """
+    _backend: Backend
+    _run_host: RunHost
+    #: Hands attempts to the batch system.
+    _handoff: Handoff
+    #: The engine's setup, with the executor's name and its callbacks.
+    _setup: EngineSetup
+    #: Returns the dependencies of a job that have not ended; the batch system must know them.
+    _open_dependencies_of: Callable[[JobSpec], tuple[Dependency, ...]]
+    #: The arrays of jobs that have not received the outcome of their submission yet, by job id.
+    _unreported: dict[str, str] = attrs.field(factory=dict, init=False)
+    #: Those arrays whose submission failed, so that their elements are NEW again. The others are being
+    #: submitted, or the batch system has them.
+    _failed_arrays: set[str] = attrs.field(factory=set, init=False)
+    _slots: threading.BoundedSemaphore = attrs.field(init=False)
 
-    def __init__(
-        self,
-        backend: Backend,
-        run_host: RunHost,
-        handoff: Handoff,
-        setup: EngineSetup,
-        open_dependencies: Callable[[JobSpec], tuple[Dependency, ...]],
-    ) -> None:
-        self._backend = backend
-        self._run_host = run_host
-        self._spool = run_host.spool
-        self._handoff = handoff
-        self._setup = setup
-        self._open_dependencies_of = open_dependencies
-        self._unreported: dict[str, _UnreportedArray] = {}
-        self._slots = threading.BoundedSemaphore(backend.config.submit_concurrency)
+    def __attrs_post_init__(self) -> None:
+        self._slots = threading.BoundedSemaphore(self._backend.config.submit_concurrency)
 
-    def submit_one(self, submission: Submission) -> Accepted:
-        """Submit one job; see `jpsi.plugin.engine.Engine`."""
-        job_id, attempt, spec = submission.job_id, submission.attempt, submission.spec
-        job_attempt = JobIntent(self._spool, job_id, attempt)
+    @property
+    def _spool(self) -> Spool:
+        return self._run_host.spool
+
+    def submit_jobs(self, submissions: Sequence[Submission]) -> Accepted:
+        """Submit one job, or several jobs that look alike to the batch system, with one command.
+
+        Raises:
+            JpsiError: none of the jobs was submitted.
+        """
+        spec = submissions[0].spec
+        needs_transfer = self.needs_transfer(spec)
         self._probe_requeue_codes()
         with contextlib.ExitStack() as stack:
-            if not self.needs_transfer(spec):
+            if not needs_transfer:
                 stack.enter_context(self._slots)
-            self.end_earlier_attempts(job_id, attempt)
-            with self._convert_errors(job_attempt.name):
-                lock = self._spool.reserve(job_id, attempt)
-            with self._staged_in(submission, lock):
-                with _discard_on_error(job_attempt, lock):
-                    if self.needs_transfer(spec):
+            locks, errors = self._reserve(submissions)
+            if not locks:
+                return Accepted([], errors)
+            attempts, held = list(locks), list(locks.values())
+            with self._staged_in(submissions[0], locks):
+                with _discard_on_error(locks):
+                    if needs_transfer:
                         # Only now: a transfer may take hours and must not block other jobs.
                         stack.enter_context(self._slots)
-                    # Only now: the states of other jobs grow stale while this one waits.
+                    # Only now: the states of other jobs grow stale while these wait.
                     after = self._open_dependencies_of(spec)
                     begun = time.monotonic()
-                    site = self._backend.site
-                context = SubmitContext(site=site, job_id=job_id, tag=job_attempt.tag, after=after)
-                write = functools.partial(self._write_files, lock, submission)
-                return self._hand_off(job_attempt, spec, context, lock, begun=begun, write=write)
+                    contexts = [self._context(it.job_id, it.tag, after) for it in attempts]
+                prepared = Prepared(attempts=attempts, spec=spec, contexts=contexts, locks=held, begun=begun)
+                if len(submissions) == 1:
+                    write = functools.partial(self._write_files, held[0], submissions[0])
+                    native_id, interrupt = self._hand_off_one(attrs.evolve(prepared, write=write))
+                    return Accepted([_view(attempts[0], native_id, begun)], {}, interrupt)
+                handed_off = self._hand_off(prepared)
+        jobs = []
+        for attempt, outcome in zip(attempts, handed_off.outcomes, strict=True):
+            if isinstance(outcome, str):
+                jobs.append(_view(attempt, outcome, begun))
+            elif isinstance(outcome, JpsiError):
+                errors[attempt.job_id] = outcome
+        return Accepted(jobs, errors, handed_off.interrupt)
+
+    def _reserve(
+        self, submissions: Sequence[Submission]
+    ) -> tuple[dict[JobIntent, int], dict[str, JpsiError]]:
+        """Reserve the attempts of jobs; return their locks, and the errors of the others by job id.
+
+        The files of a single job are written later, while the submit command starts; its error is raised.
+        """
+        locks: dict[JobIntent, int] = {}
+        errors: dict[str, JpsiError] = {}
+        with _discard_on_error(locks):
+            for it in submissions:
+                job_attempt = self._attempt(it)
+                try:
+                    self.end_earlier_attempts(it.job_id, it.attempt)
+                    with self._convert_errors(job_attempt.name):
+                        locks[job_attempt] = (
+                            self._spool.reserve(it.job_id, it.attempt)
+                            if len(submissions) == 1
+                            else self._spool.prepare(it.job_id, it.attempt, *self._render_files(it))
+                        )
+                except JpsiError as e:
+                    if len(submissions) == 1:
+                        raise
+                    errors[it.job_id] = e
+        return locks, errors
+
+    def _attempt(self, submission: Submission) -> JobIntent:
+        return JobIntent(self._spool, submission.job_id, submission.attempt)
+
+    def _context(self, job_id: str, tag: str, after: tuple[Dependency, ...]) -> SubmitContext:
+        return SubmitContext(site=self._backend.site, job_id=job_id, tag=tag, after=after)
 
     def needs_transfer(self, spec: JobSpec) -> bool:
         """Return True if the client transfers files for a job; it submits such a job by itself."""
         return self._run_host.remote_staging is not None and has_staging(spec)
 
     @contextlib.contextmanager
-    def _staged_in(self, submission: Submission, lock: int) -> Iterator[None]:
+    def _staged_in(self, submission: Submission, locks: Mapping[JobIntent, int]) -> Iterator[None]:
         """Copy the input files of a job to the remote host; remove them if the job is not submitted."""
         job_id, remote_staging = submission.job_id, self._run_host.remote_staging
         if remote_staging is None or not self.needs_transfer(submission.spec):
             yield
             return
-        job_attempt = JobIntent(self._spool, job_id, submission.attempt)
+        job_attempt = self._attempt(submission)
         # Another machine may have copied the same files for a later attempt. Only one machine can submit it.
         is_needed = submission.attempt > 1
         try:
-            with _discard_on_error(job_attempt, lock):
+            with _discard_on_error(locks):
                 report = functools.partial(self._setup.staged, job_id)
                 remote_staging.put(job_id, self._plan_transfers(remote_staging, submission).puts, report)
             is_needed = False
@@ -195,57 +207,11 @@ class SubmissionPipeline:
     def _plan_transfers(remote_staging: RemoteStaging, submission: Submission) -> RemotePlan:
         return remote_staging.plan_transfers(plan(submission.spec), submission.job_id, submission.attempt)
 
-    def submit_several(self, submissions: Sequence[Submission]) -> AcceptedSeveral:
-        """Submit several jobs that look alike to the batch system with one command."""
-        self._probe_requeue_codes()
-        with self._slots, contextlib.ExitStack() as stack:
-            after = self._open_dependencies_of(submissions[0].spec)
-            begun = time.monotonic()
-            outcomes: dict[str, Accepted | JpsiError] = {}
-            locks: dict[JobIntent, int] = {}
-            try:
-                for submission in submissions:
-                    job_attempt = JobIntent(self._spool, submission.job_id, submission.attempt)
-                    try:
-                        self.end_earlier_attempts(job_attempt.job_id, job_attempt.attempt)
-                        with self._convert_errors(job_attempt.name):
-                            locks[job_attempt] = self._prepare(submission)
-                    except JpsiError as e:
-                        outcomes[job_attempt.job_id] = e
-                    else:
-                        stack.callback(os.close, locks[job_attempt])
-            except BaseException:
-                for job_attempt in locks:
-                    job_attempt.discard()
-                raise
-            handed_off = self._hand_off_several(locks, submissions[0].spec, after)
-            for (job_attempt, lock), outcome in zip(locks.items(), handed_off.outcomes, strict=True):
-                if isinstance(outcome, str):
-                    self._record_native_id(job_attempt.name, lock, outcome)
-                    outcomes[job_attempt.job_id] = Accepted(outcome, begun)
-                elif outcome is not None:
-                    outcomes[job_attempt.job_id] = outcome
-        return AcceptedSeveral(outcomes, handed_off.interrupt)
-
-    def _hand_off_several(
-        self, locks: Mapping[JobIntent, int], spec: JobSpec, after: tuple[Dependency, ...]
-    ) -> HandedOff:
-        if not locks:
-            return HandedOff([])
-        site = self._backend.site
-        contexts = [SubmitContext(site=site, job_id=it.job_id, tag=it.tag, after=after) for it in locks]
-        return self._handoff.submit_several(list(locks), spec, contexts, list(locks.values()))
-
     def preview(self, submission: Submission) -> Preview:
         """Return what would be submitted for a job; see `jpsi.plugin.engine.Engine`."""
         spec = submission.spec
-        job_attempt = JobIntent(self._spool, submission.job_id, submission.attempt)
-        context = SubmitContext(
-            site=self._backend.site,
-            job_id=submission.job_id,
-            tag=job_attempt.tag,
-            after=tuple(dependencies(spec)),
-        )
+        job_attempt = self._attempt(submission)
+        context = self._context(job_attempt.job_id, job_attempt.tag, tuple(dependencies(spec)))
         script = self._handoff.render_script(job_attempt, spec, context)
         return Preview(
             command=self._backend.submit_command(script, spec, context).argv,
@@ -256,7 +222,7 @@ class SubmissionPipeline:
 
     def _make_single_run(self, submission: Submission) -> Run:
         frame = BatchFrame(self._backend.capabilities.id_variable, self._requeue_rules())
-        return self._make_run(submission, self._run_host.directory(), frame)
+        return self._make_run(submission, frame)
 
     def _probe_requeue_codes(self) -> None:
         """Probe the site for its requeue exit codes before the first job of a spool is submitted.
@@ -265,15 +231,7 @@ class SubmissionPipeline:
         any failure that no client has seen may be one after which the site requeues the job; and a client
         that was killed cannot ask later.
         """
-        if self._known_codes() is not EVERY_FAILURE:
-            return
-        try:
-            self._backend.probe()
-        except JpsiError as e:
-            log.info(
-                "%s did not say after which exit codes it requeues jobs: %s", self._backend.display_name, e
-            )
-        else:
+        if self._known_codes() is EVERY_FAILURE and self._backend.probe():
             store_requeue_codes(self._spool.root, self._backend.requeue_exit_codes)
 
     def _known_codes(self) -> Collection[int]:
@@ -289,8 +247,8 @@ class SubmissionPipeline:
         )
 
     def submit_array(
-        self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None = None
-    ) -> AcceptedArray:
+        self, submissions: Sequence[Submission], arrays: Arrays, at_a_time: int | None
+    ) -> Accepted:
         """Submit several jobs that look alike to the batch system as one array.
 
         The caller has ended their earlier attempts (`end_earlier_attempts`). Until the caller calls
@@ -317,49 +275,54 @@ class SubmissionPipeline:
                     is_named = is_named and not isinstance(e, ContestedError)
                     attrs.evolve(job_attempt, is_named=is_named).discard()
                     raise
-            site = self._backend.site
-            context = SubmitContext(
-                site=site,
-                job_id=array,
-                tag=job_attempt.tag,
-                after=after,
-                elements=count,
-                at_a_time=at_a_time,
+            context = attrs.evolve(
+                self._context(array, job_attempt.tag, after), elements=count, at_a_time=at_a_time
             )
-            unreported = _UnreportedArray(array)
-            self._unreported.update(dict.fromkeys((it.job_id for it in submissions), unreported))
+            prepared = Prepared(
+                attempts=[job_attempt], spec=spec, contexts=[context], locks=[lock], begun=begun
+            )
+            self._unreported.update(dict.fromkeys((it.job_id for it in submissions), array))
             try:
-                whole = self._hand_off(job_attempt, spec, context, lock, begun=begun)
+                native_id, interrupt = self._hand_off_one(prepared)
             except BaseException:
-                unreported.has_failed = True
+                self._failed_arrays.add(array)
                 if job_attempt.is_over():
                     self.mark_reported(submissions)
                 raise
-        return AcceptedArray(array, self._backend.element_ids(whole.native_id, range(1, count + 1)), whole)
+        element_ids = self._backend.element_ids(native_id, range(1, count + 1))
+        jobs = [
+            _view(it, element_id, begun, ArrayMember(array, index))
+            for index, (it, element_id) in enumerate(zip(submissions, element_ids, strict=True), 1)
+        ]
+        return Accepted(jobs, {}, interrupt)
 
     def mark_reported(self, submissions: Iterable[Submission]) -> None:
         """Note that the elements of an array have received the outcome of their submission."""
         for submission in submissions:
             self._unreported.pop(submission.job_id, None)
 
-    def _hand_off(  # noqa: PLR0913  what is sent, and how
-        self,
-        job_attempt: JobAttempt,
-        spec: JobSpec,
-        context: SubmitContext,
-        lock: int,
-        *,
-        begun: float,
-        write: Callable[[], None] = write_nothing,
-    ) -> Accepted:
+    def _hand_off_one(self, prepared: Prepared) -> tuple[str, BaseException | None]:
+        """Hand a single attempt off; return its native id and what interrupted the caller meanwhile."""
+        handed_off = self._hand_off(prepared)
+        (outcome,) = handed_off.outcomes
+        # an error does not matter once the batch system has the job; otherwise it is the outcome
+        interrupt = None if isinstance(handed_off.interrupt, Exception) else handed_off.interrupt
+        if isinstance(outcome, str):
+            return outcome, interrupt
+        raise interrupt or outcome
+
+    def _hand_off(self, prepared: Prepared) -> HandedOff:
         try:
-            native_id = self._handoff.submit(job_attempt, spec, context, lock, write)
-            self._record_native_id(job_attempt.name, lock, native_id)
-        except InterruptedSubmission as e:
-            return Accepted(e.native_id, begun, e.interrupt)
+            handed_off = self._handoff.submit(prepared)
+            for attempt, lock, outcome in zip(
+                prepared.attempts, prepared.locks, handed_off.outcomes, strict=True
+            ):
+                if isinstance(outcome, str):
+                    self._record_native_id(attempt.name, lock, outcome)
         finally:
-            os.close(lock)
-        return Accepted(native_id, begun)
+            for lock in prepared.locks:
+                os.close(lock)
+        return handed_off
 
     def _record_native_id(self, name: str, lock: int, native_id: str) -> None:
         try:
@@ -370,14 +333,12 @@ class SubmissionPipeline:
 
     @contextlib.contextmanager
     def _convert_errors(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except FileExistsError as e:
-            msg = f"{name} was submitted by another process in the meantime"
-            raise SubmitException(msg, e) from e
-        except OSError as e:
-            msg = f"{name} could not be recorded in {self._spool.root}: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
+        with convert_os_errors(f"{name} could not be recorded in {self._spool.root}"):
+            try:
+                yield
+            except FileExistsError as e:
+                msg = f"{name} was submitted by another process in the meantime"
+                raise SubmitException(msg, e) from e
 
     def end_earlier_attempts(self, job_id: str, attempt: int) -> None:
         """Make sure that no earlier attempt of a job can still run.
@@ -405,7 +366,7 @@ class SubmissionPipeline:
         # Before a first attempt begins to run, only memory has the array that it belongs to.
         unreported = self._unreported.get(job_id)
         if unreported is not None:
-            return not unreported.has_failed or self._array_may_run(unreported.array)
+            return unreported not in self._failed_arrays or self._array_may_run(unreported)
         place = read_link(self._spool.folder(job_id), attempt)
         return place is not None and self._array_may_run(place.array)
 
@@ -429,9 +390,6 @@ class SubmissionPipeline:
                 return True
             return self._handoff.withdraw(job_attempt) is not None
 
-    def _prepare(self, submission: Submission) -> int:
-        return self._spool.prepare(submission.job_id, submission.attempt, *self._render_files(submission))
-
     def _write_files(self, lock: int, submission: Submission) -> None:
         if self.needs_transfer(submission.spec):
             self._spool.mark_stage_out_pending(submission.job_id, submission.attempt)
@@ -454,12 +412,9 @@ class SubmissionPipeline:
         from jpsi_engine.runner import element_blocks, render_array_runner  # noqa: PLC0415  for arrays alone
 
         spool, layout = self._spool, self._run_host.layout()
-        default_directory = self._run_host.directory()
         folder = f"{layout.arrays}/{array}"
         runs = [
-            self._make_run(
-                submission, default_directory, ElementFrame("", common=f"{folder}/run", index=index)
-            )
+            self._make_run(submission, ElementFrame("", common=f"{folder}/run", index=index))
             for index, submission in enumerate(submissions, 1)
         ]
         specs = list(map(encode_spec, submissions))
@@ -477,12 +432,13 @@ class SubmissionPipeline:
         rules = self._requeue_rules()
         script = render_array_runner(array, folder, layout.jobs, layout.events, arrays, functions, rules)
         intent = {**self._intent_entries(array), "spec": shared}
+        prepare = functools.partial(spool.arrays.prepare, array, intent, elements, script)
         try:
-            return spool.arrays.prepare(array, intent, elements, script, element_blocks(runs))
+            return prepare(element_blocks(runs))
         except FileNotFoundError:
             # The root was removed, for instance by a clean-up of the file system.
             spool.open()
-            return spool.arrays.prepare(array, intent, elements, script, element_blocks(runs))
+            return prepare(element_blocks(runs))
 
     def _enrol(self, array: str, submissions: Sequence[Submission]) -> None:
         """Write into the folders of retried jobs which array they belong to, before it is submitted.
@@ -513,18 +469,18 @@ class SubmissionPipeline:
             **self._run_host.intent_entries(),
         }
 
-    def _make_run(self, submission: Submission, default_directory: str, frame: Frame) -> Run:
+    def _make_run(self, submission: Submission, frame: Frame) -> Run:
         job_id, spec, layout = submission.job_id, submission.spec, self._run_host.layout()
         remote_staging = self._run_host.remote_staging
-        staged = (
-            plan(spec) if remote_staging is None else self._plan_transfers(remote_staging, submission).runner
-        )
+        staged = plan(spec)
+        if remote_staging is not None:
+            staged = self._plan_transfers(remote_staging, submission).runner
         return Run(
             job_id=job_id,
             attempt=submission.attempt,
             folder=f"{layout.jobs}/{job_id}",
             events=layout.events,
-            directory=str(spec.directory or default_directory),
+            directory=str(spec.directory or self._run_host.directory()),
             spec=spec,
             launch=submission.launch,
             rank_variables=submission.rank_variables,
@@ -537,16 +493,39 @@ class SubmissionPipeline:
 
 
 @contextlib.contextmanager
-def _discard_on_error(job_attempt: JobAttempt, lock: int) -> Iterator[None]:
-    """Discard an attempt if the block raises, so that it was never made."""
+def _discard_on_error(locks: Mapping[JobIntent, int]) -> Iterator[None]:
+    """Discard attempts if the block raises, so that they were never made."""
     try:
         yield
     except BaseException:
-        os.close(lock)
-        job_attempt.discard()
+        for job_attempt, lock in locks.items():
+            os.close(lock)
+            job_attempt.discard()
         raise
 
 
 def encode_spec(submission: Submission) -> Mapping[str, Any]:
     """Return the spec of a job as plain values."""
     return serialization.encode(submission.spec) if submission.plain is None else submission.plain
+
+
+def _view(
+    submitted: JobIntent | Submission, native_id: str, begun: float, place: ArrayMember | None = None
+) -> JobView:
+    job_id, attempt = submitted.job_id, submitted.attempt
+    # the runner makes the folder of an element, so there is nothing to read yet
+    is_read = place is not None
+    return JobView(job_id, job_id, attempt, native_id, place=place, accepted_at=begun, is_read=is_read)
+
+
+def common_entries(plains: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries that several specs, as plain values, have in common."""
+    first, *others = plains
+    return {
+        name: value
+        for name, value in first.items()
+        if all(other.get(name, _MISSING) == value for other in others)
+    }
+
+
+_MISSING = object()

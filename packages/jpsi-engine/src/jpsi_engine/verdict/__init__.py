@@ -35,10 +35,12 @@ from jpsi_engine.verdict.marker_verdict import (
     SIGNAL_BASE,
     ProcessEnd,
     Stop,
+    add_staging_outcome,
     datetime_from_ns,
+    failed_staging_phase,
     has_exit_marker,
     judge_process,
     never_ran_status,
+    parse_exit_phase,
 )
-from jpsi_engine.verdict.markers import Marker, parse, scan
-from jpsi_engine.verdict.staging_outcome import add_staging_outcome, failed_staging_phase, parse_exit_phase
+from jpsi_engine.verdict.markers import Marker, of_last_run, parse, restart_count, scan

@@ -19,14 +19,17 @@ from jpsi_engine.verdict.exit_phases import SETUP_CODE
 from jpsi_engine.verdict.marker_verdict import (
     SIGNAL_BASE,
     Stop,
+    add_staging_outcome,
+    cancelled_status,
+    failed_status,
+    first_exit_marker,
     setup_failed_status,
     signal_number,
     status_of_exit_code,
     status_of_exit_marker,
     was_signalled_before,
 )
-from jpsi_engine.verdict.markers import Marker
-from jpsi_engine.verdict.staging_outcome import add_staging_outcome
+from jpsi_engine.verdict.markers import Marker, of_last_run
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # Reasons that only repeat the exit code; any other reason is known to the batch system alone.
@@ -73,24 +76,15 @@ class Facts:
     timeout_seconds: float = 0.0
 
     @property
-    def last_run(self) -> list[Marker]:
-        """The markers of the last run; those of earlier runs count no more."""
-        restart = max((marker.restart for marker in self.markers), default=0)
-        return [marker for marker in self.markers if marker.restart == restart]
-
-    @property
     def exit_marker(self) -> Marker | None:
         """The exit marker of the last run, the earliest if there are several; None if it left none."""
-        exits = [marker for marker in self.last_run if marker.kind == "exit"]
-        return min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
+        return first_exit_marker(of_last_run(self.markers))
 
     @property
     def end(self) -> Observation | None:
         """The batch system's observation of the job's end; None while the job has not ended there."""
-        for observation in (self.queued, self.accounted):
-            if observation is not None and observation.final:
-                return observation
-        return None
+        known = (self.queued, self.accounted)
+        return next((it for it in known if it is not None and it.final), None)
 
     @property
     def is_present(self) -> bool:
@@ -145,7 +139,7 @@ def _decide_status(facts: Facts) -> JobStatus | None:
         return _lost_status(facts)
     if facts.dropped and facts.stop is not None and not facts.markers:
         # a cancelled element that had not begun, which some batch systems forget at once
-        return _cancelled_status(facts.now, None, Evidence.ABSENCE)
+        return cancelled_status(facts.now, None, Evidence.ABSENCE)
     return _unfinished_status(facts)
 
 
@@ -153,7 +147,7 @@ def _is_provisional(facts: Facts, exit_marker: Marker) -> bool:
     """Return True if the batch system may know better: it ended the job, or will requeue it."""
     code = exit_marker.code or 0
     return (
-        was_signalled_before(exit_marker, facts.last_run)
+        was_signalled_before(exit_marker, of_last_run(facts.markers))
         or _may_be_requested(facts.stop)
         or code > SIGNAL_BASE
         or code in facts.requeue_exit_codes
@@ -177,8 +171,8 @@ def _status_of_provisional_exit(facts: Facts, exit_marker: Marker) -> JobStatus 
     if end is not None and _explains_end(end):
         # the exit code comes from the job, the reason from the batch system
         return _reported_status(facts, end, exit_marker.time, exit_marker.code)
-    if facts.stop is not None and was_signalled_before(exit_marker, facts.last_run):
-        return _cancelled_status(exit_marker.time, exit_marker.code, Evidence.MARKER)
+    if facts.stop is not None and was_signalled_before(exit_marker, of_last_run(facts.markers)):
+        return cancelled_status(exit_marker.time, exit_marker.code, Evidence.MARKER)
     return own
 
 
@@ -194,47 +188,33 @@ def _status_without_marker(facts: Facts, end: Observation) -> JobStatus | None:
         return None  # what it left may show any moment
     if facts.stop is not None and not _explains_end(end) and facts.has_runner:
         # some batch systems report a cancelled job as completed
-        return _cancelled_status(end.time or facts.now, end.exit_code, _source_of_end(facts, end))
+        return cancelled_status(end.time or facts.now, end.exit_code, _source_of_end(facts, end))
     return _reported_status(facts, end, None, None)
 
 
 def _reported_status(facts: Facts, end: Observation, time: datetime | None, code: int | None) -> JobStatus:
     """Return the final status that the batch system reports, with the job's own exit code and time."""
-    evidence = _source_of_end(facts, end)
-    metadata = _metadata(facts, end)
+    evidence, metadata = _source_of_end(facts, end), _metadata(facts, end)
     when = end.time or time or facts.now
     code = end.exit_code if code is None else code
     if end.state is JobState.CANCELED:
-        status = _cancelled_status(when, code, evidence)
+        status = cancelled_status(when, code, evidence)
         return attrs.evolve(
             status,
             message=end.message or status.message,
             reason=end.reason or status.reason,
             metadata=metadata,
         )
-    if end.state is JobState.FAILED and end.reason is not None and end.reason not in _EXIT_CODE_REASONS:
+    if _explains_end(end):
         message = end.message or f"the batch system ended the job: {end.word}"
-        return JobStatus(
-            JobState.FAILED,
-            time=when,
-            exit_code=code,
-            message=message,
-            reason=end.reason,
-            evidence=evidence,
-            metadata=_with_signal(metadata, code),
-        )
+        number = signal_number(code)
+        signalled = metadata if number is None else {**metadata, "signal": number}
+        return failed_status(when, code, end.reason, message, evidence, signalled)
     if code is None:
         return _status_without_code(facts, end, when)
     if end.state is JobState.FAILED and code == 0:
         message = end.message or f"the batch system reports the job as failed: {end.word}"
-        return JobStatus(
-            JobState.FAILED,
-            time=when,
-            message=message,
-            reason=end.reason,
-            evidence=evidence,
-            metadata=metadata,
-        )
+        return failed_status(when, None, end.reason, message, evidence, metadata)
     if facts.has_runner:
         metadata = {**metadata, "marker": "missing"}
         if code == SETUP_CODE:
@@ -249,9 +229,7 @@ def _status_without_code(facts: Facts, end: Observation, when: datetime) -> JobS
         return JobStatus(JobState.COMPLETED, time=when, evidence=evidence, metadata=metadata)
     message = end.message or f"the job ended ({end.word}), and no exit code was reported"
     reason = Reason.LOST if end.state is JobState.COMPLETED else end.reason or Reason.LOST
-    return JobStatus(
-        JobState.FAILED, time=when, message=message, reason=reason, evidence=evidence, metadata=metadata
-    )
+    return failed_status(when, None, reason, message, evidence, metadata)
 
 
 def _lost_status(facts: Facts) -> JobStatus:
@@ -259,47 +237,30 @@ def _lost_status(facts: Facts) -> JobStatus:
     if facts.stranger is not None:
         return _lost_to_reused_id(facts, facts.stranger)
     if facts.stop is not None and not has_run:
-        return _cancelled_status(facts.now, None, Evidence.ABSENCE)
-    if facts.has_runner or has_run:
-        message = "the batch system does not know the job any more, and the job left no exit code"
-        reason = Reason.LOST
-    else:
-        return unverified_status(
-            facts.now, "the batch system does not know the native id that was attached to"
-        )
-    return JobStatus(
-        JobState.FAILED, time=facts.now, message=message, reason=reason, evidence=Evidence.ABSENCE
-    )
+        return cancelled_status(facts.now, None, Evidence.ABSENCE)
+    if not facts.has_runner and not has_run:
+        message = "the batch system does not know the native id that was attached to"
+        return unverified_status(facts.now, message)
+    message = "the batch system does not know the job any more, and the job left no exit code"
+    return failed_status(facts.now, None, Reason.LOST, message, Evidence.ABSENCE)
 
 
 def unverified_status(time: datetime, message: str) -> JobStatus:
     """Return the status of a job that was attached to and that the batch system does not have."""
-    return JobStatus(
-        JobState.FAILED,
-        time=time,
-        message=message,
-        reason=Reason.ATTACH_UNVERIFIED,
-        evidence=Evidence.ABSENCE,
-    )
+    return failed_status(time, None, Reason.ATTACH_UNVERIFIED, message, Evidence.ABSENCE)
 
 
 def _lost_to_reused_id(facts: Facts, stranger: Observation) -> JobStatus:
     """Return the status of a job that the batch system has lost, and whose native id another job now has."""
-    when = "" if stranger.submitted is None else f", submitted at {stranger.submitted.isoformat()}"
-    details = {
-        "state": stranger.word,
-        "tag": stranger.tag or None,
-        "submitted": None if stranger.submitted is None else stranger.submitted.isoformat(),
-    }
-    return JobStatus(
-        JobState.FAILED,
-        time=facts.now,
-        message=f"{facts.system} has lost the job: its native id now belongs to another job{when}; "
-        "the job left no exit code",
-        reason=Reason.LOST,
-        evidence=Evidence.ABSENCE,
-        metadata={f"{facts.system}.stranger.{name}": value for name, value in details.items() if value},
+    submitted = None if stranger.submitted is None else stranger.submitted.isoformat()
+    when = "" if submitted is None else f", submitted at {submitted}"
+    details = {"state": stranger.word, "tag": stranger.tag or None, "submitted": submitted}
+    message = (
+        f"{facts.system} has lost the job: its native id now belongs to another job{when}; "
+        "the job left no exit code"
     )
+    metadata = {f"{facts.system}.stranger.{name}": value for name, value in details.items() if value}
+    return failed_status(facts.now, None, Reason.LOST, message, Evidence.ABSENCE, metadata)
 
 
 def _unfinished_status(facts: Facts) -> JobStatus | None:
@@ -341,25 +302,9 @@ def _missing_status(facts: Facts, queued: Observation) -> JobStatus:
     )
 
 
-def _cancelled_status(time: datetime, code: int | None, evidence: Evidence) -> JobStatus:
-    return JobStatus(
-        JobState.CANCELED,
-        time=time,
-        exit_code=code,
-        message="the job was cancelled",
-        reason=Reason.CANCELLED,
-        evidence=evidence,
-    )
-
-
 def _source_of_end(facts: Facts, end: Observation) -> Evidence:
     return Evidence.QUEUE if end is facts.queued else Evidence.ACCOUNTING
 
 
 def _metadata(facts: Facts, observation: Observation) -> dict[str, Any]:
     return {f"{facts.system}.state": observation.word, **observation.details}
-
-
-def _with_signal(metadata: dict[str, Any], code: int | None) -> dict[str, Any]:
-    number = signal_number(code)
-    return metadata if number is None else {**metadata, "signal": number}

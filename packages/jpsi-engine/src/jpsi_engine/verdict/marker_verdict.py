@@ -16,12 +16,13 @@ import attrs
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState, Reason
 from jpsi_engine.verdict import exit_phases
-from jpsi_engine.verdict.exit_phases import CANCEL, SETUP_CODE, STAGE_IN, TIMEOUT
+from jpsi_engine.verdict.exit_phases import ALSO, CANCEL, CLEANUP, SETUP_CODE, STAGE_IN, STAGE_OUT, TIMEOUT
 from jpsi_engine.verdict.markers import Marker
-from jpsi_engine.verdict.staging_outcome import add_staging_outcome, parse_exit_phase
 
 # POSIX XCU 2.8.2: a shell reports a command that signal n ended by a code above 128; all shells add n.
 SIGNAL_BASE = 128
+_NOTHING: Mapping[str, Any] = {}
+_FAILED = "failed"
 
 # A runner exits within a minute after it has left its exit marker. A signal marker that is later than that
 # was left before it: the clock was set back meanwhile.
@@ -81,8 +82,7 @@ def judge_process(
             markers, and only its end is known.
     """
     markers = list(markers)
-    exits = [marker for marker in markers if marker.kind == "exit"]
-    exit_marker = min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
+    exit_marker = first_exit_marker(markers)
     if stop is not None:
         # A job that jpsi asked to end is over when its processes are gone, no matter how it exited.
         if process_end is None:
@@ -96,6 +96,12 @@ def judge_process(
     if process_end is None:
         return None
     return _status_of_process(process_end, has_runner=has_runner)
+
+
+def first_exit_marker(markers: Iterable[Marker]) -> Marker | None:
+    """Return the exit marker of a run, the earliest if there are several; None if it left none."""
+    exits = [marker for marker in markers if marker.kind == "exit"]
+    return min(exits, key=lambda marker: (marker.time_ns, marker.name), default=None)
 
 
 def has_exit_marker(markers: Iterable[Marker]) -> bool:
@@ -113,18 +119,18 @@ def was_signalled_before(exit_marker: Marker, markers: Iterable[Marker]) -> bool
 
 
 def _stopped_status(stop: Stop, exit_marker: Marker | None, process_end: ProcessEnd) -> JobStatus:
-    time = process_end.time if exit_marker is None else exit_marker.time
-    code = exit_marker.code if exit_marker is not None else _exit_code(process_end.wait_status)
-    evidence = Evidence.PROCESS if exit_marker is None else Evidence.MARKER
+    if exit_marker is None:
+        time, code, evidence = process_end.time, _exit_code(process_end.wait_status), Evidence.PROCESS
+    else:
+        time, code, evidence = exit_marker.time, exit_marker.code, Evidence.MARKER
     if stop.why == TIMEOUT:
-        return JobStatus(
-            JobState.FAILED,
-            time=time,
-            exit_code=code,
-            message="the job used up its duration and was ended",
-            reason=Reason.TIMEOUT,
-            evidence=evidence,
-        )
+        message = "the job used up its duration and was ended"
+        return failed_status(time, code, Reason.TIMEOUT, message, evidence)
+    return cancelled_status(time, code, evidence)
+
+
+def cancelled_status(time: datetime, code: int | None, evidence: Evidence) -> JobStatus:
+    """Return the final status of a job that was cancelled."""
     return JobStatus(
         JobState.CANCELED,
         time=time,
@@ -137,12 +143,7 @@ def _stopped_status(stop: Stop, exit_marker: Marker | None, process_end: Process
 
 def never_ran_status() -> JobStatus:
     """Return the status of a job that was cancelled before it had begun."""
-    return JobStatus(
-        JobState.CANCELED,
-        message="the job was cancelled",
-        reason=Reason.CANCELLED,
-        evidence=Evidence.ABSENCE,
-    )
+    return cancelled_status(datetime.now(UTC), None, Evidence.ABSENCE)
 
 
 def status_of_exit_marker(marker: Marker) -> JobStatus:
@@ -156,10 +157,9 @@ def _status_of_phase(marker: Marker, phase: str) -> JobStatus:
         reason, message = _SETUP_FAILURES[phase]
         if phase == exit_phases.EXECUTABLE and code == exit_phases.NOT_EXECUTABLE_CODE:
             message = "the executable may not be executed"
-        return _failed(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
-    if phase == exit_phases.POST_LAUNCH:
-        return status_of_exit_code(marker.time, code, Evidence.MARKER, {"post_launch": "failed"})
-    return status_of_exit_code(marker.time, code, Evidence.MARKER, {})
+        return failed_status(marker.time, code, reason, message, Evidence.MARKER, {"phase": phase})
+    metadata = {"post_launch": _FAILED} if phase == exit_phases.POST_LAUNCH else _NOTHING
+    return status_of_exit_code(marker.time, code, Evidence.MARKER, metadata)
 
 
 _SETUP_FAILURES = {
@@ -189,48 +189,40 @@ _SETUP_FAILURES = {
 
 
 def _status_of_process(process_end: ProcessEnd, *, has_runner: bool) -> JobStatus:
-    status = process_end.wait_status
-    if status is None:
-        return JobStatus(
-            JobState.FAILED,
-            time=process_end.time,
-            message="the process ended and left no record of its exit code",
-            reason=Reason.LOST,
-            evidence=Evidence.ABSENCE,
-        )
-    code = os.waitstatus_to_exitcode(status)
+    time, code = process_end.time, _exit_code(process_end.wait_status)
+    if code is None:
+        message = "the process ended and left no record of its exit code"
+        return failed_status(time, None, Reason.LOST, message, Evidence.ABSENCE)
     if not has_runner:
-        return status_of_exit_code(
-            process_end.time, code if code >= 0 else SIGNAL_BASE - code, Evidence.PROCESS, {}
-        )
-    if code < 0:
-        message = f"the job's process was killed by {_signal_name(-code)}"
-        return _failed(
-            process_end.time, SIGNAL_BASE - code, Reason.SIGNAL, message, Evidence.PROCESS, {"signal": -code}
-        )
+        return status_of_exit_code(time, code, Evidence.PROCESS)
+    if os.WIFSIGNALED(process_end.wait_status or 0):
+        message = f"the job's process was killed by {_signal_name(code - SIGNAL_BASE)}"
+        metadata = {"signal": code - SIGNAL_BASE}
+        return failed_status(time, code, Reason.SIGNAL, message, Evidence.PROCESS, metadata)
     if code == SETUP_CODE:
-        return setup_failed_status(process_end.time, Evidence.PROCESS, {"marker": "missing"})
+        return setup_failed_status(time, Evidence.PROCESS, {"marker": "missing"})
     # The runner exits with the job's code even if it could leave no marker.
-    return status_of_exit_code(process_end.time, code, Evidence.PROCESS, {"marker": "missing"})
+    return status_of_exit_code(time, code, Evidence.PROCESS, {"marker": "missing"})
 
 
 def setup_failed_status(time: datetime, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
     """Return the final status of a runner that ended with `SETUP_CODE` and left no marker."""
     message = f"the job could not be set up, or the runner could not record its exit code {SETUP_CODE}"
-    return _failed(time, SETUP_CODE, Reason.SETUP, message, evidence, metadata)
+    return failed_status(time, SETUP_CODE, Reason.SETUP, message, evidence, metadata)
 
 
-def status_of_exit_code(time: datetime, code: int, evidence: Evidence, metadata: dict[str, Any]) -> JobStatus:
+def status_of_exit_code(
+    time: datetime, code: int, evidence: Evidence, metadata: Mapping[str, Any] = _NOTHING
+) -> JobStatus:
     """Return the final status of a job whose executable returned `code`, which is 128 + n after signal n."""
     if code == 0:
         return JobStatus(JobState.COMPLETED, time=time, exit_code=0, evidence=evidence, metadata=metadata)
     number = signal_number(code)
     if number is not None:
-        name = _signal_name(number)
-        metadata = {**metadata, "signal": number}
-        return _failed(time, code, Reason.SIGNAL, f"ended by {name}", evidence, metadata)
+        message, metadata = f"ended by {_signal_name(number)}", {**metadata, "signal": number}
+        return failed_status(time, code, Reason.SIGNAL, message, evidence, metadata)
     message = f"the executable returned exit code {code}"
-    return _failed(time, code, Reason.EXIT_CODE, message, evidence, metadata)
+    return failed_status(time, code, Reason.EXIT_CODE, message, evidence, metadata)
 
 
 def signal_number(code: int | None) -> int | None:
@@ -239,14 +231,15 @@ def signal_number(code: int | None) -> int | None:
     return number if 0 < number < signal.NSIG else None
 
 
-def _failed(  # noqa: PLR0913, PLR0917  the parts of a status
+def failed_status(  # noqa: PLR0913, PLR0917  the parts of a status
     time: datetime,
-    code: int,
-    reason: Reason,
+    code: int | None,
+    reason: Reason | None,
     message: str,
     evidence: Evidence,
-    metadata: dict[str, Any],
+    metadata: Mapping[str, Any] = _NOTHING,
 ) -> JobStatus:
+    """Return the final status of a job that failed."""
     return JobStatus(
         JobState.FAILED,
         time=time,
@@ -275,3 +268,33 @@ def _signal_name(number: int) -> str:
 def datetime_from_ns(time_ns: int) -> datetime:
     """Return the UTC time of a timestamp in nanoseconds since 1970."""
     return datetime.fromtimestamp(time_ns / 1e9, UTC)
+
+
+def parse_exit_phase(detail: str) -> str:
+    """Return the phase in which a run ended, from the detail of its exit marker.
+
+    >>> parse_exit_phase("executable-stage_out")
+    'executable'
+    """
+    return detail.partition(ALSO)[0]
+
+
+def add_staging_outcome(status: JobStatus, detail: str) -> JobStatus:
+    """Add the phase that failed after the run, by the detail of its exit marker, to a final status.
+
+    A completed job whose stage out failed becomes FAILED, as its results are not where the user asked for
+    them. A failed cleanup, which only leaves files behind, does not change the state.
+    """
+    failed_phase = detail.partition(ALSO)[2]
+    if not failed_phase:
+        return status
+    annotated = attrs.evolve(status, metadata={**status.metadata, failed_phase: _FAILED})
+    if failed_phase != STAGE_OUT or status.state is not JobState.COMPLETED:
+        return annotated
+    message = "the executable returned exit code 0"
+    return attrs.evolve(annotated, state=JobState.FAILED, reason=Reason.STAGING, message=message)
+
+
+def failed_staging_phase(status: JobStatus) -> str:
+    """Return the phase of staging that failed after the job, by its final status; empty if none did."""
+    return next((it for it in (STAGE_OUT, CLEANUP) if status.metadata.get(it) == _FAILED), "")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
 import attrs
@@ -60,6 +60,17 @@ def parse(name: str, time_ns: int) -> Marker | None:
         case ["exit", phase, code] if _is_number(code):
             return Marker(job_id, int(attempt), int(restart), "exit", phase, int(code), time_ns, name)
     return None
+
+
+def restart_count(markers: Iterable[Marker]) -> int:
+    """Return how many times the batch system had requeued the job before its last run."""
+    return max((marker.restart for marker in markers), default=0)
+
+
+def of_last_run(markers: Collection[Marker]) -> list[Marker]:
+    """Return the markers of the last run; those of earlier runs count no more."""
+    last = restart_count(markers)
+    return [marker for marker in markers if marker.restart == last]
 
 
 def _is_number(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi_engine.scheduler.outage import Outage
+from jpsi_engine.scheduler.poll_interval import Outage
 
 
 def told(questions: list[tuple[float, bool]]) -> list[float | bool]:

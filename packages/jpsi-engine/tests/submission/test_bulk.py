@@ -9,7 +9,8 @@ import jpsi
 from jpsi import JobSpec
 from jpsi.model import serialization
 from jpsi.model.serialization import FREE, shape
-from jpsi_engine.submission.grouping import common_entries, group_equal
+from jpsi_engine.submission.bulk import group_equal
+from jpsi_engine.submission.submission import common_entries
 from jpsi_testing import specs
 
 KEYS = st.lists(st.sampled_from("abc"), max_size=40)
