@@ -23,7 +23,7 @@ from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
 from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
 from jpsi_engine.submission import RemoteStaging
-from jpsi_engine.transfer import RemoteTransfer, finished_numbers, pending_transfers, plan, record_path
+from jpsi_engine.transfer import RemoteTransfer, pending_transfers, plan, record_path
 from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, add_staging_outcome, failed_staging_phase
 
 log = logging.getLogger(__name__)
@@ -211,7 +211,7 @@ class StageOutLoop:
         planned = self._remote_staging.plan_transfers(
             plan(serialization.decode(intent.content["spec"])), job_id, attempt
         )
-        gets = pending_transfers(planned.gets, finished_numbers(spool.names(job_id), attempt))
+        gets = pending_transfers(planned.gets, spool.names(job_id), attempt)
         sources, errors = self._remote_staging.find_sources(gets), []
         for get in (it for it in gets if it.number in sources):
             try:

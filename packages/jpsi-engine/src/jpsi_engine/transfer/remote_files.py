@@ -10,9 +10,8 @@ from jpsi import OutputPart
 from jpsi.plugin import BytesTransport, FileTransport
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import parse_os_error, remote_file_error
-from jpsi_engine.transfer.remote_commands import read_range_command
-from jpsi_engine.transfer.remote_get import RemoteGet
-from jpsi_engine.transfer.remote_put import RemotePut
+from jpsi_engine.transfer.remote_commands import READ_RANGE, shell_command
+from jpsi_engine.transfer.remote_copy import RemoteGet, RemotePut
 from jpsi_engine.transfer.remote_shell import RemoteShell
 
 
@@ -39,7 +38,7 @@ class RemoteFiles:
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """Return the content of a remote file from an offset on; None if there is no file. See `JobFiles`."""
-        result = self._shell.run_unchecked(read_range_command(self._remote_path(path), offset, most))
+        result = self._transport.exchange(shell_command(READ_RANGE, self._remote_path(path), offset, most))
         if result.timed_out or result.returncode != 0:
             cause = None if result.timed_out else parse_os_error(result.stderr)
             if cause is not None and cause.errno == errno.ENOENT:
