@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from jpsi_engine.host.files import (
         exists,
         forget,
+        hold_lock,
         is_transient,
+        list_names,
         read_json,
         read_text,
         take_lock,
@@ -69,8 +71,8 @@ else:
                 "RemoteTimeoutError changed_file_error local_file_error parse_os_error remote_file_error"
             ),
             "files": (
-                "exists forget is_transient read_json read_text take_lock write write_all write_new "
-                "write_once"
+                "exists forget hold_lock is_transient list_names read_json read_text take_lock write "
+                "write_all write_new write_once"
             ),
             "filesystems": "is_on_network",
             "local_transport": "LocalTransport environment_of",

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import attrs
 
 from jpsi import JobStatus, StagingProgress, TransferError
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import serialization
-from jpsi_engine.host import RemoteTimeoutError, exists, take_lock, write
+from jpsi_engine.host import RemoteTimeoutError, exists, hold_lock, write
 from jpsi_engine.monitor import Publisher
 from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
 from jpsi_engine.scheduler import JobView
@@ -131,10 +130,12 @@ class StageOutLoop:
             return True
         if publisher.get(job.job_id) is job:
             try:
-                with self._locked(job) as is_ours:
-                    if is_ours is False:
-                        return False
-                    if is_ours:
+                path = self._spool.stage_out_file(job.spool_id, job.attempt)
+                with hold_lock(path, 0.0) as is_held:
+                    if is_held is False:
+                        return False  # another process works on it
+                    # without the file, another process has completed it
+                    if is_held and exists(path):
                         status = self._finish_transfers(job, status)
             except JpsiError as e:
                 log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
@@ -147,27 +148,6 @@ class StageOutLoop:
         with self._lock:
             self._transfer_states.pop(job.job_id, None)
         return True
-
-    @contextlib.contextmanager
-    def _locked(self, job: JobView) -> Iterator[bool | None]:
-        """Hold the lock on the job's stage-out.
-
-        Yields True with the lock, None if another process has completed the stage-out, False if one works on
-        it.
-        """
-        path = self._spool.stage_out_file(job.spool_id, job.attempt)
-        try:
-            fd = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            yield None
-            return
-        try:
-            if take_lock(fd, 0.0):
-                yield exists(path) or None
-            else:
-                yield False
-        finally:
-            os.close(fd)
 
     def _finish_transfers(self, job: JobView, status: JobStatus) -> JobStatus:
         """Get the missing files and record the outcome; return the status with which the job ends."""

@@ -19,22 +19,24 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import attrs
 
 from jpsi_engine.host import (
+    hold_lock,
+    list_names,
     make_directory,
     open_private,
     read_text,
-    take_lock,
     write,
     write_all,
     write_new,
     write_once,
 )
-from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
+from jpsi_engine.spool.claims import Claim, is_revoked, read_claim, revoke
 
 #: The number of elements that have their lines in one file. Larger blocks mean fewer files, smaller ones less
 #: to read: a shell reads the lines of all elements in the file before it runs those of one.
@@ -125,10 +127,7 @@ class ArrayFiles:
 
     def all_names(self) -> list[str]:
         """Return the names of all arrays, including those that were abandoned."""
-        try:
-            return os.listdir(self.arrays)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
+        return list_names(self.arrays)
 
     def read(self, array: str) -> ArrayIntent | None:
         """Return the intent of an array; None if there is none, it was cut short, or it is not valid."""
@@ -184,8 +183,7 @@ class ArrayFiles:
 
     def is_revoked(self, array: str) -> bool:
         """Return True if a client has revoked the array, so that none of its elements can ever run."""
-        claim = self.claim(array)
-        return claim is not None and claim.text == REVOKED
+        return is_revoked(self.claim(array))
 
     def give_up(self, array: str, reason: str) -> None:
         """Record that the submission of a revoked array failed: no process recovers its jobs."""
@@ -199,18 +197,9 @@ class ArrayFiles:
         """Add the native id that the batch system gave to an array; called within `hold_lock`."""
         add_native_id(f"{self.folder(array)}/intent.json", native_id)
 
-    @contextlib.contextmanager
-    def hold_lock(self, array: str, patience_seconds: float) -> Iterator[bool]:
-        """Hold the lock on an array; yield False if it cannot be had in time. See `Spool.hold_lock`."""
-        try:
-            fd = open_private(f"{self.folder(array)}/intent.json", os.O_RDWR)
-        except FileNotFoundError:
-            yield False
-            return
-        try:
-            yield take_lock(fd, patience_seconds)
-        finally:
-            os.close(fd)
+    def hold_lock(self, array: str, patience_seconds: float) -> AbstractContextManager[bool | None]:
+        """Hold the lock on an array; the value is true if it could be had in time. See `Spool.hold_lock`."""
+        return hold_lock(f"{self.folder(array)}/intent.json", patience_seconds)
 
     def remove(self, array: str) -> None:
         """Rename the folder of an array into the trash, so that it disappears at once."""
@@ -276,11 +265,8 @@ def read_link(folder: str, attempt: int) -> ArrayMember | None:
 
 def add_native_id(path: str, native_id: str) -> None:
     """Add a native id to an intent that has none; the caller holds its lock."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        write_all(fd, f"\n{native_id}".encode("ascii"))
-    finally:
-        os.close(fd)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
+        file.write(f"\n{native_id}".encode("ascii"))
 
 
 def read_reason(path: str) -> str | None:

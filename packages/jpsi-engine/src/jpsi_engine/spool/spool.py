@@ -28,6 +28,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -40,19 +41,20 @@ from jpsi_engine.host import (
     check_directory_here,
     exists,
     forget,
+    hold_lock,
     is_transient,
+    list_names,
     make_directories,
     make_directory,
     open_private,
     private_opener,
-    take_lock,
     write,
     write_all,
     write_new,
     write_once,
 )
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link_path, read_link
-from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
+from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
 from jpsi_engine.spool.roots import Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
@@ -226,8 +228,7 @@ class Spool:
 
     def is_revoked(self, job_id: str, attempt: int) -> bool:
         """Return True if a client has revoked an attempt, which can then never run."""
-        claim = self.claim(job_id, attempt)
-        return claim is not None and claim.text == REVOKED
+        return is_revoked(self.claim(job_id, attempt))
 
     def give_up(self, job_id: str, attempt: int, reason: str) -> None:
         """Record that the submission of a revoked attempt failed, and that its submitter knows."""
@@ -295,9 +296,7 @@ class Spool:
 
         A submission that was cut short before anything was started is not a job and has no problems.
         """
-        names = self.names(job_id)
-        found = list(folder_problems(self.root, job_id, names))
-        return "; ".join(found) or None
+        return "; ".join(folder_problems(self.root, job_id, self.names(job_id))) or None
 
     def stage_out_file(self, job_id: str, attempt: int) -> str:
         """Return the path of the file that exists while the stage out of an attempt is not complete."""
@@ -312,10 +311,8 @@ class Spool:
         # the file is rewritten in place, not replaced: a process may hold a lock on it
         with contextlib.suppress(OSError):
             fd = os.open(self.stage_out_file(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
-            try:
-                write_all(fd, json.dumps(words).encode("ascii"))
-            finally:
-                os.close(fd)
+            with os.fdopen(fd, "wb") as file:
+                file.write(json.dumps(words).encode("ascii"))
 
     def clear_stage_out_pending(self, job_id: str, attempt: int) -> None:
         """Record that the stage out of an attempt is complete, or will never be."""
@@ -329,10 +326,7 @@ class Spool:
 
     def jobs_with_unneeded_files(self) -> list[str]:
         """Return the jobs for which `mark_staged_files_unneeded` was called."""
-        try:
-            return os.listdir(self._staged)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
+        return list_names(self._staged)
 
     def clear_unneeded_files(self, job_ids: Iterable[str]) -> None:
         """Record that the files staged in for these jobs are removed from the remote host."""
@@ -390,17 +384,11 @@ class Spool:
 
     def news(self, job_ids: Collection[str]) -> list[Marker]:
         """Return the markers of these jobs that no process has moved into their folders yet."""
-        try:
-            return scan(self.events, job_ids)
-        except FileNotFoundError:
-            return []
+        return _scan_if_exists(self.events, job_ids)
 
     def consumed(self, job_id: str) -> list[Marker]:
         """Return the markers that this process or another has moved into the job's folder."""
-        try:
-            return scan(self.folder(job_id))
-        except FileNotFoundError:
-            return []
+        return _scan_if_exists(self.folder(job_id))
 
     def consume(self, marker: Marker, enter: Callable[[str], object] = lambda _: None) -> bool:
         """Move a marker into its job's folder, unless another process has done so.
@@ -458,7 +446,8 @@ class Spool:
             return True
         if f"stop.{attempt}.json" in names or f"{STAGE_OUT_FILE}.{attempt}" in names:
             return False
-        return is_conclusive([marker for marker in _parse_markers(names) if marker.attempt == attempt])
+        markers = (parse(name, 0) for name in names)
+        return is_conclusive([it for it in markers if it is not None and it.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
         """Return the number of the last attempt that the folder of a job shows; 0 if there is none."""
@@ -494,7 +483,7 @@ class Spool:
         if attempts:
             self._check_folder(job_id)
         for attempt in attempts:
-            intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
+            intent = self.intent(job_id, attempt) or self._read_element(job_id, attempt)
             is_last = attempt == last
             if intent is None and is_last and not self.has_intent(job_id, attempt):
                 return None
@@ -507,10 +496,6 @@ class Spool:
                 )
         return None
 
-    def intent(self, job_id: str, attempt: int) -> Intent | None:
-        """Return the intent of a job by itself; None if there is none that can be read."""
-        return self._read_intent(job_id, attempt)
-
     def _check_folder(self, job_id: str) -> None:
         """Raise PermissionError if other users can change the job's folder, and so could forge an intent."""
         try:
@@ -518,7 +503,8 @@ class Spool:
         except ConfigError as e:
             raise PermissionError(errno.EPERM, str(e), self.folder(job_id)) from e
 
-    def _read_intent(self, job_id: str, attempt: int) -> Intent | None:
+    def intent(self, job_id: str, attempt: int) -> Intent | None:
+        """Return the intent of a job by itself; None if there is none that can be read."""
         try:
             path = f"{self.folder(job_id)}/intent.{attempt}.json"
             with open(path, encoding="ascii", opener=private_opener) as file:
@@ -542,16 +528,9 @@ class Spool:
         gone and the attempt is not the last.
         """
         path = f"{self.folder(intent.job_id)}/intent.{intent.attempt}.json"
-        try:
-            fd = open_private(path, os.O_RDWR)
-        except FileNotFoundError:
+        with hold_lock(path, patience_seconds) as is_held:
             # no process submits an attempt whose intent is lost
-            yield self.last_attempt(intent.job_id) == intent.attempt
-            return
-        try:
-            yield take_lock(fd, patience_seconds)
-        finally:
-            os.close(fd)
+            yield self.last_attempt(intent.job_id) == intent.attempt if is_held is None else is_held
 
     def record_native_id(self, job_id: str, attempt: int, native_id: str) -> None:
         """Add the native id that the batch system gave to an attempt; called within `hold_lock`.
@@ -569,17 +548,11 @@ class Spool:
 
     def trash(self) -> list[str]:
         """Return the names of removed folders that still take disk space."""
-        try:
-            return os.listdir(self._trash)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
+        return list_names(self._trash)
 
     def removed(self, name: str) -> list[str]:
         """Return the names of the files in a removed folder that still takes disk space."""
-        try:
-            return os.listdir(f"{self._trash}/{name}")  # noqa: PTH208
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return list_names(f"{self._trash}/{name}")
 
     def empty_trash(self, names: Iterable[str]) -> None:
         """Delete these removed folders, to free their disk space; never raises."""
@@ -590,30 +563,22 @@ class Spool:
 
     def names(self, job_id: str) -> list[str]:
         """Return the names of the files in the folder of a job."""
-        try:
-            return os.listdir(self.folder(job_id))  # noqa: PTH208
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return list_names(self.folder(job_id))
 
 
-# intent.<n>.json and array.<n>
-_ATTEMPTS = frozenset({("intent", "json"), ("array",)})
+_ATTEMPT = re.compile(r"intent\.(\d+)\.json|array\.(\d+)")
 
 
 def _attempts(names: Iterable[str]) -> list[int]:
-    parts = [name.split(".") for name in names]
-    return [
-        int(number)
-        for kind, number, *ending in (part for part in parts if len(part) > 1)
-        if number.isdigit() and (kind, *ending) in _ATTEMPTS
-    ]
+    """Return the numbers of the attempts that have an intent, or a link to an array."""
+    return [int(it[1] or it[2]) for it in map(_ATTEMPT.fullmatch, names) if it is not None]
 
 
-def _parse_markers(names: Iterable[str]) -> Iterator[Marker]:
-    for name in names:
-        marker = parse(name, 0)
-        if marker is not None:
-            yield marker
+def _scan_if_exists(path: str, job_ids: Collection[str] | None = None) -> list[Marker]:
+    try:
+        return scan(path, job_ids)
+    except FileNotFoundError:
+        return []
 
 
 def _open_intent(folder: str, attempt: int) -> int:
