@@ -117,16 +117,16 @@ class ExitWatch:
         watched = Watched(process, sink, token, is_child)
         with self._lock:
             watched.has_pidfd_slot = self._open < self._limit
-            if watched.has_pidfd_slot:
-                self._open += 1
+            self._open += watched.has_pidfd_slot
         if watched.has_pidfd_slot:
             self._register(watched)
         else:
             self._postpone(watched)
 
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function on the watch's thread after so many seconds."""
+    def call_later(self, seconds: float, function: Callable[..., None], *arguments: object) -> None:
+        """Call a function with these arguments on the watch's thread after so many seconds."""
         with self._lock:
+            call: Callable[[], None] = functools.partial(function, *arguments)
             entry = (time.monotonic() + seconds, next(self._count), call)
             heapq.heappush(self._timers, entry)
             is_next = self._timers[0] is entry
@@ -154,7 +154,7 @@ class ExitWatch:
             else:
                 _call_safely(key.data)
         for sink, ended in exits.items():
-            _call_safely(functools.partial(self._report_exits, sink, ended))
+            _call_safely(self._report_exits, sink, ended)
         for call in self._pop_due_calls():
             self._call(call)
 
@@ -167,8 +167,7 @@ class ExitWatch:
             call()
         except Exception:
             log.exception(_FENCE)
-            again = functools.partial(self._call, call, failures + 1)
-            self.call_later(_FAILED_SECONDS * min(failures + 1, _SLOWEST_RETRY), again)
+            self.call_later(_retry_pause(failures + 1), self._call, call, failures + 1)
 
     def _timeout(self) -> float:
         with self._lock:
@@ -189,7 +188,7 @@ class ExitWatch:
         try:
             fd = pidfd.open_pidfd(watched.process.pid)
         except ProcessLookupError:
-            self.call_later(0, functools.partial(self._report_gone, watched))
+            self.call_later(0, self._report_gone, watched)
             return
         except OSError as e:
             self._watch_without_pidfd(watched, e)
@@ -197,7 +196,7 @@ class ExitWatch:
         if not watched.is_child and not watched.process.is_alive():
             # it ended before the pidfd was opened, and its pid may belong to another process now
             os.close(fd)
-            self.call_later(0, functools.partial(self._report_gone, watched))
+            self.call_later(0, self._report_gone, watched)
             return
         try:
             self._selector.register(fd, selectors.EVENT_READ, watched)
@@ -225,23 +224,18 @@ class ExitWatch:
             undecided = {id(token) for token in sink.on_exits(exits)}
         except Exception:
             log.exception(_FENCE)
-            self._schedule_retries(sink, ended)
+            # each process by itself, so that one failure does not block the others
+            for fd, watched in ended:
+                watched.failures += 1
+                self.call_later(_retry_pause(watched.failures), self._report_exits, sink, [(fd, watched)])
             return
         for fd, watched in ended:
             if id(watched.token) in undecided and fd is not None and watched.retries > 0:
                 # Its parent has not yet collected its exit code; only after that does the kernel report it.
                 watched.retries -= 1
-                again = functools.partial(self._report_exits, sink, [(fd, watched)])
-                self.call_later(_STATUS_RETRY_SECONDS, again)
+                self.call_later(_STATUS_RETRY_SECONDS, self._report_exits, sink, [(fd, watched)])
             else:
                 self._stop_watching(fd, watched)
-
-    def _schedule_retries(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
-        """Schedule a retry for each process by itself, so that one failure does not block the others."""
-        for fd, watched in ended:
-            watched.failures += 1
-            again = functools.partial(self._report_exits, sink, [(fd, watched)])
-            self.call_later(_FAILED_SECONDS * min(watched.failures, _SLOWEST_RETRY), again)
 
     def _report_gone(self, watched: Watched) -> None:
         """Give the sink the end of a process for which no pidfd could be opened any more."""
@@ -343,13 +337,17 @@ class ExitWatch:
         for watched in waiting:
             tokens.setdefault(watched.sink, []).append(watched.token)
         for sink, sink_tokens in tokens.items():
-            _call_safely(functools.partial(sink.on_markers, sink_tokens))
+            _call_safely(sink.on_markers, sink_tokens)
 
 
-def _call_safely(call: Callable[[], Any]) -> None:
+def _retry_pause(failures: int) -> float:
+    return _FAILED_SECONDS * min(failures, _SLOWEST_RETRY)
+
+
+def _call_safely(function: Callable[..., Any], *arguments: object) -> None:
     """Call a function and log its exception, so that the other jobs are still followed."""
     try:
-        call()
+        function(*arguments)
     except Exception:
         log.exception(_FENCE)
 

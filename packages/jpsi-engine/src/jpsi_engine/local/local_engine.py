@@ -32,21 +32,7 @@ from jpsi.plugin.engine import (
     process_count,
     serialization,
 )
-from jpsi_engine.host import (
-    UNKNOWN_START,
-    ProcessId,
-    SubmissionCancelled,
-    SubmitQueue,
-    belongs_to_user,
-    boot_id,
-    check_way,
-    current_umask,
-    identify_started,
-    is_transient,
-    not_admitted_error,
-    parse_native_id,
-    start_tick,
-)
+from jpsi_engine import host
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots
 from jpsi_engine.local.spawn import spawn
@@ -86,12 +72,12 @@ class LocalEngine(Engine):
         # Machines may share a home directory, but not processes.
         root = work_directory(setup.config.work_directory)
         folder = root / folder_name(setup.executor, setup.target)
-        check_way(folder, WORK_DIRECTORY)
+        host.check_way(folder, WORK_DIRECTORY)
         self._spool = Spool(folder / platform.node())
         self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
-        self._submit_queue = SubmitQueue()
+        self._submit_queue = host.SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
         self._pruned = float("-inf")
@@ -126,9 +112,9 @@ class LocalEngine(Engine):
             raise SubmitException(msg, e) from e
         except OSError as e:
             msg = f"job {submission.job_id} could not be started: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-        except SubmissionCancelled as e:
-            raise not_admitted_error(submission.job_id) from e
+            raise SubmitException(msg, e, transient=host.is_transient(e)) from e
+        except host.SubmissionCancelled as e:
+            raise host.not_admitted_error(submission.job_id) from e
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
@@ -156,7 +142,7 @@ class LocalEngine(Engine):
             "executor": self._setup.executor,
             "version": self._setup.version,
             "time": now.isoformat(),
-            "boot": boot_id(),
+            "boot": host.boot_id(),
             "directory": run.directory,
             "spec": serialization.encode(spec),
         }
@@ -191,7 +177,7 @@ class LocalEngine(Engine):
             # a single process needs no list of nodes
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
-            frame=ProcessFrame(*filter(None, [current_umask()])),
+            frame=ProcessFrame(*filter(None, [host.current_umask()])),
         )
 
     def preview(self, submission: Submission) -> Preview:
@@ -203,17 +189,17 @@ class LocalEngine(Engine):
     def _script(self, submission: Submission) -> str:
         return f"{self._spool.folder(submission.job_id)}/run.{submission.attempt}"
 
-    def _spawn(self, submission: Submission, lock: int) -> ProcessId:
+    def _spawn(self, submission: Submission, lock: int) -> host.ProcessId:
         job_id, attempt = submission.job_id, submission.attempt
         script = self._script(submission)
-        tick = start_tick()
+        tick = host.start_tick()
         try:
             pid = spawn([*self._shell, script], lock)
         except BaseException:
             self._spool.discard(job_id, attempt)
             raise
         # The process may be gone already, if the application ignores SIGCHLD: then it has no start time.
-        process = identify_started(pid, tick) or ProcessId(pid, UNKNOWN_START)
+        process = host.identify_started(pid, tick) or host.ProcessId(pid, host.UNKNOWN_START)
         try:
             self._spool.started(lock, process.native_id)
         except OSError:
@@ -258,8 +244,8 @@ class LocalEngine(Engine):
             for intent, runner_process in attempts.find_attempts(self._spool, native_id):
                 self._supervisor.add(attrs.evolve(self._supervise(intent, runner_process), job_id=job_id))
                 return attempts.native_id_of(intent, runner_process)
-        process = parse_native_id(native_id)
-        if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
+        process = host.parse_native_id(native_id)
+        if process is not None and not (process.is_alive() and host.belongs_to_user(process.pid)):
             process = None
         self._supervisor.add(
             SupervisedProcess(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC))
@@ -305,7 +291,7 @@ class LocalEngine(Engine):
             yield
         except OSError as e:
             msg = f"the jobs in {self._spool.root} cannot be read: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
+            raise SubmitException(msg, e, transient=host.is_transient(e)) from e
 
     def _recover(self, intent: Intent) -> Recovered | None:
         job_id = intent.job_id
@@ -344,7 +330,7 @@ class LocalEngine(Engine):
         is_started = claim is None and intent.native_id is not None
         return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
 
-    def _supervise(self, intent: Intent, process: ProcessId) -> SupervisedProcess:
+    def _supervise(self, intent: Intent, process: host.ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)
         return SupervisedProcess(
             intent.job_id,
@@ -377,7 +363,7 @@ class LocalEngine(Engine):
                 self._supervisor.stop(job, CANCEL)
         except OSError as e:
             msg = f"job {job_id} could not be cancelled: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
+            raise SubmitException(msg, e, transient=host.is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""

@@ -15,19 +15,9 @@ from typing import Any
 import attrs
 
 from jpsi_engine.host import list_names, read_text
+from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
 from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
-from jpsi_engine.spool.damage import (
-    DAMAGE,
-    check_intent,
-    check_status,
-    check_stop,
-    fallback_intent,
-    file_problem,
-    folder_problems,
-    read_final,
-    read_stop,
-)
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.spool import STAGE_OUT_FILE, UNSENT_FILE
 from jpsi_engine.verdict import Marker, parse, scan
@@ -106,7 +96,7 @@ class JobRecords:
         found = dict[str, JobRecord | None]()
         for job_id in list_names(self._jobs):
             new, record = markers.get(job_id, {}), None
-            with contextlib.suppress(OSError, *DAMAGE):
+            with contextlib.suppress(OSError, *damage.DAMAGE):
                 record = self._read_folder(job_id, new, arrays)
             found[job_id] = record or self.read_damaged(job_id, new)
         for array in arrays.values():
@@ -132,9 +122,13 @@ class JobRecords:
         except OSError as e:
             problem = f"its folder cannot be read: {e.strerror}"
             return JobRecord(
-                job_id=job_id, attempt=1, intent=fallback_intent(folder), native_id=None, damage=[problem]
+                job_id=job_id,
+                attempt=1,
+                intent=damage.fallback_intent(folder),
+                native_id=None,
+                damage=[problem],
             )
-        problems = list(folder_problems(self._root, job_id, {*names, *(new or ())}))
+        problems = list(damage.folder_problems(self._root, job_id, {*names, *(new or ())}))
         if not problems:
             return None
         files = _AttemptFiles(job_id, folder, names, new or {})
@@ -147,13 +141,13 @@ class JobRecords:
         return JobRecord(
             job_id=job_id,
             attempt=files.attempt,
-            intent=fallback_intent(folder) if intent is None else intent,
+            intent=damage.fallback_intent(folder) if intent is None else intent,
             native_id=native_id or (None if self._are_processes else _native_id_of_claim(claim)),
             is_revoked=is_revoked(claim),
             started_ns=claim.time_ns if claim is not None and is_claimed and self._are_processes else None,
             markers=markers,
-            stop=read_stop(files.path("stop", ".json")),
-            final=read_final(files.path("final", ".json")),
+            stop=damage.read_stop(files.path("stop", ".json")),
+            final=damage.read_final(files.path("final", ".json")),
             is_stage_out_pending=files.has(STAGE_OUT_FILE),
             has_run=is_claimed or bool(markers) or has_run(job_id, files.attempt, files.all_names),
             damage=problems,
@@ -161,7 +155,7 @@ class JobRecords:
 
     def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
         for name in self._arrays.all_names():
-            with contextlib.suppress(OSError, *DAMAGE):
+            with contextlib.suppress(OSError, *damage.DAMAGE):
                 intent = self._arrays.read(name)
                 if intent is None:
                     continue
@@ -180,8 +174,8 @@ class JobRecords:
         files = _AttemptFiles(job_id, folder, os.listdir(folder), new)  # noqa: PTH208
         own: dict[str, Any] = {
             "markers": files.read_markers(),
-            "stop": files.read_json("stop", check_stop),
-            "final": files.read_json("final", check_status),
+            "stop": files.read_json("stop", damage.check_stop),
+            "final": files.read_json("final", damage.check_status),
             "is_stage_out_pending": files.has(STAGE_OUT_FILE),
             "stage_out_progress": _read_words(files.path(STAGE_OUT_FILE))
             if files.has(STAGE_OUT_FILE)
@@ -325,7 +319,7 @@ def _native_id_of_claim(claim: Claim | None) -> str | None:
 
 
 def _is_sound_intent(path: str) -> bool:
-    return file_problem(path, check_intent) is None
+    return damage.file_problem(path, damage.check_intent) is None
 
 
 def _read_words(path: str) -> str:

@@ -37,22 +37,7 @@ from typing import Any
 import attrs
 
 from jpsi.plugin import ConfigError
-from jpsi_engine.host import (
-    check_directory_here,
-    exists,
-    forget,
-    hold_lock,
-    is_transient,
-    list_names,
-    make_directories,
-    make_directory,
-    open_private,
-    private_opener,
-    write,
-    write_all,
-    write_new,
-    write_once,
-)
+from jpsi_engine import host
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link_path, read_link
 from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
@@ -61,7 +46,7 @@ from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.write_retries import WriteRetries
 from jpsi_engine.verdict import Marker, parse, scan
 
-__all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
+__all__ = ["REVOKED", "Claim", "Intent", "Spool"]
 
 #: The file name, without the attempt's number, that says that an attempt's stage out is not complete.
 STAGE_OUT_FILE = "get"
@@ -158,31 +143,31 @@ class Spool:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        if attempt > 1 and exists(link_path(folder, attempt)):
+        if attempt > 1 and host.exists(link_path(folder, attempt)):
             os.close(lock)
-            forget(f"{folder}/intent.{attempt}.json")
+            host.forget(f"{folder}/intent.{attempt}.json")
             raise FileExistsError(folder)
         return lock
 
     @staticmethod
     def _make_folder(folder: str, attempt: int) -> None:
         try:
-            make_directory(folder)
+            host.make_directory(folder)
         except FileExistsError:
             if attempt == 1:
                 raise
-            check_directory_here(folder, "the folder of a job")
+            host.check_directory_here(folder, "the folder of a job")
 
     def write_attempt(
         self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str
     ) -> None:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
-            write_all(lock, json.dumps(intent).encode("ascii"))
+            host.write_all(lock, json.dumps(intent).encode("ascii"))
         except BaseException:
-            forget(f"{self.folder(job_id)}/intent.{attempt}.json")
+            host.forget(f"{self.folder(job_id)}/intent.{attempt}.json")
             raise
-        write_new(f"{self.folder(job_id)}/run.{attempt}", os.fsencode(script))
+        host.write_new(f"{self.folder(job_id)}/run.{attempt}", os.fsencode(script))
 
     @staticmethod
     def sync(lock: int) -> None:
@@ -192,7 +177,7 @@ class Spool:
     @staticmethod
     def started(lock: int, native_id: str) -> None:
         """Add the native id to the attempt whose lock the caller holds."""
-        write_all(lock, b"\n" + native_id.encode("ascii"))
+        host.write_all(lock, b"\n" + native_id.encode("ascii"))
 
     def discard(self, job_id: str, attempt: int, reason: str = "") -> None:
         """Forget an attempt that was never started; never raises.
@@ -212,11 +197,11 @@ class Spool:
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Return True if the attempt has an intent of its own."""
-        return exists(f"{self.folder(job_id)}/intent.{attempt}.json")
+        return host.exists(f"{self.folder(job_id)}/intent.{attempt}.json")
 
     def has_script(self, job_id: str, attempt: int) -> bool:
         """Return True if an attempt was made as a job by itself, although its intent may be lost."""
-        return self.has_intent(job_id, attempt) or exists(f"{self.folder(job_id)}/run.{attempt}")
+        return self.has_intent(job_id, attempt) or host.exists(f"{self.folder(job_id)}/run.{attempt}")
 
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Return the claim on an attempt; None if there is none."""
@@ -232,11 +217,11 @@ class Spool:
 
     def give_up(self, job_id: str, attempt: int, reason: str) -> None:
         """Record that the submission of a revoked attempt failed, and that its submitter knows."""
-        write_once(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}", json.dumps(reason).encode("ascii"))
+        host.write_once(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}", json.dumps(reason).encode("ascii"))
 
     def is_given_up(self, job_id: str, attempt: int) -> bool:
         """Return True if `give_up` was called for an attempt."""
-        return exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
+        return host.exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
@@ -258,16 +243,16 @@ class Spool:
 
     def unlink_retry(self, job_id: str, attempt: int) -> None:
         """Remove the link that `link_retry` made, as the array is not submitted; never raises."""
-        forget(link_path(self.folder(job_id), attempt))
+        host.forget(link_path(self.folder(job_id), attempt))
 
     def attempt_exists(self, job_id: str, attempt: int) -> bool:
         """Return True if an attempt was made, as a job by itself or as an array element."""
-        return self.has_intent(job_id, attempt) or exists(link_path(self.folder(job_id), attempt))
+        return self.has_intent(job_id, attempt) or host.exists(link_path(self.folder(job_id), attempt))
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Record that an attempt was asked to end, and return the first such record."""
         path = f"{self.root}/{stop_file(job_id, attempt)}"
-        is_first = write_once(path, json.dumps(content).encode("ascii"))
+        is_first = host.write_once(path, json.dumps(content).encode("ascii"))
         return content if is_first else self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
@@ -287,9 +272,9 @@ class Spool:
         A status that was written before is replaced only if it is damaged.
         """
         path, data = f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii")
-        if not write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
+        if not host.write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
             # the file that exists is damaged
-            write(path, data)
+            host.write(path, data)
 
     def damage(self, job_id: str) -> str | None:
         """Return the problems with the files of a job, joined by semicolons; None if there are none.
@@ -304,7 +289,7 @@ class Spool:
 
     def mark_stage_out_pending(self, job_id: str, attempt: int) -> None:
         """Record that an attempt ends only when its stage out is complete."""
-        write(self.stage_out_file(job_id, attempt), b"")
+        host.write(self.stage_out_file(job_id, attempt), b"")
 
     def write_stage_out_progress(self, job_id: str, attempt: int, words: str) -> None:
         """Write the progress of an attempt's stage out, in words for users; never raises."""
@@ -321,17 +306,17 @@ class Spool:
 
     def mark_staged_files_unneeded(self, job_id: str) -> None:
         """Record that the files staged in for a job are to be removed from the remote host."""
-        make_directories(self._staged)
-        write(f"{self._staged}/{job_id}", b"")
+        host.make_directories(self._staged)
+        host.write(f"{self._staged}/{job_id}", b"")
 
     def jobs_with_unneeded_files(self) -> list[str]:
         """Return the jobs for which `mark_staged_files_unneeded` was called."""
-        return list_names(self._staged)
+        return host.list_names(self._staged)
 
     def clear_unneeded_files(self, job_ids: Iterable[str]) -> None:
         """Record that the files staged in for these jobs are removed from the remote host."""
         for job_id in job_ids:
-            forget(f"{self._staged}/{job_id}")
+            host.forget(f"{self._staged}/{job_id}")
 
     def collect(
         self,
@@ -357,7 +342,7 @@ class Spool:
             new = scan(self.events, wanted)
         except FileNotFoundError:
             # The user or a cleanup job removed the folder: jobs that start from now on find it again.
-            make_directories(self.events)
+            host.make_directories(self.events)
             new = []
         except ConfigError as e:
             # markers that other users may have left are not evidence, and neither is a missing one
@@ -499,7 +484,7 @@ class Spool:
     def _check_folder(self, job_id: str) -> None:
         """Raise PermissionError if other users can change the job's folder, and so could forge an intent."""
         try:
-            check_directory_here(self.folder(job_id), "the folder of a job")
+            host.check_directory_here(self.folder(job_id), "the folder of a job")
         except ConfigError as e:
             raise PermissionError(errno.EPERM, str(e), self.folder(job_id)) from e
 
@@ -507,7 +492,7 @@ class Spool:
         """Return the intent of a job by itself; None if there is none that can be read."""
         try:
             path = f"{self.folder(job_id)}/intent.{attempt}.json"
-            with open(path, encoding="ascii", opener=private_opener) as file:
+            with open(path, encoding="ascii", opener=host.open_private) as file:
                 content = json.loads(file.readline())
                 native_id = file.readline() or None
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError, RecursionError):
@@ -528,7 +513,7 @@ class Spool:
         gone and the attempt is not the last.
         """
         path = f"{self.folder(intent.job_id)}/intent.{intent.attempt}.json"
-        with hold_lock(path, patience_seconds) as is_held:
+        with host.hold_lock(path, patience_seconds) as is_held:
             # no process submits an attempt whose intent is lost
             yield self.last_attempt(intent.job_id) == intent.attempt if is_held is None else is_held
 
@@ -548,22 +533,22 @@ class Spool:
 
     def trash(self) -> list[str]:
         """Return the names of removed folders that still take disk space."""
-        return list_names(self._trash)
+        return host.list_names(self._trash)
 
     def removed(self, name: str) -> list[str]:
         """Return the names of the files in a removed folder that still takes disk space."""
-        return list_names(f"{self._trash}/{name}")
+        return host.list_names(f"{self._trash}/{name}")
 
     def empty_trash(self, names: Iterable[str]) -> None:
         """Delete these removed folders, to free their disk space; never raises."""
         for name in names:
             shutil.rmtree(f"{self._trash}/{name}", ignore_errors=True)
             # a file that another program has left among the folders
-            forget(f"{self._trash}/{name}")
+            host.forget(f"{self._trash}/{name}")
 
     def names(self, job_id: str) -> list[str]:
         """Return the names of the files in the folder of a job."""
-        return list_names(self.folder(job_id))
+        return host.list_names(self.folder(job_id))
 
 
 _ATTEMPT = re.compile(r"intent\.(\d+)\.json|array\.(\d+)")
@@ -584,11 +569,11 @@ def _scan_if_exists(path: str, job_ids: Collection[str] | None = None) -> list[M
 def _open_intent(folder: str, attempt: int) -> int:
     """Make the file for a new intent and return a descriptor that holds the lock on it."""
     path = f"{folder}/intent.{attempt}.json"
-    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    fd = host.open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
     except BaseException:
         os.close(fd)
-        forget(path)
+        host.forget(path)
         raise
     return fd
