@@ -10,6 +10,7 @@ from jpsi_engine.host.file_errors import (
     remote_file_error,
 )
 from jpsi_engine.host.files import (
+    create_locked,
     exists,
     forget,
     hold_lock,

@@ -137,17 +137,38 @@ def is_transient(error: OSError) -> bool:
 
 
 @contextlib.contextmanager
-def hold_lock(path: str, timeout_seconds: float) -> Iterator[bool | None]:
-    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file."""
+def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Iterator[bool | None]:
+    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file.
+
+    Args:
+        path: the file.
+        timeout_seconds: see `take_lock`.
+        create: True to make the file if there is none.
+    """
     try:
-        fd = open_private(path, os.O_RDWR)
+        fd = open_private(path, os.O_RDWR | (os.O_CREAT if create else 0))
     except FileNotFoundError:
         yield None
         return
     try:
         yield take_lock(fd, timeout_seconds)
     finally:
+        # a child that was forked in the meantime has the descriptor too
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
+
+
+def create_locked(path: str) -> int:
+    """Make a new file, and return a descriptor that holds the lock on it."""
+    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(fd)
+        forget(path)
+        raise
+    return fd
 
 
 def take_lock(fd: int, timeout_seconds: float) -> bool:

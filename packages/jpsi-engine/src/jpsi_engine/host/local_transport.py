@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar, cast
 
 from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
@@ -70,7 +70,7 @@ class LocalTransport:
             command,
             stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
+            env=environment_of(command, os.environ),
             pass_fds=() if keep is None else (keep,),
         )
         try:
@@ -186,18 +186,6 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     is_unset = _unset_pattern(command.unset).match
     retained = {name: value for name, value in inherited.items() if not is_unset(name)}
     return {**retained, **command.environment}
-
-
-def _needs_environment(command: Command, inherited: Iterable[str]) -> bool:
-    """Return True if a command's environment differs from this process's, which is cheaper to inherit.
-
-    Args:
-        command: the command.
-        inherited: the names of the variables that this process has.
-    """
-    if not command.unset:
-        return bool(command.environment)
-    return bool(command.environment) or any(map(_unset_pattern(command.unset).match, inherited))
 
 
 @functools.lru_cache

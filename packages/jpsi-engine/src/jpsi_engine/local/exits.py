@@ -102,7 +102,8 @@ class ExitWatch:
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
-        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._drain_wake_pipe)
+        drain = functools.partial(os.read, self._wake_reader, 4096)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, drain)
         threading.Thread(target=self._run, name="jpsi-exits", daemon=True).start()
 
     def watch(self, process: ProcessId, sink: Sink, token: Any, *, is_child: bool) -> None:  # noqa: ANN401  the sink's own
@@ -131,14 +132,8 @@ class ExitWatch:
             heapq.heappush(self._timers, entry)
             is_next = self._timers[0] is entry
         if is_next:
-            self._wake()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it is awake as it is
-            os.write(self._wake_writer, b".")
-
-    def _drain_wake_pipe(self) -> None:
-        os.read(self._wake_reader, 4096)
+            with contextlib.suppress(BlockingIOError):  # it is awake as it is
+                os.write(self._wake_writer, b".")
 
     def _run(self) -> None:
         while True:

@@ -101,30 +101,26 @@ class LocalEngine(Engine):
 
     def submit(self, submission: Submission) -> str:
         """Start a job once enough slots are free; see `jpsi.plugin.engine.Engine`."""
-        try:
-            job = (
-                self._start(submission)
-                if self._slots is None
-                else self._start_in_slots(self._slots, submission)
-            )
-        except FileExistsError as e:
-            msg = f"job {submission.job_id} was submitted by another process in the meantime"
-            raise SubmitException(msg, e) from e
-        except OSError as e:
-            msg = f"job {submission.job_id} could not be started: {e}"
-            raise SubmitException(msg, e, transient=host.is_transient(e)) from e
-        except host.SubmissionCancelled as e:
-            raise host.not_admitted_error(submission.job_id) from e
+        with _convert_errors(f"job {submission.job_id} could not be started"):
+            try:
+                job = self._start(submission)
+            except FileExistsError as e:
+                msg = f"job {submission.job_id} was submitted by another process in the meantime"
+                raise SubmitException(msg, e) from e
+            except host.SubmissionCancelled as e:
+                raise host.not_admitted_error(submission.job_id) from e
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
-    def _start_in_slots(self, slots: Slots, submission: Submission) -> SupervisedProcess:
-        """Start a job that occupies slots until its process ends."""
-        needed = core_count(submission.spec.resources)
+    def _start(self, submission: Submission) -> SupervisedProcess:
+        """Start a job; if slots are limited, it occupies its slots until its process ends."""
         self._open()
+        slots, needed = self._slots, core_count(submission.spec.resources)
+        if slots is None:
+            return self._start_process(submission)
         acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed))
         try:
-            job = self._start(submission)
+            job = self._start_process(submission)
         except BaseException:
             acquired.release()
             raise
@@ -132,8 +128,7 @@ class LocalEngine(Engine):
             acquired.transfer_to(job.process)
         return job
 
-    def _start(self, submission: Submission) -> SupervisedProcess:
-        self._open()
+    def _start_process(self, submission: Submission) -> SupervisedProcess:
         spec, job_id = submission.spec, submission.job_id
         now, run = datetime.now(UTC), self._run(submission)
         intent = {
@@ -239,7 +234,7 @@ class LocalEngine(Engine):
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
-        with self._convert_read_errors():
+        with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             for intent, runner_process in attempts.find_attempts(self._spool, native_id):
                 self._supervisor.add(attrs.evolve(self._supervise(intent, runner_process), job_id=job_id))
@@ -254,7 +249,7 @@ class LocalEngine(Engine):
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
-        with self._convert_read_errors():
+        with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             job_ids = self._spool.job_ids()
         return self._recover_jobs(
@@ -263,7 +258,7 @@ class LocalEngine(Engine):
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
-        with self._convert_read_errors():
+        with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
@@ -284,14 +279,6 @@ class LocalEngine(Engine):
             if recovered is not None:
                 found.append(recovered)
         return found
-
-    @contextlib.contextmanager
-    def _convert_read_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as e:
-            msg = f"the jobs in {self._spool.root} cannot be read: {e}"
-            raise SubmitException(msg, e, transient=host.is_transient(e)) from e
 
     def _recover(self, intent: Intent) -> Recovered | None:
         job_id = intent.job_id
@@ -358,12 +345,9 @@ class LocalEngine(Engine):
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         job = self._supervisor.get(job_id)
-        try:
-            if job is not None:
+        if job is not None:
+            with _convert_errors(f"job {job_id} could not be cancelled"):
                 self._supervisor.stop(job, CANCEL)
-        except OSError as e:
-            msg = f"job {job_id} could not be cancelled: {e}"
-            raise SubmitException(msg, e, transient=host.is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""
@@ -388,3 +372,13 @@ class LocalEngine(Engine):
         if asked is None and isinstance(config, BatchConfig):
             asked = config.default_duration
         return asked or None  # zero means no limit
+
+
+@contextlib.contextmanager
+def _convert_errors(what: str) -> Iterator[None]:
+    """Raise errors of the system as those of a submission; `what` says what failed."""
+    try:
+        yield
+    except OSError as e:
+        msg = f"{what}: {e}"
+        raise SubmitException(msg, e, transient=host.is_transient(e)) from e

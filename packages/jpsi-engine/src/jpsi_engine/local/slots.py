@@ -11,7 +11,6 @@ the program ends before it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -77,7 +76,7 @@ class Slots:
             OSError: the slots cannot be recorded on disk.
         """
         host.make_directories(self._folder)
-        with self._locked() as is_locked:
+        with host.hold_lock(f"{self._folder}/lock", 0.0, create=True) as is_locked:
             if not is_locked:
                 return host.QuotaReached(_RETRY_SECONDS, "another program is taking slots")
             occupied = sum(self._count_occupied())
@@ -98,18 +97,3 @@ class Slots:
                     yield int(match[2])
                 else:
                     host.forget(f"{self._folder}/{name}")
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[bool]:
-        lock = host.open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-        finally:
-            # a child that was forked in the meantime has the descriptor too
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)

@@ -62,17 +62,15 @@ class SupervisedProcess:
         return self.attempt > 0
 
 
+@attrs.define(eq=False)
 class Supervisor:
     """The jobs of one executor that are not final. Methods may be called from any thread."""
 
-    def __init__(
-        self, spool: Spool, kill_delay: timedelta, publish: Callable[[str, JobStatus], None]
-    ) -> None:
-        self._spool = spool
-        self._kill_delay = kill_delay
-        self._publish = publish
-        self._lock = threading.Lock()
-        self._jobs: dict[str, SupervisedProcess] = {}
+    _spool: Spool
+    _kill_delay: timedelta
+    _publish: Callable[[str, JobStatus], None]
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _jobs: dict[str, SupervisedProcess] = attrs.field(factory=dict, init=False)
 
     @property
     def events(self) -> str:

@@ -226,21 +226,18 @@ class RemoteHost:
             msg = "the jobs on the remote host could not be listed"
             raise SubmitException(msg, transient=True)
         removed = frozenset(self.spool.trash())
-        new = [name for name in named if _base(name) not in removed and not self._has(name)]
+        new = [
+            name
+            for name in named
+            if _base(name) not in removed and not os.path.lexists(f"{self.spool.root}/{name}")
+        ]
+        in_submission_seconds = (self._timeout or timedelta(0)).total_seconds() + _IN_SUBMISSION_SECONDS
         for found, age, clocks in self._read_remote_folders(new):
             claim = _last_claim(found)
-            is_sent = claim or age is None or age > self._in_submission_seconds
+            is_sent = claim or age is None or age > in_submission_seconds
             # A folder without texts was made just now. Adopted as it is, it would never be read again.
             if found.texts and is_sent and claim != REVOKED:
                 self._folders.adopt(found, clocks)
-
-    def _has(self, name: str) -> bool:
-        return os.path.lexists(f"{self.spool.root}/{name}")
-
-    @property
-    def _in_submission_seconds(self) -> float:
-        timeout = self._timeout or timedelta(0)
-        return timeout.total_seconds() + _IN_SUBMISSION_SECONDS
 
     def _read_remote_folders(
         self, names: Collection[str], *, is_mirrored: bool = False

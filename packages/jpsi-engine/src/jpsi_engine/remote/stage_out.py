@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 import attrs
@@ -44,7 +44,7 @@ class _TransferState:
     """The progress of one job's transfers in this process."""
 
     #: The number of failures of each transfer, by its number.
-    failures: dict[int, int] = attrs.field(factory=dict)
+    failures: Counter[int] = attrs.field(factory=Counter)
     #: The number of bytes of each file that are on this machine, by its path.
     reached: dict[str, int] = attrs.field(factory=dict)
     #: The start of the time without progress, in seconds of the monotonic clock; None if there is progress.
@@ -197,14 +197,10 @@ class StageOutLoop:
             try:
                 report = functools.partial(self._report_progress, job)
                 self._remote_staging.get(get, report, is_directory=sources[get.number])
-            except TransferError as e:
-                if e.transient and self._should_retry(job, get):
+            except (TransferError, RemoteTimeoutError) as e:
+                if self._should_retry(job, get, e):
                     raise
-                errors.append(_failure_text(e, get))
-            except RemoteTimeoutError as e:
-                if self._should_wait(job, e):
-                    raise
-                errors.append(_failure_text(e, get))
+                errors.append(f"{e}; it is still in {get.remote_path}, where jobs run")
             else:
                 write(record_path(spool.folder(job_id), attempt, get.number), b"")
         return errors
@@ -217,17 +213,13 @@ class StageOutLoop:
             state.reached[progress.path] = progress.done
             state.stalled_since = None
 
-    def _should_retry(self, job: JobView, get: RemoteTransfer) -> bool:
-        failures = self._transfer_states[job.job_id].failures
-        failures[get.number] = failures.get(get.number, 0) + 1
-        return failures[get.number] < _TRIES
-
-    def _should_wait(self, job: JobView, error: RemoteTimeoutError) -> bool:
-        """Return True if a file may still answer.
-
-        The remote host has just answered another request, so the connection is not lost.
-        """
+    def _should_retry(self, job: JobView, get: RemoteTransfer, error: JpsiError) -> bool:
         now, state = time.monotonic(), self._transfer_states[job.job_id]
+        if isinstance(error, TransferError):
+            state.failures[get.number] += error.transient
+            return error.transient and state.failures[get.number] < _TRIES
+        # The remote host has just answered another request, so the connection is not lost, and the file may
+        # still answer.
         if state.stalled_since is None:
             state.stalled_since = now
             log.warning("getting the files of job %s failed and is retried: %s", job.job_id, error)
@@ -239,10 +231,6 @@ class StageOutLoop:
             return b""
         name = staging.log_file("", job.attempt).removeprefix("/")
         return self._remote_staging.read_tail(job.spool_id, name, MAX_DETAIL_BYTES)
-
-
-def _failure_text(error: JpsiError, get: RemoteTransfer) -> str:
-    return f"{error}; it is still in {get.remote_path}, where jobs run"
 
 
 def _run_loop(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
+import attrs
+
 from jpsi import JobFiles
 from jpsi.plugin import CommandResult, JpsiError, TransportError, line, word
 from jpsi_engine.remote.folders import STAGED, render_removal
@@ -24,6 +26,7 @@ log = logging.getLogger(__name__)
 _DIRECTORY, _FILE, _END = "directory", "file", "end"
 
 
+@attrs.frozen(slots=True)
 class StagingTransfer:
     """The transfer of staged files through a folder on the remote host. Any thread may call its methods.
 
@@ -36,12 +39,9 @@ class StagingTransfer:
         layout: returns the paths of the remote spool.
     """
 
-    def __init__(
-        self, files: JobFiles, run: Callable[[str], CommandResult], layout: Callable[[], Layout]
-    ) -> None:
-        self._files = files
-        self._run = run
-        self._layout = layout
+    _files: JobFiles
+    _run: Callable[[str], CommandResult]
+    _layout: Callable[[], Layout]
 
     def plan_transfers(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
         """Return the transfers of an attempt."""

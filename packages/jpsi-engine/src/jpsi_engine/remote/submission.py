@@ -161,15 +161,12 @@ def parse_submission(result: CommandResult, nonce: str) -> tuple[RemoteOutcome, 
         return RemoteOutcome.UNKNOWN, result
     if not verdict.isdecimal():
         return RemoteOutcome(verdict), attrs.evolve(result, stdout=printed)
-    return RemoteOutcome.ENDED, attrs.evolve(
-        result, stdout=printed, returncode=_returncode(int(verdict)), timed_out=False
-    )
-
-
-def _returncode(code: int) -> int:
-    """Convert an exit code of the shell to that of `CommandResult`; 128 + n counts as signal n."""
+    code = int(verdict)
+    # a shell reports signal n as 128 + n
     number = code - SIGNAL_BASE
-    return -number if number in _SIGNALS else code
+    return RemoteOutcome.ENDED, attrs.evolve(
+        result, stdout=printed, returncode=-number if number in _SIGNALS else code, timed_out=False
+    )
 
 
 _SIGNALS = frozenset(map(int, signal.valid_signals()))

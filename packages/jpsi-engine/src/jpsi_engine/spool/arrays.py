@@ -13,7 +13,6 @@ Elements count from 1.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
@@ -274,9 +273,8 @@ def _write_intent(path: str, common: Mapping[str, Any], elements: Sequence[Mappi
     # If the write is cut short, the first line promises more lines than there are: the array counts as never
     # made.
     lines = [json.dumps(line) for line in ({**common, "count": len(elements)}, *elements)]
-    fd = host.open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    fd = host.create_locked(path)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
         host.write_all(fd, "\n".join(lines).encode("ascii"))
     except BaseException:
         os.close(fd)

@@ -126,9 +126,7 @@ def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = Fa
         return "is a directory"
     except OSError as e:
         return f"cannot be read: {e.strerror}"
-    if not data:
-        return "is empty"
-    return _content_problem(data, check, is_array=is_array)
+    return _content_problem(data, check, is_array=is_array) if data else "is empty"
 
 
 def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: bool) -> str | None:

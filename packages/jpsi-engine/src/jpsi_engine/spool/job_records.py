@@ -132,7 +132,9 @@ class JobRecords:
         if not problems:
             return None
         files = _AttemptFiles(job_id, folder, names, new or {})
-        intent, native_id = files.read_intent(_is_sound_intent)
+        intent, native_id = files.read_intent(
+            lambda path: damage.file_problem(path, damage.check_intent) is None
+        )
         claim = None
         with contextlib.suppress(OSError):
             claim = read_claim(files.path("claim"))
@@ -172,15 +174,7 @@ class JobRecords:
         """Return the record of a job; None if its files are damaged, or there is no job."""
         folder = f"{self._jobs}/{job_id}"
         files = _AttemptFiles(job_id, folder, os.listdir(folder), new)  # noqa: PTH208
-        own: dict[str, Any] = {
-            "markers": files.read_markers(),
-            "stop": files.read_json("stop", damage.check_stop),
-            "final": files.read_json("final", damage.check_status),
-            "is_stage_out_pending": files.has(STAGE_OUT_FILE),
-            "stage_out_progress": _read_words(files.path(STAGE_OUT_FILE))
-            if files.has(STAGE_OUT_FILE)
-            else "",
-        }
+        own = files.read_outcome()
         if not files.has("intent", ".json"):
             if files.has("array"):
                 place = read_link(folder, files.attempt)
@@ -270,6 +264,18 @@ class _AttemptFiles:
                     return request, (text[end + 1 :] or None) if number == self.attempt else None
         return None, None
 
+    def read_outcome(self) -> dict[str, Any]:
+        """Return the fields of `JobRecord` that say what became of the attempt."""
+        is_pending = self.has(STAGE_OUT_FILE)
+        return {
+            "markers": self.read_markers(),
+            "stop": self.read_json("stop", damage.check_stop),
+            "final": self.read_json("final", damage.check_status),
+            "is_stage_out_pending": is_pending,
+            # another process may be writing it, or has removed it
+            "stage_out_progress": (read_reason(self.path(STAGE_OUT_FILE)) or "") if is_pending else "",
+        }
+
     def read_markers(self, *tolerated: type[OSError]) -> list[Marker]:
         """Return the markers of the attempt, from its folder and from `events`, but for tolerated errors."""
         beginning = self._marker_prefix
@@ -316,15 +322,3 @@ def _native_id_of_claim(claim: Claim | None) -> str | None:
     """Return the native id in a claim, or None."""
     is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
     return claim.text if claim is not None and is_id else None
-
-
-def _is_sound_intent(path: str) -> bool:
-    return damage.file_problem(path, damage.check_intent) is None
-
-
-def _read_words(path: str) -> str:
-    # another process may be writing it, or has removed it
-    with contextlib.suppress(OSError, ValueError):
-        found = _JSON.decode(read_text(path))
-        return found if isinstance(found, str) else ""
-    return ""

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -138,7 +137,7 @@ class Spool:
             self.open()
             self._make_folder(folder, attempt)
         try:
-            lock = _open_intent(folder, attempt)
+            lock = host.create_locked(f"{folder}/intent.{attempt}.json")
         except BaseException:
             if attempt == 1:
                 self.discard(job_id, attempt)
@@ -564,16 +563,3 @@ def _scan_if_exists(path: str, job_ids: Collection[str] | None = None) -> list[M
         return scan(path, job_ids)
     except FileNotFoundError:
         return []
-
-
-def _open_intent(folder: str, attempt: int) -> int:
-    """Make the file for a new intent and return a descriptor that holds the lock on it."""
-    path = f"{folder}/intent.{attempt}.json"
-    fd = host.open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-    except BaseException:
-        os.close(fd)
-        host.forget(path)
-        raise
-    return fd

@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+import attrs
+
 from jpsi import TransferError
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import changed_file_error
@@ -29,6 +31,7 @@ _READ, _WRITTEN = "read", "written"
 _WHILE_READ, _WHILE_WRITTEN = "while it was read", "while it was written, by another process"
 
 
+@attrs.define(eq=False)
 class _RemoteCopy:
     """The transfer of one file or tree; `run` is called once.
 
@@ -38,24 +41,15 @@ class _RemoteCopy:
         target: the path of the copy.
         remote: the one of the two that is on the remote host.
         entries: the entries of the source.
-        progress: called with the progress.
+        counter: reports the progress.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  the inputs of both directions
-        self,
-        shell: RemoteShell,
-        source: str,
-        target: str,
-        remote: str,
-        entries: list[Entry],
-        progress: Progress | None,
-    ) -> None:
-        self._shell = shell
-        self._source = source
-        self._target = target
-        self._remote = remote
-        self._entries = entries
-        self._counter = ProgressCounter(progress, entries)
+    _shell: RemoteShell
+    _source: str
+    _target: str
+    _remote: str
+    _entries: list[Entry]
+    _counter: ProgressCounter
 
     def _copy_files(self) -> None:
         files = [it for it in self._entries if it.kind is Kind.FILE]
@@ -84,7 +78,7 @@ class RemoteGet(_RemoteCopy):
     def __init__(self, shell: RemoteShell, source: str, target: str, progress: Progress | None) -> None:
         printed = shell.run_command(commands.list_command(source), [source], _READ)
         self._tool, entries = read_listing(printed, source)
-        super().__init__(shell, source, target, source, entries, progress)
+        super().__init__(shell, source, target, source, entries, ProgressCounter(progress, entries))
 
     def run(self) -> None:
         """Copy all files; raises as `JobFiles.get` does."""
@@ -139,7 +133,8 @@ class RemotePut(_RemoteCopy):
     """The transfer of one file or tree to a remote host."""
 
     def __init__(self, shell: RemoteShell, source: str, target: str, progress: Progress | None) -> None:
-        super().__init__(shell, source, target, target, tree(source), progress)
+        entries = tree(source)
+        super().__init__(shell, source, target, target, entries, ProgressCounter(progress, entries))
 
     def run(self) -> None:
         """Copy all files; raises as `JobFiles.put` does."""
