@@ -30,10 +30,7 @@ P = TypeVar("P", bound=subprocess.Popen[bytes])
 class LocalTransport:
     """The transport that runs commands as processes of this machine; implements `jpsi.plugin.Transport`."""
 
-    @property
-    def is_local(self) -> bool:
-        """Always true."""
-        return True
+    is_local = True
 
     def run(
         self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None

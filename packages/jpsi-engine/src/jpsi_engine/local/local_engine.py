@@ -32,24 +32,13 @@ from jpsi.plugin.engine import (
     process_count,
     serialization,
 )
-from jpsi_engine import host
+from jpsi_engine import host, spool
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots
 from jpsi_engine.local.spawn import spawn
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
 from jpsi_engine.scheduler import warn_of_damage
-from jpsi_engine.spool import (
-    DAMAGE,
-    REVOKED,
-    WORK_DIRECTORY,
-    Intent,
-    Spool,
-    attempts,
-    folder_name,
-    prune,
-    work_directory,
-)
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
 log = logging.getLogger(__name__)
@@ -70,10 +59,10 @@ class LocalEngine(Engine):
         self._setup = setup
         self._shell = setup.config.shell_command
         # Machines may share a home directory, but not processes.
-        root = work_directory(setup.config.work_directory)
-        folder = root / folder_name(setup.executor, setup.target)
-        host.check_way(folder, WORK_DIRECTORY)
-        self._spool = Spool(folder / platform.node())
+        root = spool.work_directory(setup.config.work_directory)
+        folder = root / spool.folder_name(setup.executor, setup.target)
+        host.check_way(folder, spool.WORK_DIRECTORY)
+        self._spool = spool.Spool(folder / platform.node())
         self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
@@ -220,7 +209,7 @@ class LocalEngine(Engine):
     def _prune(self) -> None:
         config = self._setup.config
         try:
-            prune(
+            spool.prune(
                 self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, has_exit_marker
             )
         except OSError:
@@ -236,9 +225,9 @@ class LocalEngine(Engine):
         """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
         with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
-            for intent, runner_process in attempts.find_attempts(self._spool, native_id):
+            for intent, runner_process in spool.attempts.find_attempts(self._spool, native_id):
                 self._supervisor.add(attrs.evolve(self._supervise(intent, runner_process), job_id=job_id))
-                return attempts.native_id_of(intent, runner_process)
+                return spool.attempts.native_id_of(intent, runner_process)
         process = host.parse_native_id(native_id)
         if process is not None and not (process.is_alive() and host.belongs_to_user(process.pid)):
             process = None
@@ -271,7 +260,7 @@ class LocalEngine(Engine):
                 is_left_out = is_settled(job_id)
                 intent = None if is_left_out else self._spool.last_intent(job_id)
                 recovered = None if intent is None else self._recover(intent)
-            except (OSError, *DAMAGE) as e:
+            except (OSError, *spool.DAMAGE) as e:
                 warn_of_damage(self._spool, job_id, e)
                 continue
             if intent is None and not is_left_out:
@@ -280,9 +269,9 @@ class LocalEngine(Engine):
                 found.append(recovered)
         return found
 
-    def _recover(self, intent: Intent) -> Recovered | None:
+    def _recover(self, intent: spool.Intent) -> Recovered | None:
         job_id = intent.job_id
-        process = attempts.find_runner(self._spool, intent)
+        process = spool.attempts.find_runner(self._spool, intent)
         if process is None:
             with self._spool.hold_lock(intent, _JUDGE_SECONDS) as may_judge:
                 if not may_judge:
@@ -290,10 +279,10 @@ class LocalEngine(Engine):
                     return None
                 # Its process may be starting. After this, it has either made its claim or can never run.
                 if self._has_begun(intent):
-                    process = attempts.lost_runner(intent)
+                    process = spool.attempts.lost_runner(intent)
                 else:
                     self._spool.revoke(job_id, intent.attempt)
-                    process = attempts.find_runner(self._spool, intent)
+                    process = spool.attempts.find_runner(self._spool, intent)
         if process is not None:
             self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
@@ -304,20 +293,20 @@ class LocalEngine(Engine):
             job_id=job_id,
             attempt=intent.attempt,
             spec=serialization.decode(intent.content["spec"]),
-            native_id=None if process is None else attempts.native_id_of(intent, process),
+            native_id=None if process is None else spool.attempts.native_id_of(intent, process),
             time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
         )
 
-    def _has_begun(self, intent: Intent) -> bool:
+    def _has_begun(self, intent: spool.Intent) -> bool:
         """Return True if any file shows that an attempt was started, even if its claim is lost."""
         claim = self._spool.claim(intent.job_id, intent.attempt)
-        if claim is not None and claim.text == REVOKED:
+        if claim is not None and claim.text == spool.REVOKED:
             return False
         new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         is_started = claim is None and intent.native_id is not None
         return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
 
-    def _supervise(self, intent: Intent, process: host.ProcessId) -> SupervisedProcess:
+    def _supervise(self, intent: spool.Intent, process: host.ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)
         return SupervisedProcess(
             intent.job_id,

@@ -65,6 +65,8 @@ class RemoteHost:
     decision record 16 says why.
     """
 
+    is_local = False
+
     def __init__(self, spool: Spool, transport: FileTransport, config: ExecutorConfig) -> None:
         self.spool = spool
         self._folders = FolderMirror(spool)
@@ -75,11 +77,6 @@ class RemoteHost:
         #: Remote folders of new jobs whose submission failed.
         self._failed_folders: set[str] = set()
         self._files = open_job_files(transport) if isinstance(transport, BytesTransport) else None
-
-    @property
-    def is_local(self) -> bool:
-        """Always False."""
-        return False
 
     def _remote_directories(self) -> RemoteDirectories:
         if self._directories is None:

@@ -19,10 +19,7 @@ _CHUNK = 1 << 22
 class LocalFiles:
     """The files of this machine, which are transferred by copying; implements `JobFiles`."""
 
-    @property
-    def are_local(self) -> bool:
-        """Always true."""
-        return True
+    are_local = True
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree; see `JobFiles`."""

@@ -18,14 +18,11 @@ from jpsi_engine.transfer.remote_shell import RemoteShell
 class RemoteFiles:
     """The files of the remote host that a transport leads to; implements `JobFiles`."""
 
+    are_local = False
+
     def __init__(self, transport: BytesTransport) -> None:
         self._transport = transport
         self._shell = RemoteShell(transport)
-
-    @property
-    def are_local(self) -> bool:
-        """Always false."""
-        return False
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a local file or tree to the remote host; see `JobFiles`."""
