@@ -5,6 +5,7 @@ from jpsi_engine.host.directory_watcher import MarkerWatch
 from jpsi_engine.host.file_errors import (
     RemoteTimeoutError,
     changed_file_error,
+    convert_os_errors,
     local_file_error,
     parse_os_error,
     remote_file_error,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from collections.abc import Iterator
 
 from jpsi import TransferError
-from jpsi.plugin import BytesResult, TransportError
+from jpsi.plugin import BytesResult, SubmitException, TransportError
 from jpsi_engine.host.files import is_transient
 
 # The messages of programs in the locale C; the first match counts. A shell has messages of its own.
@@ -53,6 +55,16 @@ def local_file_error(path: str, what: str, error: OSError) -> TransferError:
     """Return the error for a file of this machine; `what` is what failed, as in "read"."""
     reason = error.strerror or str(error)
     return TransferError(f"{path} cannot be {what}: {reason}", error, transient=is_transient(error))
+
+
+@contextlib.contextmanager
+def convert_os_errors(what: str) -> Iterator[None]:
+    """Raise SubmitException in place of an OSError; `what` is what failed, as a sentence."""
+    try:
+        yield
+    except OSError as e:
+        msg = f"{what}: {e}"
+        raise SubmitException(msg, e, transient=is_transient(e)) from e
 
 
 class RemoteTimeoutError(TransportError):

@@ -115,14 +115,9 @@ class ExitWatch:
             token: the argument for the receiver.
             is_child: True if this process started it and has not waited for it.
         """
-        watched = Watched(process, sink, token, is_child)
         with self._lock:
-            watched.has_pidfd_slot = self._open < self._limit
-            self._open += watched.has_pidfd_slot
-        if watched.has_pidfd_slot:
-            self._register(watched)
-        else:
-            self._postpone(watched)
+            self._overflow.append(Watched(process, sink, token, is_child))
+        self._open_pidfds()
 
     def call_later(self, seconds: float, function: Callable[..., None], *arguments: object) -> None:
         """Call a function with these arguments on the watch's thread after so many seconds."""
@@ -178,34 +173,53 @@ class ExitWatch:
                 due.append(heapq.heappop(self._timers)[2])
         return due
 
+    def _open_pidfds(self) -> None:
+        """Open pidfds for the processes that have none, as far as the limit has room.
+
+        Of the jobs that are left, the markers are watched, and not the processes.
+        """
+        is_failed = False
+        while not is_failed:
+            with self._lock:
+                if not self._overflow or self._open >= self._limit:
+                    break
+                watched = self._overflow.popleft()
+                watched.has_pidfd_slot = True
+                self._open += 1
+            try:
+                self._register(watched)
+            except OSError as e:
+                # the system has no pidfds, or descriptors are scarce
+                is_failed = True
+                with self._lock:
+                    self._open -= 1
+                    self._limit = self._open or int(e.errno in _SCARCE)
+                    watched.has_pidfd_slot = False
+                    self._overflow.append(watched)
+        with self._lock:
+            is_first = bool(self._overflow) and not self._is_scanning
+            self._is_scanning = self._is_scanning or is_first
+        if is_first:
+            self.call_later(0, self._scan)
+
     def _register(self, watched: Watched) -> None:
-        """Open a pidfd for a process, for which the limit has room, and wait on it."""
+        """Open a pidfd for a process, and wait on it."""
         try:
             fd = pidfd.open_pidfd(watched.process.pid)
         except ProcessLookupError:
             self.call_later(0, self._report_gone, watched)
             return
-        except OSError as e:
-            self._watch_without_pidfd(watched, e)
-            return
-        if not watched.is_child and not watched.process.is_alive():
-            # it ended before the pidfd was opened, and its pid may belong to another process now
+        try:
+            # if it ended before the pidfd was opened, its pid may belong to another process now
+            is_gone = not watched.is_child and not watched.process.is_alive()
+            if not is_gone:
+                self._selector.register(fd, selectors.EVENT_READ, watched)
+        except OSError:
+            os.close(fd)
+            raise
+        if is_gone:
             os.close(fd)
             self.call_later(0, self._report_gone, watched)
-            return
-        try:
-            self._selector.register(fd, selectors.EVENT_READ, watched)
-        except OSError as e:
-            os.close(fd)
-            self._watch_without_pidfd(watched, e)
-
-    def _watch_without_pidfd(self, watched: Watched, error: OSError) -> None:
-        """Watch a process without a pidfd: the system has none, or descriptors are scarce."""
-        with self._lock:
-            self._open -= 1
-            self._limit = self._open or int(error.errno in _SCARCE)
-            watched.has_pidfd_slot = False
-        self._postpone(watched)
 
     def _report_exits(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
         """Give a sink the ends of processes, each with its pidfd if there is one."""
@@ -243,29 +257,7 @@ class ExitWatch:
         if watched.has_pidfd_slot:
             with self._lock:
                 self._open -= 1
-            self._watch_next()
-
-    def _watch_next(self) -> None:
-        """Open a pidfd for the process that was postponed first, if the limit has room."""
-        with self._lock:
-            if not self._overflow or self._open >= self._limit:
-                return
-            watched = self._overflow.popleft()
-            watched.has_pidfd_slot = True
-            self._open += 1
-        self._register(watched)
-
-    def _postpone(self, watched: Watched) -> None:
-        """Watch the markers of a job instead of its process until there is room for a pidfd."""
-        with self._lock:
-            self._overflow.append(watched)
-            is_first = not self._is_scanning
-            self._is_scanning = True
-            has_pidfd_slot = self._open < self._limit == self._full_limit
-        if is_first:
-            self.call_later(0, self._scan)
-        if has_pidfd_slot:
-            self._watch_next()
+            self._open_pidfds()
 
     def _scan(self) -> None:
         """Report markers and ends among the postponed processes, and schedule the next look."""
@@ -280,7 +272,7 @@ class ExitWatch:
         if self._limit > 0:
             # descriptors may not be scarce any more
             self._limit = self._full_limit
-            self._watch_next()
+            self._open_pidfds()
         if waiting:
             is_announced = self._limit > 0 and len(self._marker_watches) == len(directories)
             self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._scan)

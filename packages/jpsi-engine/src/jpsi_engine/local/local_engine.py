@@ -6,14 +6,13 @@ any later client finds it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -90,7 +89,7 @@ class LocalEngine(Engine):
 
     def submit(self, submission: Submission) -> str:
         """Start a job once enough slots are free; see `jpsi.plugin.engine.Engine`."""
-        with _convert_errors(f"job {submission.job_id} could not be started"):
+        with host.convert_os_errors(f"job {submission.job_id} could not be started"):
             try:
                 job = self._start(submission)
             except FileExistsError as e:
@@ -223,7 +222,7 @@ class LocalEngine(Engine):
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
-        with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
+        with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             for intent, runner_process in spool.attempts.find_attempts(self._spool, native_id):
                 self._supervisor.add(attrs.evolve(self._supervise(intent, runner_process), job_id=job_id))
@@ -238,7 +237,7 @@ class LocalEngine(Engine):
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
-        with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
+        with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             job_ids = self._spool.job_ids()
         return self._recover_jobs(
@@ -247,7 +246,7 @@ class LocalEngine(Engine):
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
-        with _convert_errors(f"the jobs in {self._spool.root} cannot be read"):
+        with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
@@ -335,7 +334,7 @@ class LocalEngine(Engine):
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         job = self._supervisor.get(job_id)
         if job is not None:
-            with _convert_errors(f"job {job_id} could not be cancelled"):
+            with host.convert_os_errors(f"job {job_id} could not be cancelled"):
                 self._supervisor.stop(job, CANCEL)
 
     def hold(self, job_id: str) -> None:
@@ -361,13 +360,3 @@ class LocalEngine(Engine):
         if asked is None and isinstance(config, BatchConfig):
             asked = config.default_duration
         return asked or None  # zero means no limit
-
-
-@contextlib.contextmanager
-def _convert_errors(what: str) -> Iterator[None]:
-    """Raise errors of the system as those of a submission; `what` says what failed."""
-    try:
-        yield
-    except OSError as e:
-        msg = f"{what}: {e}"
-        raise SubmitException(msg, e, transient=host.is_transient(e)) from e
