@@ -9,8 +9,8 @@ import attrs
 
 from jpsi_engine.host import exists, list_names
 from jpsi_engine.spool.claims import REVOKED, Claim
+from jpsi_engine.spool.layout import array_tag, tag
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.spool.tags import array_tag, tag
 from jpsi_engine.verdict import SETUP_CODE, SHELL
 
 

@@ -24,17 +24,6 @@ class Tool(StrEnum):
     CKSUM = "cksum"
 
 
-def checksum(data: bytes, tool: Tool) -> str:
-    """Return the checksum that a program prints for these bytes.
-
-    >>> checksum(b"abc", Tool.CKSUM)
-    '1219131554'
-    """
-    sums = SpanSums(tool)
-    sums.feed(data)
-    return sums.all[0]
-
-
 class _Sum(Protocol):
     def update(self, data: bytes | memoryview, /) -> None: ...
     def hexdigest(self) -> str: ...
