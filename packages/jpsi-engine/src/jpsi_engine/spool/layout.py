@@ -1,4 +1,4 @@
-"""Names the paths of a spool, which are the same below each root, and the tags of jobs in the batch system."""
+"""Names the paths of a spool, which are the same below each root, and the tags of jobs in the queue."""
 
 from __future__ import annotations
 
