@@ -18,8 +18,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -186,9 +185,11 @@ class ArrayFiles:
         """Add the native id that the batch system gave to an array; called within `hold_lock`."""
         add_native_id(f"{self.folder(array)}/intent.json", native_id)
 
-    def hold_lock(self, array: str, patience_seconds: float) -> AbstractContextManager[bool | None]:
-        """Hold the lock on an array; the value is true if it could be had in time. See `Spool.hold_lock`."""
-        return host.hold_lock(f"{self.folder(array)}/intent.json", patience_seconds)
+    @contextlib.contextmanager
+    def hold_lock(self, array: str, patience_seconds: float) -> Iterator[bool]:
+        """Hold the lock on an array; yield False if it cannot be had in time. See `Spool.hold_lock`."""
+        with host.hold_lock(f"{self.folder(array)}/intent.json", patience_seconds) as is_held:
+            yield bool(is_held)
 
     def remove(self, array: str) -> None:
         """Rename the folder of an array into the trash, so that it disappears at once."""
