@@ -797,7 +797,7 @@ def test_what_cannot_be_written_down_is_not_submitted(
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi_engine.spool.arrays.write_new", full)
+        patch.setattr("jpsi_engine.host.write_new", full)
         with pytest.raises(BulkException, match="could not be recorded") as caught:
             toys.submit_many(jobs)
 

@@ -20,7 +20,7 @@ import pytest
 
 from jpsi_engine.host.procfs import ProcessId, identify
 from jpsi_engine.local import exits
-from jpsi_engine.local.exits import Exit, ExitWatch, Watched
+from jpsi_engine.local.exits import Exit, ExitWatch
 
 PATIENCE = 30
 #: For what is to happen within a tenth of it.
@@ -432,22 +432,14 @@ def test_room_of_one_that_ended_goes_to_the_next(
 def test_room_that_is_made_while_a_process_is_postponed_is_used(
     children: Children, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look at the limit and the postponing, the last process that was waited for may end."""
     watch = ExitWatch(1)
     first, second = children.start(), children.start(7)
     watch.watch(first.process, sink, "first", is_child=True)
-    postpone = watch._postpone
-
-    def postpone_late(watched: Watched) -> None:
-        first.end()
-        sink.wait_for("first")
-        settle(watch)
-        postpone(watched)
-
     monkeypatch.setattr(exits, "_ANNOUNCED_SECONDS", 1000)
-    monkeypatch.setattr(watch, "_postpone", postpone_late)
     watch.watch(second.process, sink, "second", is_child=True)
     settle(watch)  # the first look, after which there is no other
+    first.end()
+    sink.wait_for("first")
     second.end()
 
     sink.wait_for("second", timeout_seconds=SHORT)

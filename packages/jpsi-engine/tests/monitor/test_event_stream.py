@@ -25,7 +25,7 @@ from jpsi.layers import default_hooks
 from jpsi.model.errors import PluginError, TransportError
 from jpsi.model.spec import JobSpec
 from jpsi_engine.batch import BatchEngine
-from jpsi_engine.host.line_stream import ProcessLines
+from jpsi_engine.host.local_transport import ProcessLines
 from jpsi_engine.monitor.event_stream import EventStream
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
@@ -172,7 +172,7 @@ def test_the_command_ends_with_whoever_listens() -> None:
 
 
 def shell(text: str) -> ProcessLines:
-    return ProcessLines(Command(["/bin/sh"], stdin=text), {"PATH": "/usr/bin:/bin"})
+    return ProcessLines(Command(["/bin/sh"], stdin=text))
 
 
 def test_lines_are_read_as_they_come() -> None:
@@ -217,8 +217,8 @@ def test_who_stops_reading_leaves_no_process_behind() -> None:
 
 
 def test_a_command_that_is_not_there_is_told() -> None:
-    with pytest.raises(TransportError, match="could not be run"):
-        ProcessLines(Command(["/no/such/command"]), {})
+    with pytest.raises(TransportError, match="was not found"):
+        ProcessLines(Command(["/no/such/command"]))
 
 
 # ------------------------------------------------------------------------------------------ the engine

@@ -32,7 +32,7 @@ from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.snapshot import Snapshot
 from jpsi_engine.spool.arrays import ArrayMember
-from jpsi_engine.spool.tags import array_tag
+from jpsi_engine.spool.layout import array_tag
 from jpsi_engine.verdict.batch_verdict import Facts, judge
 from jpsi_engine.verdict.marker_verdict import CANCEL, Stop
 from jpsi_testing import FakeTransport, toy, toy_fake

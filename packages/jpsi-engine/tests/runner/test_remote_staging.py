@@ -11,7 +11,6 @@ import pytest
 from jpsi.model.spec import JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
 from jpsi_engine.transfer.remote_plan import (
     RemoteTransfer,
-    finished_numbers,
     local_target,
     pending_transfers,
     record_path,
@@ -93,7 +92,7 @@ def test_a_recorded_transfer_is_not_repeated() -> None:
     names = [Path(record_path("/here/jobs/a1", 2, number)).name for number in (1, 3)]
 
     assert names == ["got.2.1", "got.2.3"]
-    assert numbers(pending_transfers(gets, finished_numbers([*names, "got.1.2", "get.2"], 2))) == [2]
+    assert numbers(pending_transfers(gets, [*names, "got.1.2", "get.2"], 2)) == [2]
 
 
 def test_a_file_that_goes_into_a_directory_keeps_its_remote_name(tmp_path: Path) -> None:

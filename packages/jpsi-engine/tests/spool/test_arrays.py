@@ -83,7 +83,7 @@ def test_an_array_whose_write_fails_does_not_exist(spool: Spool, monkeypatch: py
     def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("jpsi_engine.spool.arrays.write_new", full)
+    monkeypatch.setattr("jpsi_engine.host.write_new", full)
     with pytest.raises(OSError, match="No space left"):
         write(spool)
 

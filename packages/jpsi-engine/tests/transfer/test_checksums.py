@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi_engine.transfer import checksums
-from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool, checksum
+from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool
 from jpsi_engine.transfer.remote_commands import checksum_command
+
+
+def checksum(data: bytes, tool: Tool) -> str:
+    sums = SpanSums(tool)
+    sums.feed(data)
+    return sums.all[0]
 
 
 @pytest.mark.parametrize("tool", Tool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jpsi_engine.transfer.chunk_size import ChunkSize
+from jpsi_engine.transfer.remote_shell import ChunkSize
 
 
 @pytest.mark.parametrize(("seconds", "size"), [(0.001, 1 << 24), (0.5, 1 << 20), (60, 1 << 16)])

@@ -19,10 +19,10 @@ from jpsi.contract.transport import BytesTransport
 from jpsi.model.errors import TransferError, TransportError
 from jpsi_engine.host.local_transport import LocalTransport
 from jpsi_engine.transfer import checksums, remote_commands, remote_shell
-from jpsi_engine.transfer.copy import SMALL
 from jpsi_engine.transfer.job_files import open_job_files
 from jpsi_engine.transfer.local_files import LocalFiles
 from jpsi_engine.transfer.part_files import append, complete, open_part_file, part_path
+from jpsi_engine.transfer.remote_copy import SMALL
 from jpsi_engine.transfer.remote_files import RemoteFiles
 from jpsi_testing import RemoteTransport
 

@@ -9,6 +9,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from jpsi_engine.host.private_files import open_private
@@ -25,6 +26,14 @@ def exists(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def list_names(path: str) -> list[str]:
+    """Return the names in a directory; none if there is no directory."""
+    try:
+        return os.listdir(path)  # noqa: PTH208  text, as in the spool
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def read_text(path: str) -> str:
@@ -83,14 +92,11 @@ def write_once(path: str, data: bytes) -> bool:
 
 def _write_draft(path: str, data: bytes) -> str:
     draft_path = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    fd = open_private(draft_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
-        write_all(fd, data)
+        _write_private(draft_path, os.O_TRUNC, data)
     except BaseException:
         forget(draft_path)
         raise
-    finally:
-        os.close(fd)
     return draft_path
 
 
@@ -102,7 +108,11 @@ def forget(path: str) -> None:
 
 def write_new(path: str, data: bytes) -> None:
     """Write a new file that no process reads before this returns."""
-    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    _write_private(path, os.O_EXCL, data)
+
+
+def _write_private(path: str, flags: int, data: bytes) -> None:
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | flags)
     try:
         write_all(fd, data)
     finally:
@@ -118,23 +128,47 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 
 def is_transient(error: OSError) -> bool:
     """Return True if the same call may succeed later: no space, no descriptors, no processes, no memory."""
-    return error.errno in _TRANSIENT
+    match error.errno:
+        case errno.EAGAIN | errno.EINTR | errno.EIO | errno.ESTALE | errno.ETIMEDOUT:
+            return True
+        case errno.EDQUOT | errno.EMFILE | errno.ENFILE | errno.ENOMEM | errno.ENOSPC:
+            return True
+    return False
 
 
-_TRANSIENT = frozenset(
-    {
-        errno.EAGAIN,
-        errno.EDQUOT,
-        errno.EINTR,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-        errno.ENOSPC,
-        errno.ESTALE,
-        errno.ETIMEDOUT,
-    }
-)
+@contextlib.contextmanager
+def hold_lock(path: str, timeout_seconds: float, *, create: bool = False) -> Iterator[bool | None]:
+    """Hold the lock on a file; yield what `take_lock` returns, or None if there is no file.
+
+    Args:
+        path: the file.
+        timeout_seconds: see `take_lock`.
+        create: True to make the file if there is none.
+    """
+    try:
+        fd = open_private(path, os.O_RDWR | (os.O_CREAT if create else 0))
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield take_lock(fd, timeout_seconds)
+    finally:
+        # a child that was forked in the meantime has the descriptor too
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+
+
+def create_locked(path: str) -> int:
+    """Make a new file, and return a descriptor that holds the lock on it."""
+    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(fd)
+        forget(path)
+        raise
+    return fd
 
 
 def take_lock(fd: int, timeout_seconds: float) -> bool:

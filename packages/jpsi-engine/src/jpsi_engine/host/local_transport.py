@@ -1,4 +1,4 @@
-"""Runs the commands of a batch system as processes of this machine."""
+"""Runs commands as processes of this machine: to their end, or long-lived ones whose lines are read."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ import re
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, TypeVar, cast
 
 from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
 from jpsi_engine.host.files import is_transient
-from jpsi_engine.host.line_stream import ProcessLines
 from jpsi_engine.host.pidfd import open_pidfd
 
 # The children of a killed command may keep its output open.
 _DRAIN_SECONDS = 1.0
 # A command that has closed its output is about to end.
 _EXIT_WAIT_MS = 20
+# A killed process is gone at once, unless it is blocked in the kernel.
+_REAP_SECONDS = 1.0
+
+P = TypeVar("P", bound=subprocess.Popen[bytes])
 
 
 class LocalTransport:
     """The transport that runs commands as processes of this machine; implements `jpsi.plugin.Transport`."""
 
-    @property
-    def is_local(self) -> bool:
-        """Always true."""
-        return True
+    is_local = True
 
     def run(
         self, command: Command, keep: int | None = None, ready: Callable[[], None] | None = None
@@ -38,8 +40,7 @@ class LocalTransport:
         The command runs in a session of its own. Signals from this program's terminal (Ctrl-C, a closed
         window) do not reach it, and at a timeout all its processes are killed.
         """
-        data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
-        result = self._run(command, data, keep, ready)
+        result = self._run(command, _encode_input(command), keep, ready)
         return CommandResult(
             returncode=result.returncode,
             stdout=result.stdout.decode(errors="replace"),
@@ -60,48 +61,82 @@ class LocalTransport:
     ) -> BytesResult:
         if ready is not None and data is None:
             ready()
-        try:
-            # without `with`, which waits: a child that the kernel cannot kill must not block the caller
-            process = _Process(
-                command.argv,
-                stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
-                start_new_session=True,
-                pass_fds=() if keep is None else (keep,),
-            )
-        except OSError as e:
-            cause = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
-            msg = f"the command {command.argv[0]} {cause}"
-            raise TransportError(msg, e, transient=is_transient(e)) from e
-        seconds = None if command.timeout is None else command.timeout.total_seconds()
+        # without `with`, which waits: a child that the kernel cannot kill must not block the caller
+        process = _start(
+            _Process,
+            command,
+            stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment_of(command, os.environ),
+            pass_fds=() if keep is None else (keep,),
+        )
         try:
             if ready is not None and data is not None:
                 ready()
-            if data is not None:
-                data = _write_available(process, data)
-            stdout, stderr = process.communicate(data, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            stdout, stderr = _kill(process)
-            return _result(process, stdout, stderr, timed_out=True)
+            result = _communicate(process, command, data)
         except BaseException:
             _kill(process)
             raise
-        if process.was_reaped:
+        if process.was_reaped and not result.timed_out:
             msg = (
                 f"the exit code of {command.argv[0]} is lost: this program ignores SIGCHLD, or waits for "
                 "processes that it did not start"
             )
             raise TransportError(msg, transient=True, may_have_run=True)
-        return _result(process, stdout, stderr, timed_out=False)
+        return result
 
     def open(self, command: Command) -> ProcessLines:
         """Start a command whose output is read line by line; see `jpsi.plugin.LineTransport`."""
-        return ProcessLines(command, environment_of(command, os.environ))
+        return ProcessLines(command)
 
     def close(self) -> None:
         """Do nothing: a local transport holds no connection."""
+
+
+class ProcessLines:
+    """The output lines of one process; implements `jpsi.plugin.Lines`.
+
+    The process runs in a session of its own; `close` kills the whole session.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self._process = _start(
+            subprocess.Popen,
+            command,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment_of(command, os.environ),
+        )
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        with contextlib.suppress(OSError), cast("BinaryIO", self._process.stdin) as stdin:
+            stdin.write(_encode_input(command) or b"")
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the lines, without their ends, until the process closes its output."""
+        try:
+            with cast("BinaryIO", self._process.stdout) as stdout:
+                for line in stdout:
+                    yield line.decode(errors="replace").rstrip("\n")
+        finally:
+            self.close()
+            if os.getpid() == self._owner:
+                with self._lock, contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_REAP_SECONDS)
+
+    def close(self) -> None:
+        """Kill the process and its children; does nothing in a forked child.
+
+        The thread that reads the lines waits for the end of the process. The garbage collector may call this
+        method, in any thread at any time, so it never waits and takes no lock that is held.
+        """
+        if os.getpid() == self._owner and self._lock.acquire(blocking=False):
+            try:
+                if self._process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(self._process.pid, signal.SIGKILL)
+            finally:
+                self._lock.release()
 
 
 class _Process(subprocess.Popen[bytes]):
@@ -150,23 +185,42 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     return {**retained, **command.environment}
 
 
-def _needs_environment(command: Command, inherited: Iterable[str]) -> bool:
-    """Return True if a command's environment differs from this process's, which is cheaper to inherit.
-
-    Args:
-        command: the command.
-        inherited: the names of the variables that this process has.
-    """
-    if not command.unset:
-        return bool(command.environment)
-    return bool(command.environment) or any(map(_unset_pattern(command.unset).match, inherited))
-
-
 @functools.lru_cache
 def _unset_pattern(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of the variable names in `Command.unset`; a command of Slurm has dozens of them."""
     alternatives = (re.escape(it[:-1]) if it.endswith("*") else rf"{re.escape(it)}\Z" for it in patterns)
     return re.compile("|".join(alternatives), re.DOTALL)
+
+
+def _encode_input(command: Command) -> bytes | None:
+    return None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
+
+
+def _start(kind: type[P], command: Command, **options: Any) -> P:  # noqa: ANN401  those of Popen
+    """Start a command in a session of its own, whose output the caller reads."""
+    try:
+        return kind(command.argv, stdout=subprocess.PIPE, start_new_session=True, **options)
+    except OSError as e:
+        cause = "was not found on PATH" if isinstance(e, FileNotFoundError) else f"could not be run: {e}"
+        msg = f"the command {command.argv[0]} {cause}"
+        raise TransportError(msg, e, transient=is_transient(e)) from e
+
+
+def _communicate(process: subprocess.Popen[bytes], command: Command, data: bytes | None) -> BytesResult:
+    """Give a command its input, and return its result; kill it at its timeout."""
+    seconds, timed_out = None if command.timeout is None else command.timeout.total_seconds(), False
+    try:
+        rest = None if data is None else _write_available(process, data)
+        stdout, stderr = process.communicate(rest, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        stdout, stderr = _kill(process)
+        timed_out = True
+    return BytesResult(
+        returncode=-signal.SIGKILL if process.returncode is None else process.returncode,
+        stdout=stdout,
+        stderr=stderr.decode(errors="replace"),
+        timed_out=timed_out,
+    )
 
 
 def _write_available(process: subprocess.Popen[bytes], data: bytes) -> bytes:
@@ -197,14 +251,3 @@ def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
             if stream is not None:
                 stream.close()
         return e.stdout or b"", e.stderr or b""
-
-
-def _result(
-    process: subprocess.Popen[bytes], stdout: bytes, stderr: bytes, *, timed_out: bool
-) -> BytesResult:
-    return BytesResult(
-        returncode=-signal.SIGKILL if process.returncode is None else process.returncode,
-        stdout=stdout,
-        stderr=stderr.decode(errors="replace"),
-        timed_out=timed_out,
-    )

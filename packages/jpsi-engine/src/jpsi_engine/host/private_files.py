@@ -171,8 +171,3 @@ def _checked(status: os.stat_result, path: str | os.PathLike[str]) -> os.stat_re
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "it is no file of yours", os.fspath(path))
     return status
-
-
-def private_opener(path: str, flags: int) -> int:
-    """Open a file as `open_private` does; for the `opener` argument of `open`."""
-    return open_private(path, flags)

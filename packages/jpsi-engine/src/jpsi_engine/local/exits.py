@@ -102,7 +102,8 @@ class ExitWatch:
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
-        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._drain_wake_pipe)
+        drain = functools.partial(os.read, self._wake_reader, 4096)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, drain)
         threading.Thread(target=self._run, name="jpsi-exits", daemon=True).start()
 
     def watch(self, process: ProcessId, sink: Sink, token: Any, *, is_child: bool) -> None:  # noqa: ANN401  the sink's own
@@ -114,31 +115,20 @@ class ExitWatch:
             token: the argument for the receiver.
             is_child: True if this process started it and has not waited for it.
         """
-        watched = Watched(process, sink, token, is_child)
         with self._lock:
-            watched.has_pidfd_slot = self._open < self._limit
-            if watched.has_pidfd_slot:
-                self._open += 1
-        if watched.has_pidfd_slot:
-            self._register(watched)
-        else:
-            self._postpone(watched)
+            self._overflow.append(Watched(process, sink, token, is_child))
+        self._open_pidfds()
 
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function on the watch's thread after so many seconds."""
+    def call_later(self, seconds: float, function: Callable[..., None], *arguments: object) -> None:
+        """Call a function with these arguments on the watch's thread after so many seconds."""
         with self._lock:
+            call: Callable[[], None] = functools.partial(function, *arguments)
             entry = (time.monotonic() + seconds, next(self._count), call)
             heapq.heappush(self._timers, entry)
             is_next = self._timers[0] is entry
         if is_next:
-            self._wake()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it is awake as it is
-            os.write(self._wake_writer, b".")
-
-    def _drain_wake_pipe(self) -> None:
-        os.read(self._wake_reader, 4096)
+            with contextlib.suppress(BlockingIOError):  # it is awake as it is
+                os.write(self._wake_writer, b".")
 
     def _run(self) -> None:
         while True:
@@ -154,7 +144,7 @@ class ExitWatch:
             else:
                 _call_safely(key.data)
         for sink, ended in exits.items():
-            _call_safely(functools.partial(self._report_exits, sink, ended))
+            _call_safely(self._report_exits, sink, ended)
         for call in self._pop_due_calls():
             self._call(call)
 
@@ -167,8 +157,7 @@ class ExitWatch:
             call()
         except Exception:
             log.exception(_FENCE)
-            again = functools.partial(self._call, call, failures + 1)
-            self.call_later(_FAILED_SECONDS * min(failures + 1, _SLOWEST_RETRY), again)
+            self.call_later(_retry_pause(failures + 1), self._call, call, failures + 1)
 
     def _timeout(self) -> float:
         with self._lock:
@@ -184,34 +173,53 @@ class ExitWatch:
                 due.append(heapq.heappop(self._timers)[2])
         return due
 
+    def _open_pidfds(self) -> None:
+        """Open pidfds for the processes that have none, as far as the limit has room.
+
+        Of the jobs that are left, the markers are watched, and not the processes.
+        """
+        is_failed = False
+        while not is_failed:
+            with self._lock:
+                if not self._overflow or self._open >= self._limit:
+                    break
+                watched = self._overflow.popleft()
+                watched.has_pidfd_slot = True
+                self._open += 1
+            try:
+                self._register(watched)
+            except OSError as e:
+                # the system has no pidfds, or descriptors are scarce
+                is_failed = True
+                with self._lock:
+                    self._open -= 1
+                    self._limit = self._open or int(e.errno in _SCARCE)
+                    watched.has_pidfd_slot = False
+                    self._overflow.append(watched)
+        with self._lock:
+            is_first = bool(self._overflow) and not self._is_scanning
+            self._is_scanning = self._is_scanning or is_first
+        if is_first:
+            self.call_later(0, self._scan)
+
     def _register(self, watched: Watched) -> None:
-        """Open a pidfd for a process, for which the limit has room, and wait on it."""
+        """Open a pidfd for a process, and wait on it."""
         try:
             fd = pidfd.open_pidfd(watched.process.pid)
         except ProcessLookupError:
-            self.call_later(0, functools.partial(self._report_gone, watched))
-            return
-        except OSError as e:
-            self._watch_without_pidfd(watched, e)
-            return
-        if not watched.is_child and not watched.process.is_alive():
-            # it ended before the pidfd was opened, and its pid may belong to another process now
-            os.close(fd)
-            self.call_later(0, functools.partial(self._report_gone, watched))
+            self.call_later(0, self._report_gone, watched)
             return
         try:
-            self._selector.register(fd, selectors.EVENT_READ, watched)
-        except OSError as e:
+            # if it ended before the pidfd was opened, its pid may belong to another process now
+            is_gone = not watched.is_child and not watched.process.is_alive()
+            if not is_gone:
+                self._selector.register(fd, selectors.EVENT_READ, watched)
+        except OSError:
             os.close(fd)
-            self._watch_without_pidfd(watched, e)
-
-    def _watch_without_pidfd(self, watched: Watched, error: OSError) -> None:
-        """Watch a process without a pidfd: the system has none, or descriptors are scarce."""
-        with self._lock:
-            self._open -= 1
-            self._limit = self._open or int(error.errno in _SCARCE)
-            watched.has_pidfd_slot = False
-        self._postpone(watched)
+            raise
+        if is_gone:
+            os.close(fd)
+            self.call_later(0, self._report_gone, watched)
 
     def _report_exits(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
         """Give a sink the ends of processes, each with its pidfd if there is one."""
@@ -225,23 +233,18 @@ class ExitWatch:
             undecided = {id(token) for token in sink.on_exits(exits)}
         except Exception:
             log.exception(_FENCE)
-            self._schedule_retries(sink, ended)
+            # each process by itself, so that one failure does not block the others
+            for fd, watched in ended:
+                watched.failures += 1
+                self.call_later(_retry_pause(watched.failures), self._report_exits, sink, [(fd, watched)])
             return
         for fd, watched in ended:
             if id(watched.token) in undecided and fd is not None and watched.retries > 0:
                 # Its parent has not yet collected its exit code; only after that does the kernel report it.
                 watched.retries -= 1
-                again = functools.partial(self._report_exits, sink, [(fd, watched)])
-                self.call_later(_STATUS_RETRY_SECONDS, again)
+                self.call_later(_STATUS_RETRY_SECONDS, self._report_exits, sink, [(fd, watched)])
             else:
                 self._stop_watching(fd, watched)
-
-    def _schedule_retries(self, sink: Sink, ended: list[tuple[int | None, Watched]]) -> None:
-        """Schedule a retry for each process by itself, so that one failure does not block the others."""
-        for fd, watched in ended:
-            watched.failures += 1
-            again = functools.partial(self._report_exits, sink, [(fd, watched)])
-            self.call_later(_FAILED_SECONDS * min(watched.failures, _SLOWEST_RETRY), again)
 
     def _report_gone(self, watched: Watched) -> None:
         """Give the sink the end of a process for which no pidfd could be opened any more."""
@@ -254,29 +257,7 @@ class ExitWatch:
         if watched.has_pidfd_slot:
             with self._lock:
                 self._open -= 1
-            self._watch_next()
-
-    def _watch_next(self) -> None:
-        """Open a pidfd for the process that was postponed first, if the limit has room."""
-        with self._lock:
-            if not self._overflow or self._open >= self._limit:
-                return
-            watched = self._overflow.popleft()
-            watched.has_pidfd_slot = True
-            self._open += 1
-        self._register(watched)
-
-    def _postpone(self, watched: Watched) -> None:
-        """Watch the markers of a job instead of its process until there is room for a pidfd."""
-        with self._lock:
-            self._overflow.append(watched)
-            is_first = not self._is_scanning
-            self._is_scanning = True
-            has_pidfd_slot = self._open < self._limit == self._full_limit
-        if is_first:
-            self.call_later(0, self._scan)
-        if has_pidfd_slot:
-            self._watch_next()
+            self._open_pidfds()
 
     def _scan(self) -> None:
         """Report markers and ends among the postponed processes, and schedule the next look."""
@@ -291,7 +272,7 @@ class ExitWatch:
         if self._limit > 0:
             # descriptors may not be scarce any more
             self._limit = self._full_limit
-            self._watch_next()
+            self._open_pidfds()
         if waiting:
             is_announced = self._limit > 0 and len(self._marker_watches) == len(directories)
             self.call_later(_ANNOUNCED_SECONDS if is_announced else _SCAN_SECONDS, self._scan)
@@ -343,13 +324,17 @@ class ExitWatch:
         for watched in waiting:
             tokens.setdefault(watched.sink, []).append(watched.token)
         for sink, sink_tokens in tokens.items():
-            _call_safely(functools.partial(sink.on_markers, sink_tokens))
+            _call_safely(sink.on_markers, sink_tokens)
 
 
-def _call_safely(call: Callable[[], Any]) -> None:
+def _retry_pause(failures: int) -> float:
+    return _FAILED_SECONDS * min(failures, _SLOWEST_RETRY)
+
+
+def _call_safely(function: Callable[..., Any], *arguments: object) -> None:
     """Call a function and log its exception, so that the other jobs are still followed."""
     try:
-        call()
+        function(*arguments)
     except Exception:
         log.exception(_FENCE)
 

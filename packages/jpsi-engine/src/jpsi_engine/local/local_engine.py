@@ -6,14 +6,13 @@ any later client finds it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,38 +31,13 @@ from jpsi.plugin.engine import (
     process_count,
     serialization,
 )
-from jpsi_engine.host import (
-    UNKNOWN_START,
-    ProcessId,
-    SubmissionCancelled,
-    SubmitQueue,
-    belongs_to_user,
-    boot_id,
-    check_way,
-    current_umask,
-    identify_started,
-    is_transient,
-    not_admitted_error,
-    parse_native_id,
-    start_tick,
-)
+from jpsi_engine import host, spool
 from jpsi_engine.local import exits
 from jpsi_engine.local.slots import Slots
 from jpsi_engine.local.spawn import spawn
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
 from jpsi_engine.scheduler import warn_of_damage
-from jpsi_engine.spool import (
-    DAMAGE,
-    REVOKED,
-    WORK_DIRECTORY,
-    Intent,
-    Spool,
-    attempts,
-    folder_name,
-    prune,
-    work_directory,
-)
 from jpsi_engine.verdict import CANCEL, datetime_from_ns, has_exit_marker, never_ran_status
 
 log = logging.getLogger(__name__)
@@ -84,14 +58,14 @@ class LocalEngine(Engine):
         self._setup = setup
         self._shell = setup.config.shell_command
         # Machines may share a home directory, but not processes.
-        root = work_directory(setup.config.work_directory)
-        folder = root / folder_name(setup.executor, setup.target)
-        check_way(folder, WORK_DIRECTORY)
-        self._spool = Spool(folder / platform.node())
+        root = spool.work_directory(setup.config.work_directory)
+        folder = root / spool.folder_name(setup.executor, setup.target)
+        host.check_way(folder, spool.WORK_DIRECTORY)
+        self._spool = spool.Spool(folder / platform.node())
         self._supervisor = Supervisor(self._spool, setup.config.kill_delay, self._publish)
         slot_count = setup.config.max_active
         self._slots = None if slot_count is None else Slots(self._spool.root, slot_count)
-        self._submit_queue = SubmitQueue()
+        self._submit_queue = host.SubmitQueue()
         self._lock = threading.Lock()
         self._is_open = False
         self._pruned = float("-inf")
@@ -115,30 +89,26 @@ class LocalEngine(Engine):
 
     def submit(self, submission: Submission) -> str:
         """Start a job once enough slots are free; see `jpsi.plugin.engine.Engine`."""
-        try:
-            job = (
-                self._start(submission)
-                if self._slots is None
-                else self._start_in_slots(self._slots, submission)
-            )
-        except FileExistsError as e:
-            msg = f"job {submission.job_id} was submitted by another process in the meantime"
-            raise SubmitException(msg, e) from e
-        except OSError as e:
-            msg = f"job {submission.job_id} could not be started: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-        except SubmissionCancelled as e:
-            raise not_admitted_error(submission.job_id) from e
+        with host.convert_os_errors(f"job {submission.job_id} could not be started"):
+            try:
+                job = self._start(submission)
+            except FileExistsError as e:
+                msg = f"job {submission.job_id} was submitted by another process in the meantime"
+                raise SubmitException(msg, e) from e
+            except host.SubmissionCancelled as e:
+                raise host.not_admitted_error(submission.job_id) from e
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
 
-    def _start_in_slots(self, slots: Slots, submission: Submission) -> SupervisedProcess:
-        """Start a job that occupies slots until its process ends."""
-        needed = core_count(submission.spec.resources)
+    def _start(self, submission: Submission) -> SupervisedProcess:
+        """Start a job; if slots are limited, it occupies its slots until its process ends."""
         self._open()
+        slots, needed = self._slots, core_count(submission.spec.resources)
+        if slots is None:
+            return self._start_process(submission)
         acquired = self._submit_queue.acquire([submission.job_id], lambda: slots.acquire(needed))
         try:
-            job = self._start(submission)
+            job = self._start_process(submission)
         except BaseException:
             acquired.release()
             raise
@@ -146,8 +116,7 @@ class LocalEngine(Engine):
             acquired.transfer_to(job.process)
         return job
 
-    def _start(self, submission: Submission) -> SupervisedProcess:
-        self._open()
+    def _start_process(self, submission: Submission) -> SupervisedProcess:
         spec, job_id = submission.spec, submission.job_id
         now, run = datetime.now(UTC), self._run(submission)
         intent = {
@@ -156,7 +125,7 @@ class LocalEngine(Engine):
             "executor": self._setup.executor,
             "version": self._setup.version,
             "time": now.isoformat(),
-            "boot": boot_id(),
+            "boot": host.boot_id(),
             "directory": run.directory,
             "spec": serialization.encode(spec),
         }
@@ -191,7 +160,7 @@ class LocalEngine(Engine):
             # a single process needs no list of nodes
             nodes=submission.nodes if process_count(spec.resources) > 1 else (),
             prologue=self._setup.config.prologue,
-            frame=ProcessFrame(*filter(None, [current_umask()])),
+            frame=ProcessFrame(*filter(None, [host.current_umask()])),
         )
 
     def preview(self, submission: Submission) -> Preview:
@@ -203,17 +172,17 @@ class LocalEngine(Engine):
     def _script(self, submission: Submission) -> str:
         return f"{self._spool.folder(submission.job_id)}/run.{submission.attempt}"
 
-    def _spawn(self, submission: Submission, lock: int) -> ProcessId:
+    def _spawn(self, submission: Submission, lock: int) -> host.ProcessId:
         job_id, attempt = submission.job_id, submission.attempt
         script = self._script(submission)
-        tick = start_tick()
+        tick = host.start_tick()
         try:
             pid = spawn([*self._shell, script], lock)
         except BaseException:
             self._spool.discard(job_id, attempt)
             raise
         # The process may be gone already, if the application ignores SIGCHLD: then it has no start time.
-        process = identify_started(pid, tick) or ProcessId(pid, UNKNOWN_START)
+        process = host.identify_started(pid, tick) or host.ProcessId(pid, host.UNKNOWN_START)
         try:
             self._spool.started(lock, process.native_id)
         except OSError:
@@ -239,7 +208,7 @@ class LocalEngine(Engine):
     def _prune(self) -> None:
         config = self._setup.config
         try:
-            prune(
+            spool.prune(
                 self._spool, time.time(), config.keep_time.total_seconds(), config.keep_count, has_exit_marker
             )
         except OSError:
@@ -253,13 +222,13 @@ class LocalEngine(Engine):
 
     def attach(self, job_id: str, native_id: str) -> str:
         """Bind a job to a process; see `jpsi.plugin.engine.Engine`."""
-        with self._convert_read_errors():
+        with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
-            for intent, runner_process in attempts.find_attempts(self._spool, native_id):
+            for intent, runner_process in spool.attempts.find_attempts(self._spool, native_id):
                 self._supervisor.add(attrs.evolve(self._supervise(intent, runner_process), job_id=job_id))
-                return attempts.native_id_of(intent, runner_process)
-        process = parse_native_id(native_id)
-        if process is not None and not (process.is_alive() and belongs_to_user(process.pid)):
+                return spool.attempts.native_id_of(intent, runner_process)
+        process = host.parse_native_id(native_id)
+        if process is not None and not (process.is_alive() and host.belongs_to_user(process.pid)):
             process = None
         self._supervisor.add(
             SupervisedProcess(job_id, job_id, 0, process, is_child=False, started=datetime.now(UTC))
@@ -268,7 +237,7 @@ class LocalEngine(Engine):
 
     def recover(self) -> Sequence[Recovered]:
         """Find the jobs on disk that are not final; see `jpsi.plugin.engine.Engine`."""
-        with self._convert_read_errors():
+        with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
             job_ids = self._spool.job_ids()
         return self._recover_jobs(
@@ -277,7 +246,7 @@ class LocalEngine(Engine):
 
     def recall(self, job_ids: Collection[str]) -> Sequence[Recovered]:
         """Find single jobs on disk; see `jpsi.plugin.engine.Engine`."""
-        with self._convert_read_errors():
+        with host.convert_os_errors(f"the jobs in {self._spool.root} cannot be read"):
             self._open()
         return self._recover_jobs(job_ids, is_settled=lambda _: False)
 
@@ -290,7 +259,7 @@ class LocalEngine(Engine):
                 is_left_out = is_settled(job_id)
                 intent = None if is_left_out else self._spool.last_intent(job_id)
                 recovered = None if intent is None else self._recover(intent)
-            except (OSError, *DAMAGE) as e:
+            except (OSError, *spool.DAMAGE) as e:
                 warn_of_damage(self._spool, job_id, e)
                 continue
             if intent is None and not is_left_out:
@@ -299,17 +268,9 @@ class LocalEngine(Engine):
                 found.append(recovered)
         return found
 
-    @contextlib.contextmanager
-    def _convert_read_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as e:
-            msg = f"the jobs in {self._spool.root} cannot be read: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
-
-    def _recover(self, intent: Intent) -> Recovered | None:
+    def _recover(self, intent: spool.Intent) -> Recovered | None:
         job_id = intent.job_id
-        process = attempts.find_runner(self._spool, intent)
+        process = spool.attempts.find_runner(self._spool, intent)
         if process is None:
             with self._spool.hold_lock(intent, _JUDGE_SECONDS) as may_judge:
                 if not may_judge:
@@ -317,10 +278,10 @@ class LocalEngine(Engine):
                     return None
                 # Its process may be starting. After this, it has either made its claim or can never run.
                 if self._has_begun(intent):
-                    process = attempts.lost_runner(intent)
+                    process = spool.attempts.lost_runner(intent)
                 else:
                     self._spool.revoke(job_id, intent.attempt)
-                    process = attempts.find_runner(self._spool, intent)
+                    process = spool.attempts.find_runner(self._spool, intent)
         if process is not None:
             self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
@@ -331,20 +292,20 @@ class LocalEngine(Engine):
             job_id=job_id,
             attempt=intent.attempt,
             spec=serialization.decode(intent.content["spec"]),
-            native_id=None if process is None else attempts.native_id_of(intent, process),
+            native_id=None if process is None else spool.attempts.native_id_of(intent, process),
             time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
         )
 
-    def _has_begun(self, intent: Intent) -> bool:
+    def _has_begun(self, intent: spool.Intent) -> bool:
         """Return True if any file shows that an attempt was started, even if its claim is lost."""
         claim = self._spool.claim(intent.job_id, intent.attempt)
-        if claim is not None and claim.text == REVOKED:
+        if claim is not None and claim.text == spool.REVOKED:
             return False
         new = [it.name for it in self._spool.news({intent.job_id}) if it.attempt == intent.attempt]
         is_started = claim is None and intent.native_id is not None
         return is_started or self._spool.has_run(intent.job_id, intent.attempt, new)
 
-    def _supervise(self, intent: Intent, process: ProcessId) -> SupervisedProcess:
+    def _supervise(self, intent: spool.Intent, process: host.ProcessId) -> SupervisedProcess:
         claim = self._spool.claim(intent.job_id, intent.attempt)
         return SupervisedProcess(
             intent.job_id,
@@ -372,12 +333,9 @@ class LocalEngine(Engine):
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; see `jpsi.plugin.engine.Engine`."""
         job = self._supervisor.get(job_id)
-        try:
-            if job is not None:
+        if job is not None:
+            with host.convert_os_errors(f"job {job_id} could not be cancelled"):
                 self._supervisor.stop(job, CANCEL)
-        except OSError as e:
-            msg = f"job {job_id} could not be cancelled: {e}"
-            raise SubmitException(msg, e, transient=is_transient(e)) from e
 
     def hold(self, job_id: str) -> None:
         """Raise, as holding is not offered; see `jpsi.plugin.engine.Engine`."""

@@ -11,23 +11,13 @@ the program ends before it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Iterator
 
 import attrs
 
-from jpsi_engine.host import (
-    UNKNOWN_START,
-    ProcessId,
-    QuotaReached,
-    forget,
-    identify,
-    make_directories,
-    open_private,
-    parse_native_id,
-)
+from jpsi_engine import host
 
 # Seconds between two checks for ended jobs of other programs; this program's own jobs trigger a check.
 _CHECK_SECONDS = 0.5
@@ -43,14 +33,14 @@ class SlotsTaken:
         self._folder = folder
         self._count = count
         self._unique = os.urandom(4).hex()
-        program = identify(os.getpid()) or ProcessId(os.getpid(), UNKNOWN_START)
+        program = host.identify(os.getpid()) or host.ProcessId(os.getpid(), host.UNKNOWN_START)
         self._path = self._name(program)
-        os.close(open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        os.close(host.open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
-    def _name(self, process: ProcessId) -> str:
+    def _name(self, process: host.ProcessId) -> str:
         return f"{self._folder}/{process.native_id}.{self._count}.{self._unique}"
 
-    def transfer_to(self, process: ProcessId) -> None:
+    def transfer_to(self, process: host.ProcessId) -> None:
         """Give the slots to this process until it ends."""
         path = self._name(process)
         # if the file cannot be renamed, the program keeps the slots
@@ -60,7 +50,7 @@ class SlotsTaken:
 
     def release(self) -> None:
         """Release the slots; never raises."""
-        forget(self._path)
+        host.forget(self._path)
 
 
 @attrs.frozen(slots=True)
@@ -79,22 +69,22 @@ class Slots:
     def _folder(self) -> str:
         return f"{self.root}/slots"
 
-    def acquire(self, count: int) -> SlotsTaken | QuotaReached:
+    def acquire(self, count: int) -> SlotsTaken | host.QuotaReached:
         """Take slots for a job if enough are free; return `QuotaReached` otherwise.
 
         Raises:
             OSError: the slots cannot be recorded on disk.
         """
-        make_directories(self._folder)
-        with self._locked() as is_locked:
+        host.make_directories(self._folder)
+        with host.hold_lock(f"{self._folder}/lock", 0.0, create=True) as is_locked:
             if not is_locked:
-                return QuotaReached(_RETRY_SECONDS, "another program is taking slots")
+                return host.QuotaReached(_RETRY_SECONDS, "another program is taking slots")
             occupied = sum(self._count_occupied())
             if occupied + count > self.count:
                 why = (
                     f"{occupied} of {self.count} slots (max_active) are taken, and the next job needs {count}"
                 )
-                return QuotaReached(_CHECK_SECONDS, why)
+                return host.QuotaReached(_CHECK_SECONDS, why)
             return SlotsTaken(self._folder, count)
 
     def _count_occupied(self) -> Iterator[int]:
@@ -102,23 +92,8 @@ class Slots:
         for name in os.listdir(self._folder):  # noqa: PTH208
             match = _NAME.fullmatch(name)
             if match is not None:
-                process = parse_native_id(match[1])
+                process = host.parse_native_id(match[1])
                 if process is not None and process.is_alive():
                     yield int(match[2])
                 else:
-                    forget(f"{self._folder}/{name}")
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[bool]:
-        lock = open_private(f"{self._folder}/lock", os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-        finally:
-            # a child that was forked in the meantime has the descriptor too
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)
+                    host.forget(f"{self._folder}/{name}")

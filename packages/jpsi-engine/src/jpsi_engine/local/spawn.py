@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
 from typing import Any
 
 #: The number of the one descriptor that the new process is given.
@@ -28,10 +27,12 @@ def spawn(command: list[str], inherited_fd: int) -> int:
     Raises:
         OSError: the process could not be started.
     """
+    # The bytes that os.environ holds inside, if it still does: saves decoding and encoding every variable.
+    environment: Any = getattr(os.environ, "_data", os.environ)
     return os.posix_spawn(
         command[0],
         command,
-        _environment(),
+        environment,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),
@@ -43,11 +44,6 @@ def spawn(command: list[str], inherited_fd: int) -> int:
         setsigmask=(),
         setsigdef=_EVERY_SIGNAL,
     )
-
-
-def _environment() -> Mapping[Any, str] | Mapping[Any, bytes]:
-    # The bytes that os.environ holds inside, if it still does: saves decoding and encoding every variable.
-    return getattr(os.environ, "_data", os.environ)
 
 
 _inherited: tuple[int, ...] = ()

@@ -62,17 +62,15 @@ class SupervisedProcess:
         return self.attempt > 0
 
 
+@attrs.define(eq=False)
 class Supervisor:
     """The jobs of one executor that are not final. Methods may be called from any thread."""
 
-    def __init__(
-        self, spool: Spool, kill_delay: timedelta, publish: Callable[[str, JobStatus], None]
-    ) -> None:
-        self._spool = spool
-        self._kill_delay = kill_delay
-        self._publish = publish
-        self._lock = threading.Lock()
-        self._jobs: dict[str, SupervisedProcess] = {}
+    _spool: Spool
+    _kill_delay: timedelta
+    _publish: Callable[[str, JobStatus], None]
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _jobs: dict[str, SupervisedProcess] = attrs.field(factory=dict, init=False)
 
     @property
     def events(self) -> str:
@@ -99,28 +97,22 @@ class Supervisor:
         if job.process is None:
             self._finish(job, _unverified())
             return
-        known = None if job.is_child or not job.has_runner else self._final_on_disk(job)
+        is_unknown = job.is_child or not job.has_runner
+        known = None if is_unknown else self._spool.read_final(job.spool_id, job.attempt)
         if known is not None:
-            self._finish(job, known)
+            self._finish(job, decode_status(known))
             return
         running = JobStatus(JobState.ACTIVE, time=job.started, evidence=Evidence.PROCESS)
         self._publish(job.job_id, timed(running, "process"))
         if job.duration:
-            expire = functools.partial(_expire, weakref.ref(self), job.job_id)
-            exits.shared_watch().call_later(seconds_left(job, datetime.now(UTC)), expire)
+            seconds = seconds_left(job, datetime.now(UTC))
+            exits.shared_watch().call_later(seconds, _expire, weakref.ref(self), job.job_id)
         if not job.is_child:
-            self._resume_stop(job)
+            # the process that began to end it may have died
+            job.stop = self._stop_on_disk(job)
+            if job.stop is not None:
+                self._end(job)
         exits.shared_watch().watch(job.process, self, job, is_child=job.is_child)
-
-    def _final_on_disk(self, job: SupervisedProcess) -> JobStatus | None:
-        content = self._spool.read_final(job.spool_id, job.attempt)
-        return None if content is None else decode_status(content)
-
-    def _resume_stop(self, job: SupervisedProcess) -> None:
-        """Continue to end a job after a recorded stop: the process that began to end it may have died."""
-        job.stop = self._stop_on_disk(job)
-        if job.stop is not None:
-            self._end(job)
 
     def stop(self, job: SupervisedProcess, why: str) -> None:
         """Record why a job is to end, CANCEL or TIMEOUT, and begin to end it."""
@@ -136,8 +128,7 @@ class Supervisor:
             job.is_ending = True
             job.ending_since = time.monotonic()
         # Scheduled first: even if the first signal cannot be sent, the second one follows.
-        kill = functools.partial(self._kill, job)
-        exits.shared_watch().call_later(self._kill_delay.total_seconds(), kill)
+        exits.shared_watch().call_later(self._kill_delay.total_seconds(), self._kill, job)
         self._signal(job, signal.SIGTERM)
 
     def _record_stop(self, job: SupervisedProcess, stop: Stop) -> Stop:
@@ -211,8 +202,7 @@ class Supervisor:
             markers = _of_attempt(job, self._spool.consumed(job.spool_id))
         if job.exit is not None and self._has_leftover_processes(job, markers):
             # The job has ended when its whole session has: check again shortly.
-            again = functools.partial(self._conclude, job, markers)
-            exits.shared_watch().call_later(_SESSION_POLL_SECONDS, again)
+            exits.shared_watch().call_later(_SESSION_POLL_SECONDS, self._conclude, job, markers)
             return
         status = judge_process(markers, job.stop, job.exit, has_runner=job.has_runner)
         if status is not None:
@@ -255,14 +245,11 @@ def seconds_left(job: SupervisedProcess, now: datetime) -> float:
     The kernel's elapsed time counts, as the wall clock may have been set since the start. If the kernel has
     none, the wall clock is used; a clock that was set back gives at most the whole duration.
     """
-    duration = timedelta(0) if job.duration is None else job.duration
+    duration = 0.0 if job.duration is None else job.duration.total_seconds()
     passed = None if job.process is None else seconds_since_start(job.process)
-    left = (
-        (duration - (now - job.started)).total_seconds()
-        if passed is None
-        else duration.total_seconds() - passed
-    )
-    return min(max(0.0, left), duration.total_seconds())
+    if passed is None:
+        passed = (now - job.started).total_seconds()
+    return min(max(0.0, duration - passed), duration)
 
 
 def _expire(reference: weakref.ref[Supervisor], job_id: str) -> None:

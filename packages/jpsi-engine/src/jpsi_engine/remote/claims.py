@@ -7,10 +7,6 @@ import attrs
 from jpsi.plugin import CommandResult, line, word
 from jpsi_engine.spool import REVOKED, UNREADABLE, validate_claim
 
-_FREE = "free"
-_MADE = "made"
-_THERE = "there"
-
 
 @attrs.frozen(slots=True)
 class RemoteClaim:
@@ -24,7 +20,7 @@ class RemoteClaim:
 
 def render_claim_query(path: str) -> str:
     """Return shell text that reads the claim with this path."""
-    return _render(f"[ ! -e {word(path)} ]", _FREE, path)
+    return _render(f"[ ! -e {word(path)} ]", "free", path)
 
 
 def render_revocation(path: str) -> str:
@@ -35,7 +31,7 @@ def render_revocation(path: str) -> str:
     """
     folder = line("mkdir", "-p", path.rpartition("/")[0])
     writes = f"{line('printf', '%s', REVOKED)} >{word(path)}"
-    return _render(f"( umask 077; {folder}; set -C; {writes} ) 2>/dev/null", _MADE, path)
+    return _render(f"( umask 077; {folder}; set -C; {writes} ) 2>/dev/null", "made", path)
 
 
 def _render(condition: str, outcome: str, path: str) -> str:
@@ -43,8 +39,8 @@ def _render(condition: str, outcome: str, path: str) -> str:
     lines = [
         "{",
         f"if {condition}; then echo {outcome}",
-        f"elif [ -f {claim} ]; then echo {_THERE}; cat {claim}",
-        f"elif [ -e {claim} ]; then echo {_THERE}; echo {UNREADABLE}",
+        f"elif [ -f {claim} ]; then echo there; cat {claim}",
+        f"elif [ -e {claim} ]; then echo there; echo {UNREADABLE}",
         "else exit 1",
         "fi",
         "}",
@@ -59,7 +55,7 @@ def parse_claim(result: CommandResult) -> RemoteClaim | None:
         return None
     match status:
         case "free" | "made":
-            return RemoteClaim(is_made=status == _MADE, text=None)
+            return RemoteClaim(is_made=status == "made", text=None)
         case "there":
             return RemoteClaim(is_made=False, text=validate_claim(text.strip()))
     return None

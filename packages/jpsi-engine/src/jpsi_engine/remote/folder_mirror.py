@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import time
 
@@ -12,14 +11,13 @@ import attrs
 
 from jpsi_engine.host import forget, make_directory, write, write_new, write_once
 from jpsi_engine.remote.folders import RemoteFolder
-from jpsi_engine.remote.marker_mirror import DRAFT, marker_sort_key
+from jpsi_engine.remote.marker_mirror import DRAFT, create_marker, draft_path, marker_sort_key
 from jpsi_engine.remote.markers import ClockDifference, RemoteMarker
 from jpsi_engine.spool import FOUND, Spool
 from jpsi_engine.verdict import parse
 
 # No process takes longer to write a folder that it has found.
 _DRAFT_SECONDS = 3600.0
-_NONCE_BYTES = 16
 
 
 @attrs.frozen(slots=True)
@@ -40,15 +38,13 @@ class FolderMirror:
                 with contextlib.suppress(FileNotFoundError):
                     write_once(path, os.fsencode(text.strip()))
         for marker in sorted((RemoteMarker(*it) for it in found.times.items()), key=marker_sort_key):
-            is_new = not os.path.lexists(f"{folder}/{marker.name}")
-            if parse(marker.name, 0) is not None and is_new:
-                draft = self._draft()
-                _touch(draft, clocks.to_local(marker.time_ns, time.time_ns()))
-                os.rename(draft, f"{self.spool.events}/{marker.name}")  # noqa: PTH104  text, as in the spool
+            parsed = parse(marker.name, 0)
+            if parsed is not None and not os.path.lexists(f"{folder}/{marker.name}"):
+                create_marker(self.spool.root, parsed, clocks.to_local(marker.time_ns, time.time_ns()))
 
     def adopt(self, found: RemoteFolder, clocks: ClockDifference) -> None:
         """Create a folder of the mirror from a remote one."""
-        draft = self._draft()
+        draft = draft_path(self.spool.root)
         make_directory(draft)
         try:
             write_new(f"{draft}/{FOUND}", b"")
@@ -56,18 +52,16 @@ class FolderMirror:
                 write_new(f"{draft}/{name}", os.fsencode(text.rstrip("\n")))
             for name, time_ns in found.times.items():
                 if parse(name, 0) is not None or name.startswith("start."):
-                    _touch(f"{draft}/{name}", clocks.to_local(time_ns, time.time_ns()))
-            os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104  as above
+                    local_ns = clocks.to_local(time_ns, time.time_ns())
+                    write_new(f"{draft}/{name}", b"")
+                    os.utime(f"{draft}/{name}", ns=(local_ns, local_ns))
+            os.rename(draft, f"{self.spool.root}/{found.name}")  # noqa: PTH104  text, as in the spool
         except OSError:
             # another process may have adopted it meanwhile
             if not os.path.isdir(f"{self.spool.root}/{found.name}"):  # noqa: PTH112  as above
                 raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-
-    def _draft(self) -> str:
-        # not in the trash, which another process may be emptying
-        return f"{self.spool.root}/{DRAFT}{secrets.token_hex(_NONCE_BYTES)}"
 
     def remove_drafts(self) -> None:
         """Remove the drafts of processes that were killed while they adopted a folder."""
@@ -87,8 +81,3 @@ def mirror_file(path: str, text: str) -> None:
     """Write a file with the content of the remote one; do nothing if the job's folder is gone."""
     with contextlib.suppress(FileNotFoundError):
         write(path, os.fsencode(text))
-
-
-def _touch(path: str, time_ns: int) -> None:
-    write_new(path, b"")
-    os.utime(path, ns=(time_ns, time_ns))

@@ -155,13 +155,11 @@ def render_writes(root: str, files: Mapping[str, str]) -> str:
 
     The files are given by their names relative to the root. A file that exists is not changed.
     """
-    return "\n".join(["{", f"cd {word(root)} || exit", "umask 077", *_write_lines(files), "}", ""])
-
-
-def _write_lines(files: Mapping[str, str]) -> Iterator[str]:
+    lines = ["{", f"cd {word(root)} || exit", "umask 077"]
     for name, text in files.items():
         folder, prints = word(name.rpartition("/")[0]), line("printf", r"%s\n", text)
-        yield f"[ ! -d {folder} ] || ( set -C; {prints} >{word(name)} ) 2>/dev/null"
+        lines.append(f"[ ! -d {folder} ] || ( set -C; {prints} >{word(name)} ) 2>/dev/null")
+    return "\n".join([*lines, "}", ""])
 
 
 def render_removal(root: str, folders: Collection[str]) -> str:

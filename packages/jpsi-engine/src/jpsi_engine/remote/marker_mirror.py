@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-import threading
+import secrets
 from collections.abc import Callable, Mapping
 
-from jpsi_engine.host import forget, open_private
+import attrs
+
+from jpsi_engine.host import forget, write_new
 from jpsi_engine.remote.markers import ClockDifference, RemoteClock, RemoteMarker, RemoteMarkers, parse_line
 from jpsi_engine.verdict import Marker, parse
 
 #: The prefix of names in the root of the mirror for files and folders that are not complete yet.
 DRAFT = "draft."
+_NONCE_BYTES = 16
 
 # If a machine has not taken the markers of its jobs for this long, it may not come back.
 _ABANDONED_NS = 86_400_000_000_000
 
 
+@attrs.define(slots=True, eq=False)
 class MarkerMirror:
     """The markers that one connection reports, as files of this machine. One thread uses it.
 
@@ -31,20 +35,13 @@ class MarkerMirror:
         before_create: called with a marker before it appears, to fetch what its readers need.
     """
 
-    def __init__(
-        self,
-        root: str,
-        is_ours: Callable[[str], bool],
-        now_ns: Callable[[], int],
-        before_create: Callable[[Marker], None] = lambda _: None,
-    ) -> None:
-        self._root = root
-        self._is_ours = is_ours
-        self._now_ns = now_ns
-        self._before_create = before_create
-        self._clocks = ClockDifference()
-        self._pending: list[RemoteMarker] = []
-        self._mirrored: dict[str, list[str]] = {}
+    _root: str
+    _is_ours: Callable[[str], bool]
+    _now_ns: Callable[[], int]
+    _before_create: Callable[[Marker], None] = lambda _: None
+    _clocks: ClockDifference = attrs.field(factory=ClockDifference, init=False)
+    _pending: list[RemoteMarker] = attrs.field(factory=list, init=False)
+    _mirrored: dict[str, list[str]] = attrs.field(factory=dict, init=False)
 
     def handle_line(self, line: str) -> bool:
         """Take a line of the connection; return True if a marker appeared.
@@ -82,12 +79,11 @@ class MarkerMirror:
             if now_ns - time_ns > _ABANDONED_NS:
                 self._schedule_removal(marker)
             return False
-        path = f"{self._root}/events/{reported.name}"
-        collected = f"{self._root}/jobs/{marker.job_id}/{reported.name}"
-        is_new = not any(map(os.path.exists, (path, collected)))
+        folders = (f"{self._root}/events", f"{self._root}/jobs/{marker.job_id}")
+        is_new = not any(os.path.exists(f"{folder}/{marker.name}") for folder in folders)  # noqa: PTH110
         if is_new:
             self._before_create(marker)
-            self._create(path, time_ns)
+            create_marker(self._root, marker, time_ns)
         self._schedule_removal(marker)
         return is_new
 
@@ -97,17 +93,23 @@ class MarkerMirror:
         if marker.name not in names:
             names.append(marker.name)
 
-    def _create(self, path: str, time_ns: int) -> None:
-        """Create a marker with its time in one step, since a reader looks at the time at once."""
-        # other threads and processes may receive the same marker
-        draft = f"{self._root}/{DRAFT}{os.getpid()}.{threading.get_ident()}"
-        try:
-            os.close(open_private(draft, os.O_WRONLY | os.O_CREAT))
-            os.utime(draft, ns=(time_ns, time_ns))
-            os.rename(draft, path)  # noqa: PTH104  text, as in the spool
-        except BaseException:
-            forget(draft)
-            raise
+
+def create_marker(root: str, marker: Marker, time_ns: int) -> None:
+    """Create a marker with its time in one step, since a reader looks at the time at once."""
+    draft = draft_path(root)
+    try:
+        write_new(draft, b"")
+        os.utime(draft, ns=(time_ns, time_ns))
+        os.rename(draft, f"{root}/events/{marker.name}")  # noqa: PTH104  text, as in the spool
+    except BaseException:
+        forget(draft)
+        raise
+
+
+def draft_path(root: str) -> str:
+    """Return a path in the mirror for a file or folder that is not complete yet."""
+    # not in the trash, which another process may be emptying
+    return f"{root}/{DRAFT}{secrets.token_hex(_NONCE_BYTES)}"
 
 
 def marker_sort_key(marker: RemoteMarker) -> tuple[float, bool, str]:

@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+import attrs
+
 from jpsi.plugin import Command, CommandResult, JpsiError, Lines, LineTransport, Transport, TransportError
 from jpsi_engine.monitor import EventStream, Liveness
 from jpsi_engine.remote.marker_mirror import MarkerMirror
@@ -27,28 +29,16 @@ _POLL_SECONDS = 2.0
 _MAX_POLLS = 30
 
 
-class MarkerStream:
+class MarkerStream(EventStream):
     """The thread that creates the markers of a mirror's jobs in it; implements `submission.MarkerSource`.
 
     Args:
-        transport: runs commands on the remote host.
-        layout: returns the paths of the remote spool.
-        mirror: returns the object that creates markers, a new one for each connection.
+        receiver: opens the connections, and creates the markers.
         is_wanted: returns True while there are jobs to follow.
-        run: runs shell text on the remote host.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        layout: Callable[[], Layout],
-        mirror: Callable[[], MarkerMirror],
-        is_wanted: Callable[[], bool],
-        run: Callable[[str], CommandResult],
-    ) -> None:
-        self._liveness = Liveness()
-        receiver = _MarkerReceiver(transport, layout, mirror, run, self._liveness)
-        self._event_stream = EventStream(
+    def __init__(self, receiver: MarkerReceiver, is_wanted: Callable[[], bool]) -> None:
+        super().__init__(
             receiver.open,
             receiver.handle_line,
             is_wanted,
@@ -56,37 +46,32 @@ class MarkerStream:
             first_pause=_FIRST_PAUSE_SECONDS,
             longest_pause=_LONGEST_PAUSE_SECONDS,
         )
-
-    def start(self) -> None:
-        """See `submission.MarkerSource`."""
-        self._event_stream.start()
-
-    def counted_seconds(self, since: float, now: float) -> float:
-        """See `submission.MarkerSource`."""
-        return self._liveness.counted_seconds(since, now)
+        #: See `submission.MarkerSource`.
+        self.counted_seconds = receiver.liveness.counted_seconds
 
 
-class _MarkerReceiver:
-    """The event streams of markers, one after the other, and the handling of their lines."""
+@attrs.define(slots=True, eq=False)
+class MarkerReceiver:
+    """The event streams of markers, one after the other, and the handling of their lines.
 
-    def __init__(
-        self,
-        transport: Transport,
-        layout: Callable[[], Layout],
-        mirror: Callable[[], MarkerMirror],
-        run: Callable[[str], CommandResult],
-        liveness: Liveness,
-    ) -> None:
-        self._transport = transport
-        self._layout = layout
-        self._new_mirror = mirror
-        self._mirror = mirror()
-        self._run = run
-        self._liveness = liveness
+    Args:
+        transport: runs commands on the remote host.
+        layout: returns the paths of the remote spool.
+        new_mirror: returns the object that creates markers, a new one for each connection.
+        run: runs shell text on the remote host.
+    """
+
+    _transport: Transport
+    _layout: Callable[[], Layout]
+    _new_mirror: Callable[[], MarkerMirror]
+    _run: Callable[[str], CommandResult]
+    _mirror: MarkerMirror = attrs.field(init=False)
+    #: The times at which the remote host reported markers.
+    liveness: Liveness = attrs.field(factory=Liveness, init=False)
 
     def open(self) -> Lines:
         """Open an event stream of markers; if that is not possible, return polls that look like one."""
-        self._liveness.note_disconnect()
+        self.liveness.note_disconnect()
         self._mirror = self._new_mirror()
         events, run = self._layout().events, self._run
         if isinstance(self._transport, LineTransport):
@@ -103,7 +88,7 @@ class _MarkerReceiver:
         self._mirror.handle_line(line)
         if not isinstance(parse_line(line), RemoteMarkers):
             return ()
-        self._liveness.note_message(time.monotonic())
+        self.liveness.note_message(time.monotonic())
         self._move(self._mirror.pop_mirrored())
         return (line,)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -95,14 +95,12 @@ def render_moves(root: str, names: Mapping[str, Iterable[str]]) -> str:
 
     The markers of a job without a folder are removed.
     """
-    return "\n".join(["{", f"cd {word(root)}/events || exit", *_moves(names), "}", ""])
-
-
-def _moves(names: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    lines = ["{", f"cd {word(root)}/events || exit"]
     for job_id, markers in names.items():
         # with a slash, so that mv fails if the folder was removed meanwhile
         words, folder = line(*markers), word(f"../jobs/{job_id}/")
-        yield f"mv -f {words} {folder} 2>/dev/null || [ -d {folder} ] || rm -f {words}"
+        lines.append(f"mv -f {words} {folder} 2>/dev/null || [ -d {folder} ] || rm -f {words}")
+    return "\n".join([*lines, "}", ""])
 
 
 @attrs.frozen(slots=True)

@@ -30,34 +30,16 @@ from jpsi.plugin import (
 )
 from jpsi_engine.host import is_transient, parse_os_error
 from jpsi_engine.monitor import JobMonitor
-from jpsi_engine.remote.claims import RemoteClaim, parse_claim, render_claim_query, render_revocation
+from jpsi_engine.remote import claims, folders, submission
 from jpsi_engine.remote.folder_mirror import FolderMirror, mirror_file
-from jpsi_engine.remote.folders import (
-    STAGED,
-    RemoteFolder,
-    parse_existing,
-    parse_folders,
-    parse_listing,
-    render_content,
-    render_existing,
-    render_listing,
-    render_removal,
-    render_removal_unless_staged,
-    render_writes,
-)
+from jpsi_engine.remote.folders import STAGED, RemoteFolder
 from jpsi_engine.remote.marker_mirror import MarkerMirror
-from jpsi_engine.remote.marker_stream import MarkerStream
+from jpsi_engine.remote.marker_stream import MarkerReceiver, MarkerStream
 from jpsi_engine.remote.markers import ClockDifference
 from jpsi_engine.remote.ownership import parse_unsafe
 from jpsi_engine.remote.stage_out import StageOutLoop
 from jpsi_engine.remote.staging_transfer import StagingTransfer
-from jpsi_engine.remote.submission import (
-    RemoteJobFolder,
-    RemoteOutcome,
-    RemoteSubmission,
-    parse_submission,
-    render_submission,
-)
+from jpsi_engine.remote.submission import RemoteJobFolder, RemoteOutcome, RemoteSubmission
 from jpsi_engine.runner import MAX_DETAIL_BYTES, launcher_log
 from jpsi_engine.spool import FOUND, REVOKED, Claim, JobAttempt, Layout, Spool
 from jpsi_engine.submission import RunHost, TakenError, UnsentError
@@ -145,7 +127,7 @@ class RemoteHost(RunHost):
         layout, nonce = self.layout(), secrets.token_hex(_NONCE_BYTES)
         if ready is not None:
             ready()
-        submission = RemoteSubmission(
+        request = RemoteSubmission(
             root=layout.root,
             directories=[layout.jobs, layout.arrays, layout.events],
             folders=[self._folder(it, layout) for it in attempts],
@@ -154,7 +136,9 @@ class RemoteHost(RunHost):
             answer=_base(attempts[0].file("answer")),
         )
         whole = Command(
-            [_SHELL], stdin=render_submission(submission, nonce), timeout=command.timeout or self._timeout
+            [_SHELL],
+            stdin=submission.render_submission(request, nonce),
+            timeout=command.timeout or self._timeout,
         )
         try:
             answer = self._transport.run(whole, lock)
@@ -162,7 +146,7 @@ class RemoteHost(RunHost):
             if e.may_have_run:
                 raise
             raise UnsentError(str(e), e, transient=e.transient) from e
-        outcome, result = parse_submission(answer, nonce)
+        outcome, result = submission.parse_submission(answer, nonce)
         if outcome is RemoteOutcome.ENDED:
             if result.returncode != 0:
                 self._failed_folders.update(it.folder for it in attempts if it.is_new)
@@ -178,28 +162,28 @@ class RemoteHost(RunHost):
 
     def clean_up(self, attempts: Collection[JobAttempt]) -> None:
         """See `RunHost`."""
-        folders = [it.folder for it in attempts if it.folder in self._failed_folders]
-        self._failed_folders.difference_update(folders)
+        names = [it.folder for it in attempts if it.folder in self._failed_folders]
+        self._failed_folders.difference_update(names)
         try:
-            for part in _parts(folders):
-                self._run(render_removal(self.layout().root, part))
+            for part in _parts(names):
+                self._run(folders.render_removal(self.layout().root, part))
         except JpsiError as e:
-            log.info("%s could not be removed: %s", ", ".join(folders), e)
+            log.info("%s could not be removed: %s", ", ".join(names), e)
 
     # ------------------------------------------------------------------------------------------ claims
 
     def claim(self, attempt: JobAttempt) -> Claim | None:
         """See `RunHost`."""
-        found = self._query_claim(attempt, render_claim_query)
+        found = self._query_claim(attempt, claims.render_claim_query)
         return None if found.text is None else Claim(found.text, 0)
 
     def revoke(self, attempt: JobAttempt) -> bool:
         """See `RunHost`."""
-        return self._query_claim(attempt, render_revocation).is_made
+        return self._query_claim(attempt, claims.render_revocation).is_made
 
-    def _query_claim(self, attempt: JobAttempt, text: Callable[[str], str]) -> RemoteClaim:
+    def _query_claim(self, attempt: JobAttempt, text: Callable[[str], str]) -> claims.RemoteClaim:
         result = self._run(text(self.layout().path(attempt.file("claim"))))
-        found = parse_claim(result)
+        found = claims.parse_claim(result)
         if found is None:
             msg = f"the remote host did not say whether {attempt.name} runs: {result.complaint}"
             raise SubmitException(msg, transient=True)
@@ -225,7 +209,7 @@ class RemoteHost(RunHost):
         try:
             files = {name: _read(f"{self.spool.root}/{name}").strip() for name in names}
             if files:
-                self._run(render_writes(self.layout().root, files))
+                self._run(folders.render_writes(self.layout().root, files))
         except (JpsiError, OSError) as e:
             log.info("%s could not be copied to the remote host for other machines: %s", ", ".join(names), e)
 
@@ -236,35 +220,32 @@ class RemoteHost(RunHost):
         revoked one is left out, as the machine that submitted it has reported the failure.
         """
         self._folders.remove_drafts()
-        named = parse_listing(self._run(render_listing(self.layout().root)).stdout)
+        named = folders.parse_listing(self._run(folders.render_listing(self.layout().root)).stdout)
         if named is None:
             msg = "the jobs on the remote host could not be listed"
             raise SubmitException(msg, transient=True)
         removed = frozenset(self.spool.trash())
-        new = [name for name in named if _base(name) not in removed and not self._has(name)]
+        new = [
+            name
+            for name in named
+            if _base(name) not in removed and not os.path.lexists(f"{self.spool.root}/{name}")
+        ]
+        in_submission_seconds = (self._timeout or timedelta(0)).total_seconds() + _IN_SUBMISSION_SECONDS
         for found, age, clocks in self._read_remote_folders(new):
             claim = _last_claim(found)
-            is_sent = claim or age is None or age > self._in_submission_seconds
+            is_sent = claim or age is None or age > in_submission_seconds
             # A folder without texts was made just now. Adopted as it is, it would never be read again.
             if found.texts and is_sent and claim != REVOKED:
                 self._folders.adopt(found, clocks)
 
-    def _has(self, name: str) -> bool:
-        return os.path.lexists(f"{self.spool.root}/{name}")
-
-    @property
-    def _in_submission_seconds(self) -> float:
-        timeout = self._timeout or timedelta(0)
-        return timeout.total_seconds() + _IN_SUBMISSION_SECONDS
-
     def _read_remote_folders(
-        self, folders: Collection[str], *, is_mirrored: bool = False
+        self, names: Collection[str], *, is_mirrored: bool = False
     ) -> list[tuple[RemoteFolder, float | None, ClockDifference]]:
         """Return the content of remote folders, the ages of their attempts in seconds, and their clock."""
         root, found = self.layout().root, []
-        for part in _parts(sorted(folders)):
-            result = self._run(render_content(root, part, is_mirrored=is_mirrored))
-            content = parse_folders(result.stdout)
+        for part in _parts(sorted(names)):
+            result = self._run(folders.render_content(root, part, is_mirrored=is_mirrored))
+            content = folders.parse_folders(result.stdout)
             if content is None:
                 msg = f"the jobs' files in {root} could not be read: {result.complaint}"
                 raise SubmitException(msg, transient=True)
@@ -279,13 +260,13 @@ class RemoteHost(RunHost):
         root, found = self.layout().root, sorted(it for it in names if FOUND in self.spool.removed(it))
         own = sorted(set(names).difference(found))
         staged = self.spool.jobs_with_unneeded_files()
-        folders = [f"{directory}/{name}" for name in own for directory in ("jobs", "arrays", STAGED)]
-        folders += [f"{STAGED}/{job_id}" for job_id in staged]
+        paths = [f"{directory}/{name}" for name in own for directory in ("jobs", "arrays", STAGED)]
+        paths += [f"{STAGED}/{job_id}" for job_id in staged]
         for part in _parts(found):
-            self._run_removal(render_removal_unless_staged(root, part))
+            self._run_removal(folders.render_removal_unless_staged(root, part))
         remaining: set[str] = set()
-        for part in _parts(folders):
-            if self._run_removal(render_removal(root, part)).returncode != 0:
+        for part in _parts(paths):
+            if self._run_removal(folders.render_removal(root, part)).returncode != 0:
                 remaining.update(self._find_remaining(part))
         self.spool.clear_unneeded_files(it for it in staged if f"{STAGED}/{it}" not in remaining)
         return {_base(it) for it in remaining}.intersection(own)
@@ -296,10 +277,10 @@ class RemoteHost(RunHost):
             raise result.no_answer
         return result
 
-    def _find_remaining(self, folders: Collection[str]) -> Collection[str]:
+    def _find_remaining(self, names: Collection[str]) -> Collection[str]:
         """Return the folders that could not be removed, such as one with a file of another user."""
-        result = self._run(render_existing(self.layout().root, folders))
-        remaining = parse_existing(result.stdout)
+        result = self._run(folders.render_existing(self.layout().root, names))
+        remaining = folders.parse_existing(result.stdout)
         if remaining is None:
             raise result.no_answer
         if remaining:
@@ -320,7 +301,8 @@ class RemoteHost(RunHost):
         def mirror() -> MarkerMirror:
             return MarkerMirror(self.spool.root, is_ours, time.time_ns, self.fetch_launcher_log)
 
-        stream = MarkerStream(self._transport, self.layout, mirror, lambda: bool(monitor.all()), self._run)
+        receiver = MarkerReceiver(self._transport, self.layout, mirror, self._run)
+        stream = MarkerStream(receiver, lambda: bool(monitor.all()))
         monitor.counted_seconds = stream.counted_seconds
         if self.remote_staging is not None:
             monitor.is_held = StageOutLoop(self.spool, self.remote_staging, monitor, staged).must_wait

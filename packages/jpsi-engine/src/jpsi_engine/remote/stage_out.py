@@ -5,25 +5,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import os
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable
 
 import attrs
 
 from jpsi import JobStatus, StagingProgress, TransferError
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import serialization
-from jpsi_engine.host import RemoteTimeoutError, exists, take_lock, write
+from jpsi_engine.host import RemoteTimeoutError, exists, hold_lock, write
 from jpsi_engine.monitor import Publisher
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
 from jpsi_engine.scheduler import JobView
 from jpsi_engine.spool import Spool
-from jpsi_engine.transfer import RemoteTransfer, finished_numbers, pending_transfers, plan, record_path
+from jpsi_engine.transfer import RemoteTransfer, pending_transfers, plan, record_path
 from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, add_staging_outcome, failed_staging_phase
 
 log = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ class _TransferState:
     """The progress of one job's transfers in this process."""
 
     #: The number of failures of each transfer, by its number.
-    failures: dict[int, int] = attrs.field(factory=dict)
+    failures: Counter[int] = attrs.field(factory=Counter)
     #: The number of bytes of each file that are on this machine, by its path.
     reached: dict[str, int] = attrs.field(factory=dict)
     #: The start of the time without progress, in seconds of the monotonic clock; None if there is progress.
@@ -131,10 +130,12 @@ class StageOutLoop:
             return True
         if publisher.get(job.job_id) is job:
             try:
-                with self._locked(job) as is_ours:
-                    if is_ours is False:
-                        return False
-                    if is_ours:
+                path = self._spool.stage_out_file(job.spool_id, job.attempt)
+                with hold_lock(path, 0.0) as is_held:
+                    if is_held is False:
+                        return False  # another process works on it
+                    # without the file, another process has completed it
+                    if is_held and exists(path):
                         status = self._finish_transfers(job, status)
             except JpsiError as e:
                 log.info("getting the files of job %s failed and is retried: %s", job.job_id, e)
@@ -147,27 +148,6 @@ class StageOutLoop:
         with self._lock:
             self._transfer_states.pop(job.job_id, None)
         return True
-
-    @contextlib.contextmanager
-    def _locked(self, job: JobView) -> Iterator[bool | None]:
-        """Hold the lock on the job's stage-out.
-
-        Yields True with the lock, None if another process has completed the stage-out, False if one works on
-        it.
-        """
-        path = self._spool.stage_out_file(job.spool_id, job.attempt)
-        try:
-            fd = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            yield None
-            return
-        try:
-            if take_lock(fd, 0.0):
-                yield exists(path) or None
-            else:
-                yield False
-        finally:
-            os.close(fd)
 
     def _finish_transfers(self, job: JobView, status: JobStatus) -> JobStatus:
         """Get the missing files and record the outcome; return the status with which the job ends."""
@@ -211,20 +191,16 @@ class StageOutLoop:
         planned = self._remote_staging.plan_transfers(
             plan(serialization.decode(intent.content["spec"])), job_id, attempt
         )
-        gets = pending_transfers(planned.gets, finished_numbers(spool.names(job_id), attempt))
+        gets = pending_transfers(planned.gets, spool.names(job_id), attempt)
         sources, errors = self._remote_staging.find_sources(gets), []
         for get in (it for it in gets if it.number in sources):
             try:
                 report = functools.partial(self._report_progress, job)
                 self._remote_staging.get(get, report, is_directory=sources[get.number])
-            except TransferError as e:
-                if e.transient and self._should_retry(job, get):
+            except (TransferError, RemoteTimeoutError) as e:
+                if self._should_retry(job, get, e):
                     raise
-                errors.append(_failure_text(e, get))
-            except RemoteTimeoutError as e:
-                if self._should_wait(job, e):
-                    raise
-                errors.append(_failure_text(e, get))
+                errors.append(f"{e}; it is still in {get.remote_path}, where jobs run")
             else:
                 write(record_path(spool.folder(job_id), attempt, get.number), b"")
         return errors
@@ -237,17 +213,13 @@ class StageOutLoop:
             state.reached[progress.path] = progress.done
             state.stalled_since = None
 
-    def _should_retry(self, job: JobView, get: RemoteTransfer) -> bool:
-        failures = self._transfer_states[job.job_id].failures
-        failures[get.number] = failures.get(get.number, 0) + 1
-        return failures[get.number] < _TRIES
-
-    def _should_wait(self, job: JobView, error: RemoteTimeoutError) -> bool:
-        """Return True if a file may still answer.
-
-        The remote host has just answered another request, so the connection is not lost.
-        """
+    def _should_retry(self, job: JobView, get: RemoteTransfer, error: JpsiError) -> bool:
         now, state = time.monotonic(), self._transfer_states[job.job_id]
+        if isinstance(error, TransferError):
+            state.failures[get.number] += error.transient
+            return error.transient and state.failures[get.number] < _TRIES
+        # The remote host has just answered another request, so the connection is not lost, and the file may
+        # still answer.
         if state.stalled_since is None:
             state.stalled_since = now
             log.warning("getting the files of job %s failed and is retried: %s", job.job_id, error)
@@ -259,10 +231,6 @@ class StageOutLoop:
             return b""
         name = staging.log_file("", job.attempt).removeprefix("/")
         return self._remote_staging.read_tail(job.spool_id, name, MAX_DETAIL_BYTES)
-
-
-def _failure_text(error: JpsiError, get: RemoteTransfer) -> str:
-    return f"{error}; it is still in {get.remote_path}, where jobs run"
 
 
 def _run_loop(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:

@@ -5,25 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
+import attrs
+
 from jpsi import JobFiles
 from jpsi.plugin import CommandResult, JpsiError, TransportError, line, word
+from jpsi_engine import transfer
 from jpsi_engine.remote.folders import STAGED, render_removal
 from jpsi_engine.spool import Layout
-from jpsi_engine.transfer import (
-    Plan,
-    ProgressCallback,
-    ProgressReport,
-    RemotePlan,
-    RemoteTransfer,
-    local_target,
-    split_plan,
-)
 
 log = logging.getLogger(__name__)
 
 _DIRECTORY, _FILE, _END = "directory", "file", "end"
 
 
+@attrs.frozen(slots=True)
 class StagingTransfer:
     """The transfer of staged files through a folder on the remote host. Any thread may call its methods.
 
@@ -36,18 +31,17 @@ class StagingTransfer:
         layout: returns the paths of the remote spool.
     """
 
-    def __init__(
-        self, files: JobFiles, run: Callable[[str], CommandResult], layout: Callable[[], Layout]
-    ) -> None:
-        self._files = files
-        self._run = run
-        self._layout = layout
+    _files: JobFiles
+    _run: Callable[[str], CommandResult]
+    _layout: Callable[[], Layout]
 
-    def plan_transfers(self, plan: Plan, job_id: str, attempt: int) -> RemotePlan:
+    def plan_transfers(self, plan: transfer.Plan, job_id: str, attempt: int) -> transfer.RemotePlan:
         """Return the transfers of an attempt."""
-        return split_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
+        return transfer.split_plan(plan, self._layout().path(f"{STAGED}/{job_id}"), attempt)
 
-    def put(self, job_id: str, puts: Collection[RemoteTransfer], report: ProgressCallback) -> None:
+    def put(
+        self, job_id: str, puts: Collection[transfer.RemoteTransfer], report: transfer.ProgressCallback
+    ) -> None:
         """Copy a job's input files to the remote host; if one fails, the files copied before stay there.
 
         Args:
@@ -65,10 +59,10 @@ class StagingTransfer:
             raise TransportError(msg, transient=True)
         for put in puts:
             self._files.put(
-                put.local_path, put.remote_path, ProgressReport(report, put.local_path, is_in=True)
+                put.local_path, put.remote_path, transfer.ProgressReport(report, put.local_path, is_in=True)
             )
 
-    def find_sources(self, gets: Collection[RemoteTransfer]) -> Mapping[int, bool]:
+    def find_sources(self, gets: Collection[transfer.RemoteTransfer]) -> Mapping[int, bool]:
         """Return the numbers of the transfers whose source exists, each with True if that is a directory."""
         if not gets:
             return {}
@@ -79,7 +73,9 @@ class StagingTransfer:
         words = (it.split() for it in lines)
         return {int(number): kind == _DIRECTORY for kind, number in words}
 
-    def get(self, get: RemoteTransfer, report: ProgressCallback, *, is_directory: bool) -> None:
+    def get(
+        self, get: transfer.RemoteTransfer, report: transfer.ProgressCallback, *, is_directory: bool
+    ) -> None:
         """Copy one output of a job to this machine; resume an earlier transfer that was cut short.
 
         Args:
@@ -87,8 +83,8 @@ class StagingTransfer:
             report: called with the progress.
             is_directory: True if the remote source is a directory.
         """
-        target = local_target(get, is_directory=is_directory)
-        self._files.get(get.remote_path, target, ProgressReport(report, target, is_in=False))
+        target = transfer.local_target(get, is_directory=is_directory)
+        self._files.get(get.remote_path, target, transfer.ProgressReport(report, target, is_in=False))
 
     def read_tail(self, job_id: str, name: str, most: int) -> bytes:
         """Return the end of a file in the folder of a job; nothing if there is no such file."""
@@ -108,7 +104,7 @@ class StagingTransfer:
         return not result.timed_out and result.returncode == 0
 
 
-def render_find(gets: Collection[RemoteTransfer]) -> str:
+def render_find(gets: Collection[transfer.RemoteTransfer]) -> str:
     """Return shell text that prints which of these sources exist, and which are directories."""
     lines = []
     for get in gets:

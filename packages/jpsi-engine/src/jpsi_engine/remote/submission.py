@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum, auto
+from enum import StrEnum
 
 import attrs
 
@@ -16,29 +16,24 @@ from jpsi.plugin.kit import command_lines
 from jpsi_engine.remote.ownership import UNSAFE, render_unsafe_function
 from jpsi_engine.verdict import SIGNAL_BASE
 
-# The words of the last line, after the nonce, if it is not the exit code of the submit command.
-_TAKEN = "taken"
-_NOT_PRIVATE = "not-private"
-_NOT_WRITTEN = "not-written"
-_NOT_FOUND = "not-found"
 _LAST = r"\n%s %s\n"
 
 
-class RemoteOutcome(Enum):
-    """The step that a submission reached."""
+class RemoteOutcome(StrEnum):
+    """The step that a submission reached: the last word of the output, if that is no exit code."""
 
     #: The submit command has ended.
-    ENDED = auto()
+    ENDED = "ended"
     #: Another process made this attempt; nothing was submitted.
-    TAKEN = auto()
+    TAKEN = "taken"
     #: Other users could change the files; nothing was submitted.
-    NOT_PRIVATE = auto()
+    NOT_PRIVATE = "not-private"
     #: The files could not be written; nothing was submitted.
-    NOT_WRITTEN = auto()
+    NOT_WRITTEN = "not-written"
     #: The submit command does not exist; nothing was submitted.
-    NOT_FOUND = auto()
+    NOT_FOUND = "not-found"
     #: The output was cut short, so it is not known whether the submit command ran.
-    UNKNOWN = auto()
+    UNKNOWN = "unknown"
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -87,7 +82,8 @@ def _lines(submission: RemoteSubmission, nonce: str) -> Iterator[str]:
     yield render_unsafe_function(submission.root)
     yield "_jpsi_check() {"
     yield f"    _jpsi_found=$({UNSAFE})"
-    yield f"""    [ -z "$_jpsi_found" ] || {{ printf '%s\\n' "$_jpsi_found"; _jpsi_end {_NOT_PRIVATE}; }}"""
+    end = f"_jpsi_end {RemoteOutcome.NOT_PRIVATE}"
+    yield f"""    [ -z "$_jpsi_found" ] || {{ printf '%s\\n' "$_jpsi_found"; {end}; }}"""
     yield "}"
     # before any file is made, as other users could move files in an unsafe directory
     yield "_jpsi_check"
@@ -95,9 +91,9 @@ def _lines(submission: RemoteSubmission, nonce: str) -> Iterator[str]:
     # the umask has no effect in a directory with a default access control list
     making = f"{{ {directories} && {line('chmod', '700', submission.root)}; }}"
     exist = " && ".join(line("test", "-d", room) for room in submission.directories)
-    yield f"{{ {exist}; }} || {{ {making} && _jpsi_check; }} || _jpsi_end {_NOT_WRITTEN}"
+    yield f"{{ {exist}; }} || {{ {making} && _jpsi_check; }} || _jpsi_end {RemoteOutcome.NOT_WRITTEN}"
     # do not run a script that other users can change
-    yield f"{_is_private(submission.root)} || _jpsi_end {_NOT_PRIVATE}"
+    yield f"{_is_private(submission.root)} || _jpsi_end {RemoteOutcome.NOT_PRIVATE}"
     for number, folder in enumerate(submission.folders, 1):
         yield from _make_folder(folder, number)
         for name, content in folder.files.items():
@@ -112,7 +108,7 @@ def _lines(submission: RemoteSubmission, nonce: str) -> Iterator[str]:
     yield from command_lines(command, ShellLine(f"{line('echo', _missing(nonce))}; exit"))
     yield ")"
     yield "_jpsi_code=$?"
-    yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_undo {_NOT_FOUND}'
+    yield f'[ "$_jpsi_said" = {word(_missing(nonce))} ] && _jpsi_undo {RemoteOutcome.NOT_FOUND}'
     # Write the answer to a file before printing it: if the connection is lost, the shell ends at the print.
     # The submission counts even if the file cannot be written.
     answer = word(f"{first}/{submission.answer}")
@@ -131,26 +127,27 @@ def _make_folder(folder: RemoteJobFolder, number: int) -> Iterator[str]:
     """Yield lines that make a folder, or its first file, unless another process has made it."""
     path = word(folder.path)
     if folder.is_new:
-        yield f"mkdir {path} || {{ [ -d {path} ] && _jpsi_undo {_TAKEN}; _jpsi_undo {_NOT_WRITTEN}; }}"
+        taken = f"[ -d {path} ] && _jpsi_undo {RemoteOutcome.TAKEN}"
+        yield f"mkdir {path} || {{ {taken}; _jpsi_undo {RemoteOutcome.NOT_WRITTEN}; }}"
         yield f"_jpsi_made={number}"
         return
     first = word(f"{folder.path}/{next(iter(folder.files))}")
-    yield f"mkdir -p {path} || _jpsi_undo {_NOT_WRITTEN}"
+    yield f"mkdir -p {path} || _jpsi_undo {RemoteOutcome.NOT_WRITTEN}"
     # in a subshell, as some shells exit if a redirection fails
-    yield f"( set -C; true >{first} ) || {{ [ -e {first} ] && _jpsi_undo {_TAKEN}"
-    yield f"_jpsi_undo {_NOT_WRITTEN}; }}"
+    yield f"( set -C; true >{first} ) || {{ [ -e {first} ] && _jpsi_undo {RemoteOutcome.TAKEN}"
+    yield f"_jpsi_undo {RemoteOutcome.NOT_WRITTEN}; }}"
     yield f"_jpsi_made={number}"
 
 
 def _write_file(path: str, content: str, nonce: str) -> Iterator[str]:
     """Yield lines that write a file with this content, which ends with a newline."""
-    yield f"cat >{word(path)} <<'{nonce}' || _jpsi_undo {_NOT_WRITTEN}"
+    yield f"cat >{word(path)} <<'{nonce}' || _jpsi_undo {RemoteOutcome.NOT_WRITTEN}"
     yield content.removesuffix("\n")
     yield nonce
 
 
 def _missing(nonce: str) -> str:
-    return f"{nonce} {_NOT_FOUND}"
+    return f"{nonce} {RemoteOutcome.NOT_FOUND}"
 
 
 def parse_submission(result: CommandResult, nonce: str) -> tuple[RemoteOutcome, CommandResult]:
@@ -162,23 +159,14 @@ def parse_submission(result: CommandResult, nonce: str) -> tuple[RemoteOutcome, 
     verdict = status.strip()
     if not mark or not status.endswith("\n"):
         return RemoteOutcome.UNKNOWN, result
-    if verdict in _OUTCOMES:
-        return _OUTCOMES[verdict], attrs.evolve(result, stdout=printed)
+    if not verdict.isdecimal():
+        return RemoteOutcome(verdict), attrs.evolve(result, stdout=printed)
+    code = int(verdict)
+    # a shell reports signal n as 128 + n
+    number = code - SIGNAL_BASE
     return RemoteOutcome.ENDED, attrs.evolve(
-        result, stdout=printed, returncode=_returncode(int(verdict)), timed_out=False
+        result, stdout=printed, returncode=-number if number in _SIGNALS else code, timed_out=False
     )
 
 
-def _returncode(code: int) -> int:
-    """Convert an exit code of the shell to that of `CommandResult`; 128 + n counts as signal n."""
-    number = code - SIGNAL_BASE
-    return -number if number in _SIGNALS else code
-
-
 _SIGNALS = frozenset(map(int, signal.valid_signals()))
-_OUTCOMES = {
-    _TAKEN: RemoteOutcome.TAKEN,
-    _NOT_PRIVATE: RemoteOutcome.NOT_PRIVATE,
-    _NOT_WRITTEN: RemoteOutcome.NOT_WRITTEN,
-    _NOT_FOUND: RemoteOutcome.NOT_FOUND,
-}

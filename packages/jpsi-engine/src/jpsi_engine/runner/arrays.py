@@ -94,28 +94,7 @@ def render_array_runner(  # noqa: PLR0913, PLR0917  the inputs of the script, ea
         requeue: the rules for an element that the batch system runs again.
     """
     rules = RequeueRules() if requeue is None else requeue
-    return "\n".join(_common_lines(array, folder, jobs, events, arrays, functions, rules)) + "\n"
-
-
-def _common_lines(  # noqa: PLR0913, PLR0917  as above
-    array: str,
-    folder: str,
-    jobs: str,
-    events: str,
-    arrays: Arrays,
-    functions: Sequence[str],
-    requeue: RequeueRules,
-) -> Iterator[str]:
-    yield "#!/bin/sh"
-    yield f"# The script of jpsi's array {array}; intent.json beside it holds the requests of its jobs."
-    index = first_set_variable(arrays.index_variable, default="")
-    yield _INDEX.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE)
-    yield f"_jpsi_array={word(folder)}"
-    yield FUNCTIONS
-    yield from functions
-    yield from define_functions(requeue)
-    yield from forward_signals(OWN)
-    yield _BEGIN.format(
+    begin = _BEGIN.format(
         umask="\n  ".join(private_umask()),
         jobs=word(jobs),
         events=word(events),
@@ -125,15 +104,29 @@ def _common_lines(  # noqa: PLR0913, PLR0917  as above
         code=SETUP_CODE,
         array=word(array),
     )
-    lines = "\n".join(count_runs("$2", requeue)).splitlines()
-    yield from (f"  {line}" for line in lines)
-    yield from (f"  {line}" for line in trap_signals(OWN, "_jpsi_note signalled; "))
-    yield "  _jpsi_note active"
-    yield "}"
-    yield f"_jpsi_block=$_jpsi_array/elements.$(((_jpsi_index - 1) / {BLOCK}))"
-    yield f'[ -s "$_jpsi_block" ] || exit {SETUP_CODE}'
-    yield '. "$_jpsi_block"'
-    yield f"exit {SETUP_CODE}"
+    index = first_set_variable(arrays.index_variable, default="")
+    count_lines = "\n".join(count_runs("$2", rules)).splitlines()
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            f"# The script of jpsi's array {array}; intent.json beside it holds the requests of its jobs.",
+            _INDEX.format(option=_ELEMENT_OPTION, index=index, code=SETUP_CODE),
+            f"_jpsi_array={word(folder)}",
+            FUNCTIONS,
+            *functions,
+            *define_functions(rules),
+            *forward_signals(OWN),
+            begin,
+            *(f"  {line}" for line in [*count_lines, *trap_signals(OWN, "_jpsi_note signalled; ")]),
+            "  _jpsi_note active",
+            "}",
+            f"_jpsi_block=$_jpsi_array/elements.$(((_jpsi_index - 1) / {BLOCK}))",
+            f'[ -s "$_jpsi_block" ] || exit {SETUP_CODE}',
+            '. "$_jpsi_block"',
+            f"exit {SETUP_CODE}",
+            "",
+        ]
+    )
 
 
 def _strip_brackets(brackets: str) -> str:

@@ -40,22 +40,30 @@ class Frame(Protocol):
 
     def define(self, lines: Iterable[str]) -> Iterable[str]:
         """Return the lines of functions that are to stand among a job's own lines."""
+        return lines
 
     def set_traps(self) -> Iterator[str]:
         """Set the traps of a shell between the runner and the job."""
 
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """Run these lines with standard error at descriptor 8; leave the exit code in `_jpsi_code`."""
+        yield from self.run_in_subshell(lines, " 2>&8 8>&-")
 
-    def run_in_subshell(self, lines: Iterable[str]) -> Iterator[str]:
-        """Run these lines in a shell of their own; leave its exit code in `_jpsi_code`."""
+    def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
+        """Run these lines in a shell of their own; leave its exit code in `_jpsi_code`.
+
+        Args:
+            lines: the lines.
+            streams: redirections of that shell, after a blank.
+        """
 
     def rerun_words(self, file: str) -> list[str]:
         """Return the words of shell that run the runner's file once more; `file` is that of a single job."""
+        return ["/bin/sh", word(file)]
 
 
 @attrs.frozen(slots=True)
-class ProcessFrame:
+class ProcessFrame(Frame):
     """The frame of processes of this machine."""
 
     #: The umask of the job as a word of shell; the default starts a process to find it out.
@@ -74,35 +82,20 @@ class ProcessFrame:
         yield FUNCTIONS
         yield f"trap '_jpsi_note signalled' {_SIGNAL_NAMES}"
 
-    def define(self, lines: Iterable[str]) -> Iterable[str]:
-        """See `Frame`."""
-        return lines
-
     def set_traps(self) -> Iterator[str]:
         """See `Frame`."""
         yield f"trap : {_SIGNAL_NAMES}"
 
-    def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
+    def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
         """See `Frame`."""
         yield "("
         yield from lines
-        yield ") 2>&8 8>&-"
+        yield f"){streams}"
         yield "_jpsi_code=$?"
-
-    def run_in_subshell(self, lines: Iterable[str]) -> Iterator[str]:
-        """See `Frame`."""
-        yield "("
-        yield from lines
-        yield ")"
-        yield "_jpsi_code=$?"
-
-    def rerun_words(self, file: str) -> list[str]:
-        """See `Frame`."""
-        return ["/bin/sh", word(file)]
 
 
 @attrs.frozen(slots=True)
-class BatchFrame:
+class BatchFrame(Frame):
     """The frame of jobs of a batch system."""
 
     #: The variable that holds the job's native id, or several names separated by blanks; empty if there is
@@ -125,10 +118,6 @@ class BatchFrame:
         yield from trap_signals(OWN, "_jpsi_note signalled; ")
         yield "_jpsi_note active"
 
-    def define(self, lines: Iterable[str]) -> Iterable[str]:
-        """See `Frame`."""
-        return lines
-
     def set_traps(self) -> Iterator[str]:
         """See `Frame`."""
         yield from trap_signals(OWN)
@@ -136,24 +125,16 @@ class BatchFrame:
     def launch(self, lines: Iterable[ShellLine]) -> Iterator[str]:
         """See `Frame`."""
         yield from unignore_signals()
-        yield from self._in_background(lines, "2>&8 8>&-")
+        yield from super().launch(lines)
 
-    def run_in_subshell(self, lines: Iterable[str]) -> Iterator[str]:
-        """See `Frame`."""
-        yield from self._in_background(lines, "")
-
-    def rerun_words(self, file: str) -> list[str]:
-        """See `Frame`."""
-        return ["/bin/sh", word(file)]
-
-    @staticmethod
-    def _in_background(lines: Iterable[str], streams: str) -> Iterator[str]:
+    def run_in_subshell(self, lines: Iterable[str], streams: str = "") -> Iterator[str]:
+        """See `Frame`; the shell runs in the background."""
         # A command in the background reads /dev/null unless it is redirected (POSIX XCU 2.9.3).
         yield "command exec 7<&0 || exec 7</dev/null"
         yield "("
         yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
         yield from lines
-        yield f") <&7 7<&- {streams} &".replace("  ", " ")
+        yield f") <&7 7<&-{streams} &"
         yield '_jpsi_pids="$! "'
         yield "exec 7<&-"
         yield "_jpsi_wait $!"

@@ -22,7 +22,8 @@ def expand_home(path: Path, home: Path | None = None) -> Path:
 def local_problems(spec: JobSpec, shell: str) -> list[str]:
     """Return the reasons why a job cannot run on this machine as it is now."""
     problems = []
-    if spec.directory is None and not _has_current_directory():
+    current = _current_directory()
+    if spec.directory is None and current is None:
         problems.append("directory is not given, and the current directory was removed")
     directory = None if spec.directory is None else expand_home(spec.directory)
     if directory is not None and not spec.create_directory and not os.path.isdir(directory):  # noqa: PTH112  never raises
@@ -32,7 +33,7 @@ def local_problems(spec: JobSpec, shell: str) -> list[str]:
         if script is None:
             continue
         path = expand_home(script)
-        if not _is_staged_in(path, spec, directory or Path(_current_directory())):
+        if not _is_staged_in(path, spec, directory or Path(current or "/")):
             problems += _script_problems(name, (directory or Path()) / path, shell)
     return problems
 
@@ -43,16 +44,12 @@ def _is_staged_in(script: Path, spec: JobSpec, directory: Path) -> bool:
     return any(target == script_path or target in script_path.parents for target in targets)
 
 
-def _current_directory() -> str:
-    return os.getcwd() if _has_current_directory() else "/"  # noqa: PTH109  not resolved
-
-
-def _has_current_directory() -> bool:
+def _current_directory() -> str | None:
+    """Return the current directory; None if it was removed."""
     try:
-        os.getcwd()  # noqa: PTH109  called at every submit
+        return os.getcwd()  # noqa: PTH109  not resolved, and called at every submit
     except FileNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _script_problems(name: str, script: Path, shell: str) -> list[str]:

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jpsi.plugin import ShellLine, word
-from jpsi_engine.runner import clean_environment, nodes, staging, streams
+from jpsi_engine.runner import clean_environment, own_variables, staging, streams
 from jpsi_engine.runner.claim_and_markers import JOB_UMASK, PRIVATE_UMASK
-from jpsi_engine.runner.own_variables import export_own_variables, own_values
 from jpsi_engine.runner.script_input import HOME, Run, home_path_word
 from jpsi_engine.runner.spec_environment import CommandLines, ProcessLauncher
 from jpsi_engine.runner.user_scripts import source_scripts
@@ -45,12 +44,12 @@ def render_runner(run: Run) -> str:
 
 def runner_lines(run: Run) -> Iterator[str]:
     """Yield the lines of the script without its heading."""
-    own = own_values(run.job_id, run.file(NODES) if run.nodes else None)
+    own = own_variables.own_values(run.job_id, run.file(NODES) if run.nodes else None)
     launcher = _process_launcher(run)
     command = CommandLines(run.spec, own, launcher)
     if launcher is not None:
         may_lack_nodes = run.nodes and not run.needs_nodes
-        further_lines = [nodes.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
+        further_lines = [own_variables.drop_node_variables(run.file(NODES))] if may_lack_nodes else []
         yield from clean_environment.start_process(command.environment, run.rank_variables, further_lines)
     yield from run.frame.begin(f"{run.events}/{run.job_id}.{run.attempt}", run.folder, run.attempt)
     if run.uses_home:
@@ -61,10 +60,10 @@ def runner_lines(run: Run) -> Iterator[str]:
         yield from staging.begin(run)
     yield from streams.open_streams(run)
     if run.nodes:
-        yield from nodes.write_node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
+        yield from own_variables.write_node_file(run.nodes, run.file(NODES), is_needed=run.needs_nodes)
     else:
-        yield nodes.unset_node_variables()
-    yield from export_own_variables(run.job_id)
+        yield own_variables.unset_node_variables()
+    yield from own_variables.export_own_variables(run.job_id)
     yield from command.setup
 
     def launch_lines() -> Iterator[str]:

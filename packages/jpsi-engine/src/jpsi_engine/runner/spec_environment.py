@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -14,32 +15,11 @@ from jpsi_engine.verdict import ARGUMENTS, EXECUTABLE, NOT_EXECUTABLE_CODE, NOT_
 
 # Variables that a shell sets, reads or guards itself (dash(1), bash(1), POSIX XCU 2.5.3): the script passes
 # their values to the job through env(1) and never reads them from the shell.
-_SHELL_OWNED = frozenset(
-    {
-        "_",
-        "DIRSTACK",
-        "ENV",
-        "EPOCHREALTIME",
-        "EPOCHSECONDS",
-        "EUID",
-        "FUNCNAME",
-        "FUNCNEST",
-        "GROUPS",
-        "HISTCMD",
-    }
-    | {
-        "IFS",
-        "LINENO",
-        "OLDPWD",
-        "OPTARG",
-        "OPTERR",
-        "OPTIND",
-        "PIPESTATUS",
-        "POSIXLY_CORRECT",
-        "PPID",
-        "PS1",
-    }
-    | {"PS2", "PS4", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SHLVL", "SRANDOM", "UID"}
+_SHELL_OWNED = re.compile(
+    r"_|BASH.*|DIRSTACK|ENV|EPOCHREALTIME|EPOCHSECONDS|EUID|FUNCNAME|FUNCNEST|GROUPS|HISTCMD|IFS|LINENO|OLDPWD|"
+    r"OPTARG|OPTERR|OPTIND|PIPESTATUS|POSIXLY_CORRECT|PPID|PS[124]|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|"
+    r"UID|_jpsi_.*",
+    re.DOTALL,
 )
 # The variables among these that a shell passes on like any other.
 _INHERITED = frozenset({"PWD", "OLDPWD"})
@@ -200,7 +180,7 @@ _DEFAULT_PATH = "/bin:/usr/bin"
 
 
 def _is_owned(name: str) -> bool:
-    return name in _SHELL_OWNED or name.startswith(("BASH", "_jpsi_"))
+    return _SHELL_OWNED.fullmatch(name) is not None
 
 
 def expanding_word(text: str, owned: Mapping[str, str | None], *, keep_unset: bool) -> str:

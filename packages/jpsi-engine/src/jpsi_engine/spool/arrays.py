@@ -13,7 +13,6 @@ Elements count from 1.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
@@ -24,17 +23,8 @@ from typing import Any
 
 import attrs
 
-from jpsi_engine.host import (
-    make_directory,
-    open_private,
-    read_text,
-    take_lock,
-    write,
-    write_all,
-    write_new,
-    write_once,
-)
-from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
+from jpsi_engine import host
+from jpsi_engine.spool.claims import Claim, is_revoked, read_claim, revoke
 
 #: The number of elements that have their lines in one file. Larger blocks mean fewer files, smaller ones less
 #: to read: a shell reads the lines of all elements in the file before it runs those of one.
@@ -100,13 +90,13 @@ class ArrayFiles:
         """Write the files of an array and return a descriptor that holds its lock; see `Spool.prepare`."""
         folder = self.folder(array)
         self._check()
-        make_directory(folder)
+        host.make_directory(folder)
         try:
             lock = _write_intent(f"{folder}/intent.json", common, elements)
             try:
-                write_new(f"{folder}/run", os.fsencode(run))
+                host.write_new(f"{folder}/run", os.fsencode(run))
                 for number, block in enumerate(blocks):
-                    write_new(f"{folder}/elements.{number}", os.fsencode(block))
+                    host.write_new(f"{folder}/elements.{number}", os.fsencode(block))
             except BaseException:
                 os.close(lock)
                 raise
@@ -125,10 +115,7 @@ class ArrayFiles:
 
     def all_names(self) -> list[str]:
         """Return the names of all arrays, including those that were abandoned."""
-        try:
-            return os.listdir(self.arrays)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
+        return host.list_names(self.arrays)
 
     def read(self, array: str) -> ArrayIntent | None:
         """Return the intent of an array; None if there is none, it was cut short, or it is not valid."""
@@ -184,12 +171,11 @@ class ArrayFiles:
 
     def is_revoked(self, array: str) -> bool:
         """Return True if a client has revoked the array, so that none of its elements can ever run."""
-        claim = self.claim(array)
-        return claim is not None and claim.text == REVOKED
+        return is_revoked(self.claim(array))
 
     def give_up(self, array: str, reason: str) -> None:
         """Record that the submission of a revoked array failed: no process recovers its jobs."""
-        write_once(f"{self.folder(array)}/over", json.dumps(reason).encode("ascii"))
+        host.write_once(f"{self.folder(array)}/over", json.dumps(reason).encode("ascii"))
 
     def read_unsent_reason(self, array: str) -> str | None:
         """Return the reason that `give_up` wrote; empty if it wrote no words, None if it was not called."""
@@ -202,15 +188,8 @@ class ArrayFiles:
     @contextlib.contextmanager
     def hold_lock(self, array: str, patience_seconds: float) -> Iterator[bool]:
         """Hold the lock on an array; yield False if it cannot be had in time. See `Spool.hold_lock`."""
-        try:
-            fd = open_private(f"{self.folder(array)}/intent.json", os.O_RDWR)
-        except FileNotFoundError:
-            yield False
-            return
-        try:
-            yield take_lock(fd, patience_seconds)
-        finally:
-            os.close(fd)
+        with host.hold_lock(f"{self.folder(array)}/intent.json", patience_seconds) as is_held:
+            yield bool(is_held)
 
     def remove(self, array: str) -> None:
         """Rename the folder of an array into the trash, so that it disappears at once."""
@@ -250,13 +229,13 @@ def adopt(folder: str, attempt: int, place: ArrayMember) -> bool:
     Returns False if the link existed already.
     """
     with contextlib.suppress(FileExistsError):
-        make_directory(folder)
+        host.make_directory(folder)
     path, text = link_path(folder, attempt), f"{place.array} {place.index}\n".encode("ascii")
     if not os.path.exists(path):  # noqa: PTH110
-        return write_once(path, text)
+        return host.write_once(path, text)
     if read_link(folder, attempt) is None:
         # its runner could not write it: the disk was full, or its machine died
-        write(path, text)
+        host.write(path, text)
     return False
 
 
@@ -268,7 +247,7 @@ def link_path(folder: str, attempt: int) -> str:
 def read_link(folder: str, attempt: int) -> ArrayMember | None:
     """Return to which array an attempt belongs, and which index in it; None without a readable link."""
     try:
-        array, index = read_text(link_path(folder, attempt)).split()
+        array, index = host.read_text(link_path(folder, attempt)).split()
         return ArrayMember(array, int(index)) if int(index) > 0 and _NAME.match(array) else None
     except (FileNotFoundError, ValueError):
         return None
@@ -276,17 +255,14 @@ def read_link(folder: str, attempt: int) -> ArrayMember | None:
 
 def add_native_id(path: str, native_id: str) -> None:
     """Add a native id to an intent that has none; the caller holds its lock."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        write_all(fd, f"\n{native_id}".encode("ascii"))
-    finally:
-        os.close(fd)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
+        file.write(f"\n{native_id}".encode("ascii"))
 
 
 def read_reason(path: str) -> str | None:
     """Return the words in a file; empty if there are none in it, None if there is no such file."""
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(host.read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
@@ -298,10 +274,9 @@ def _write_intent(path: str, common: Mapping[str, Any], elements: Sequence[Mappi
     # If the write is cut short, the first line promises more lines than there are: the array counts as never
     # made.
     lines = [json.dumps(line) for line in ({**common, "count": len(elements)}, *elements)]
-    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    fd = host.create_locked(path)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        write_all(fd, "\n".join(lines).encode("ascii"))
+        host.write_all(fd, "\n".join(lines).encode("ascii"))
     except BaseException:
         os.close(fd)
         raise

@@ -7,7 +7,7 @@ import re
 
 import attrs
 
-from jpsi_engine.host import open_private, write_all
+from jpsi_engine.host import write_new
 
 #: The beginning of the claim of a job that does not know its native id.
 UNNAMED = "unnamed."
@@ -50,6 +50,11 @@ def read_claim(path: str) -> Claim | None:
     return Claim(validate_claim(text), time_ns)
 
 
+def is_revoked(claim: Claim | None) -> bool:
+    """Return True if this is the claim of a client, so that no runner can make one."""
+    return claim is not None and claim.text == REVOKED
+
+
 def validate_claim(text: str) -> str:
     """Return the text of a claim, or UNREADABLE if it is not a valid one.
 
@@ -62,11 +67,7 @@ def validate_claim(text: str) -> str:
 def revoke(path: str) -> bool:
     """Make the claim as revoked, so that no runner can make it; return False if there is one already."""
     try:
-        fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        write_new(path, REVOKED.encode("ascii"))
     except FileExistsError:
         return False
-    try:
-        write_all(fd, REVOKED.encode("ascii"))
-    finally:
-        os.close(fd)
     return True

@@ -18,6 +18,7 @@ from typing import Any
 
 from jpsi.plugin.engine import decode, decode_status, problems
 from jpsi_engine.host import read_json
+from jpsi_engine.spool.arrays import ArrayIntent, read_link
 from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
 
@@ -25,7 +26,7 @@ from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
 DAMAGE = (IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 _STOP = "cancel"
-_LINK = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
+_INTENT = re.compile(r"intent\.\d+\.json")
 _MAX_BYTES = 1 << 24
 
 
@@ -78,12 +79,12 @@ def folder_problems(root: str, job_id: str, names: Collection[str]) -> Iterator[
         names: the names of the files in its folder.
     """
     folder, attempt = f"{root}/jobs/{job_id}", last_attempt(job_id, names)
-    intents = sorted((name for name in names if _is_intent(name)), key=lambda it: attempt_of(job_id, it))
+    intents = sorted(filter(_INTENT.fullmatch, names), key=lambda it: attempt_of(job_id, it))
     link = f"array.{attempt}"
     found = {name: file_problem(f"{folder}/{name}", check_intent) for name in intents}
     sound_names = [name for name, problem in found.items() if problem is None]
     if link in names and f"intent.{attempt}.json" not in names:
-        yield from _link_problems(root, f"{folder}/{link}")
+        yield from _link_problems(root, folder, attempt)
     elif not sound_names:
         was_made = any(name.startswith(("run.", "claim.")) for name in names)
         was_made = was_made or has_run(job_id, attempt, names)
@@ -125,9 +126,7 @@ def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = Fa
         return "is a directory"
     except OSError as e:
         return f"cannot be read: {e.strerror}"
-    if not data:
-        return "is empty"
-    return _content_problem(data, check, is_array=is_array)
+    return _content_problem(data, check, is_array=is_array) if data else "is empty"
 
 
 def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: bool) -> str | None:
@@ -174,8 +173,7 @@ def _check_time(text: str) -> None:
 def _check_array(lines: list[str]) -> None:
     common = json.loads(lines[0])
     for line in lines[1 : 1 + common["count"]]:
-        own = json.loads(line)
-        check_intent({**common, **own, "spec": {**common["spec"], **own["spec"]}})
+        check_intent(ArrayIntent("", common, [json.loads(line)], None).content(1))
     if len(lines) <= common["count"]:
         raise ValueError(lines)
 
@@ -186,37 +184,22 @@ def _check_count(index: int, common: Mapping[str, Any]) -> None:
         raise ValueError(index)
 
 
-def _link_problems(root: str, path: str) -> Iterator[str]:
+def _link_problems(root: str, job_folder: str, attempt: int) -> Iterator[str]:
     """Yield the problem with the link from a job to its array; an array that is gone or given up is none."""
-    not_a_link = f"{path.rpartition('/')[2]} does not name an array and an element"
-    link = _read_link(path)
+    not_a_link, link = f"array.{attempt} does not name an array and an element", None
+    with contextlib.suppress(OSError):
+        link = read_link(job_folder, attempt)
     if link is None:
         yield not_a_link
         return
-    array, index = link
-    folder = f"{root}/arrays/{array}"
+    array, folder = link.array, f"{root}/arrays/{link.array}"
     if os.path.lexists(f"{folder}/over") or not os.path.isdir(folder):  # noqa: PTH112  as above
         return
     problem = array_problem(root, array)
     if problem is not None:
         yield f"arrays/{array}/intent.json {problem}"
-    elif file_problem(f"{folder}/intent.json", functools.partial(_check_count, index)) is not None:
+    elif file_problem(f"{folder}/intent.json", functools.partial(_check_count, link.index)) is not None:
         yield not_a_link
-
-
-def _read_link(path: str) -> tuple[str, int] | None:
-    """Return the array that a job is in and the index of its element; None if the link cannot be read."""
-    try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123  as above
-            array, index = file.read(_MAX_BYTES).split()
-        return (array, int(index)) if int(index) > 0 and _LINK.match(array) else None
-    except (OSError, ValueError):
-        return None
-
-
-def _is_intent(name: str) -> bool:
-    parts = name.split(".")
-    return len(parts) == 3 and parts[0] == "intent" and parts[2] == "json" and parts[1].isdigit()  # noqa: PLR2004  intent.<n>.json
 
 
 def _is_whole(path: str) -> bool:

@@ -5,6 +5,7 @@ Any two processes that read the same files get the same result. What only the ba
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -29,19 +30,15 @@ class JobHistory:
 
     record: JobRecord
     requeue_exit_codes: Collection[int] | None
-    #: The time when the client wrote the intent to submit the job.
-    submitted: datetime = attrs.field(init=False)
-    #: The time when it began to run, by its own marker or claim; None if it did not.
-    started: datetime | None = attrs.field(init=False)
-    #: The last status that is certain.
-    status: JobStatus = attrs.field(init=False)
 
-    @submitted.default
-    def _read_submitted(self) -> datetime:
+    @functools.cached_property
+    def submitted(self) -> datetime:
+        """The time when the client wrote the intent to submit the job."""
         return datetime.fromisoformat(self.record.intent["time"]).astimezone(UTC)
 
-    @started.default
-    def _read_started(self) -> datetime | None:
+    @functools.cached_property
+    def started(self) -> datetime | None:
+        """The time when it began to run, by its own marker or claim; None if it did not."""
         started_ns = self.record.started_ns
         if self.requeue_exit_codes is not None:
             times = [marker.time_ns for marker in self.record.markers if marker.kind == "active"]
@@ -58,8 +55,9 @@ class JobHistory:
             statuses += () if status is None else transitions(statuses[-1], status)
         return tuple(statuses)
 
-    @status.default
-    def _read_status(self) -> JobStatus:
+    @functools.cached_property
+    def status(self) -> JobStatus:
+        """The last status that is certain."""
         # computed without the rest of the history, as the caller may need thousands
         last = self._end or self._active
         if last is None:
@@ -97,12 +95,9 @@ class JobHistory:
     def _judge_markers(self, markers: Sequence[Marker]) -> JobStatus | None:
         if not markers:
             return None
+        codes = self.requeue_exit_codes or ()
         facts = Facts(
-            system="",
-            now=self.submitted,
-            markers=markers,
-            requeue_exit_codes=self.requeue_exit_codes or (),
-            stop=self._stop,
+            system="", now=self.submitted, markers=markers, requeue_exit_codes=codes, stop=self._stop
         )
         return judge(facts)
 

@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
-from typing import Protocol
 
 import attrs
 
-from jpsi_engine.host import exists
+from jpsi_engine.host import exists, list_names
 from jpsi_engine.spool.claims import REVOKED, Claim
+from jpsi_engine.spool.layout import array_tag, tag
 from jpsi_engine.spool.spool import Spool
-from jpsi_engine.spool.tags import array_tag, tag
 from jpsi_engine.verdict import SETUP_CODE, SHELL
-
-
-class JobAttempt(Protocol):
-    """A job or an array that is to be submitted. Its files are named relative to the spool's root."""
-
-    @property
-    def name(self) -> str:
-        """The name in messages."""
-
-    @property
-    def tag(self) -> str:
-        """The tag that the batch system stores with it."""
-
-    @property
-    def folder(self) -> str:
-        """The folder that holds its files."""
-
-    @property
-    def is_new(self) -> bool:
-        """True if no earlier attempt has made that folder."""
-
-    @property
-    def files(self) -> Sequence[str]:
-        """The files in the folder that the runner needs, the intent first."""
-
-    def file(self, kind: str) -> str:
-        """Return the path of the file of this kind, such as `run` or `claim`."""
-
-    @property
-    def missing_shell_marker(self) -> str:
-        """The marker that says that the shell is missing; empty if only the batch system can report that."""
-
-    def claim(self) -> Claim | None:
-        """Return the claim on it in the spool; None if there is none."""
-
-    def revoke(self) -> bool:
-        """Claim it in the spool, so that it never runs; return False if it is claimed already."""
-
-    def give_up(self, reason: str) -> None:
-        """Record that its submission failed, after it was revoked, so that no process recovers it."""
-
-    def discard(self, reason: str = "") -> bool:
-        """Forget it, as it was never submitted; return False if it is revoked instead. Never raises.
-
-        Args:
-            reason: the reason, in words, for users who look at the files that are left.
-        """
 
 
 @attrs.frozen(slots=True)
 class JobIntent:
-    """An attempt of a job by itself."""
+    """An attempt of a job by itself. Its files are named relative to the spool's root."""
 
     spool: Spool
     job_id: str
@@ -73,52 +24,56 @@ class JobIntent:
 
     @property
     def name(self) -> str:
-        """See `JobAttempt`."""
+        """The name in messages."""
         return f"job {self.job_id}"
 
     @property
     def tag(self) -> str:
-        """See `JobAttempt`."""
+        """The tag that the batch system stores with it."""
         return tag(self.job_id, self.attempt)
 
     @property
     def folder(self) -> str:
-        """See `JobAttempt`."""
+        """The folder that holds its files."""
         return f"jobs/{self.job_id}"
 
     @property
     def is_new(self) -> bool:
-        """See `JobAttempt`."""
+        """True if no earlier attempt has made that folder."""
         return self.attempt == 1
 
     @property
     def files(self) -> Sequence[str]:
-        """See `JobAttempt`."""
+        """The files in the folder that the runner needs, the intent first."""
         return [f"intent.{self.attempt}.json", f"run.{self.attempt}"]
 
     def file(self, kind: str) -> str:
-        """See `JobAttempt`."""
+        """Return the path of the file of this kind, such as `run` or `claim`."""
         return f"jobs/{self.job_id}/{kind}.{self.attempt}"
 
     @property
     def missing_shell_marker(self) -> str:
-        """See `JobAttempt`."""
+        """The marker that says that the shell is missing; empty if only the batch system can report that."""
         return f"events/{self.job_id}.{self.attempt}.exit.{SHELL}.{SETUP_CODE}"
 
     def claim(self) -> Claim | None:
-        """See `JobAttempt`."""
+        """Return the claim on it in the spool; None if there is none."""
         return self.spool.claim(self.job_id, self.attempt)
 
     def revoke(self) -> bool:
-        """See `JobAttempt`."""
+        """Claim it in the spool, so that it never runs; return False if it is claimed already."""
         return self.spool.revoke(self.job_id, self.attempt)
 
     def give_up(self, reason: str) -> None:
-        """See `JobAttempt`."""
+        """Record that its submission failed, after it was revoked, so that no process recovers it."""
         self.spool.give_up(self.job_id, self.attempt, reason)
 
     def discard(self, reason: str = "") -> bool:
-        """See `JobAttempt`."""
+        """Forget it, as it was never submitted; return False if it is revoked instead. Never raises.
+
+        Args:
+            reason: the reason, in words, for users who look at the files that are left.
+        """
         self.spool.discard(self.job_id, self.attempt, reason)
         return self.attempt == 1
 
@@ -132,7 +87,7 @@ class JobIntent:
 
 @attrs.frozen(slots=True)
 class ArrayAttempt:
-    """An array in the spool."""
+    """An array in the spool, with the properties and methods of `JobIntent`."""
 
     spool: Spool
     array: str
@@ -140,56 +95,50 @@ class ArrayAttempt:
     first: str = ""
     #: True if folders of jobs link to it already, as those of retried jobs do.
     is_named: bool = False
+    #: True, as each attempt of an array has a folder of its own.
+    is_new: bool = attrs.field(default=True, init=False)
+    #: Empty, as a marker needs the element, and only a shell could find that out.
+    missing_shell_marker: str = attrs.field(default="", init=False)
 
     @property
     def name(self) -> str:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         return f"the array that begins with job {self.first}" if self.first else f"array {self.array}"
 
     @property
     def tag(self) -> str:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         return array_tag(self.array)
 
     @property
     def folder(self) -> str:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         return f"arrays/{self.array}"
 
     @property
-    def is_new(self) -> bool:
-        """See `JobAttempt`."""
-        return True
-
-    @property
     def files(self) -> Sequence[str]:
-        """See `JobAttempt`."""
-        found = os.listdir(self.spool.arrays.folder(self.array))  # noqa: PTH208  text, as in the spool
+        """See `JobIntent`."""
+        found = list_names(self.spool.arrays.folder(self.array))
         return ["intent.json", "run", *sorted(name for name in found if name.startswith("elements."))]
 
     def file(self, kind: str) -> str:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         return f"arrays/{self.array}/{kind}"
 
-    @property
-    def missing_shell_marker(self) -> str:
-        """See `JobAttempt`; empty, as a marker needs the element, and only a shell could find that out."""
-        return ""
-
     def claim(self) -> Claim | None:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         return self.spool.arrays.claim(self.array)
 
     def revoke(self) -> bool:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         return self.spool.arrays.revoke(self.array)
 
     def give_up(self, reason: str) -> None:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         self.spool.arrays.give_up(self.array, reason)
 
     def discard(self, reason: str = "") -> bool:
-        """See `JobAttempt`."""
+        """See `JobIntent`."""
         if self.is_named:
             # only the array's folder says what became of that attempt of its jobs
             with contextlib.suppress(OSError):
@@ -205,3 +154,7 @@ class ArrayAttempt:
         if claim is None:
             return not exists(f"{self.spool.root}/{self.file('run')}")
         return claim.text == REVOKED
+
+
+#: A job or an array that is to be submitted.
+JobAttempt = JobIntent | ArrayAttempt

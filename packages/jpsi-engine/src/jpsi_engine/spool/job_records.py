@@ -14,20 +14,10 @@ from typing import Any
 
 import attrs
 
-from jpsi_engine.host import read_text
+from jpsi_engine.host import list_names, read_text
+from jpsi_engine.spool import damage
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayIntent, ArrayMember, read_link, read_reason
-from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, read_claim
-from jpsi_engine.spool.damage import (
-    DAMAGE,
-    check_intent,
-    check_status,
-    check_stop,
-    fallback_intent,
-    file_problem,
-    folder_problems,
-    read_final,
-    read_stop,
-)
+from jpsi_engine.spool.claims import REVOKED, UNNAMED, UNREADABLE, Claim, is_revoked, read_claim
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.spool import STAGE_OUT_FILE, UNSENT_FILE
 from jpsi_engine.verdict import Marker, parse, scan
@@ -103,28 +93,19 @@ class JobRecords:
             for marker in scan(self._events):
                 markers.setdefault(marker.job_id, {})[marker.name] = marker
         arrays = dict(self._read_arrays())
-        try:
-            job_ids = os.listdir(self._jobs)  # noqa: PTH208  text, as in the spool
-        except FileNotFoundError:
-            return []
-        found = {}
-        for job_id in job_ids:
-            new = markers.get(job_id, {})
-            try:
+        found = dict[str, JobRecord | None]()
+        for job_id in list_names(self._jobs):
+            new, record = markers.get(job_id, {}), None
+            with contextlib.suppress(OSError, *damage.DAMAGE):
                 record = self._read_folder(job_id, new, arrays)
-            except (OSError, *DAMAGE):
-                record = None
-            if record is None:
-                record = self.read_damaged(job_id, new)
-            if record is not None:
-                found[job_id] = record
+            found[job_id] = record or self.read_damaged(job_id, new)
         for array in arrays.values():
-            for index, (job_id, attempt) in enumerate(array.attempts, 1):
-                earlier = found.get(job_id)
-                if earlier is None or earlier.attempt < attempt:
+            for index, element in enumerate(array.intent.elements, 1):
+                earlier = found.get(element["id"])
+                if earlier is None or earlier.attempt < element["attempt"]:
                     # the job has no files of its own for this attempt
-                    found[job_id] = array.element(index)
-        return list(found.values())
+                    found[element["id"]] = array.element(index)
+        return [record for record in found.values() if record is not None]
 
     def read_damaged(self, job_id: str, new: Mapping[str, Marker] | None = None) -> JobRecord | None:
         """Return the record of a job whose files are damaged; None if they are sound or there is no such job.
@@ -141,42 +122,42 @@ class JobRecords:
         except OSError as e:
             problem = f"its folder cannot be read: {e.strerror}"
             return JobRecord(
-                job_id=job_id, attempt=1, intent=fallback_intent(folder), native_id=None, damage=[problem]
+                job_id=job_id,
+                attempt=1,
+                intent=damage.fallback_intent(folder),
+                native_id=None,
+                damage=[problem],
             )
-        names += [name for name in new or () if name not in names]
-        problems = list(folder_problems(self._root, job_id, names))
+        problems = list(damage.folder_problems(self._root, job_id, {*names, *(new or ())}))
         if not problems:
             return None
-        attempt = last_attempt(job_id, names)
-        intent, native_id = read_sound_intent(folder, job_id, names)
+        files = _AttemptFiles(job_id, folder, names, new or {})
+        intent, native_id = files.read_intent(
+            lambda path: damage.file_problem(path, damage.check_intent) is None
+        )
         claim = None
         with contextlib.suppress(OSError):
-            claim = read_claim(f"{folder}/claim.{attempt}")
-        markers = dict(new or {})
-        for name in names:
-            with contextlib.suppress(OSError):
-                marker = parse(name, os.stat(f"{folder}/{name}").st_mtime_ns)  # noqa: PTH116  as above
-                markers |= {} if marker is None or marker.job_id != job_id else {name: marker}
-        own = [marker for marker in markers.values() if marker.attempt == attempt]
+            claim = read_claim(files.path("claim"))
         is_claimed = claim is not None and claim.text not in {"", REVOKED}
+        markers = files.read_markers(OSError)
         return JobRecord(
             job_id=job_id,
-            attempt=attempt,
-            intent=intent,
+            attempt=files.attempt,
+            intent=damage.fallback_intent(folder) if intent is None else intent,
             native_id=native_id or (None if self._are_processes else _native_id_of_claim(claim)),
-            is_revoked=claim is not None and claim.text == REVOKED,
+            is_revoked=is_revoked(claim),
             started_ns=claim.time_ns if claim is not None and is_claimed and self._are_processes else None,
-            markers=own,
-            stop=read_stop(f"{folder}/stop.{attempt}.json"),
-            final=read_final(f"{folder}/final.{attempt}.json"),
-            is_stage_out_pending=f"{STAGE_OUT_FILE}.{attempt}" in names,
-            has_run=is_claimed or bool(own) or has_run(job_id, attempt, names),
+            markers=markers,
+            stop=damage.read_stop(files.path("stop", ".json")),
+            final=damage.read_final(files.path("final", ".json")),
+            is_stage_out_pending=files.has(STAGE_OUT_FILE),
+            has_run=is_claimed or bool(markers) or has_run(job_id, files.attempt, files.all_names),
             damage=problems,
         )
 
     def _read_arrays(self) -> Iterator[tuple[str, _Array]]:
         for name in self._arrays.all_names():
-            with contextlib.suppress(OSError, *DAMAGE):
+            with contextlib.suppress(OSError, *damage.DAMAGE):
                 intent = self._arrays.read(name)
                 if intent is None:
                     continue
@@ -184,105 +165,155 @@ class JobRecords:
                 native_id = intent.native_id or _native_id_of_claim(claim)
                 indices = range(1, 1 + len(intent.elements))
                 ids = None if native_id is None else self._element_ids(native_id, indices)
-                is_revoked = claim is not None and claim.text == REVOKED
-                unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked else None
-                yield name, _Array(intent, ids, is_revoked=is_revoked, unsent_reason=unsent_reason)
+                unsent_reason = self._arrays.read_unsent_reason(name) if is_revoked(claim) else None
+                yield name, _Array(intent, ids, is_revoked(claim), unsent_reason)
 
     def _read_folder(
         self, job_id: str, new: Mapping[str, Marker], arrays: Mapping[str, _Array]
     ) -> JobRecord | None:
+        """Return the record of a job; None if its files are damaged, or there is no job."""
         folder = f"{self._jobs}/{job_id}"
-        names = os.listdir(folder)  # noqa: PTH208
-        attempt = _last_attempt(job_id, [*names, *new])
-        awaited = f"{STAGE_OUT_FILE}.{attempt}"
-        stop, final = f"stop.{attempt}.json", f"final.{attempt}.json"
-        unsent = f"{UNSENT_FILE}.{attempt}"
-        own: dict[str, Any] = {
-            "markers": _markers(folder, names, f"{job_id}.{attempt}.", new),
-            "stop": _read_json(f"{folder}/{stop}", check_stop) if stop in names else None,
-            "final": _read_json(f"{folder}/{final}", check_status) if final in names else None,
-            "is_stage_out_pending": awaited in names,
-            "stage_out_progress": _read_words(f"{folder}/{awaited}") if awaited in names else "",
-        }
-        if f"array.{attempt}" in names and f"intent.{attempt}.json" not in names:
-            place = read_link(folder, attempt)
-            array = None if place is None else arrays.get(place.array)
-            if place is None or array is None or place.index > array.element_count:
+        files = _AttemptFiles(job_id, folder, os.listdir(folder), new)  # noqa: PTH208
+        own = files.read_outcome()
+        if not files.has("intent", ".json"):
+            if files.has("array"):
+                place = read_link(folder, files.attempt)
+                array = None if place is None else arrays.get(place.array)
+                return None if place is None or array is None else array.element(place.index, **own)
+            if own["markers"]:
                 return None
-            return array.element(place.index, **own)
-        intent, native_id = _read_intent(folder, attempt, names)
-        if intent is None or (f"intent.{attempt}.json" not in names and own["markers"]):
+        intent, native_id = files.read_intent(lambda _: True)
+        claim = self._claim(files, native_id, has_run=bool(own["markers"]))
+        if intent is None or (claim is not None and claim.text == UNREADABLE):
             return None
-        claim = None
-        if f"claim.{attempt}" in names:
-            claim = self._claim(f"{folder}/claim.{attempt}", native_id, has_run=bool(own["markers"]))
-            if claim is not None and claim.text == UNREADABLE:
-                return None
-        is_revoked = claim is not None and claim.text == REVOKED
-        has_begun = claim is not None and not is_revoked and self._are_processes
-        if is_revoked and own["stop"] is None:
+        if is_revoked(claim) and own["stop"] is None:
             # older versions recorded a job that was not submitted as cancelled, although no client had
             # cancelled it
             own["final"] = None
+        has_begun = claim is not None and not is_revoked(claim) and self._are_processes
         return JobRecord(
             job_id=job_id,
-            attempt=attempt,
+            attempt=files.attempt,
             intent=intent,
             native_id=native_id or _native_id_of_claim(claim),
-            is_revoked=is_revoked,
-            unsent_reason=read_reason(f"{folder}/{unsent}") if unsent in names else None,
+            is_revoked=is_revoked(claim),
+            unsent_reason=read_reason(files.path(UNSENT_FILE)) if files.has(UNSENT_FILE) else None,
             started_ns=claim.time_ns if claim is not None and has_begun else None,
-            has_run=native_id is None and has_run(job_id, attempt, names),
+            has_run=native_id is None and has_run(job_id, files.attempt, files.names),
             **own,
         )
 
-    def _claim(self, path: str, native_id: str | None, *, has_run: bool) -> Claim | None:
+    def _claim(self, files: _AttemptFiles, native_id: str | None, *, has_run: bool) -> Claim | None:
         """Return a claim; only its time counts if the native id is known otherwise."""
-        if native_id is None:
-            return read_claim(path)
-        if not self._are_processes:
+        if not files.has("claim") or (native_id is not None and not self._are_processes):
             return None
+        if native_id is None or not has_run:
+            return read_claim(files.path("claim"))
         # the runner that left the markers made the claim, so only its time needs to be read
-        return Claim(native_id, os.stat(path).st_mtime_ns) if has_run else read_claim(path)  # noqa: PTH116
+        return Claim(native_id, os.stat(files.path("claim")).st_mtime_ns)  # noqa: PTH116
 
 
+class _AttemptFiles:
+    """The files of the last attempt of a job.
+
+    Args:
+        job_id: the job.
+        folder: the path of its folder.
+        names: the names of the files in it.
+        new: the markers of the job, by name, that no process has moved into its folder yet.
+    """
+
+    def __init__(self, job_id: str, folder: str, names: Collection[str], new: Mapping[str, Marker]) -> None:
+        self._folder = folder
+        self._new = new
+        self.names = names
+        self.all_names = [*names, *new]
+        # most jobs have one attempt, and thousands are read
+        has_later = _LATER_ATTEMPT.search("\n".join(self.all_names)) is not None
+        self.attempt = last_attempt(job_id, self.all_names) if has_later else 1
+        self._marker_prefix = f"{job_id}.{self.attempt}."
+
+    def has(self, kind: str, ending: str = "") -> bool:
+        """Return True if the attempt has a file of this kind."""
+        return f"{kind}.{self.attempt}{ending}" in self.names
+
+    def path(self, kind: str, ending: str = "") -> str:
+        """Return the path of the file of this kind."""
+        return f"{self._folder}/{kind}.{self.attempt}{ending}"
+
+    def read_json(self, kind: str, check: Callable[[Any], None]) -> Any:  # noqa: ANN401  whatever is there
+        """Return the content of a JSON file, or None; raise one of `DAMAGE` if it is damaged."""
+        if not self.has(kind, ".json"):
+            return None
+        found = json.loads(read_text(self.path(kind, ".json")))
+        check(found)
+        return found
+
+    def read_intent(self, is_sound: Callable[[str], bool]) -> tuple[dict[str, Any] | None, str | None]:
+        """Return the request and the native id of the attempt.
+
+        For an intent that is being written, or is not sound, it is the request of the intent before.
+        """
+        for number in range(self.attempt, 0, -1):
+            path = f"{self._folder}/intent.{number}.json"
+            if f"intent.{number}.json" in self.names and is_sound(path):
+                text = read_text(path)
+                with contextlib.suppress(ValueError):
+                    request, end = _JSON.raw_decode(text)
+                    # the native id follows the newline
+                    return request, (text[end + 1 :] or None) if number == self.attempt else None
+        return None, None
+
+    def read_outcome(self) -> dict[str, Any]:
+        """Return the fields of `JobRecord` that say what became of the attempt."""
+        is_pending = self.has(STAGE_OUT_FILE)
+        return {
+            "markers": self.read_markers(),
+            "stop": self.read_json("stop", damage.check_stop),
+            "final": self.read_json("final", damage.check_status),
+            "is_stage_out_pending": is_pending,
+            # another process may be writing it, or has removed it
+            "stage_out_progress": (read_reason(self.path(STAGE_OUT_FILE)) or "") if is_pending else "",
+        }
+
+    def read_markers(self, *tolerated: type[OSError]) -> list[Marker]:
+        """Return the markers of the attempt, from its folder and from `events`, but for tolerated errors."""
+        beginning = self._marker_prefix
+        found = [
+            marker
+            for name, marker in self._new.items()
+            if name.startswith(beginning) and name not in self.names
+        ]
+        for name in self.names:
+            if name.startswith(beginning):
+                with contextlib.suppress(*tolerated):
+                    marker = parse(name, os.stat(f"{self._folder}/{name}").st_mtime_ns)  # noqa: PTH116
+                    found += [] if marker is None else [marker]
+        return found
+
+
+@attrs.frozen(slots=True)
 class _Array:
     """An array with the native ids of its elements, which are computed once for all of them."""
 
-    def __init__(
-        self,
-        intent: ArrayIntent,
-        native_ids: Sequence[str] | None,
-        *,
-        is_revoked: bool,
-        unsent_reason: str | None,
-    ) -> None:
-        self._intent = intent
-        self._native_ids = native_ids
-        self._is_revoked = is_revoked
-        self._unsent = unsent_reason
+    intent: ArrayIntent
+    native_ids: Sequence[str] | None
+    is_revoked: bool
+    unsent_reason: str | None
 
-    @property
-    def element_count(self) -> int:
-        """The number of elements, which is the index of the last one."""
-        return len(self._intent.elements)
-
-    @property
-    def attempts(self) -> Iterator[tuple[str, int]]:
-        """The job id and the attempt number of each element."""
-        return ((element["id"], element["attempt"]) for element in self._intent.elements)
-
-    def element(self, index: int, **own: Any) -> JobRecord:  # noqa: ANN401  fields of `JobRecord`
-        """Return the record of an element, with the fields from its own files."""
-        content = self._intent.content(index)
+    def element(self, index: int, **own: Any) -> JobRecord | None:  # noqa: ANN401  fields of `JobRecord`
+        """Return the record of an element, with the fields from its own files; None if there is none."""
+        if index > len(self.intent.elements):
+            return None
+        content = self.intent.content(index)
         return JobRecord(
             job_id=content["id"],
             attempt=content["attempt"],
             intent=content,
-            native_id=None if self._native_ids is None else self._native_ids[index - 1],
-            place=ArrayMember(self._intent.array, index),
-            is_revoked=self._is_revoked,
-            unsent_reason=self._unsent,
+            native_id=None if self.native_ids is None else self.native_ids[index - 1],
+            place=ArrayMember(self.intent.array, index),
+            is_revoked=self.is_revoked,
+            unsent_reason=self.unsent_reason,
             **own,
         )
 
@@ -291,62 +322,3 @@ def _native_id_of_claim(claim: Claim | None) -> str | None:
     """Return the native id in a claim, or None."""
     is_id = claim is not None and claim.text not in {"", REVOKED} and not claim.text.startswith(UNNAMED)
     return claim.text if claim is not None and is_id else None
-
-
-def _last_attempt(job_id: str, names: Collection[str]) -> int:
-    # most jobs have one attempt, and thousands are read
-    return last_attempt(job_id, names) if _LATER_ATTEMPT.search("\n".join(names)) else 1
-
-
-def _read_intent(
-    folder: str, attempt: int, names: Collection[str]
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the request and the native id of an attempt.
-
-    For an intent that is being written, it is the request of the intent before.
-    """
-    for number in range(attempt, 0, -1):
-        if f"intent.{number}.json" in names:
-            text = read_text(f"{folder}/intent.{number}.json")
-            with contextlib.suppress(ValueError):
-                request, end = _JSON.raw_decode(text)
-                # the native id follows the newline
-                return request, (text[end + 1 :] or None) if number == attempt else None
-    return None, None
-
-
-def read_sound_intent(
-    folder: str, job_id: str, names: Collection[str]
-) -> tuple[Mapping[str, Any], str | None]:
-    """Return the request of the last attempt that can be read, or the fallback, and the native id."""
-    for number in range(last_attempt(job_id, names), 0, -1):
-        path = f"{folder}/intent.{number}.json"
-        if f"intent.{number}.json" in names and file_problem(path, check_intent) is None:
-            request, end = _JSON.raw_decode(read_text(path))
-            is_last = number == last_attempt(job_id, names)
-            return request, (read_text(path)[end + 1 :] or None) if is_last else None
-    return fallback_intent(folder), None
-
-
-def _read_json(path: str, check: Callable[[Any], None]) -> Any:  # noqa: ANN401  whatever is there
-    found = json.loads(read_text(path))
-    check(found)
-    return found
-
-
-def _read_words(path: str) -> str:
-    # another process may be writing it, or has removed it
-    with contextlib.suppress(OSError, ValueError):
-        found = _JSON.decode(read_text(path))
-        return found if isinstance(found, str) else ""
-    return ""
-
-
-def _markers(folder: str, names: Collection[str], beginning: str, new: Mapping[str, Marker]) -> list[Marker]:
-    """Return the markers of an attempt, from its folder and from `events`."""
-    found = [marker for name, marker in new.items() if name.startswith(beginning) and name not in names]
-    for name in names:
-        if name.startswith(beginning):
-            marker = parse(name, os.stat(f"{folder}/{name}").st_mtime_ns)  # noqa: PTH116
-            found += [] if marker is None else [marker]
-    return found

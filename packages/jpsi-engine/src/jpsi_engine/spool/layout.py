@@ -1,4 +1,4 @@
-"""Names the paths of a spool, which are the same below each root, on this machine or a remote host."""
+"""Names the paths of a spool, which are the same below each root, and the tags of jobs in the queue."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ class Layout:
 def attempt_file(folder: str, name: str, attempt: int) -> str:
     """Return the path of a file of an attempt in the folder of its job."""
     return f"{folder}/{name}.{attempt}"
+
+
+def tag(job_id: str, attempt: int) -> str:
+    """Return the tag that the batch system stores with one attempt of a job."""
+    return f"jpsi-{job_id}-{attempt}"
+
+
+def array_tag(array: str) -> str:
+    """Return the tag that the batch system stores with an array, and so with each of its elements."""
+    return tag(array, 1)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping
+
+import attrs
 
 from jpsi_engine.host import forget
 from jpsi_engine.spool.spool import Spool
@@ -62,6 +65,7 @@ def prune(  # noqa: PLR0913  limits, and a callback
     spool.empty_trash(set(names).difference(removed(names)))
 
 
+@attrs.frozen(slots=True)
 class _Pruning:
     """A pass over the spool.
 
@@ -71,14 +75,9 @@ class _Pruning:
         ages: the ages of the folders of jobs, in seconds.
     """
 
-    def __init__(
-        self, spool: Spool, is_conclusive: Callable[[list[Marker]], bool], ages: Mapping[str, float]
-    ) -> None:
-        self._spool = spool
-        self._is_conclusive = is_conclusive
-        self._ages = ages
-        self._elements: frozenset[str] | None = None
-        self._has_read_arrays = False
+    _spool: Spool
+    _is_conclusive: Callable[[list[Marker]], bool]
+    _ages: Mapping[str, float]
 
     def arrays(self, now: float, min_age: float) -> set[str]:
         """Remove the arrays that are at least that old and whose elements are final.
@@ -134,21 +133,19 @@ class _Pruning:
         attempts = range(1, 1 + self._spool.last_attempt(job_id))
         if all(it in linked or self._spool.has_intent(job_id, it) for it in attempts):
             return False
-        elements = self._array_jobs()
-        return elements is None or job_id in elements
+        return self._array_jobs is None or job_id in self._array_jobs
 
+    @functools.cached_property
     def _array_jobs(self) -> frozenset[str] | None:
-        """Return the jobs that are elements of existing arrays; None if the arrays cannot be read.
+        """The jobs that are elements of existing arrays; None if the arrays cannot be read.
 
-        The result is cached, and needed rarely, as this reads all arrays.
+        It is needed rarely, as this reads all arrays.
         """
-        if not self._has_read_arrays:
-            self._has_read_arrays = True
-            with contextlib.suppress(OSError):
-                arrays = self._spool.arrays
-                intents = filter(None, map(arrays.read, arrays.names()))
-                self._elements = frozenset(it["id"] for intent in intents for it in intent.elements)
-        return self._elements
+        arrays = self._spool.arrays
+        with contextlib.suppress(OSError):
+            intents = filter(None, map(arrays.read, arrays.names()))
+            return frozenset(it["id"] for intent in intents for it in intent.elements)
+        return None
 
 
 def _age(entry: os.DirEntry[str], now: float) -> float:

@@ -10,14 +10,7 @@ from pathlib import Path
 
 from jpsi.plugin import ConfigError
 from jpsi.plugin.engine import ownership
-from jpsi_engine.host import (
-    check_directory_here,
-    check_private_directory,
-    make_directories,
-    make_private_directory,
-    shed_default_acl,
-    write,
-)
+from jpsi_engine import host
 
 #: The version of the layout; docs/reference/spool.md draws it.
 LAYOUT = 1
@@ -73,11 +66,11 @@ class Root:
             OSError: the directories cannot be made.
         """
         is_new = not os.path.lexists(self._root)
-        make_private_directory(self._root, WORK_DIRECTORY)
+        host.make_private_directory(self._root, WORK_DIRECTORY)
         if is_new:
-            shed_default_acl(self._root)
+            host.shed_default_acl(self._root)
         for folder in self._folders:
-            make_directories(folder)
+            host.make_directories(folder)
         self._check_all()
         _check_layout(Path(self._root))
 
@@ -94,11 +87,11 @@ class Root:
 
     def _check_all(self) -> None:
         steps = [(step.path, _file_identity(step.status)) for step in ownership.walk(self._root)]
-        check_private_directory(self._root, WORK_DIRECTORY)
+        host.check_private_directory(self._root, WORK_DIRECTORY)
         for folder in self._folders:
             # a missing folder is made again by the method that needs it
             with contextlib.suppress(FileNotFoundError):
-                check_directory_here(folder, WORK_DIRECTORY)
+                host.check_directory_here(folder, WORK_DIRECTORY)
         self._checked = (*steps, *((folder, _identity(folder)) for folder in self._folders))
 
 
@@ -114,7 +107,7 @@ def _check_layout(root: Path) -> None:
     try:
         version = int(layout.read_text(encoding="ascii"))
     except FileNotFoundError:
-        write(str(layout), f"{LAYOUT}\n".encode("ascii"))
+        host.write(str(layout), f"{LAYOUT}\n".encode("ascii"))
         return
     except ValueError as e:
         msg = f"{layout} does not hold a layout version; is {root} jpsi's work directory?"

@@ -48,11 +48,8 @@ def has_run(job_id: str, attempt: int, names: Iterable[str]) -> bool:
     files = tuple(f"{kind}.{attempt}" for kind in _RUN_FILES)
     streams = _STREAMS if attempt == 1 else frozenset[str]()
     return any(
-        name in streams or name.startswith(markers) or (name.startswith(files) and _is_of(name, attempt))
+        name in streams
+        or name.startswith(markers)
+        or (name.startswith(files) and name.split(".")[1] == str(attempt))
         for name in names
     )
-
-
-def _is_of(name: str, attempt: int) -> bool:
-    _, number, *_ = name.split(".")
-    return number == str(attempt)

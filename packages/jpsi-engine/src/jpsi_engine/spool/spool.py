@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -36,30 +36,16 @@ from typing import Any
 import attrs
 
 from jpsi.plugin import ConfigError
-from jpsi_engine.host import (
-    check_directory_here,
-    exists,
-    forget,
-    is_transient,
-    make_directories,
-    make_directory,
-    open_private,
-    private_opener,
-    take_lock,
-    write,
-    write_all,
-    write_new,
-    write_once,
-)
+from jpsi_engine import host
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, add_native_id, adopt, link_path, read_link
-from jpsi_engine.spool.claims import REVOKED, Claim, read_claim, revoke
+from jpsi_engine.spool.claims import REVOKED, Claim, is_revoked, read_claim, revoke
 from jpsi_engine.spool.damage import folder_problems, read_final, read_stop
 from jpsi_engine.spool.roots import Root
 from jpsi_engine.spool.run_evidence import has_run, last_attempt
 from jpsi_engine.spool.write_retries import WriteRetries
 from jpsi_engine.verdict import Marker, parse, scan
 
-__all__ = ["REVOKED", "Claim", "Intent", "Spool", "is_transient"]
+__all__ = ["REVOKED", "Claim", "Intent", "Spool"]
 
 #: The file name, without the attempt's number, that says that an attempt's stage out is not complete.
 STAGE_OUT_FILE = "get"
@@ -151,36 +137,36 @@ class Spool:
             self.open()
             self._make_folder(folder, attempt)
         try:
-            lock = _open_intent(folder, attempt)
+            lock = host.create_locked(f"{folder}/intent.{attempt}.json")
         except BaseException:
             if attempt == 1:
                 self.discard(job_id, attempt)
             raise
-        if attempt > 1 and exists(link_path(folder, attempt)):
+        if attempt > 1 and host.exists(link_path(folder, attempt)):
             os.close(lock)
-            forget(f"{folder}/intent.{attempt}.json")
+            host.forget(f"{folder}/intent.{attempt}.json")
             raise FileExistsError(folder)
         return lock
 
     @staticmethod
     def _make_folder(folder: str, attempt: int) -> None:
         try:
-            make_directory(folder)
+            host.make_directory(folder)
         except FileExistsError:
             if attempt == 1:
                 raise
-            check_directory_here(folder, "the folder of a job")
+            host.check_directory_here(folder, "the folder of a job")
 
     def write_attempt(
         self, lock: int, job_id: str, attempt: int, intent: dict[str, Any], script: str
     ) -> None:
         """Write the files of an attempt that `reserve` made, and whose lock the caller holds."""
         try:
-            write_all(lock, json.dumps(intent).encode("ascii"))
+            host.write_all(lock, json.dumps(intent).encode("ascii"))
         except BaseException:
-            forget(f"{self.folder(job_id)}/intent.{attempt}.json")
+            host.forget(f"{self.folder(job_id)}/intent.{attempt}.json")
             raise
-        write_new(f"{self.folder(job_id)}/run.{attempt}", os.fsencode(script))
+        host.write_new(f"{self.folder(job_id)}/run.{attempt}", os.fsencode(script))
 
     @staticmethod
     def sync(lock: int) -> None:
@@ -190,7 +176,7 @@ class Spool:
     @staticmethod
     def started(lock: int, native_id: str) -> None:
         """Add the native id to the attempt whose lock the caller holds."""
-        write_all(lock, b"\n" + native_id.encode("ascii"))
+        host.write_all(lock, b"\n" + native_id.encode("ascii"))
 
     def discard(self, job_id: str, attempt: int, reason: str = "") -> None:
         """Forget an attempt that was never started; never raises.
@@ -210,11 +196,11 @@ class Spool:
 
     def has_intent(self, job_id: str, attempt: int) -> bool:
         """Return True if the attempt has an intent of its own."""
-        return exists(f"{self.folder(job_id)}/intent.{attempt}.json")
+        return host.exists(f"{self.folder(job_id)}/intent.{attempt}.json")
 
     def has_script(self, job_id: str, attempt: int) -> bool:
         """Return True if an attempt was made as a job by itself, although its intent may be lost."""
-        return self.has_intent(job_id, attempt) or exists(f"{self.folder(job_id)}/run.{attempt}")
+        return self.has_intent(job_id, attempt) or host.exists(f"{self.folder(job_id)}/run.{attempt}")
 
     def claim(self, job_id: str, attempt: int) -> Claim | None:
         """Return the claim on an attempt; None if there is none."""
@@ -226,16 +212,15 @@ class Spool:
 
     def is_revoked(self, job_id: str, attempt: int) -> bool:
         """Return True if a client has revoked an attempt, which can then never run."""
-        claim = self.claim(job_id, attempt)
-        return claim is not None and claim.text == REVOKED
+        return is_revoked(self.claim(job_id, attempt))
 
     def give_up(self, job_id: str, attempt: int, reason: str) -> None:
         """Record that the submission of a revoked attempt failed, and that its submitter knows."""
-        write_once(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}", json.dumps(reason).encode("ascii"))
+        host.write_once(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}", json.dumps(reason).encode("ascii"))
 
     def is_given_up(self, job_id: str, attempt: int) -> bool:
         """Return True if `give_up` was called for an attempt."""
-        return exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
+        return host.exists(f"{self.folder(job_id)}/{UNSENT_FILE}.{attempt}")
 
     def adopt(self, job_id: str, attempt: int, place: ArrayMember) -> None:
         """Make the folder of a job that was submitted as an array element, unless it exists."""
@@ -257,16 +242,16 @@ class Spool:
 
     def unlink_retry(self, job_id: str, attempt: int) -> None:
         """Remove the link that `link_retry` made, as the array is not submitted; never raises."""
-        forget(link_path(self.folder(job_id), attempt))
+        host.forget(link_path(self.folder(job_id), attempt))
 
     def attempt_exists(self, job_id: str, attempt: int) -> bool:
         """Return True if an attempt was made, as a job by itself or as an array element."""
-        return self.has_intent(job_id, attempt) or exists(link_path(self.folder(job_id), attempt))
+        return self.has_intent(job_id, attempt) or host.exists(link_path(self.folder(job_id), attempt))
 
     def stop(self, job_id: str, attempt: int, content: dict[str, Any]) -> dict[str, Any]:
         """Record that an attempt was asked to end, and return the first such record."""
         path = f"{self.root}/{stop_file(job_id, attempt)}"
-        is_first = write_once(path, json.dumps(content).encode("ascii"))
+        is_first = host.write_once(path, json.dumps(content).encode("ascii"))
         return content if is_first else self.read_stop(job_id, attempt) or content
 
     def read_stop(self, job_id: str, attempt: int) -> dict[str, Any] | None:
@@ -286,18 +271,16 @@ class Spool:
         A status that was written before is replaced only if it is damaged.
         """
         path, data = f"{self.folder(job_id)}/final.{attempt}.json", json.dumps(content).encode("ascii")
-        if not write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
+        if not host.write_once(path, data) and read_final(path) is None and not os.path.isdir(path):  # noqa: PTH112
             # the file that exists is damaged
-            write(path, data)
+            host.write(path, data)
 
     def damage(self, job_id: str) -> str | None:
         """Return the problems with the files of a job, joined by semicolons; None if there are none.
 
         A submission that was cut short before anything was started is not a job and has no problems.
         """
-        names = self.names(job_id)
-        found = list(folder_problems(self.root, job_id, names))
-        return "; ".join(found) or None
+        return "; ".join(folder_problems(self.root, job_id, self.names(job_id))) or None
 
     def stage_out_file(self, job_id: str, attempt: int) -> str:
         """Return the path of the file that exists while the stage out of an attempt is not complete."""
@@ -305,17 +288,15 @@ class Spool:
 
     def mark_stage_out_pending(self, job_id: str, attempt: int) -> None:
         """Record that an attempt ends only when its stage out is complete."""
-        write(self.stage_out_file(job_id, attempt), b"")
+        host.write(self.stage_out_file(job_id, attempt), b"")
 
     def write_stage_out_progress(self, job_id: str, attempt: int, words: str) -> None:
         """Write the progress of an attempt's stage out, in words for users; never raises."""
         # the file is rewritten in place, not replaced: a process may hold a lock on it
         with contextlib.suppress(OSError):
             fd = os.open(self.stage_out_file(job_id, attempt), os.O_WRONLY | os.O_TRUNC)
-            try:
-                write_all(fd, json.dumps(words).encode("ascii"))
-            finally:
-                os.close(fd)
+            with os.fdopen(fd, "wb") as file:
+                file.write(json.dumps(words).encode("ascii"))
 
     def clear_stage_out_pending(self, job_id: str, attempt: int) -> None:
         """Record that the stage out of an attempt is complete, or will never be."""
@@ -324,20 +305,17 @@ class Spool:
 
     def mark_staged_files_unneeded(self, job_id: str) -> None:
         """Record that the files staged in for a job are to be removed from the remote host."""
-        make_directories(self._staged)
-        write(f"{self._staged}/{job_id}", b"")
+        host.make_directories(self._staged)
+        host.write(f"{self._staged}/{job_id}", b"")
 
     def jobs_with_unneeded_files(self) -> list[str]:
         """Return the jobs for which `mark_staged_files_unneeded` was called."""
-        try:
-            return os.listdir(self._staged)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
+        return host.list_names(self._staged)
 
     def clear_unneeded_files(self, job_ids: Iterable[str]) -> None:
         """Record that the files staged in for these jobs are removed from the remote host."""
         for job_id in job_ids:
-            forget(f"{self._staged}/{job_id}")
+            host.forget(f"{self._staged}/{job_id}")
 
     def collect(
         self,
@@ -363,7 +341,7 @@ class Spool:
             new = scan(self.events, wanted)
         except FileNotFoundError:
             # The user or a cleanup job removed the folder: jobs that start from now on find it again.
-            make_directories(self.events)
+            host.make_directories(self.events)
             new = []
         except ConfigError as e:
             # markers that other users may have left are not evidence, and neither is a missing one
@@ -390,17 +368,11 @@ class Spool:
 
     def news(self, job_ids: Collection[str]) -> list[Marker]:
         """Return the markers of these jobs that no process has moved into their folders yet."""
-        try:
-            return scan(self.events, job_ids)
-        except FileNotFoundError:
-            return []
+        return _scan_if_exists(self.events, job_ids)
 
     def consumed(self, job_id: str) -> list[Marker]:
         """Return the markers that this process or another has moved into the job's folder."""
-        try:
-            return scan(self.folder(job_id))
-        except FileNotFoundError:
-            return []
+        return _scan_if_exists(self.folder(job_id))
 
     def consume(self, marker: Marker, enter: Callable[[str], object] = lambda _: None) -> bool:
         """Move a marker into its job's folder, unless another process has done so.
@@ -458,7 +430,8 @@ class Spool:
             return True
         if f"stop.{attempt}.json" in names or f"{STAGE_OUT_FILE}.{attempt}" in names:
             return False
-        return is_conclusive([marker for marker in _parse_markers(names) if marker.attempt == attempt])
+        markers = (parse(name, 0) for name in names)
+        return is_conclusive([it for it in markers if it is not None and it.attempt == attempt])
 
     def last_attempt(self, job_id: str) -> int:
         """Return the number of the last attempt that the folder of a job shows; 0 if there is none."""
@@ -494,7 +467,7 @@ class Spool:
         if attempts:
             self._check_folder(job_id)
         for attempt in attempts:
-            intent = self._read_intent(job_id, attempt) or self._read_element(job_id, attempt)
+            intent = self.intent(job_id, attempt) or self._read_element(job_id, attempt)
             is_last = attempt == last
             if intent is None and is_last and not self.has_intent(job_id, attempt):
                 return None
@@ -507,21 +480,18 @@ class Spool:
                 )
         return None
 
-    def intent(self, job_id: str, attempt: int) -> Intent | None:
-        """Return the intent of a job by itself; None if there is none that can be read."""
-        return self._read_intent(job_id, attempt)
-
     def _check_folder(self, job_id: str) -> None:
         """Raise PermissionError if other users can change the job's folder, and so could forge an intent."""
         try:
-            check_directory_here(self.folder(job_id), "the folder of a job")
+            host.check_directory_here(self.folder(job_id), "the folder of a job")
         except ConfigError as e:
             raise PermissionError(errno.EPERM, str(e), self.folder(job_id)) from e
 
-    def _read_intent(self, job_id: str, attempt: int) -> Intent | None:
+    def intent(self, job_id: str, attempt: int) -> Intent | None:
+        """Return the intent of a job by itself; None if there is none that can be read."""
         try:
             path = f"{self.folder(job_id)}/intent.{attempt}.json"
-            with open(path, encoding="ascii", opener=private_opener) as file:
+            with open(path, encoding="ascii", opener=host.open_private) as file:
                 content = json.loads(file.readline())
                 native_id = file.readline() or None
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError, RecursionError):
@@ -542,16 +512,9 @@ class Spool:
         gone and the attempt is not the last.
         """
         path = f"{self.folder(intent.job_id)}/intent.{intent.attempt}.json"
-        try:
-            fd = open_private(path, os.O_RDWR)
-        except FileNotFoundError:
+        with host.hold_lock(path, patience_seconds) as is_held:
             # no process submits an attempt whose intent is lost
-            yield self.last_attempt(intent.job_id) == intent.attempt
-            return
-        try:
-            yield take_lock(fd, patience_seconds)
-        finally:
-            os.close(fd)
+            yield self.last_attempt(intent.job_id) == intent.attempt if is_held is None else is_held
 
     def record_native_id(self, job_id: str, attempt: int, native_id: str) -> None:
         """Add the native id that the batch system gave to an attempt; called within `hold_lock`.
@@ -569,61 +532,34 @@ class Spool:
 
     def trash(self) -> list[str]:
         """Return the names of removed folders that still take disk space."""
-        try:
-            return os.listdir(self._trash)  # noqa: PTH208
-        except FileNotFoundError:
-            return []
+        return host.list_names(self._trash)
 
     def removed(self, name: str) -> list[str]:
         """Return the names of the files in a removed folder that still takes disk space."""
-        try:
-            return os.listdir(f"{self._trash}/{name}")  # noqa: PTH208
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return host.list_names(f"{self._trash}/{name}")
 
     def empty_trash(self, names: Iterable[str]) -> None:
         """Delete these removed folders, to free their disk space; never raises."""
         for name in names:
             shutil.rmtree(f"{self._trash}/{name}", ignore_errors=True)
             # a file that another program has left among the folders
-            forget(f"{self._trash}/{name}")
+            host.forget(f"{self._trash}/{name}")
 
     def names(self, job_id: str) -> list[str]:
         """Return the names of the files in the folder of a job."""
-        try:
-            return os.listdir(self.folder(job_id))  # noqa: PTH208
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return host.list_names(self.folder(job_id))
 
 
-# intent.<n>.json and array.<n>
-_ATTEMPTS = frozenset({("intent", "json"), ("array",)})
+_ATTEMPT = re.compile(r"intent\.(\d+)\.json|array\.(\d+)")
 
 
 def _attempts(names: Iterable[str]) -> list[int]:
-    parts = [name.split(".") for name in names]
-    return [
-        int(number)
-        for kind, number, *ending in (part for part in parts if len(part) > 1)
-        if number.isdigit() and (kind, *ending) in _ATTEMPTS
-    ]
+    """Return the numbers of the attempts that have an intent, or a link to an array."""
+    return [int(it[1] or it[2]) for it in map(_ATTEMPT.fullmatch, names) if it is not None]
 
 
-def _parse_markers(names: Iterable[str]) -> Iterator[Marker]:
-    for name in names:
-        marker = parse(name, 0)
-        if marker is not None:
-            yield marker
-
-
-def _open_intent(folder: str, attempt: int) -> int:
-    """Make the file for a new intent and return a descriptor that holds the lock on it."""
-    path = f"{folder}/intent.{attempt}.json"
-    fd = open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+def _scan_if_exists(path: str, job_ids: Collection[str] | None = None) -> list[Marker]:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-    except BaseException:
-        os.close(fd)
-        forget(path)
-        raise
-    return fd
+        return scan(path, job_ids)
+    except FileNotFoundError:
+        return []

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from jpsi_engine.transfer.remote_plan import (
         RemotePlan,
         RemoteTransfer,
-        finished_numbers,
         local_target,
         pending_transfers,
         record_path,
@@ -25,8 +24,7 @@ else:
             "job_files": "open_job_files",
             "progress": "ProgressReport ProgressCallback",
             "remote_plan": (
-                "RemotePlan RemoteTransfer finished_numbers local_target pending_transfers record_path "
-                "split_plan"
+                "RemotePlan RemoteTransfer local_target pending_transfers record_path split_plan"
             ),
             "staging_plan": "Outcome Plan Transfer plan",
             "": "staging_plan",

@@ -24,20 +24,9 @@ class Tool(StrEnum):
     CKSUM = "cksum"
 
 
-def checksum(data: bytes, tool: Tool) -> str:
-    """Return the checksum that a program prints for these bytes.
-
-    >>> checksum(b"abc", Tool.CKSUM)
-    '1219131554'
-    """
-    sums = SpanSums(tool)
-    sums.feed(data)
-    return sums.all[0]
-
-
 class _Sum(Protocol):
     def update(self, data: bytes | memoryview, /) -> None: ...
-    def word(self) -> str: ...
+    def hexdigest(self) -> str: ...
 
 
 class SpanSums:
@@ -58,7 +47,7 @@ class SpanSums:
             self._fed_bytes += len(chunk)
             rest = rest[len(chunk) :]
             if self._fed_bytes == SPAN:
-                self._complete_sums.append(self._sum.word())
+                self._complete_sums.append(self._sum.hexdigest())
                 self._sum, self._fed_bytes = _new_sum(self._tool), 0
 
     @property
@@ -66,23 +55,12 @@ class SpanSums:
         """The checksum of each span so far; the last span may be incomplete. An empty file has one, too."""
         if self._complete_sums and not self._fed_bytes:
             return self._complete_sums
-        return [*self._complete_sums, self._sum.word()]
-
-
-class _Sha256:
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-
-    def update(self, data: bytes | memoryview, /) -> None:
-        self._hash.update(data)
-
-    def word(self) -> str:
-        return self._hash.hexdigest()
+        return [*self._complete_sums, self._sum.hexdigest()]
 
 
 @attrs.define(slots=True)
 class _Cksum:
-    """The checksum of cksum(1).
+    """The checksum of cksum(1), with the methods of a hash; its digest is decimal.
 
     It takes the bits of a byte in the opposite order to zlib, starts with 0, and ends with the length.
     """
@@ -94,11 +72,11 @@ class _Cksum:
         self._crc = zlib.crc32(bytes(data).translate(_REVERSED), self._crc)
         self._length += len(data)
 
-    def word(self) -> str:
+    def hexdigest(self) -> str:
         length = self._length.to_bytes((self._length.bit_length() + 7) // 8, "little")
         crc = zlib.crc32(length.translate(_REVERSED), self._crc) ^ _ALL
         return str(int(f"{crc:032b}"[::-1], 2) ^ _ALL)
 
 
 def _new_sum(tool: Tool) -> _Sum:
-    return _Sha256() if tool is Tool.SHA256 else _Cksum()
+    return hashlib.sha256() if tool is Tool.SHA256 else _Cksum()

@@ -10,9 +10,8 @@ from jpsi import OutputPart
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import changed_file_error, local_file_error
 from jpsi_engine.transfer.copy import ProgressCounter, open_source
-from jpsi_engine.transfer.mkdir import make_entries, set_modes
 from jpsi_engine.transfer.part_files import append, complete, open_part_file
-from jpsi_engine.transfer.trees import Entry, Kind, tree
+from jpsi_engine.transfer.trees import Entry, Kind, make_entries, set_modes, tree
 
 _CHUNK = 1 << 22
 
@@ -20,10 +19,7 @@ _CHUNK = 1 << 22
 class LocalFiles:
     """The files of this machine, which are transferred by copying; implements `JobFiles`."""
 
-    @property
-    def are_local(self) -> bool:
-        """Always true."""
-        return True
+    are_local = True
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a file or a tree; see `JobFiles`."""
@@ -51,7 +47,7 @@ def _expand_home(path: str) -> str:
 def _copy_all(source: str, target: str, progress: Progress | None) -> None:
     target = os.path.abspath(target)  # noqa: PTH100  text
     entries = tree(source)
-    count = ProgressCounter(progress, sum(entry.size for entry in entries))
+    count = ProgressCounter(progress, entries)
     directories = make_entries(entries, target)
     for entry in entries:
         if entry.kind is Kind.FILE:

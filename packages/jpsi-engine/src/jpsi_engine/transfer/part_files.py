@@ -71,27 +71,13 @@ def complete(part: PartFile, target: str, mode: int) -> None:
 
 def _lock_part(path: str) -> PartFile:
     fd = _open_part(path)
-    if _is_locked(fd) and _is_at(fd, path):
-        return PartFile(fd, path)
+    # another process may have the lock, or have completed or replaced the file, or there are no locks
+    with contextlib.suppress(OSError):
+        if take_lock(fd, 0.0) and os.path.samestat(os.fstat(fd), os.lstat(path)):
+            return PartFile(fd, path)
     os.close(fd)
     path = f"{path}.{secrets.token_hex(_NONCE_BYTES)}"
     return PartFile(_create_part(path), path)
-
-
-def _is_locked(fd: int) -> bool:
-    """Lock a part file; return False if another process has the lock, or the file system has no locks."""
-    try:
-        return take_lock(fd, 0.0)
-    except OSError:
-        return False
-
-
-def _is_at(fd: int, path: str) -> bool:
-    """Return True if no process has completed or replaced the part file since it was opened."""
-    try:
-        return os.path.samestat(os.fstat(fd), os.lstat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _open_part(part: str) -> int:

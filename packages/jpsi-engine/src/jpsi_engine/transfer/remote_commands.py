@@ -6,8 +6,9 @@ the number of the file that failed in the last line of its standard error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
+from itertools import chain
 
 from jpsi.plugin import Command
 from jpsi_engine.transfer.checksums import SPAN, Tool
@@ -27,9 +28,9 @@ _OUTPUT_VARIABLES = ("BLOCK_SIZE", "LS_BLOCK_SIZE", "BLOCKSIZE", "QUOTING_STYLE"
 
 _TOOL = "command -v sha256sum >/dev/null 2>&1 && echo sha256sum || echo cksum"
 
-# KIND PATH MODE TEXT of each: d a directory, l a link, m a mode. Prints the number of each directory that was
-# missing, or was closed to its owner, as an earlier transfer may have left it.
-_MAKE = r"""
+#: KIND PATH MODE TEXT of each: d a directory, l a link, m a mode. Prints the number of each directory that
+#: was missing, or was closed to its owner, as an earlier transfer may have left it.
+MAKE = r"""
 number=0
 make() {
     case $1 in
@@ -54,9 +55,9 @@ while [ $# -gt 0 ]; do
 done
 """
 
-# A name for the input, its length, then PATH PART SIZE MODE of each file, in the order of the input. The
-# input becomes a file first: from a pipe, dd may read less than it asks for.
-_WRITE = r"""
+#: A name for the input, its length, then PATH PART SIZE MODE of each file, in the order of the input. The
+#: input becomes a file first: from a pipe, dd may read less than it asks for.
+WRITE = r"""
 mask=$(umask)
 umask 077
 set -C
@@ -95,9 +96,9 @@ done
 exit 1
 """
 
-# TARGET PART. Prints the tool for checksums, and the sizes of the part and the target, -1 for a missing file.
-# A part that another user may have made counts as missing.
-_INSPECT = r"""
+#: TARGET PART. Prints the tool for checksums, and the sizes of the part and the target, -1 for a missing
+#: file. A part that another user may have made counts as missing.
+INSPECT = r"""
 folder=${1%/*}
 [ -d "${folder:-/}" ] || mkdir -p "$folder" || exit
 if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
@@ -111,8 +112,8 @@ if [ -f "$1" ] && ! [ -h "$1" ]; then size=$(wc -c <"$1") || exit; fi
 echo $((size))
 """.replace("@TOOL@", _TOOL)
 
-# PART OFFSET. Prints the size after the input is appended.
-_APPEND = r"""
+#: PART OFFSET. Appends the input to a part, which it first truncates to the offset. Prints the size.
+APPEND = r"""
 umask 077
 if [ "$2" = 0 ]; then
     rm -f "$1"
@@ -127,8 +128,8 @@ fi
 echo $(($(wc -c <"$1")))
 """
 
-# FILE TOOL, then BLOCKS-BEFORE BLOCKS BYTES of each span; BYTES is 0 if the span ends with a whole block.
-_SUMS = r"""
+#: FILE TOOL, then BLOCKS-BEFORE BLOCKS BYTES of each span; BYTES is 0 if the span ends with a whole block.
+SUMS = r"""
 file=$1 tool=$2
 shift 2
 while [ $# -gt 0 ]; do
@@ -141,8 +142,9 @@ while [ $# -gt 0 ]; do
 done
 """.replace("@BLOCK@", str(BLOCK))
 
-# PART TARGET MODE SIZE. Prints the line of ls for the target.
-_FINISH = r"""
+#: PART TARGET MODE SIZE. Checks the size of a part, sets its mode and renames it to its target. Prints the
+#: line of ls for the target.
+FINISH = r"""
 if [ -d "$2" ]; then echo 'Is a directory' >&2; exit 1; fi
 [ "$1" = "$2" ] || [ "$(($(wc -c <"$1")))" -eq "$4" ] || { echo 'it has another size' >&2; exit 1; }
 chmod "$3" "$1" || exit
@@ -150,8 +152,8 @@ chmod "$3" "$1" || exit
 ls -ldn "$2"
 """
 
-# PATH. Prints the tool for checksums, and for each entry the line of ls, its path, and the text of a link.
-_LIST = r"""
+#: PATH. Prints the tool for checksums, and for each entry the line of ls, its path, and the text of a link.
+LIST = r"""
 @TOOL@
 [ -e "$1" ] || ls -d "$1" >/dev/null || exit
 find -H "$1" -exec sh -c '
@@ -170,11 +172,11 @@ find -H "$1" -exec sh -c '
 ' sh "$1" {} +
 """.replace("@TOOL@", _TOOL)
 
-# FILE BLOCKS-BEFORE BLOCKS
-_READ = 'exec dd if="$1" bs=@BLOCK@ skip="$2" count="$3"'.replace("@BLOCK@", str(BLOCK))
+#: FILE BLOCKS-BEFORE BLOCKS
+READ = 'exec dd if="$1" bs=@BLOCK@ skip="$2" count="$3"'.replace("@BLOCK@", str(BLOCK))
 
-# PATH SIZE of each file
-_READ_MANY = r"""
+#: PATH SIZE of each file
+READ_MANY = r"""
 number=0
 while [ $# -gt 0 ]; do
     [ "$2" = 0 ] || dd if="$1" bs="$2" count=1 || { echo "number $number" >&2; exit 1; }
@@ -183,9 +185,9 @@ while [ $# -gt 0 ]; do
 done
 """
 
-# FILE OFFSET MOST. Prints the size and the offset of the data that follows; "0 0" for a special file.
-# Fails if there is no such file.
-_READ_RANGE = r"""
+#: FILE OFFSET MOST; a negative offset counts from the end. Prints the size and the offset of the data that
+#: follows; "0 0" for a special file. Fails if there is no such file.
+READ_RANGE = r"""
 if [ -e "$1" ] && ! [ -f "$1" ]; then
     if [ -d "$1" ]; then echo 'Is a directory' >&2; exit 1; fi
     echo '0 0'
@@ -202,39 +204,28 @@ echo "$size $at"
 """
 
 
+def shell_command(script: str, *arguments: object, seconds: int = _SECONDS) -> Command:
+    """Return the command that runs one of these scripts with arguments."""
+    return Command(
+        ["/bin/sh", "-c", script, "sh", *map(str, arguments)],
+        timeout=timedelta(seconds=seconds),
+        environment={"LC_ALL": "C"},
+        unset=_OUTPUT_VARIABLES,
+    )
+
+
 def make_command(entries: Iterable[Entry], root: str) -> Command:
     """Return the command that makes links and directories, which are open to their owner for now."""
     letters = {Kind.DIRECTORY: "d", Kind.LINK: "l"}
-    return _command_of_groups(
-        _MAKE, ([letters[it.kind], it.below(root), _octal(it.mode | 0o700), it.text] for it in entries)
-    )
+    groups = ((letters[it.kind], it.below(root), octal(it.mode | 0o700), it.text) for it in entries)
+    return shell_command(MAKE, *chain.from_iterable(groups))
 
 
 def chmod_command(entries: Iterable[Entry], root: str) -> Command:
     """Return the command that gives directories their final modes."""
-    return _command_of_groups(_MAKE, (["m", it.below(root), _octal(it.mode), ""] for it in entries))
-
-
-def write_command(files: Sequence[tuple[str, str, int, int]], input_name: str) -> Command:
-    """Return the command that writes several files from its input.
-
-    Args:
-        files: the path, part, size and mode of each, in the order of the input.
-        input_name: the path of a temporary file for the input.
-    """
-    length = str(sum(size for _, _, size, _ in files))
-    arguments = ([path, part, str(size), _octal(mode)] for path, part, size, mode in files)
-    return _command_of_groups(_WRITE, [[input_name, length], *arguments])
-
-
-def inspect_command(target: str, part: str) -> Command:
-    """Return the command that inspects a file before it is written, and makes its directory."""
-    return _shell_command(_INSPECT, target, part)
-
-
-def append_command(part: str, offset: int) -> Command:
-    """Return the command that appends its input to a part, which it first truncates to the offset."""
-    return _shell_command(_APPEND, part, str(offset))
+    return shell_command(
+        MAKE, *chain.from_iterable(("m", it.below(root), octal(it.mode), "") for it in entries)
+    )
 
 
 def checksum_command(path: str, tool: Tool, spans: range, size: int) -> Command:
@@ -250,38 +241,12 @@ def checksum_command(path: str, tool: Tool, spans: range, size: int) -> Command:
     for span, length in zip(spans, lengths, strict=True):
         arguments += [span * SPAN // BLOCK, -(-length // BLOCK), length if length % BLOCK else 0]
     seconds = _SECONDS + sum(lengths) // _BYTES_PER_SECOND
-    return _shell_command(_SUMS, path, tool, *map(str, arguments), seconds=seconds)
-
-
-def finish_command(part: str, target: str, mode: int, size: int) -> Command:
-    """Return the command that checks the size of a part, sets its mode and renames it to its target."""
-    return _shell_command(_FINISH, part, target, _octal(mode), str(size))
+    return shell_command(SUMS, path, tool, *arguments, seconds=seconds)
 
 
 def list_command(path: str) -> Command:
     """Return the command that lists a tree."""
-    return _shell_command(_LIST, path, seconds=_LISTING_SECONDS)
-
-
-def read_command(path: str, offset: int, count: int) -> Command:
-    """Return the command that prints a range of a file; the offset must be a multiple of `BLOCK`."""
-    return _shell_command(_READ, path, str(offset // BLOCK), str(-(-count // BLOCK)))
-
-
-def read_many_command(files: Iterable[tuple[str, int]]) -> Command:
-    """Return the command that prints several files one after the other, given the path and size of each."""
-    return _command_of_groups(_READ_MANY, ([path, str(size)] for path, size in files))
-
-
-def read_range_command(path: str, offset: int, most: int) -> Command:
-    """Return the command that prints a part of a file.
-
-    Args:
-        path: the file.
-        offset: the first byte; a negative one counts from the end.
-        most: the number of bytes to print at most.
-    """
-    return _shell_command(_READ_RANGE, path, str(offset), str(most))
+    return shell_command(LIST, path, seconds=_LISTING_SECONDS)
 
 
 def parse_failed_number(message: str) -> int:
@@ -293,19 +258,6 @@ def parse_failed_number(message: str) -> int:
     return 0
 
 
-def _octal(mode: int) -> str:
+def octal(mode: int) -> str:
     """Return a mode as chmod(1) takes it."""
     return f"{mode:04o}"
-
-
-def _command_of_groups(script: str, groups: Iterable[Sequence[str]]) -> Command:
-    return _shell_command(script, *(word for group in groups for word in group))
-
-
-def _shell_command(script: str, *arguments: str, seconds: int = _SECONDS) -> Command:
-    return Command(
-        ["/bin/sh", "-c", script, "sh", *arguments],
-        timeout=timedelta(seconds=seconds),
-        environment={"LC_ALL": "C"},
-        unset=_OUTPUT_VARIABLES,
-    )

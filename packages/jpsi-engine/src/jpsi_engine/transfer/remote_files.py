@@ -10,23 +10,19 @@ from jpsi import OutputPart
 from jpsi.plugin import BytesTransport, FileTransport
 from jpsi.plugin.engine import Progress
 from jpsi_engine.host import parse_os_error, remote_file_error
-from jpsi_engine.transfer.remote_commands import read_range_command
-from jpsi_engine.transfer.remote_get import RemoteGet
-from jpsi_engine.transfer.remote_put import RemotePut
+from jpsi_engine.transfer.remote_commands import READ_RANGE, shell_command
+from jpsi_engine.transfer.remote_copy import RemoteGet, RemotePut
 from jpsi_engine.transfer.remote_shell import RemoteShell
 
 
 class RemoteFiles:
     """The files of the remote host that a transport leads to; implements `JobFiles`."""
 
+    are_local = False
+
     def __init__(self, transport: BytesTransport) -> None:
         self._transport = transport
         self._shell = RemoteShell(transport)
-
-    @property
-    def are_local(self) -> bool:
-        """Always false."""
-        return False
 
     def put(self, source: str, target: str, progress: Progress | None = None) -> None:
         """Copy a local file or tree to the remote host; see `JobFiles`."""
@@ -39,7 +35,7 @@ class RemoteFiles:
 
     def read(self, path: str, offset: int, most: int) -> OutputPart | None:
         """Return the content of a remote file from an offset on; None if there is no file. See `JobFiles`."""
-        result = self._shell.run_unchecked(read_range_command(self._remote_path(path), offset, most))
+        result = self._transport.exchange(shell_command(READ_RANGE, self._remote_path(path), offset, most))
         if result.timed_out or result.returncode != 0:
             cause = None if result.timed_out else parse_os_error(result.stderr)
             if cause is not None and cause.errno == errno.ENOENT:

@@ -1,4 +1,4 @@
-"""Parses the output of the command `remote_commands.listing` into the entries of a tree."""
+"""Parses the output of the command `remote_commands.LIST` into the entries of a tree."""
 
 from __future__ import annotations
 

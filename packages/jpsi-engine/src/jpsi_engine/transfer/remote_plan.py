@@ -18,9 +18,9 @@ import attrs
 
 from jpsi import StagingMode
 from jpsi_engine.spool import attempt_file
-from jpsi_engine.transfer.staging_plan import Plan, Transfer
+from jpsi_engine.transfer.staging_plan import Plan
 
-_IN, _OUT, _GOT = "in", "out", "got"
+_GOT = "got"
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -56,51 +56,32 @@ def split_plan(plan: Plan, folder: str, attempt: int) -> RemotePlan:
         folder: a folder on the remote host that nothing else uses.
         attempt: the number of the attempt.
     """
-    puts = tuple(
-        _remote_transfer(number, it.source, it.source, f"{attempt_file(folder, _IN, attempt)}.{number}")
-        for number, it in enumerate(plan.stage_in, 1)
-    )
-    gets = tuple(
-        _remote_transfer(number, it.target, it.source, f"{attempt_file(folder, _OUT, attempt)}.{number}")
-        for number, it in enumerate(plan.stage_out, 1)
-    )
-    runner = attrs.evolve(
-        plan,
-        stage_in=tuple(
-            attrs.evolve(_as_copy(it), source=put.remote_path)
-            for it, put in zip(plan.stage_in, puts, strict=True)
-        ),
-        stage_out=tuple(
-            attrs.evolve(_as_copy(it), target=get.remote_path)
-            for it, get in zip(plan.stage_out, gets, strict=True)
-        ),
-    )
-    return RemotePlan(puts=puts, runner=runner, gets=gets)
+    puts, gets, stage_in, stage_out = list[RemoteTransfer](), list[RemoteTransfer](), [], []
+    for number, it in enumerate(plan.stage_in, 1):
+        path = _remote_path(f"{folder}/in.{attempt}.{number}", it.source)
+        puts.append(RemoteTransfer(number=number, local_path=it.source, remote_path=path))
+        stage_in.append(attrs.evolve(it, source=path, mode=_copying(it.mode)))
+    for number, it in enumerate(plan.stage_out, 1):
+        path = _remote_path(f"{folder}/out.{attempt}.{number}", it.source)
+        gets.append(RemoteTransfer(number=number, local_path=it.target, remote_path=path))
+        stage_out.append(attrs.evolve(it, target=path, mode=_copying(it.mode)))
+    runner = attrs.evolve(plan, stage_in=tuple(stage_in), stage_out=tuple(stage_out))
+    return RemotePlan(puts=tuple(puts), runner=runner, gets=tuple(gets))
 
 
-def _as_copy(transfer: Transfer) -> Transfer:
-    return attrs.evolve(transfer, mode=StagingMode.COPY) if transfer.mode is StagingMode.LINK else transfer
+def _copying(mode: StagingMode) -> StagingMode:
+    return StagingMode.COPY if mode is StagingMode.LINK else mode
 
 
-def _remote_transfer(number: int, local_path: str, source: str, staging_folder: str) -> RemoteTransfer:
+def _remote_path(staging_folder: str, source: str) -> str:
     # It keeps its own name, in a directory of its own: a file that is staged into a directory keeps its name.
     name = PurePosixPath(source).name
-    return RemoteTransfer(
-        number=number,
-        local_path=local_path,
-        remote_path=f"{staging_folder}/{'files' if name in {'', '..', '~'} else name}",
-    )
+    return f"{staging_folder}/{'files' if name in {'', '..', '~'} else name}"
 
 
 def record_path(folder: str, attempt: int, number: int) -> str:
     """Return the path of the file in the local job folder that records a finished transfer."""
     return f"{attempt_file(folder, _GOT, attempt)}.{number}"
-
-
-def finished_numbers(names: Iterable[str], attempt: int) -> set[int]:
-    """Return the numbers of the finished transfers, given the names of the files in the local job folder."""
-    beginning = f"{_GOT}.{attempt}."
-    return {int(it.removeprefix(beginning)) for it in names if it.startswith(beginning)}
 
 
 def local_target(get: RemoteTransfer, *, is_directory: bool) -> str:
@@ -110,11 +91,8 @@ def local_target(get: RemoteTransfer, *, is_directory: bool) -> str:
     return f"{get.local_path.rstrip('/')}/{PurePosixPath(get.remote_path).name}"
 
 
-def pending_transfers(gets: Collection[RemoteTransfer], finished: Collection[int]) -> list[RemoteTransfer]:
-    """Return the transfers that are still to be done.
-
-    Args:
-        gets: all transfers of the stage out.
-        finished: the numbers of those that have a record.
-    """
-    return [it for it in gets if it.number not in finished]
+def pending_transfers(
+    gets: Iterable[RemoteTransfer], names: Collection[str], attempt: int
+) -> list[RemoteTransfer]:
+    """Return the transfers of a stage out that have no record among these files of the local job folder."""
+    return [it for it in gets if f"{_GOT}.{attempt}.{it.number}" not in names]

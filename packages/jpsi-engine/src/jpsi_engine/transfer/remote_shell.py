@@ -5,14 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from jpsi.plugin import BytesResult, BytesTransport, Command
+import attrs
+
+from jpsi.plugin import BytesTransport, Command
 from jpsi_engine.host import remote_file_error
 from jpsi_engine.transfer.checksums import SPAN, SpanSums, Tool
-from jpsi_engine.transfer.chunk_size import ChunkSize
 from jpsi_engine.transfer.remote_commands import checksum_command, parse_failed_number
 
 # Few at once, so that other commands on the connection need not wait long.
 _SPANS_PER_COMMAND = 4
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.25, 1.0
+_SMALLEST, _LARGEST = 1 << 16, 1 << 24
+
+
+@attrs.define(slots=True, eq=False)
+class ChunkSize:
+    """The size of the next chunk, in bytes: a multiple of 64 KiB, at most 16 MiB.
+
+    It is adapted so that other users of the connection need not wait long.
+    """
+
+    size: int = 1 << 20
+
+    def adapt(self, count: int, seconds: float) -> None:
+        """Adapt the size to the seconds that a chunk of `count` bytes took."""
+        if seconds > _LONGEST_SECONDS and self.size > _SMALLEST:
+            self.size //= 2
+        elif seconds < _SHORTEST_SECONDS and self.size < _LARGEST and count >= self.size:
+            self.size *= 2
 
 
 class RemoteShell:
@@ -39,7 +59,7 @@ class RemoteShell:
             what: the past participle for the error, as in "read".
             data: the input of the command.
         """
-        result = self.run_unchecked(command, data)
+        result = self._transport.exchange(command, data)
         if result.timed_out or result.returncode != 0:
             failed = min(parse_failed_number(result.stderr), len(paths) - 1)
             raise remote_file_error(paths[failed], what, result)
@@ -51,10 +71,6 @@ class RemoteShell:
         printed = self.run_command(command, [path], what, data)
         self._chunk_size.adapt(max(len(data), len(printed)), time.monotonic() - begun)
         return printed
-
-    def run_unchecked(self, command: Command, data: bytes = b"") -> BytesResult:
-        """Run a command and return its result, even if it failed."""
-        return self._transport.exchange(command, data)
 
     def read_checksums(self, path: str, tool: Tool, size: int) -> list[str]:
         """Return the checksum of each span of a file's first `size` bytes."""

@@ -10,7 +10,7 @@ import enum
 
 import attrs
 
-from jpsi import StageIn, StageOut, StageOutFlags, StagingMode
+from jpsi import StageOut, StageOutFlags, StagingMode
 from jpsi.plugin import JobSpec
 from jpsi.plugin.engine import has_staging
 
@@ -75,15 +75,13 @@ def plan(spec: JobSpec) -> Plan:
     if not has_staging(spec):
         return _EMPTY_PLAN
     return Plan(
-        stage_in=tuple(map(_stage_in_transfer, spec.stage_in or ())),
+        stage_in=tuple(
+            Transfer(mode=it.mode, source=it.source, target=str(it.target)) for it in spec.stage_in or ()
+        ),
         stage_out=tuple(map(_stage_out_transfer, spec.stage_out or ())),
         cleanup=tuple(map(str, spec.cleanup or ())),
         cleanup_outcomes=outcomes(spec.cleanup_flags),
     )
-
-
-def _stage_in_transfer(item: StageIn) -> Transfer:
-    return Transfer(mode=item.mode, source=item.source, target=str(item.target))
 
 
 def _stage_out_transfer(item: StageOut) -> Transfer:
