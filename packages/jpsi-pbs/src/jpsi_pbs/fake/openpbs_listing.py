@@ -158,7 +158,7 @@ def _known_jobs(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob
     ended = [job for job in scheduler.accounted() if job.state.final]
     kept = {job.native_id for job in ended}
     found = {job.native_id: job for job in (*live, *(ended if history else ())) if array_of(job) is None}
-    for array, elements in group_by_array({*scheduler.listed(), *live, *ended}).items():
+    for array, elements in group_by_array(dict.fromkeys((*scheduler.listed(), *ended))).items():
         as_job = array_job(array, sorted(elements, key=lambda it: index_of(it) or 0))
         if not as_job.state.final or (history and scheduler.accounting):
             found[array] = as_job

@@ -48,7 +48,7 @@ class OutputTests(HookTests):
         """Return a fake batch system that simulates its jobs, and the functions that answer its commands."""
         if self.fake_system is None:
             pytest.skip("the tests run without a fake (dialect is None)")
-        found = find_fake(self.fake_system) if isinstance(self.fake_system, str) else self.fake_system
+        found = find_fake(self.fake_system)
         return FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)), found
 
     def test_an_unreachable_batch_system_is_an_error(

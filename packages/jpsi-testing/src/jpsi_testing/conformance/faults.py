@@ -31,7 +31,7 @@ class FaultTests(ExecutorTestBase):
         """A fault of a command that the fake does not have would never strike."""
         if self.fake_system is None:
             pytest.skip("the tests run without a fake (dialect is None)")
-        system_fake = find_fake(self.fake_system) if isinstance(self.fake_system, str) else self.fake_system
+        system_fake = find_fake(self.fake_system)
 
         assert self.submit_command in system_fake.commands, (
             f"submit_command is {self.submit_command!r}; it must be the command that submits, one of "

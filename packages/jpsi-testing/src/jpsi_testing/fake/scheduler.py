@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from jpsi_testing.fake.faults import Faults
-from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.invocation import Call, Invocation, Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, job_with_reused_id, untag
-from jpsi_testing.fake.log import Call, Log
 from jpsi_testing.fake.machine import Machine
 from jpsi_testing.fake.runs import job_at, requeue_job
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
 
 from jpsi.plugin import CommandResult
-
-
-def _words(argv: Iterable[str]) -> tuple[str, ...]:
-    return tuple(argv)
+from jpsi_testing.fake.invocation import as_tuple
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -18,13 +15,9 @@ class Task:
     """A process that a command starts."""
 
     #: The program, which is searched on the caller's PATH, and its arguments.
-    argv: tuple[str, ...] = attrs.field(converter=_words)
+    argv: tuple[str, ...] = attrs.field(converter=as_tuple)
     #: The variables that are added to the environment of the command.
     environment: Mapping[str, str] = attrs.field(factory=dict)
-
-
-def _tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
-    return tuple(tasks)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -41,7 +34,7 @@ class TaskLaunch(CommandResult):
     """
 
     returncode: int = 0
-    tasks: tuple[Task, ...] = attrs.field(converter=_tasks)
+    tasks: tuple[Task, ...] = attrs.field(converter=as_tuple)
     #: The index of the task that reads the standard input of the command, from 0; the others read nothing.
     stdin: int | None = 0
     #: True if the first task that fails ends the others; its exit code is then that of the command.
