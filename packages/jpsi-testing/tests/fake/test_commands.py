@@ -252,7 +252,7 @@ def test_a_command_that_hangs_at_the_end_fails(scheduler: FakeScheduler, echo: E
         assert scheduler.wait_for(lambda: scheduler.log.count("esay"))
 
     _, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stderr) == (255, "esay: the fake batch system is gone\n")
+    assert (process.returncode, stderr) == (255, "esay: the fake batch system has ended\n")
 
 
 def test_the_commands_are_private_and_removed(scheduler: FakeScheduler, echo: Echo) -> None:

@@ -72,7 +72,7 @@ def test_variables_are_exported_and_a_failure_ends_all(scheduler: FakeScheduler)
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        (["-n", "4", "true"], "not enough slots available in the system: 4 were asked for, of 3"),
+        (["-n", "4", "true"], "not enough slots available in the system: 4 were requested, 3 exist"),
         (["--nonsense", "true"], "no option nonsense"),
         (["-n", "x", "true"], "invalid literal"),
         (["-n"], "the option n lacks its value"),

@@ -1,8 +1,8 @@
 """Door 3: fake batch systems for tests; they need no pytest.
 
 A `FakeScheduler` is the batch system. A backend ships its `FakeSystem`: the functions that answer its
-commands over a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried without
-a cluster.
+commands over a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried
+without a cluster.
 """
 
 from jpsi_testing.fake.blocking import limit, wait_for_jobs
@@ -22,7 +22,7 @@ from jpsi_testing.fake.faults import Faults
 from jpsi_testing.fake.invocation import Call, Invocation, Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
 from jpsi_testing.fake.mpi import mpirun_commands
-from jpsi_testing.fake.options import Arguments, OptionTable, UnknownOptionError, parse_dashed
+from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed
 from jpsi_testing.fake.path import command_folder, on_path
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import Task, TaskLaunch
@@ -45,7 +45,6 @@ __all__ = [
     "Outcome",
     "Task",
     "TaskLaunch",
-    "UnknownOptionError",
     "answer",
     "command_folder",
     "find_fake",

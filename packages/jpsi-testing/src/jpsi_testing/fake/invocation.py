@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import TypeVar
 
 import attrs
 
-Item = TypeVar("Item")
 # Commands print local times in a zone other than UTC, unless their environment has TZ=UTC0.
 _LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
-def as_tuple(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Return items as a tuple; mypy takes no class for a converter of a generic type."""
-    return tuple(items)
+def as_words(argv: Iterable[str]) -> tuple[str, ...]:
+    """Return words as a tuple."""
+    return tuple(argv)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -28,7 +26,7 @@ class Invocation:
     """
 
     #: The command's own name first, without its directory.
-    argv: tuple[str, ...] = attrs.field(converter=as_tuple)
+    argv: tuple[str, ...] = attrs.field(converter=as_words)
     # a function reads the caller's input, which may take as long as the caller likes
     _stdin: str | Callable[[], str] = attrs.field(default="", repr=False)
     #: The environment of the call.

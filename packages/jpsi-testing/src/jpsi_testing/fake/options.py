@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-
-class UnknownOptionError(ValueError):
-    """An option that the command does not have; its text is the option."""
+from jpsi_testing.fake.commands import CommandError
 
 
 @attrs.frozen(slots=True)
@@ -29,28 +27,28 @@ class Arguments:
         return self.values.get(name, [default])[-1]
 
 
+@attrs.frozen(slots=True, kw_only=True)
 class OptionTable:
     """The options of a command whose long ones have two dashes.
 
-    >>> table = OptionTable("hold|H quiet", "job-name|J")
+    >>> table = OptionTable(flags="hold|H quiet", valued="job-name|J", unknown=(1, "no option {}"))
     >>> table.parse(["-J", "a", "--quiet", "job.sh", "-H"])
     Arguments(values={'job-name': ['a'], 'quiet': ['']}, words=('job.sh', '-H'))
-
-    Args:
-        flags: the long options without a value; a letter after `|` is the short form.
-        valued: the long options with a value.
-        abbreviates: whether long options may be abbreviated, as in getopt_long(3).
     """
 
-    def __init__(self, flags: str, valued: str = "", *, abbreviates: bool = False) -> None:
-        #: The long options; True for those with a value.
-        self.known: dict[str, bool] = {}
-        self._letters: dict[str, str] = {}
-        self._abbreviates = abbreviates
-        for names, takes_value in ((flags, False), (valued, True)):
-            for name, _, letter in (it.partition("|") for it in names.split()):
-                self.known[name] = takes_value
-                self._letters.update({letter: name} if letter else {})
+    #: The long options without a value; a letter after `|` is the short form. Below, those with a value.
+    flags: str = ""
+    valued: str = ""
+    #: The exit code, and the message about an unknown option, which is `{}`.
+    unknown: tuple[int, str]
+    #: True if long options may be abbreviated, as in getopt_long(3).
+    abbreviates: bool = False
+
+    @property
+    def known(self) -> dict[str, bool]:
+        """The long options by name; True for those with a value."""
+        valued = {option.partition("|")[0]: True for option in self.valued.split()}
+        return {option.partition("|")[0]: False for option in self.flags.split()} | valued
 
     def parse(self, words: Iterable[str], *, permutes: bool = False) -> Arguments:
         """Parse a command's arguments into options and other words.
@@ -60,11 +58,11 @@ class OptionTable:
             permutes: whether options may follow other words; otherwise all is a word from the first one on.
 
         Raises:
-            UnknownOptionError: the command does not have an option.
+            CommandError: the command does not have an option.
         """
         values: dict[str, list[str]] = {}
         others: list[str] = []
-        remaining = list(words)
+        remaining, known = list(words), self.known
         while remaining:
             word = remaining.pop(0)
             if not word.startswith("-") or word == "-":
@@ -72,41 +70,51 @@ class OptionTable:
                 if not permutes:
                     return Arguments(values, (*others, *remaining))
                 continue
-            name, value = self._split(word)
+            name, value = self._split(word, known)
             if value is None:
-                value = remaining.pop(0) if self.known[name] and remaining else ""
+                value = remaining.pop(0) if known[name] and remaining else ""
             values.setdefault(name, []).append(value)
         return Arguments(values, tuple(others))
 
-    def _split(self, word: str) -> tuple[str, str | None]:
+    def _split(self, word: str, known: Mapping[str, bool]) -> tuple[str, str | None]:
         """Return the option that a word names, and the value in the same word, if there is one."""
-        if not word.startswith("--"):
-            if word[1] not in self._letters:
-                raise UnknownOptionError(word[:2] if self._abbreviates else word)
-            return self._letters[word[1]], word[2:] or None
-        name, has_value, value = word[2:].partition("=")
-        found = [it for it in self.known if self._abbreviates and it.startswith(name)]
-        if name not in self.known and len(found) != 1:
-            raise UnknownOptionError(word)
-        return name if name in self.known else found[0], value if has_value else None
+        if word.startswith("--"):
+            name, has_value, value = word[2:].partition("=")
+            found = [it for it in known if it == name]
+            found = found or [it for it in known if self.abbreviates and it.startswith(name)]
+        else:
+            has_value = value = word[2:]
+            options = (option.partition("|") for option in f"{self.flags} {self.valued}".split())
+            found = [name for name, _, letter in options if letter == word[1]]
+            word = word[:2] if self.abbreviates else word
+        if len(found) != 1:
+            code, message = self.unknown
+            raise CommandError(code, message.format(word))
+        return found[0], value if has_value else None
 
 
 def parse_dashed(
-    words: Iterable[str], arity: Mapping[str, int], *, joined: bool = False, needs_values: bool = False
+    words: Iterable[str],
+    arity: Mapping[str, int],
+    unknown: tuple[int, str],
+    *,
+    joined: bool = False,
+    needs_values: bool = True,
 ) -> Arguments:
     """Parse arguments whose options have one dash, up to the first other word.
 
-    >>> parse_dashed(["-pe", "smp", "2", "-terse", "job.sh"], {"pe": 2, "terse": 0})
+    >>> parse_dashed(["-pe", "smp", "2", "-terse", "job.sh"], {"pe": 2, "terse": 0}, (1, "no option {}"))
     Arguments(values={'pe': ['smp 2'], 'terse': ['']}, words=('job.sh',))
 
     Args:
         words: the arguments.
         arity: the number of values of each option.
+        unknown: the exit code, and the message about an unknown option, which is `{}`.
         joined: whether the value of an option of one letter may be in the same word, as in getopt(3).
-        needs_values: whether a missing value makes an option unknown.
+        needs_values: whether an option is unknown if its value is missing.
 
     Raises:
-        UnknownOptionError: the command does not have an option.
+        CommandError: the command does not have an option.
     """
     values: dict[str, list[str]] = {}
     remaining = list(words)
@@ -117,7 +125,7 @@ def parse_dashed(
         if name not in arity and joined and arity.get(name[:1]):
             name, value = name[0], name[1:]
         elif name not in arity or (needs_values and len(remaining) < count):
-            raise UnknownOptionError(name)
+            raise CommandError(unknown[0], unknown[1].format(name))
         del remaining[:count]
         values.setdefault(name, []).append(value)
     return Arguments(values, tuple(remaining))

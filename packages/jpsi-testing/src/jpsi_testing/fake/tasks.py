@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake.invocation import as_tuple
+from jpsi_testing.fake.invocation import as_words
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -15,9 +15,13 @@ class Task:
     """A process that a command starts."""
 
     #: The program, which is searched on the caller's PATH, and its arguments.
-    argv: tuple[str, ...] = attrs.field(converter=as_tuple)
+    argv: tuple[str, ...] = attrs.field(converter=as_words)
     #: The variables that are added to the environment of the command.
     environment: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def _tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
+    return tuple(tasks)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -34,7 +38,7 @@ class TaskLaunch(CommandResult):
     """
 
     returncode: int = 0
-    tasks: tuple[Task, ...] = attrs.field(converter=as_tuple)
+    tasks: tuple[Task, ...] = attrs.field(converter=_tasks)
     #: The index of the task that reads the standard input of the command, from 0; the others read nothing.
     stdin: int | None = 0
     #: True if the first task that fails ends the others; its exit code is then that of the command.
