@@ -22,7 +22,7 @@ from jpsi_testing.fake.faults import Faults
 from jpsi_testing.fake.invocation import Call, Invocation, Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
 from jpsi_testing.fake.mpi import mpirun_commands
-from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed
+from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, parse_letters
 from jpsi_testing.fake.path import command_folder, on_path
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import Task, TaskLaunch
@@ -54,6 +54,7 @@ __all__ = [
     "node_name",
     "on_path",
     "parse_dashed",
+    "parse_letters",
     "refuse_if",
     "wait_for_jobs",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import getopt
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -88,8 +89,7 @@ class OptionTable:
             found = [name for name, _, letter in options if letter == word[1]]
             word = word[:2] if self.abbreviates else word
         if len(found) != 1:
-            code, message = self.unknown
-            raise CommandError(code, message.format(word))
+            raise _unknown_option(self.unknown, word)
         return found[0], value if has_value else None
 
 
@@ -125,7 +125,36 @@ def parse_dashed(
         if name not in arity and joined and arity.get(name[:1]):
             name, value = name[0], name[1:]
         elif name not in arity or (needs_values and len(remaining) < count):
-            raise CommandError(unknown[0], unknown[1].format(name))
+            raise _unknown_option(unknown, name)
         del remaining[:count]
         values.setdefault(name, []).append(value)
     return Arguments(values, tuple(remaining))
+
+
+def parse_letters(argv: Sequence[str], letters: str, unknown: tuple[int, str] | None = None) -> Arguments:
+    """Parse arguments whose options are letters, as getopt(3) does.
+
+    >>> parse_letters(["qsub", "-hN", "a", "job.sh"], "hN:")
+    Arguments(values={'h': [''], 'N': ['a']}, words=('job.sh',))
+
+    Args:
+        argv: the name of the command, and its arguments.
+        letters: the options, as for getopt(3).
+        unknown: the exit code, and the message about an unknown option, which is `{}`; None is getopt's.
+
+    Raises:
+        CommandError: the command does not have an option, or its value is missing.
+    """
+    try:
+        found, rest = getopt.getopt(argv[1:], letters)
+    except getopt.GetoptError as e:
+        raise _unknown_option(unknown or (2, f"{argv[0]}: invalid option -- '{{}}'\n"), e.opt) from e
+    values: dict[str, list[str]] = {}
+    for option, value in found:
+        values.setdefault(option[1:], []).append(value)
+    return Arguments(values, tuple(rest))
+
+
+def _unknown_option(unknown: tuple[int, str], option: str) -> CommandError:
+    code, message = unknown
+    return CommandError(code, message.replace("{}", option))
