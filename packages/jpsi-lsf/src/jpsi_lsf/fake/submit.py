@@ -171,7 +171,7 @@ def _make_job(
         time_limit=_seconds(options.get("W", "0")),
         array=number if index else "",
         index=index,
-        attributes={"options": dict(options), "nodes": nodes},
+        attributes={"nodes": nodes},
         state=FakeState.HELD if "H" in options else FakeState.PENDING,
     )
 
