@@ -43,9 +43,7 @@ class FaultTests(ExecutorTestBase):
         self, short_timeout_executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
         gate, begun = Gate(tmp_path / "gate"), tmp_path / "begun"
-        job = Job(shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
-        short_timeout_executor.submit(job)
-        self.active(job)
+        job = self.start(short_timeout_executor, shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
         # the launcher, too, may be a command of the batch system
         assert eventually(begun.exists, self.timeout_seconds)
         call_count = len(fake.log)
@@ -61,8 +59,7 @@ class FaultTests(ExecutorTestBase):
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.slots = 0
-        job = Job(proof.job(7))
-        executor.submit(job)
+        job = self.submit(executor, proof.job(7))
 
         fake.faults.down()
         call_count = len(fake.log)
@@ -81,8 +78,7 @@ class FaultTests(ExecutorTestBase):
     ) -> None:
         fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
         gate = Gate(tmp_path / "gate")
-        job = Job(gate.job(7))
-        executor.submit(job)
+        job = self.submit(executor, gate.job(7))
         assert job.native_id in [it.native_id for it in fake.jobs]
         self.active(job)
         gate.open()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from jpsi import Job, JobAttributes, JobExecutor, JobSpec
+from jpsi import JobAttributes, JobExecutor, JobSpec
 from jpsi.plugin import CommandResult, ExecutorConfig, SubmitException
 from jpsi.plugin.engine import installed, load_plugin
 from jpsi_testing.conformance.base import ExecutorTestBase, shell
@@ -120,8 +120,7 @@ class HookTests(ExecutorTestBase):
         if not variable:
             pytest.skip("its capabilities name no id_variable")
         commands = "".join(f'printf "%s\\n" "${{{name}-}}"; ' for name in variable.split())
-        job = Job(shell(f'{{ {commands}}} > "$1"', tmp_path / "id"))
-        executor.submit(job)
+        job = self.submit(executor, shell(f'{{ {commands}}} > "$1"', tmp_path / "id"))
         self.end(job)
 
         lines = (tmp_path / "id").read_text(encoding="utf-8").split()
