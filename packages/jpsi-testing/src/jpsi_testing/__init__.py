@@ -7,9 +7,12 @@ imported on first use, as pytest loads this package whether a test uses it or no
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.conformance.executor import ExecutorConformance
-    from jpsi_testing.conformance.hook_helpers import command_result, executor_hooks
-    from jpsi_testing.conformance.launcher import LauncherConformance
+    from jpsi_testing.conformance import (
+        ExecutorConformance,
+        LauncherConformance,
+        command_result,
+        executor_hooks,
+    )
     from jpsi_testing.plugin_directory import PluginDirectory
     from jpsi_testing.recordings import Recording, read_recordings
     from jpsi_testing.strategies import (
@@ -30,18 +33,16 @@ if TYPE_CHECKING:
         resource_specs,
         specs,
     )
-    from jpsi_testing.transports.fake import FakeTransport
-    from jpsi_testing.transports.remote import RemoteTransport
-    from jpsi_testing.transports.replay import ReplayTransport
+    from jpsi_testing.transports import FakeTransport, RemoteTransport, ReplayTransport
 else:
     from jpsi.plugin.engine import lazy_names
 
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "jpsi_testing.conformance.executor": "ExecutorConformance",
-            "jpsi_testing.conformance.hook_helpers": "command_result executor_hooks",
-            "jpsi_testing.conformance.launcher": "LauncherConformance",
+            "jpsi_testing.conformance": (
+                "ExecutorConformance LauncherConformance command_result executor_hooks"
+            ),
             "jpsi_testing.plugin_directory": "PluginDirectory",
             "jpsi_testing.recordings": "Recording read_recordings",
             "jpsi_testing.strategies": (
@@ -49,9 +50,7 @@ else:
                 "heterogeneous_resources hostile_text job_attributes job_names json_values paths "
                 "resource_specs specs corrupted_documents"
             ),
-            "jpsi_testing.transports.fake": "FakeTransport",
-            "jpsi_testing.transports.remote": "RemoteTransport",
-            "jpsi_testing.transports.replay": "ReplayTransport",
+            "jpsi_testing.transports": "RemoteTransport FakeTransport ReplayTransport",
         },
     )
 

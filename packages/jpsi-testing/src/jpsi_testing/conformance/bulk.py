@@ -128,7 +128,8 @@ class BulkTests(ManyTests, HookTests):
     @pytest.fixture
     def offered(self, hooks: Hooks) -> Capabilities | None:
         """Return the backend's capabilities; None if it declares none."""
-        return hooks("capabilities") if hooks.has("capabilities") else None
+        offered: Capabilities | None = hooks.get("capabilities")
+        return offered
 
     @pytest.fixture
     def at_once(self, offered: Capabilities | None) -> int:

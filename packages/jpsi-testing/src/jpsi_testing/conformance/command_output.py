@@ -61,7 +61,7 @@ class SimulatedSystem:
 
     def submit_array(self) -> list[str]:
         """Submit an array whose first element runs while the others wait; return the elements' native ids."""
-        offered = self.hooks("capabilities") if self.hooks.has("capabilities") else None
+        offered = self.hooks.get("capabilities")
         if offered is None or offered.arrays is None:
             pytest.skip("it has no arrays")
         native_id = self.submit(attrs.evolve(self.hooks.context, elements=_COUNT))
@@ -85,7 +85,7 @@ class SimulatedSystem:
 
     def answer(self, hook: str, **values: object) -> CommandResult | None:
         """Return the answer to the command of an optional hook; None if the backend does not offer it."""
-        command = self.hooks(hook, **values) if self.hooks.has(hook) else None
+        command = self.hooks.get(hook, **values)
         return None if command is None or isinstance(command, NotOffered) else self.call(command)
 
     def answer_about_finished(self, native_ids: Sequence[str]) -> CommandResult:

@@ -28,14 +28,18 @@ class DependencyTests(HookTests):
     @pytest.fixture
     def kinds(self, hooks: Hooks) -> frozenset[DependencyKind]:
         """Return the kinds of dependencies that the backend supports."""
-        capabilities: Capabilities | None = hooks("capabilities") if hooks.has("capabilities") else None
-        kinds = frozenset() if capabilities is None else capabilities.dependencies
+        kinds = self._offered_kinds(hooks)
         if not kinds:
             pytest.skip("its capabilities name no dependencies")
         return kinds
 
+    @staticmethod
+    def _offered_kinds(hooks: Hooks) -> frozenset[DependencyKind]:
+        offered: Capabilities | None = hooks.get("capabilities")
+        return frozenset() if offered is None else offered.dependencies
+
     def test_a_kind_that_is_not_offered_is_refused(self, executor: JobExecutor, hooks: Hooks) -> None:
-        offered = hooks("capabilities").dependencies if hooks.has("capabilities") else frozenset()
+        offered = self._offered_kinds(hooks)
         for kind in set(DependencyKind) - offered:
             with pytest.raises(jpsi.InvalidJobException, match="after"):
                 executor.submit(_waiting(JobSpec("/bin/true"), "1", kind))
