@@ -18,10 +18,10 @@ from pathlib import Path
 
 class TestBroken(ExecutorConformance):
     executor_name = "broken"
-    dialect = "toy"
+    fake_system = "toy"
     submit_command = "tsubmit"
     plugin = broken
-    patience = 3
+    timeout_seconds = 3
 
     @pytest.fixture(autouse=True)
     def installed(self, plugin_directory):
@@ -45,31 +45,31 @@ MISTAKES = {
         "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return _GONE | ",
         "not_mentioned",
     ),
-    "a strange word is a failure": ("(None, None))", "(JobState.FAILED, None))", "nobody_knows"),
+    "a strange word is a failure": ("(None, None))", "(JobState.FAILED, None))", "unknown_state_word"),
     "no answer is an empty answer": (
         "    _, header, listed = result.checked().stdout",
         "    if not result.stdout:\n        return []\n    _, header, listed = result.stdout",
-        "no_contact",
+        "unreachable",
     ),
     "what is cut is an answer": (
         'if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\\n"):',
         "if False:",
-        "answer_that_is_cut",
+        "truncated_output",
     ),
     "what is garbled is passed over": (
-        "if unclear := [",
-        "if unclear := False and [",
-        "answer_that_is_garbled",
+        "if unparsed := [",
+        "if unparsed := False and [",
+        "garbled_output",
     ),
     "an answer does not say whose job it is about": (
         'tag=extract_tag(row["tag"])',
         "tag=None",
-        "whose_job",
+        "status_carries",
     ),
     "a stranger's end is the job's": (
         'tag=extract_tag(row["tag"])',
         'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
-        "says_whose_job",
+        "status_carries",
     ),
     "a guessed id": ("if len(found) != 1:", "if False:", "garbage_is_no_native_id"),
     "a clock": (
@@ -104,10 +104,10 @@ from jpsi_testing.toy_fake import unreachable
 def _strict(name):
     def command(scheduler, invocation):
         known = {it.native_id for it in scheduler.listed() if not (name == "tdel" and it.state.final)}
-        result = toy_fake.commands[name](scheduler, invocation)
+        stdout = toy_fake.commands[name](scheduler, invocation)
         strange = [it for it in invocation.arguments if it.isdigit() and it not in known]
         complaints = "".join(f"{name}: {it}: unknown job\\n" for it in strange)
-        return CommandResult(returncode=1 if strange else 0, stdout=result.stdout, stderr=complaints)
+        return CommandResult(returncode=1 if strange else 0, stdout=stdout, stderr=complaints)
     return command
 
 commands = {**toy_fake.commands, "tstat": _strict("tstat"), "tdel": _strict("tdel")}
@@ -136,7 +136,7 @@ def _rows(""",
 
 
 # A mistake may show as a job that never ends, which is not waited for; what is right may take its time.
-_HASTE, _TIMEOUT_SECONDS = "patience = 3", "patience = 60"
+_HASTE, _TIMEOUT_SECONDS = "timeout_seconds = 3", "timeout_seconds = 60"
 _PATIENT_TEST = _TEST.replace(_HASTE, _TIMEOUT_SECONDS)
 
 
@@ -172,7 +172,7 @@ def test_the_toy_itself_passes_the_same(tmp_path: Path) -> None:
 
 
 _STRICT_TEST = _TEST.replace('"toy"', "strict").replace("import broken", "import broken\nimport strict")
-_ABOUT_UNKNOWN_IDS = "hide_the_known or forgotten_is_no_error or unknown_id_never"
+_ABOUT_UNKNOWN_IDS = "hide_the_known or forgotten_job_is_no_error or unknown_id_never"
 
 
 def test_a_backend_that_treats_an_unknown_id_as_an_error_fails(tmp_path: Path) -> None:
@@ -213,7 +213,12 @@ def test_a_backend_that_submits_through_a_shell_passes(tmp_path: Path) -> None:
 def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     test = _PATIENT_TEST.replace('"tsubmit"', repr(command))
 
-    done = conforms(tmp_path, Path(toy.__file__).read_text(), "submit_command or unclear_submission", test)
+    done = conforms(
+        tmp_path,
+        Path(toy.__file__).read_text(),
+        "submit_command or ambiguous_submission_runs or ambiguous_submission_is",
+        test,
+    )
 
     assert "7 failed" in done.stdout, done.stdout
     assert f"submit_command is {command!r}; it must be the command that submits" in done.stdout
@@ -239,7 +244,7 @@ def test_a_job_that_does_not_end_quotes_the_warnings(tmp_path: Path) -> None:
     )
 
     # within which the batch system is asked, on a busy machine too
-    done = conforms(tmp_path, source, "unknown_id_never", _TEST.replace(_HASTE, "patience = 10"))
+    done = conforms(tmp_path, source, "unknown_id_never", _TEST.replace(_HASTE, "timeout_seconds = 10"))
 
     assert "jpsi has warned:" in done.stdout, done.stdout
     assert "KeyError" in done.stdout
@@ -281,7 +286,7 @@ class TestLauncher(LauncherConformance):
     launcher_name = "broken"
     plugin = broken
     max_processes = 2
-    patience = 3
+    timeout_seconds = 3
 
     @pytest.fixture(autouse=True)
     def installed(self, plugin_directory):

@@ -142,7 +142,7 @@ class OutputTests(HookTests):
     def system(self, hooks: Hooks) -> SimulatedSystem:
         """Return a fake batch system that simulates its jobs, with the hooks that read its answers."""
         if self.fake_system is None:
-            pytest.skip("the tests run without a fake (dialect is None)")
+            pytest.skip("the tests run without a fake (fake_system is None)")
         return SimulatedSystem(hooks, find_fake(self.fake_system))
 
     def test_an_unreachable_batch_system_is_an_error(self, system: SimulatedSystem) -> None:

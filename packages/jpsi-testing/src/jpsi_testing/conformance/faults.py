@@ -30,7 +30,7 @@ class FaultTests(ExecutorTestBase):
     def test_the_submit_command_belongs_to_the_fake(self) -> None:
         """A fault of a command that the fake does not have would never strike."""
         if self.fake_system is None:
-            pytest.skip("the tests run without a fake (dialect is None)")
+            pytest.skip("the tests run without a fake (fake_system is None)")
         system_fake = find_fake(self.fake_system)
 
         assert self.submit_command in system_fake.commands, (

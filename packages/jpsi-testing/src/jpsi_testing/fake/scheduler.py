@@ -22,7 +22,7 @@ class FakeScheduler(Machine):
     processes happen before the clock is advanced. Any thread may call its methods. Close it, or use it in a
     `with`, to end what still runs.
 
-    >>> from jpsi_testing.fake import FakeClock
+    >>> from jpsi_testing.fake import FakeClock, Outcome
     >>> clock = FakeClock()
     >>> scheduler = FakeScheduler(clock, outcome=Outcome(seconds=60, exit_code=7))
     >>> job = scheduler.submit(FakeJob(str(scheduler.next_number()), name="a"))
