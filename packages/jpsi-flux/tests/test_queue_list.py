@@ -8,10 +8,9 @@ import pytest
 
 from flux_support import SITE, recordings
 from jpsi.plugin import CommandResult, SubmitException
-from jpsi_flux import hooks
-from jpsi_flux.fake import commands
+from jpsi_flux import fake, hooks
 from jpsi_testing import command_result
-from jpsi_testing.fake import FakeScheduler, Invocation
+from jpsi_testing.fake import FakeScheduler, Invocation, answer
 
 
 def _recorded(scenario: str) -> str:
@@ -45,7 +44,7 @@ def test_an_instance_without_queues_has_one_without_a_name() -> None:
 
 def test_the_fake_has_the_same() -> None:
     with FakeScheduler() as scheduler:
-        result = commands["flux"](scheduler, Invocation(argv=hooks.queues(SITE).argv))
+        result = answer(scheduler, fake, Invocation(argv=hooks.queues(SITE).argv))
 
     assert [it.name for it in hooks.parse_queues(result)] == [""]
 

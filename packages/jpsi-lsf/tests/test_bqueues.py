@@ -8,9 +8,9 @@ import pytest
 
 from jpsi.plugin import CommandResult, SubmitException
 from jpsi_lsf import hooks
-from jpsi_lsf.fake.lsf import commands
+from jpsi_lsf.fake import lsf as fake
 from jpsi_testing import command_result
-from jpsi_testing.fake import FakeScheduler, Invocation
+from jpsi_testing.fake import FakeScheduler, Invocation, answer
 from lsf_support import recordings
 
 _BLOCK = """
@@ -52,7 +52,7 @@ def test_states(word: str, is_open: bool | None, is_started: bool | None) -> Non
 
 def test_the_fake_has_a_default_queue_with_limits() -> None:
     with FakeScheduler() as scheduler:
-        result = commands["bqueues"](scheduler, Invocation(argv=hooks.queues().argv))
+        result = answer(scheduler, fake, Invocation(argv=hooks.queues().argv))
 
     (queue,) = hooks.parse_queues(result)
 

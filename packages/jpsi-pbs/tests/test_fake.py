@@ -403,11 +403,11 @@ def test_the_fake_answers_as_the_real_one_did(
 ) -> None:
     argv = [word for word in recording.argv if word != "ok.sh"]
 
-    answer = DIALECTS[spoken].commands[argv[0]](scheduler, Invocation(argv=argv, stdin=_SCRIPT))
+    found = answer(scheduler, DIALECTS[spoken], Invocation(argv=argv, stdin=_SCRIPT))
 
-    assert answer.returncode == recording.result.returncode
-    assert answer.stderr == recording.result.stderr
-    assert _timeless(answer.stdout) == _timeless(recording.result.stdout)
+    assert found.returncode == recording.result.returncode
+    assert found.stderr == recording.result.stderr
+    assert _timeless(found.stdout) == _timeless(recording.result.stdout)
 
 
 def _timeless(text: str) -> list[str]:
@@ -425,9 +425,9 @@ def _timeless(text: str) -> list[str]:
     ],
 )
 def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says: str) -> None:
-    answer = fake.pbs.commands["qsub"](scheduler, Invocation(argv=["qsub", *words], stdin=_SCRIPT))
+    found = answer(scheduler, fake.pbs, Invocation(argv=["qsub", *words], stdin=_SCRIPT))
 
-    assert says in answer.stdout + answer.stderr
+    assert says in found.stdout + found.stderr
 
 
 @pytest.mark.parametrize(
@@ -440,10 +440,10 @@ def test_qsub_reads_its_options(scheduler: FakeScheduler, words: list[str], says
     ],
 )
 def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, says: str) -> None:
-    answer = fake.pbs.commands["qsub"](scheduler, Invocation(argv=["qsub"], stdin=f"{head}\necho\n"))
+    found = answer(scheduler, fake.pbs, Invocation(argv=["qsub"], stdin=f"{head}\necho\n"))
 
-    assert answer.returncode == 1
-    assert says in answer.stderr
+    assert found.returncode == 1
+    assert says in found.stderr
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
@@ -451,14 +451,14 @@ def test_qsub_reads_directives(scheduler: FakeScheduler, head: str, says: str) -
 def test_the_fake_prints_the_recorded_errors_of_an_unreachable_server(name: str, command: str) -> None:
     read = recordings if name == "pbs" else torque_recordings
     recorded = [step for step in read("submit_server_down") if step.argv[0] == command]
-    answer = DIALECTS[name].unreachable(command)
+    found = DIALECTS[name].unreachable(command)
 
     refusals: list[CommandResult] = [step.result for step in recorded if step.result.returncode != 0]
     if refusals:
-        assert answer.returncode == refusals[0].returncode
-        assert answer.stderr == refusals[0].stderr
+        assert found.returncode == refusals[0].returncode
+        assert found.stderr == refusals[0].stderr
     else:
-        assert "cannot connect to server" in answer.stderr
+        assert "cannot connect to server" in found.stderr
 
 
 @pytest.mark.parametrize("name", ["pbs", "torque"])

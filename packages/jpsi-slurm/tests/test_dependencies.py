@@ -9,8 +9,8 @@ import pytest
 
 from jpsi.plugin import Dependency, DependencyKind, JobAttributes, JobSpec, ShellLine
 from jpsi_slurm import fake, hooks
-from jpsi_slurm.fake.dependencies import dependency_refusal
-from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome
+from jpsi_slurm.fake.submit import are_dependencies
+from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState, Invocation, Outcome, answer
 from slurm_support import CONTEXT, SITE
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
@@ -59,7 +59,7 @@ def _submitted(scheduler: FakeScheduler, *after: Dependency, **custom: Any) -> s
         hooks.render_script(_spec(None, **custom), attrs.evolve(CONTEXT, after=after)), run=ShellLine("true")
     ).text
     call = Invocation(argv=["sbatch", "--parsable"], stdin=text)
-    return fake.commands["sbatch"](scheduler, call).stdout.strip()
+    return answer(scheduler, fake, call).stdout.strip()
 
 
 def test_the_fake_takes_a_forgotten_job_for_one_that_ended_well() -> None:
@@ -102,4 +102,4 @@ def test_the_fake_cancels_jobs_that_can_never_start() -> None:
     ],
 )
 def test_the_fake_knows_dependencies_on_jobs_and_elements(text: str, is_sound: bool) -> None:
-    assert (dependency_refusal(text) is None) == is_sound
+    assert (are_dependencies(text)) == is_sound

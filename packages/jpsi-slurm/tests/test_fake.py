@@ -298,11 +298,11 @@ def test_the_fake_answers_as_the_real_one_did(
     (tmp_path / "job.sh").write_text(script)
 
     call = Invocation(argv=recording.argv, stdin=script, directory=str(tmp_path))
-    answer = fake.commands[recording.argv[0]](scheduler, call)
+    answered = answer(scheduler, fake, call)
 
-    assert answer.returncode == recording.result.returncode
-    assert answer.stdout == recording.result.stdout
-    assert answer.stderr.splitlines()[-1:] == recording.result.stderr.splitlines()[-1:]
+    assert answered.returncode == recording.result.returncode
+    assert answered.stdout == recording.result.stdout
+    assert answered.stderr.splitlines()[-1:] == recording.result.stderr.splitlines()[-1:]
 
 
 @pytest.mark.parametrize("command", sorted(fake.commands))

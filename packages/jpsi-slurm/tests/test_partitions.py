@@ -8,10 +8,9 @@ import pytest
 
 from jpsi import SubmitException
 from jpsi.plugin import CommandResult, Queue
-from jpsi_slurm import hooks
-from jpsi_slurm.fake import commands
+from jpsi_slurm import fake, hooks
 from jpsi_testing import command_result
-from jpsi_testing.fake import FakeScheduler, Invocation
+from jpsi_testing.fake import FakeScheduler, Invocation, answer
 from slurm_support import SITE, recordings
 
 _HOUR = timedelta(hours=1)
@@ -48,7 +47,7 @@ def test_partitions_of_a_real_slurm() -> None:
 def test_the_fake_has_the_same() -> None:
     with FakeScheduler() as scheduler:
         command = hooks.queues(SITE)
-        result = commands["scontrol"](scheduler, Invocation(argv=command.argv))
+        result = answer(scheduler, fake, Invocation(argv=command.argv))
 
     assert hooks.parse_queues(result) == _EXPECTED
 
@@ -82,6 +81,6 @@ def test_no_answer_is_none() -> None:
 
 def test_the_version_query_contacts_no_daemon() -> None:
     with FakeScheduler() as scheduler:
-        result = commands["scontrol"](scheduler, Invocation(argv=hooks.version(SITE).argv))
+        result = answer(scheduler, fake, Invocation(argv=hooks.version(SITE).argv))
 
     assert result.stdout == "slurm-wlm 22.05.8\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jpsi import read_document
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
 from jpsi_slurm import hooks
-from jpsi_slurm.fake.submit import _KNOWN, _directives
+from jpsi_slurm.fake.submit import SBATCH, _directives
 from jpsi_slurm.sbatch_options import CUSTOM
 from jpsi_testing import specs
 from slurm_support import CONTEXT, SITE, site
@@ -229,7 +229,7 @@ def test_an_option_that_only_resembles_one_is_not(option: str) -> None:
 
 
 def test_no_option_of_sbatch_counts_as_an_abbreviation() -> None:
-    custom = {f"slurm.{it}": "1" for it in _KNOWN if it not in CUSTOM.refused}
+    custom = {f"slurm.{it}": "1" for it in SBATCH.known if it not in CUSTOM.refused}
 
     assert list(CUSTOM.problems(_spec(custom_attributes=custom))) == []
 

@@ -22,7 +22,9 @@ from jpsi_testing.fake import FakeClock, FakeScheduler, FakeState
 def test_what_is_exported_is_pinned() -> None:
     assert set(fake.__all__) == {
         "NO_ANSWER",
+        "Arguments",
         "Call",
+        "CommandError",
         "CommandFunction",
         "FakeSystem",
         "FakeClock",
@@ -32,15 +34,22 @@ def test_what_is_exported_is_pinned() -> None:
         "Faults",
         "Invocation",
         "Log",
+        "OptionTable",
         "Outcome",
         "Task",
         "TaskLaunch",
         "answer",
         "command_folder",
         "find_fake",
+        "join_lines",
         "limit",
         "mpirun_commands",
+        "node_name",
         "on_path",
+        "parse_dashed",
+        "parse_letters",
+        "refuse_if",
+        "wait_for_jobs",
     }
     assert set(jpsi_testing.__all__) == {
         "HOSTILE",

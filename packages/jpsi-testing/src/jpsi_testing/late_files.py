@@ -1,6 +1,6 @@
 """A directory as a client of a network file system sees it: new files of other machines show late."""
 
-# Its methods take the same arguments as the functions of `os` that they replace.
+# Its functions take the same arguments as the functions of `os` that they replace.
 # ruff: noqa: ANN401, PTH100, PTH118, PTH120
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
+
+# The functions of `os` whose first path must show, and the positions of the paths that others make.
+_READS = frozenset({"stat", "rename"})
+_MADE = {"mkdir": 0, "rename": 1, "link": 1}
 
 
 class LateFiles:
@@ -40,9 +44,7 @@ class LateFiles:
         self._creation_time = made
         # entries that exist now have shown before
         self._own = {os.path.abspath(path) for path in Path(self._folder).rglob("*")}
-        self._stat, self._open, self._scandir = os.stat, os.open, os.scandir
-        self._listdir, self._mkdir, self._rename, self._link = os.listdir, os.mkdir, os.rename, os.link
-        self._open_file = builtins.open
+        self._stat, self._scandir, self._listdir = os.stat, os.scandir, os.listdir
 
     def is_hidden(self, path: Any) -> bool:
         """Return True if a path exists and does not show yet."""
@@ -73,18 +75,6 @@ class LateFiles:
         if name is not None:
             self._own.add(name)
 
-    def replacements(self) -> dict[str, Callable[..., Any]]:
-        """Return the methods that replace functions of `os`, by the names of these."""
-        return {
-            "stat": self.stat,
-            "open": self.open,
-            "scandir": self.scandir,
-            "listdir": self.listdir,
-            "mkdir": self.mkdir,
-            "rename": self.rename,
-            "link": self.link,
-        }
-
     def install(self, put: Callable[[Any, str, Any], object] = setattr) -> None:
         """Let this process see the folder so from now on.
 
@@ -93,86 +83,65 @@ class LateFiles:
         """
         from jpsi_engine.monitor import poll_loop  # noqa: PLC0415  a program that does not follow jobs needs none
 
-        for name, function in self.replacements().items():
-            put(os, name, function)
-        put(builtins, "open", self.open_file)
+        for name in ("stat", "rename", "mkdir", "link"):
+            put(os, name, self._replacement(getattr(os, name), name))
+        put(os, "open", self._opening(os.open, lambda flags: bool(flags & os.O_CREAT), os.O_RDONLY))
+        put(builtins, "open", self._opening(builtins.open, lambda mode: bool(set(mode) & set("wxa")), "r"))
+        put(os, "listdir", self._list_names)
+        put(os, "scandir", self._scan)
         # no event reports what other machines make
         put(poll_loop, "_watch", lambda _events: None)
 
-    # The replacements for functions of `os`.
+    def _replacement(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a function of `os` that does not see hidden files; what it makes is this process's own."""
 
-    def stat(self, path: Any, **more: Any) -> os.stat_result:
-        """See `os.stat`."""
-        self._check(path)
-        return self._stat(path, **more)
+        def call(*paths: Any, **more: Any) -> Any:
+            if name in _READS:
+                self._check(paths[0])
+            found = function(*paths, **more)
+            if name in _MADE:
+                self._add_own(paths[_MADE[name]])
+            return found
 
-    def open(self, path: Any, flags: int, mode: int = 0o777, **more: Any) -> int:
-        """See `os.open`."""
-        if not flags & os.O_CREAT:
-            self._check(path)
-        fd = self._open(path, flags, mode, **more)
-        if flags & os.O_CREAT:
-            self._add_own(path)
-        return fd
+        return call
 
-    def open_file(self, file: Any, mode: str = "r", *rest: Any, **more: Any) -> IO[Any]:
-        """See `open`."""
-        if not set(mode) & set("wxa"):
-            self._check(file)
-        found = self._open_file(file, mode, *rest, **more)
-        if set(mode) & set("wxa"):
-            self._add_own(file)
-        return found
+    def _opening(
+        self, function: Callable[..., Any], creates: Callable[[Any], bool], default: Any
+    ) -> Callable[..., Any]:
+        """Return a function that opens files, and creates them in some modes."""
 
-    def mkdir(self, path: Any, *rest: Any, **more: Any) -> None:
-        """See `os.mkdir`."""
-        self._mkdir(path, *rest, **more)
-        self._add_own(path)
+        def call(path: Any, mode: Any = default, *rest: Any, **more: Any) -> Any:
+            if not creates(mode):
+                self._check(path)
+            found = function(path, mode, *rest, **more)
+            if creates(mode):
+                self._add_own(path)
+            return found
 
-    def rename(self, source: Any, target: Any, **more: Any) -> None:
-        """See `os.rename`."""
-        self._check(source)
-        self._rename(source, target, **more)
-        self._add_own(target)
+        return call
 
-    def link(self, source: Any, target: Any, **more: Any) -> None:
-        """See `os.link`."""
-        self._link(source, target, **more)
-        self._add_own(target)
-
-    def listdir(self, path: Any = ".") -> list[Any]:
-        """See `os.listdir`."""
+    def _list_names(self, path: Any = ".") -> list[Any]:
         self._check(path)
         names = self._listdir(path)
-        if self._name(path) is None and not self._is_folder(path):
+        if isinstance(path, int):
             return names
         return [name for name in names if not self.is_hidden(os.path.join(path, name))]
 
-    def scandir(self, path: Any = ".") -> _Entries:
-        """See `os.scandir`."""
+    def _scan(self, path: Any = ".") -> _Entries:
         self._check(path)
         with self._scandir(path) as entries:
-            found = list(entries)
-        return _Entries([entry for entry in found if not self.is_hidden(entry.path)])
-
-    def _is_folder(self, path: Any) -> bool:
-        return (
-            not isinstance(path, int) and os.path.join(os.path.abspath(os.fsdecode(path)), "") == self._folder
-        )
+            return _Entries([entry for entry in entries if not self.is_hidden(entry.path)])
 
     def _check(self, path: Any) -> None:
         if self.is_hidden(path):
             raise FileNotFoundError(2, os.strerror(2), path)
 
 
-class _Entries:
-    """The iterator that `os.scandir` returns, over known entries."""
+class _Entries(Iterator[os.DirEntry[Any]]):
+    """The iterator that `os.scandir` returns, over known entries; it holds no descriptor."""
 
     def __init__(self, entries: list[os.DirEntry[Any]]) -> None:
         self._entries = iter(entries)
-
-    def __iter__(self) -> Iterator[os.DirEntry[Any]]:
-        return self._entries
 
     def __next__(self) -> os.DirEntry[Any]:
         return next(self._entries)
@@ -181,7 +150,6 @@ class _Entries:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Do nothing."""
 
-    def close(self) -> None:
-        """Do nothing: the iterator holds no descriptor."""
+    close = __exit__

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from jpsi.plugin import CommandResult, DependencyKind
 from jpsi.plugin.kit import write_indices
-from jpsi_testing.fake import CommandFunction, FakeJob, FakeScheduler, FakeState, Invocation, limit
+from jpsi_testing.fake import (
+    CommandFunction,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    join_lines,
+    limit,
+    refuse_if,
+    wait_for_jobs,
+)
 
 _WORDS = {
     FakeState.PENDING: "WAITING",
@@ -27,6 +38,7 @@ _OPTIONS = frozenset(
 _QUEUES = frozenset({"", "main", "debug"})
 _LONGEST_NAME = 200
 _LARGEST_ARRAY = 100
+_NEVER_STARTS = "waits in vain"
 
 
 def unreachable(command: str) -> CommandResult:
@@ -34,25 +46,32 @@ def unreachable(command: str) -> CommandResult:
     return CommandResult(returncode=3, stderr=f"{command}: cannot contact the toy server\n")
 
 
-def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def _tsubmit(scheduler: FakeScheduler, invocation: Invocation) -> str:
     options = _directives(invocation.stdin)
-    if refusal := _refusal(options):
-        return CommandResult(returncode=2, stderr=f"tsubmit: {refusal}\n")
-    number = str(scheduler.next_number())
     count = int(options.get("elements", "0"))
-    ids = [f"{number}.{index}" for index in range(1, count + 1)] or [number]
-    jobs = [_job(scheduler, native_id, options, invocation) for native_id in ids]
-    if "at-a-time" in options:
-        limit(jobs, int(options["at-a-time"]), "limit")
+    refusals = {
+        f"unknown option {min(options.keys() - _OPTIONS, default='')}": options.keys() - _OPTIONS,
+        f"no queue {options.get('queue')!r}": options.get("queue", "") not in _QUEUES,
+        "the name is too long": len(options.get("name", "")) > _LONGEST_NAME,
+        "the array is too large": count > _LARGEST_ARRAY,
+    }
+    refuse_if(refusals, 2, "tsubmit: {}\n")
+    number = str(scheduler.next_number())
+    jobs = [_job(scheduler, number, index, options, invocation) for index in range(1, count + 1) or [0]]
+    limit(jobs, int(options.get("at-a-time", "0")), "limit")
     scheduler.submit_all(jobs)
-    return CommandResult(returncode=0, stdout=f"accepted as job {number}\n")
+    return f"accepted as job {number}\n"
 
 
 def _job(
-    scheduler: FakeScheduler, native_id: str, options: Mapping[str, str], invocation: Invocation
+    scheduler: FakeScheduler, number: str, index: int, options: Mapping[str, str], invocation: Invocation
 ) -> FakeJob:
-    array, _, index = native_id.partition(".")
-    element = {"TOY_ARRAY_ID": array, "TOY_INDEX": index} if index else {}
+    """Return a job; with an index it is an element of an array."""
+    native_id = f"{number}.{index}" if index else number
+    element = {"TOY_ARRAY_ID": number, "TOY_INDEX": str(index)} if index else {}
+    after = [it.split(":") for it in options.get("after", "").split(",") if it]
+    dependencies = [(DependencyKind(kind), other) for kind, other in after]
+    give_up = functools.partial(scheduler.cancel, native_id)
     return FakeJob(
         native_id,
         script=invocation.stdin,
@@ -64,28 +83,10 @@ def _job(
         directory=invocation.directory,
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
-        blocked=_blocking_function(scheduler, native_id, options["after"]) if "after" in options else None,
+        blocked=wait_for_jobs(dependencies, scheduler.listed, "waits", _NEVER_STARTS, give_up),
+        array=number if index else "",
+        index=index,
     )
-
-
-_NEVER_STARTS = "waits in vain"
-
-
-def _blocking_function(scheduler: FakeScheduler, number: str, after: str) -> Callable[[], str | None]:
-    """Return a function that says why a job waits; it deletes a job whose dependency can never be met."""
-    dependencies = [part.split(":") for part in after.split(",")]
-
-    def why() -> str | None:
-        known = {job.native_id: job.state for job in scheduler.listed()}
-        states_met = [
-            known[other].meets(DependencyKind(kind)) for kind, other in dependencies if other in known
-        ]
-        if False in states_met:
-            scheduler.cancel(number)
-            return _NEVER_STARTS
-        return "waits" if None in states_met else None
-
-    return why
 
 
 def _directives(script: str) -> dict[str, str]:
@@ -94,60 +95,39 @@ def _directives(script: str) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in words)
 
 
-def _refusal(options: Mapping[str, str]) -> str | None:
-    if unknown := options.keys() - _OPTIONS:
-        return f"unknown option {min(unknown)}"
-    if options.get("queue", "") not in _QUEUES:
-        return f"no queue {options['queue']!r}"
-    if len(options.get("name", "")) > _LONGEST_NAME:
-        return "the name is too long"
-    if int(options.get("elements", "1")) > _LARGEST_ARRAY:
-        return "the array is too large"
-    return None
-
-
-def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> str:
     arguments = set(invocation.arguments)
     jobs = scheduler.accounted() if "--finished" in arguments else scheduler.listed()
-    shown = [job for job in jobs if "--all" in arguments or _names(job) & arguments]
+    shown = [job for job in jobs if "--all" in arguments or {job.native_id, job.number} & arguments]
     lines = list(_lines(shown))
-    listed = "".join(["ID STATE CODE RESTARTS SUBMITTED TAG\n", *lines, f"{len(lines)} lines\n"])
-    return CommandResult(returncode=0, stdout=listed)
-
-
-def _names(job: FakeJob) -> set[str]:
-    return {job.native_id, job.native_id.partition(".")[0]}
+    return join_lines(["ID STATE CODE RESTARTS SUBMITTED TAG", *lines, f"{len(lines)} lines"])
 
 
 def _lines(jobs: Iterable[FakeJob]) -> Iterator[str]:
     """Yield a line for each job; elements of an array that wait share a line."""
     waiting: dict[str, list[FakeJob]] = {}
     for job in jobs:
-        array, _, index = job.native_id.partition(".")
-        if index and job.state is FakeState.PENDING and not job.restarts:
-            waiting.setdefault(array, []).append(job)
+        if job.array and job.state is FakeState.PENDING and not job.restarts:
+            waiting.setdefault(job.array, []).append(job)
         else:
             yield _row(job, job.native_id)
     for array, elements in waiting.items():
-        indices = write_indices(int(job.native_id.partition(".")[2]) for job in elements)
-        yield _row(elements[0], f"{array}.{indices}")
+        yield _row(elements[0], f"{array}.{write_indices(job.index for job in elements)}")
 
 
 def _row(job: FakeJob, name: str) -> str:
-    code = "-"
-    if job.state.final and job.started is not None:
-        code = str(128 + job.signal if job.signal is not None else job.exit_code or 0)
+    code = job.shell_code if job.state.final and job.started is not None else "-"
     word = "VAIN" if job.state.final and job.why == _NEVER_STARTS else _WORDS[job.state]
-    return f"{name} {word} {code} {job.restarts} {int(job.submitted)} {job.tag}\n"
+    return f"{name} {word} {code} {job.restarts} {int(job.submitted)} {job.tag}"
 
 
 def _each(change: Callable[[FakeScheduler, str], bool]) -> CommandFunction:
     """Return a command that makes one change to each job that it names; unknown jobs are no error."""
 
-    def command(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+    def command(scheduler: FakeScheduler, invocation: Invocation) -> str:
         for native_id in invocation.arguments:
             change(scheduler, native_id)
-        return CommandResult(returncode=0)
+        return ""
 
     return command
 

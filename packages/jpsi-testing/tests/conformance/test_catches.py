@@ -49,7 +49,7 @@ MISTAKES = {
     "no answer is an empty answer": (
         "    _, header, listed = result.checked().stdout",
         "    if not result.stdout:\n        return []\n    _, header, listed = result.stdout",
-        "unreachable_batch_system",
+        "unreachable",
     ),
     "what is cut is an answer": (
         'if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\\n"):',
@@ -64,12 +64,12 @@ MISTAKES = {
     "an answer does not say whose job it is about": (
         'tag=extract_tag(row["tag"])',
         "tag=None",
-        "carries_the_tag",
+        "status_carries",
     ),
     "a stranger's end is the job's": (
         'tag=extract_tag(row["tag"])',
         'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
-        "status_carries_the_tag",
+        "status_carries",
     ),
     "a guessed id": ("if len(found) != 1:", "if False:", "garbage_is_no_native_id"),
     "a clock": (
@@ -104,10 +104,10 @@ from jpsi_testing.toy_fake import unreachable
 def _strict(name):
     def command(scheduler, invocation):
         known = {it.native_id for it in scheduler.listed() if not (name == "tdel" and it.state.final)}
-        result = toy_fake.commands[name](scheduler, invocation)
+        stdout = toy_fake.commands[name](scheduler, invocation)
         strange = [it for it in invocation.arguments if it.isdigit() and it not in known]
         complaints = "".join(f"{name}: {it}: unknown job\\n" for it in strange)
-        return CommandResult(returncode=1 if strange else 0, stdout=result.stdout, stderr=complaints)
+        return CommandResult(returncode=1 if strange else 0, stdout=stdout, stderr=complaints)
     return command
 
 commands = {**toy_fake.commands, "tstat": _strict("tstat"), "tdel": _strict("tdel")}
@@ -214,7 +214,10 @@ def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     test = _PATIENT_TEST.replace('"tsubmit"', repr(command))
 
     done = conforms(
-        tmp_path, Path(toy.__file__).read_text(), "submit_command or test_an_ambiguous_submission", test
+        tmp_path,
+        Path(toy.__file__).read_text(),
+        "submit_command or ambiguous_submission_runs or ambiguous_submission_is",
+        test,
     )
 
     assert "7 failed" in done.stdout, done.stdout
@@ -260,14 +263,14 @@ class TestLauncher(LauncherConformance):
 @pytest.mark.parametrize(
     ("name", "expected_text"),
     [
-        ("nowhere", "'nowhere' selects no plugin; is its distribution installed with its entry point?"),
+        ("nowhere", "'nowhere' leads to no plugin, is its distribution installed with its entry point?"),
         ("single", "the launcher 'single' of jpsi-engine"),
     ],
 )
 def test_a_launcher_that_is_not_selected_fails(tmp_path: Path, name: str, expected_text: str) -> None:
     test = _LAUNCHER.replace("NAME", name)
 
-    done = conforms(tmp_path, Path(toy.__file__).read_text(), "name_selects", test)
+    done = conforms(tmp_path, Path(toy.__file__).read_text(), "leads_to", test)
 
     assert "1 failed" in done.stdout
     assert expected_text in done.stdout
@@ -322,7 +325,7 @@ LAUNCHER_MISTAKES = {
     "a code is lost": ("|| _code=$?", "|| :", "process_that_fails"),
     "a code of two": ("|| _code=$?", "|| _code=$((_code | $?))", "fail_differently"),
     "a signal is lost": ("|| _code=$?", "|| _code=1", "signal_ends"),
-    "no process is waited for": ("do wait $_pid || _code=$?; done", "do :; done", "post_launch_runs_after"),
+    "nobody is waited for": ("do wait $_pid || _code=$?; done", "do :; done", "post_launch_runs_after"),
     "a process too many": ('_pids="$_pids $!"', '"$@" </dev/null & _pids="$_pids $!"', "process_runs_once"),
     "words of its own": ("_code=0", "_code=0; echo starting", "output_is_that"),
     "input for nobody": ('"$@" <&3', '"$@" </dev/null', "input_goes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation
+from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation, refuse_if
 
 from .bulk import bulksubmit
 from .control import cancel, job
@@ -26,14 +26,11 @@ _SUBCOMMANDS: Mapping[str, CommandFunction] = {
 }
 
 
-def _flux(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def _flux(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
     name = invocation.arguments[0] if invocation.arguments else ""
     if name == "--version":
-        return CommandResult(returncode=0, stdout="commands:    \t\t0.88.0\n")
-    if name not in _SUBCOMMANDS:
-        return CommandResult(
-            returncode=1, stderr=f"flux: `{name}' is not a flux command.  See 'flux --help'\n"
-        )
+        return "commands:    \t\t0.88.0\n"
+    refuse_if({f"flux: `{name}' is not a flux command.  See 'flux --help'": name not in _SUBCOMMANDS}, 1)
     return _SUBCOMMANDS[name](scheduler, invocation)
 
 

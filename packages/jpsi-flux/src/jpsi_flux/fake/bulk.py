@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeScheduler, Invocation
+from jpsi_testing.fake import CommandError, FakeScheduler, Invocation
 
 from .submit import submit
 
@@ -23,19 +23,17 @@ def bulksubmit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResul
     try:
         jobs = [[word.format(*inputs) for word in template] for inputs in _combine_inputs(lists)]
     except (IndexError, KeyError) as e:
-        return CommandResult(returncode=1, stderr=f"flux: ERROR: Replacement key {e} not found\n")
-    answers: list[CommandResult] = []
+        raise CommandError(1, f"flux: ERROR: Replacement key {e} not found\n") from e
+    code, ids, errors = 0 if jobs else 1, "", ""
     # Flux prints ids in the order in which it validated the jobs.
     for words in _shuffle_jobs(jobs):
-        result = submit(scheduler, attrs.evolve(invocation, argv=["flux", "submit", *words]))
-        if result.returncode >= _FAILED:
-            return attrs.evolve(result, stderr=result.stderr.replace("submit", "bulksubmit"))
-        answers.append(result)
-    return CommandResult(
-        returncode=max((result.returncode for result in answers), default=1),
-        stdout="".join(result.stdout for result in answers),
-        stderr="".join(result.stderr for result in answers),
-    )
+        try:
+            ids += submit(scheduler, attrs.evolve(invocation, argv=["flux", "submit", *words]))
+        except CommandError as e:
+            code, errors = e.result.returncode, errors + e.result.stderr
+            if code >= _FAILED:
+                raise CommandError(code, e.result.stderr.replace("submit", "bulksubmit")) from e
+    return CommandResult(returncode=code, stdout=ids, stderr=errors)
 
 
 def _split_inputs(words: Iterable[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:

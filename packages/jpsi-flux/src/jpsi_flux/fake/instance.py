@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import NO_ANSWER, CommandFunction, FakeScheduler, Invocation
+from jpsi_testing.fake import NO_ANSWER, CommandError, CommandFunction, FakeScheduler, Invocation, refuse_if
 
 _ATTRIBUTES = {"rank": "0", "size": "1", "version": "0.88.0"}
 _UPTIME = " 09:30:51 run 29s,  owner tester,  depth 0,  size 1\n"
@@ -16,24 +16,18 @@ def _start(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
     return NO_ANSWER
 
 
-def _getattr(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def _getattr(_scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Print an attribute of the broker."""
     name = invocation.arguments[-1]
-    if name not in _ATTRIBUTES:
-        return CommandResult(returncode=1, stderr=f"flux-getattr: {name}: No such file or directory\n")
-    return CommandResult(returncode=0, stdout=f"{_ATTRIBUTES[name]}\n")
+    refuse_if({f"flux-getattr: {name}: No such file or directory": name not in _ATTRIBUTES}, 1)
+    return f"{_ATTRIBUTES[name]}\n"
 
 
-def _uptime(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
-    """Print how long the instance has been up."""
-    return CommandResult(returncode=0, stdout=_UPTIME)
-
-
-def _queue(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def _queue(_scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Print the only queue, which has no name, in the only format that jpsi uses."""
     if invocation.arguments[1:4] != ("list", "-n", "-o"):
-        return CommandResult(returncode=2, stderr="usage: flux-queue [-h] {list}\n")
-    return CommandResult(returncode=0, stdout="|enabled|started|inf|inf|0-inf\n")
+        raise CommandError(2, "usage: flux-queue [-h] {list}\n")
+    return "|enabled|started|inf|inf|0-inf\n"
 
 
 #: The subcommands of `flux` by name.
@@ -41,5 +35,5 @@ COMMANDS: Mapping[str, CommandFunction] = {
     "getattr": _getattr,
     "queue": _queue,
     "start": _start,
-    "uptime": _uptime,
+    "uptime": lambda _scheduler, _invocation: _UPTIME,
 }

@@ -6,14 +6,13 @@ import json
 import re
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, OptionTable, join_lines
 
-from .arguments import UnknownOptionError, parse, unrecognized
 from .native_ids import format_id, parse_ids
 from .states import job_fields
+from .submit import unrecognized
 
-_KNOWN = {"all": False, "no-header": False, "json": False, "count": True, "name": True, "since": True}
-_SHORT = {"a": "all", "n": "no-header", "c": "count"}
+_JOBS = OptionTable(flags="all|a no-header|n json", valued="count|c name since", unknown=unrecognized("jobs"))
 _DEFAULT_COUNT = "1000"
 # The only form that jpsi uses
 _SINCE = re.compile(r"-(\d+)d")
@@ -22,13 +21,9 @@ _DAY = 86400.0
 
 def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List the named jobs, or the user's, as a table or as JSON."""
-    try:
-        arguments = parse(invocation.arguments[1:], _KNOWN, _SHORT)
-    except UnknownOptionError as e:
-        return unrecognized("jobs", e)
-    ids, error = parse_ids(arguments.words)
-    if error is not None:
-        return CommandResult(returncode=2, stderr=f"usage: flux-jobs [-h] [-a]\nflux-jobs: {error}")
+    arguments = _JOBS.parse(invocation.arguments[1:])
+    usage = "usage: flux-jobs [-h] [-a]\nflux-jobs: error: argument JOBID: invalid JobID value: '{}'\n"
+    ids = parse_ids(arguments.words, 2, usage)
     listed = {job.native_id: job for job in scheduler.listed()}
     if ids:
         # Flux waits for a named job until it can list it
@@ -43,16 +38,15 @@ def jobs(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         selected = [
             job
             for job in reversed(listed.values())
-            if not job.state.final or (("all" in arguments.options or since) and (job.ended or 0.0) >= oldest)
+            if not job.state.final or (("all" in arguments.values or since) and (job.ended or 0.0) >= oldest)
         ]
-        selected = [job for job in selected if job.is_own]
-        name = arguments.last("name", "")
-        selected = [job for job in selected if not name or job_fields(job)["name"] == name]
+        name = arguments.last("name")
+        selected = [it for it in selected if it.is_own and (not name or job_fields(it)["name"] == name)]
         selected = selected[: int(arguments.last("count", _DEFAULT_COUNT)) or None]
     return CommandResult(
         returncode=1 if unknown and not selected else 0,
-        stdout=_format_jobs(selected, arguments.words, invocation, as_json="json" in arguments.options),
-        stderr="".join(f"JobID {word} unknown\n" for word in unknown),
+        stdout=_format_jobs(selected, arguments.words, invocation, as_json="json" in arguments.values),
+        stderr=join_lines(f"JobID {word} unknown" for word in unknown),
     )
 
 
@@ -64,7 +58,7 @@ def _format_jobs(
             (format_id(job.native_id, invocation), job.owner, job.name, job_fields(job)["status"])
             for job in selected
         ]
-        return "".join(f"{' '.join(row)}\n" for row in [("JOBID", "USER", "NAME", "STATUS"), *rows])
+        return join_lines(map(" ".join, [("JOBID", "USER", "NAME", "STATUS"), *rows]))
     if words and not selected:
         return ""
     # a single named job is printed without a list

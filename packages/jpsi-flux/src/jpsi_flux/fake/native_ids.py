@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jpsi_testing.fake import Invocation
+from collections.abc import Iterable
+
+from jpsi_testing.fake import CommandError, Invocation
 
 from ..native_ids import HOOKED, canonical_id, f58
 
@@ -14,18 +16,16 @@ def format_id(native_id: str, invocation: Invocation | None = None) -> str:
     return (HOOKED if "UTF-8" in locale else "f") + f58(native_id)[1:]
 
 
-def parse_ids(words: tuple[str, ...]) -> tuple[list[str], str | None]:
-    """Return the ids among the arguments, or the error if one is invalid; a command then changes no job."""
-    try:
-        return [canonical_id(word) for word in words], None
-    except ValueError:
-        invalid = next(word for word in words if not _is_id(word))
-        return [], f"error: argument JOBID: invalid JobID value: '{invalid}'\n"
+def parse_ids(words: Iterable[str], code: int, message: str) -> list[str]:
+    """Return the ids among the arguments.
 
-
-def _is_id(word: str) -> bool:
-    try:
-        canonical_id(word)
-    except ValueError:
-        return False
-    return True
+    Raises:
+        CommandError: one of them, `{}` in the message, is invalid; a command then changes no job.
+    """
+    found = []
+    for word in words:
+        try:
+            found.append(canonical_id(word))
+        except ValueError as e:
+            raise CommandError(code, message.format(word)) from e
+    return found

@@ -8,9 +8,10 @@ from typing import Any
 
 from jpsi_testing.fake import FakeJob, FakeState
 
-from .dependencies import NEVER, WAITS
 from .native_ids import format_id
 
+#: The reasons of jobs whose dependency is not satisfied yet, or never will be.
+WAITS, NEVER = "Dependency", "DependencyNeverSatisfied"
 _RESULTS = {
     FakeState.COMPLETED: "COMPLETED",
     FakeState.FAILED: "FAILED",
@@ -87,12 +88,11 @@ def _wait_status(job: FakeJob) -> int | None:
     """Return the wait status of the job shell, which turns signals into exit codes."""
     if job.started is None:
         return None
-    if job.state is FakeState.NODE_FAIL or job.why.startswith("launch failed"):
+    if job.state is FakeState.NODE_FAIL or job.failed_to_start:
         return 1 << 8
     if job.state is FakeState.TIMEOUT:
         return 1 << 8 if job.exit_code == 0 else _SIGNAL_BASE + _ALARM << 8
-    code = _SIGNAL_BASE + job.signal if job.signal is not None else job.exit_code or 0
-    return code << 8
+    return job.shell_code << 8
 
 
 # The type and note of the exceptions with which Flux ends jobs
@@ -109,7 +109,7 @@ def _exception(job: FakeJob) -> Mapping[str, Any]:
     raised = _EXCEPTIONS.get(job.state) if job.state.final else None
     if job.why == NEVER:
         raised = _NEVER_SATISFIED
-    elif job.why.startswith("launch failed"):
+    elif job.failed_to_start:
         raised = ("exec", "shell_init: No such file or directory")
     if raised is None:
         return {"occurred": False}

@@ -2,130 +2,136 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from jpsi.plugin import CommandResult, line, word
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import DependencyKind, line, word
+from jpsi_testing.fake import (
+    Arguments,
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    OptionTable,
+    refuse_if,
+    wait_for_jobs,
+)
 
-from .arguments import Arguments, UnknownOptionError, parse, unrecognized
-from .dependencies import dependency_check, dependency_refusal
+from ..native_ids import canonical_id
 from .native_ids import format_id
+from .states import NEVER, WAITS
 
 _QUEUES = frozenset({"batch", "debug"})
 _NODES, _CORES = 2, 8
+# The requests of a task or slot, with their defaults
+_PER_UNIT = (("cores", "1"), ("gpus", "0"))
 _URI = "local:///run/flux/local"
 
 # flux-submit(1) and flux-batch(1), OPTIONS: those without a value; below, those with one
-_FLAGS = "dry-run exclusive help label-io quiet unbuffered wait watch wrap"
+_FLAGS = "dry-run help label-io quiet unbuffered"
 _VALUED = (
-    "add-file bank bcc begin-time broker-opts cc conf cores cores-per-slot cores-per-task cwd "
-    "dependency dump env env-file env-remove error flags gpus-per-node gpus-per-slot gpus-per-task "
-    "input job-name log log-stderr nodes nslots ntasks output queue requires rlimit setattr setopt "
-    "signal taskmap tasks-per-core tasks-per-node time-limit urgency wait-event"
+    "add-file bank|B begin-time cwd dependency env env-file env-remove error flags gpus-per-node input "
+    "job-name log log-stderr nodes|N output queue|q requires rlimit setattr|S setopt|o signal taskmap "
+    "tasks-per-core tasks-per-node time-limit|t urgency wait-event"
 )
-_ONLY_SUBMIT = frozenset({"bcc", "cc", "cores", "cores-per-task", "gpus-per-task", "ntasks", "wait", "watch"})
-_ONLY_BATCH = frozenset({"broker-opts", "conf", "cores-per-slot", "dump", "gpus-per-slot", "nslots", "wrap"})
-_KNOWN = {**dict.fromkeys(_FLAGS.split(), False), **dict.fromkeys(_VALUED.split(), True)}
-_SHORT = {"B": "bank", "N": "nodes", "S": "setattr", "o": "setopt", "q": "queue", "t": "time-limit"}
+
+
+def unrecognized(command: str) -> tuple[int, str]:
+    """Return the exit code and the message of a command about an unknown option."""
+    usage = f"usage: flux {command} [OPTIONS...]\n"
+    return 2, f"{usage}flux {command}: error: unrecognized arguments: {{}}\n"
+
+
+_SUBMIT = OptionTable(
+    flags=f"{_FLAGS} exclusive wait watch",
+    valued=f"{_VALUED} bcc cc cores cores-per-task|c gpus-per-task|g ntasks|n",
+    unknown=unrecognized("submit"),
+)
+_BATCH = OptionTable(
+    flags=f"{_FLAGS} exclusive|x wrap",
+    valued=f"{_VALUED} broker-opts conf cores-per-slot|c dump gpus-per-slot|g nslots|n",
+    unknown=unrecognized("batch"),
+)
 # RFC 23
 _DURATION = re.compile(r"([0-9.]+)(s|m|h|d|ms)?\Z")
 _UNITS = {None: 60.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TAGGED = re.compile(r"(.*?)(?: ?(jpsi-[0-9a-f-]+))?", re.DOTALL)
 # RFC 36
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 _DIRECTIVE = re.compile(r"\W*(?:flux|FLUX):(.*)")
 
 
-def submit(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def submit(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a command."""
-    short = {**_SHORT, "n": "ntasks", "c": "cores-per-task", "g": "gpus-per-task"}
-    try:
-        arguments = parse(invocation.arguments[1:], _drop_options(_ONLY_BATCH), short)
-    except UnknownOptionError as e:
-        return unrecognized("submit", e)
-    if not arguments.words:
-        return _fail("flux-submit: ERROR: job command and arguments are missing")
+    arguments = _SUBMIT.parse(invocation.arguments[1:])
+    refuse_if({"job command and arguments are missing": not arguments.words}, 1, "flux-submit: ERROR: {}\n")
     # without --input, standard input is an open socket, which never ends
     stdin = word(arguments.last("input", "/dev/zero"))
     script = f"#!/bin/sh\n{line('exec', *arguments.words)} <{stdin}\n"
     native_id = next_id(scheduler)
     own = {"FLUX_JOB_ID": format_id(native_id), "FLUX_TASK_RANK": "0", "PMI_RANK": "0", "PMI_SIZE": "1"}
     environment = {"FLUX_URI": _URI, **invocation.environment, **own}
-    return _submit_job(
-        scheduler, invocation, arguments, FakeJob(native_id, script=script, environment=environment), "task"
-    )
+    job = FakeJob(native_id, script=script, environment=environment)
+    return _submit_job(scheduler, invocation, arguments, job, "task")
 
 
-def batch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def batch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a script from a file or standard input; it runs in its own Flux instance."""
-    short = {**_SHORT, "n": "nslots", "c": "cores-per-slot", "g": "gpus-per-slot", "x": "exclusive"}
+    arguments = _BATCH.parse(invocation.arguments[1:])
     try:
-        arguments = parse(invocation.arguments[1:], _drop_options(_ONLY_SUBMIT), short)
         if arguments.words:
             invocation = invocation.reading(arguments.words[0])
-        script = invocation.stdin
-        directives = parse(_directives(script), _drop_options(_ONLY_SUBMIT), short)
     except OSError as e:
-        return _fail(f"flux-batch: ERROR: {e}")
-    except UnknownOptionError as e:
-        return unrecognized("batch", e)
-    arguments = Arguments({**directives.options, **arguments.options}, arguments.words)
-    if not script.startswith("#!"):
-        return _fail("flux-batch: ERROR: batch does not appear to start with '#!'")
-    if not {"nslots", "nodes"} & arguments.options.keys():
-        return _fail("flux-batch: ERROR: Number of slots to allocate must be specified")
+        raise CommandError(1, f"flux-batch: ERROR: {e}\n") from e
+    script = invocation.stdin
+    directives = _BATCH.parse(_directives(script))
+    arguments = Arguments({**directives.values, **arguments.values}, arguments.words)
+    refusals = {
+        "batch does not appear to start with '#!'": not script.startswith("#!"),
+        "Number of slots to allocate must be specified": not {"nslots", "nodes"} & arguments.values.keys(),
+    }
+    refuse_if(refusals, 1, "flux-batch: ERROR: {}\n")
     native_id = next_id(scheduler)
-    remaining = {name: value for name, value in invocation.environment.items() if name != "FLUX_JOB_ID"}
-    own = {
+    environment = {
+        **{name: value for name, value in invocation.environment.items() if name != "FLUX_JOB_ID"},
         "FLUX_ENCLOSING_ID": format_id(native_id),
         "FLUX_URI": f"local:///run/flux/flux-{native_id}/local-0",
     }
-    job = FakeJob(
-        native_id, script=script, arguments=tuple(arguments.words[1:]), environment={**remaining, **own}
-    )
+    job = FakeJob(native_id, script=script, arguments=arguments.words[1:], environment=environment)
     return _submit_job(scheduler, invocation, arguments, job, "slot")
 
 
 def _submit_job(
     scheduler: FakeScheduler, invocation: Invocation, arguments: Arguments, job: FakeJob, unit: str
-) -> CommandResult:
-    """Put a job into the queue, or return Flux's error."""
-    dependencies = arguments.options.get("dependency", [])
-    if refusal := _client_refusal(arguments, unit):
-        return _fail(f"flux-{'batch' if unit == 'slot' else 'submit'}: ERROR: {refusal}")
-    if refusal := _broker_refusal(arguments, unit) or dependency_refusal(scheduler, dependencies):
-        before = "flux-batch: ERROR: " if unit == "slot" else f"[Errno {_errno(refusal)}] "
-        return _fail(before + refusal)
+) -> str:
+    """Put a job into the queue, or raise Flux's error."""
+    command = "flux-batch" if unit == "slot" else "flux-submit"
+    _check_options(arguments, unit, command)
+    _check_request(arguments, unit)
+    dependencies = list(_dependencies(scheduler, arguments, unit))
     whole = arguments.last("job-name", "batch" if unit == "slot" else arguments.words[0].rpartition("/")[2])
     # Flux has the tag in the name only; the fake job has them apart, so that tests find it by name.
     job.name, job.tag = _TAGGED.fullmatch(whole).groups("")  # type: ignore[union-attr]  # it matches any text
     job.queue = arguments.last("queue", "batch")
-    banks = [
-        text.removeprefix("bank=")
-        for text in arguments.options.get("setattr", [])
-        if text.startswith("bank=")
-    ]
-    job.project = arguments.last("bank", [*banks, ""][0])
+    attributes = dict(it.partition("=")[::2] for it in reversed(arguments.values.get("setattr", [])))
+    job.project = arguments.last("bank", attributes.get("bank", ""))
     job.directory = arguments.last("cwd", invocation.directory)
     job.stdout = _file(arguments, "output")
-    job.stderr = _file(arguments, "error") if "error" in arguments.options else job.stdout
+    job.stderr = _file(arguments, "error") if "error" in arguments.values else job.stdout
     job.slots = int(arguments.last(f"n{unit}s", "1")) * int(arguments.last(f"cores-per-{unit}", "1"))
     job.time_limit = _seconds(arguments.last("time-limit", "0"))
-    job.blocked = dependency_check(scheduler, job.native_id, dependencies)
-    job.attributes = {
-        "name": whole,
-        "nodes": int(arguments.last("nodes", "1")),
-        "options": dict(arguments.options),
-    }
+    # Flux makes a job that can never start fail
+    give_up = functools.partial(scheduler.end_as, job.native_id, FakeState.FAILED)
+    job.blocked = wait_for_jobs(dependencies, scheduler.listed, WAITS, NEVER, give_up)
+    job.attributes = {"name": whole, "nodes": int(arguments.last("nodes", "1"))}
     if arguments.last("urgency", "16") in {"0", "hold"}:
         job.state = FakeState.HELD
     scheduler.submit(job)
-    return CommandResult(returncode=0, stdout=f"{format_id(job.native_id, invocation)}\n")
-
-
-def _drop_options(names: frozenset[str]) -> dict[str, bool]:
-    return {name: takes for name, takes in _KNOWN.items() if name not in names}
+    return f"{format_id(job.native_id, invocation)}\n"
 
 
 def _directives(script: str) -> Iterator[str]:
@@ -145,32 +151,53 @@ def next_id(scheduler: FakeScheduler) -> str:
     return str((60_000 + 137 * scheduler.next_number()) << 24)
 
 
-def _client_refusal(arguments: Arguments, unit: str) -> str | None:
+def _check_options(arguments: Arguments, unit: str, command: str) -> None:
+    """Raise the error with which a command itself refuses its options."""
     nodes = int(arguments.last("nodes", "0"))
-    if "exclusive" in arguments.options and not nodes:
-        return "exclusive can only be set with a node count"
-    if nodes > int(arguments.last(f"n{unit}s", str(nodes))):
-        return "node count must not be greater than task count"
-    duration = arguments.last("time-limit", "0")
-    return None if _DURATION.match(duration) else "invalid Flux standard duration"
+    is_short = nodes > int(arguments.last(f"n{unit}s", str(nodes)))
+    is_duration = _DURATION.match(arguments.last("time-limit", "0"))
+    refusals = {
+        "exclusive can only be set with a node count": "exclusive" in arguments.values and not nodes,
+        "node count must not be greater than task count": is_short,
+        "invalid Flux standard duration": not is_duration,
+    }
+    refuse_if(refusals, 1, f"{command}: ERROR: {{}}\n")
 
 
-def _broker_refusal(arguments: Arguments, unit: str) -> str | None:
+def _check_request(arguments: Arguments, unit: str) -> None:
+    """Raise the error with which the broker refuses a job."""
     queue, nodes = arguments.last("queue", "batch"), int(arguments.last("nodes", "1"))
-    if queue not in _QUEUES:
-        return f"Invalid queue '{queue}' specified"
-    if nodes > _NODES:
-        return f"unsatisfiable request: need {nodes} exclusive node(s), only {_NODES} eligible"
-    if int(arguments.last(f"gpus-per-{unit}", "0")):
-        return "unsatisfiable request: need 1 slot(s) with 1 GPU(s) each, only 0 available (total GPUs: 0)"
-    cores = int(arguments.last(f"cores-per-{unit}", "1"))
-    return None if cores <= _CORES else f"unsatisfiable request: need 1 slot(s) of {cores} core(s)"
+    cores, gpus = (int(arguments.last(f"{it}-per-{unit}", default)) for it, default in _PER_UNIT)
+    _refuse({f"Invalid queue '{queue}' specified": queue not in _QUEUES}, unit, 1)
+    refusals = {
+        f"unsatisfiable request: need {nodes} exclusive node(s), only {_NODES} eligible": nodes > _NODES,
+        "unsatisfiable request: need 1 slot(s) with 1 GPU(s) each, only 0 available (total GPUs: 0)": gpus,
+        f"unsatisfiable request: need 1 slot(s) of {cores} core(s)": cores > _CORES,
+    }
+    _refuse(refusals, unit, 75)
 
 
-def _errno(refusal: str) -> int:
-    if refusal.startswith("unsatisfiable"):
-        return 75
-    return 1 if refusal.startswith("Invalid queue") else 22
+def _dependencies(
+    scheduler: FakeScheduler, arguments: Arguments, unit: str
+) -> Iterator[tuple[DependencyKind, str]]:
+    """Yield the kinds and ids in the options `--dependency`."""
+    known = {job.native_id for job in scheduler.listed()}
+    for scheme, _, value in (text.partition(":") for text in arguments.values.get("dependency", [])):
+        _refuse({f'dependency scheme "{scheme}" not supported': scheme not in _KINDS}, unit)
+        native_id = None
+        with contextlib.suppress(ValueError):
+            native_id = canonical_id(value)
+        refusals = {
+            f'dependency: {scheme}: "{value}" is not a valid jobid': native_id is None,
+            f"dependency: {scheme}: id {value}: job not found": native_id not in known,
+        }
+        _refuse(refusals, unit)
+        yield _KINDS[scheme], native_id or ""
+
+
+def _refuse(refusals: Mapping[str, object], unit: str, errno: int = 22) -> None:
+    """Raise the error of the broker about the first of these messages whose value is true."""
+    refuse_if(refusals, 1, "flux-batch: ERROR: {}\n" if unit == "slot" else f"[Errno {errno}] {{}}\n")
 
 
 def _file(arguments: Arguments, option: str) -> str | None:
@@ -182,7 +209,3 @@ def _file(arguments: Arguments, option: str) -> str | None:
 def _seconds(text: str) -> float | None:
     match = _DURATION.match(text)
     return None if match is None else float(match[1]) * _UNITS[match[2]] or None
-
-
-def _fail(message: str) -> CommandResult:
-    return CommandResult(returncode=1, stderr=f"{message}\n")

@@ -8,7 +8,7 @@ from jpsi.plugin import CommandResult
 from jpsi_testing.fake import CommandFunction
 
 from .configuration import qconf
-from .control import qdel, qhold, qrls
+from .control import COMMANDS
 from .listing import qacct, qstat
 from .submit import qsub
 
@@ -18,9 +18,7 @@ commands: Mapping[str, CommandFunction] = {
     "qstat": qstat,
     "qacct": qacct,
     "qconf": qconf,
-    "qdel": qdel,
-    "qhold": qhold,
-    "qrls": qrls,
+    **COMMANDS,
 }
 
 _COMMLIB = "error: commlib error: got select error (Connection refused)\n"

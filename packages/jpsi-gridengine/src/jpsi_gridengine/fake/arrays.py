@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from jpsi.plugin.kit import read_indices, write_indices
-from jpsi_testing.fake import FakeJob, limit
+from jpsi_testing.fake import FakeJob
 
 from .states import letters
 
@@ -16,7 +16,6 @@ MAX_AJ_TASKS = 75000
 
 _TASKS = re.compile(r"(?P<first>[0-9]+)(?:-(?P<last>[0-9]+)(?::(?P<step>[1-9][0-9]*))?)?\Z")
 _WORD = re.compile(r"(?P<number>[0-9]+)(?:\.(?P<tasks>[0-9]+(?:-[0-9]+(?::[0-9]+)?)?))?\Z")
-_ARRAY, _TASK = "array", "task"
 # Grid Engine lists runs of up to this many tasks one by one.
 _PAIR = 2
 
@@ -53,68 +52,26 @@ def array_tasks(options: Mapping[str, str]) -> range | None:
     return range(first, last + 1, int(match["step"] or 1))
 
 
-def array_refusal(options: Mapping[str, str]) -> str | None:
-    """Return the reason why qsub refuses an array; None if it does not."""
-    tasks = array_tasks(options)
-    if tasks is not None and tasks.start == 0:
-        return "job rejected: 0 is an invalid task id"
-    if tasks is not None and len(tasks) > MAX_AJ_TASKS:
-        return f"job rejected: you tried to submit a job with more than {MAX_AJ_TASKS} tasks"
-    return None
-
-
-def limit_running(jobs: Sequence[FakeJob], options: Mapping[str, str]) -> None:
-    """Limit the running tasks of an array, if the options say so; 0 is no limit."""
-    at_a_time = int(options.get("tc", "0"))
-    if at_a_time:
-        limit(jobs, at_a_time, "limit")
-
-
-def job_number(job: FakeJob) -> str:
-    """Return the number of a job, which all tasks of an array share."""
-    return str(job.attributes.get(_ARRAY, job.native_id))
-
-
 def job_name_of(job: FakeJob) -> str:
     """Return a job's name in Grid Engine; jobs that jpsi did not submit have no tag in it."""
     return job.tag or job.name
-
-
-def task_index(job: FakeJob) -> int | None:
-    """Return the index of an array task; None for a single job."""
-    task: int | None = job.attributes.get(_TASK)
-    return task
-
-
-def make_task(job: FakeJob, tasks: range, task: int) -> None:
-    """Make a job a task of the array with the job's number."""
-    number = job.native_id
-    job.native_id = f"{number}.{task}"
-    job.attributes.update({_ARRAY: number, _TASK: task})
-    job.environment.update(
-        SGE_TASK_ID=str(task),
-        SGE_TASK_FIRST=str(tasks[0]),
-        SGE_TASK_LAST=str(tasks[-1]),
-        SGE_TASK_STEPSIZE=str(tasks.step),
-    )
 
 
 def qstat_rows(jobs: Iterable[FakeJob]) -> Iterator[Row]:
     """Yield the rows of qstat; pending tasks of an array in one state share a row."""
     pending: dict[tuple[str, str], list[FakeJob]] = {}
     for job in jobs:
-        task = task_index(job)
-        if task is None or letters(job)[-1] == "r":
-            yield Row(job, "" if task is None else str(task))
+        if not job.array or letters(job)[-1] == "r":
+            yield Row(job, str(job.index) if job.array else "")
         else:
-            pending.setdefault((job_number(job), letters(job)), []).append(job)
+            pending.setdefault((job.array, letters(job)), []).append(job)
     for tasks in pending.values():
         yield Row(tasks[0], task_ranges(tasks))
 
 
 def task_ranges(tasks: Iterable[FakeJob]) -> str:
     """Return tasks in Grid Engine's notation: `1-3:1,7,8`."""
-    runs = read_indices(write_indices(task_index(job) or 0 for job in tasks))
+    runs = read_indices(write_indices(job.index for job in tasks))
     return ",".join(f"{run[0]}-{run[-1]}:1" if len(run) > _PAIR else ",".join(map(str, run)) for run in runs)
 
 
@@ -127,7 +84,7 @@ def find_jobs(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[NamedJo
     by_number: dict[str, list[FakeJob]] = {}
     by_name: dict[str, list[FakeJob]] = {}
     for job in jobs:
-        by_number.setdefault(job_number(job), []).append(job)
+        by_number.setdefault(job.number, []).append(job)
         if job.is_own:
             by_name.setdefault(job_name_of(job), []).append(job)
     while remaining:
@@ -139,4 +96,4 @@ def find_jobs(words: Iterable[str], jobs: Iterable[FakeJob]) -> Iterator[NamedJo
             del remaining[:2]
         indices = {index for run in read_indices(tasks or "0") for index in run}
         found = by_name.get(word, []) if match is None else by_number.get(number, [])
-        yield NamedJobs(number, tasks, [job for job in found if not tasks or task_index(job) in indices])
+        yield NamedJobs(number, tasks, [job for job in found if not tasks or job.index in indices])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeScheduler, Invocation
+from jpsi_testing.fake import CommandError, FakeScheduler, Invocation, join_lines
 
 from .arrays import MAX_AJ_TASKS
 
@@ -12,19 +11,15 @@ _QUEUES = {"debug.q": "01:00:00", "main.q": "INFINITY"}
 _LIMITS = {"max_aj_instances": 2000, "max_aj_tasks": MAX_AJ_TASKS, "max_u_jobs": 0, "max_jobs": 0}
 
 
-def qconf(_scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qconf(_scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Print the configuration, the names of the queues, or the configuration of a queue."""
     match invocation.arguments:
         case ("-sconf", *_):
-            lines = ["#global:\n", *(f"{name:<28} {value}\n" for name, value in _LIMITS.items())]
-            return CommandResult(returncode=0, stdout="".join(lines))
+            return join_lines(["#global:", *(f"{name:<28} {value}" for name, value in _LIMITS.items())])
         case ("-sql",):
-            return CommandResult(returncode=0, stdout="".join(f"{name}\n" for name in _QUEUES))
+            return join_lines(_QUEUES)
         case ("-sq", name) if name in _QUEUES:
             settings = {"qname": name, "qtype": "BATCH", "pe_list": "make smp", "h_rt": _QUEUES[name]}
-            lines = [f"{key:<21} {value}\n" for key, value in settings.items()]
-            return CommandResult(returncode=0, stdout="".join(lines))
+            return join_lines(f"{key:<21} {value}" for key, value in settings.items())
         case _:
-            return CommandResult(
-                returncode=1, stderr="error: this fake qconf knows -sconf, -sql and -sq alone\n"
-            )
+            raise CommandError(1, "error: this fake qconf knows -sconf, -sql and -sq alone\n")

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Mapping
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi_testing.fake import (
+    CommandError,
+    CommandFunction,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    join_lines,
+)
 
-from .arrays import NamedJobs, find_jobs, job_name_of, job_number, task_index, task_ranges
+from .arrays import NamedJobs, find_jobs, job_name_of, task_ranges
 
 #: A change of the jobs that an argument names; yields the messages.
 _Change = Callable[[FakeScheduler, NamedJobs], Iterator[str]]
-
-
-def qdel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """End jobs."""
-    return _change_jobs(scheduler, invocation, "delete", _delete, refused=1)
-
-
-def qhold(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Keep jobs from starting."""
-    return _change_jobs(scheduler, invocation, "modify", _hold, refused=3)
-
-
-def qrls(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Let jobs start."""
-    return _change_jobs(scheduler, invocation, "modify", _release, refused=3)
 
 
 def _delete(scheduler: FakeScheduler, argument: NamedJobs) -> Iterator[str]:
@@ -34,16 +28,16 @@ def _delete(scheduler: FakeScheduler, argument: NamedJobs) -> Iterator[str]:
         was_running, was_ending = job.state is FakeState.RUNNING, job.ending is not None
         scheduler.cancel(job.native_id)
         if was_ending:
-            yield f"job {job_number(job)} is already in deletion"
+            yield f"job {job.number} is already in deletion"
         elif was_running:
             yield f"{job.owner} has registered the {_describe_job(job)} for deletion"
         else:
             deleted.append(job)
     if len(deleted) > 1 and argument.tasks:
-        number = job_number(deleted[0])
+        number = deleted[0].number
         yield f"{deleted[0].owner} has deleted job-array tasks {task_ranges(deleted)} of job {number}"
     elif deleted:
-        description = _describe_job(deleted[0]) if argument.tasks else f"job {job_number(deleted[0])}"
+        description = _describe_job(deleted[0]) if argument.tasks else f"job {deleted[0].number}"
         yield f"{deleted[0].owner} has deleted {description}"
 
 
@@ -62,16 +56,16 @@ def _release(scheduler: FakeScheduler, argument: NamedJobs) -> Iterator[str]:
 
 
 def _describe_job(job: FakeJob) -> str:
-    return f"job {job.native_id}" if task_index(job) is None else f"job-array task {job.native_id}"
+    return f"job {job.native_id}" if not job.array else f"job-array task {job.native_id}"
 
 
 def _change_jobs(
-    scheduler: FakeScheduler, invocation: Invocation, verb: str, change: _Change, *, refused: int
+    verb: str, change: _Change, refused: int, scheduler: FakeScheduler, invocation: Invocation
 ) -> CommandResult:
     if not invocation.arguments:
-        return CommandResult(returncode=1, stdout="ERROR! no option argument\n")
+        raise CommandError(1, stdout="ERROR! no option argument\n")
     known = [job for job in scheduler.listed() if not job.state.final]
-    numbers = {job_number(job) for job in known} | {job_name_of(job) for job in known if job.is_own}
+    numbers = {job.number for job in known} | {job_name_of(job) for job in known if job.is_own}
     user, code = FakeJob("").owner, 0
     messages: list[str] = []
     for word in find_jobs(invocation.arguments, known):
@@ -91,7 +85,7 @@ def _change_jobs(
             messages.append(f"The job {word.number} of user(s) {user} does not exist")
         else:
             messages.append(f'denied: job "{word.number}" does not exist')
-    return CommandResult(returncode=code, stdout="".join(f"{line}\n" for line in messages))
+    return CommandResult(returncode=code, stdout=join_lines(messages))
 
 
 def _unknown_tasks(word: NamedJobs, whose: str) -> str:
@@ -99,3 +93,11 @@ def _unknown_tasks(word: NamedJobs, whose: str) -> str:
         under = f" under{whose}" if whose else ""
         return f'job "{word.number}" task id range "{word.tasks}:1" comprises no tasks{under}'
     return f'job "{word.number}" task "{word.tasks}" does not exist{f" for{whose}" if whose else ""}'
+
+
+#: The commands by name.
+COMMANDS: Mapping[str, CommandFunction] = {
+    "qdel": functools.partial(_change_jobs, "delete", _delete, 1),
+    "qhold": functools.partial(_change_jobs, "modify", _hold, 3),
+    "qrls": functools.partial(_change_jobs, "modify", _release, 3),
+}

@@ -5,28 +5,27 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 
-from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation, join_lines, node_name
 
-from .arrays import Row, job_name_of, job_number, qstat_rows, task_index
-from .states import failed_and_status, format_time, letters, node, queued
+from .arrays import Row, job_name_of, qstat_rows
+from .states import failed_and_status, format_time, letters, queued
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
 _XML_TIME, _ACCOUNT_TIME = "%Y-%m-%dT%H:%M:%S", "%a %b %d %H:%M:%S %Y"
 _RULE = "=" * 62
 
 
-def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """List the user's unfinished jobs as XML or as a table for people, or list the queues."""
     if invocation.arguments == ("-help",):
-        return CommandResult(returncode=0, stdout="SGE 8.1.9\nusage: qstat [options]\n")
+        return "SGE 8.1.9\nusage: qstat [options]\n"
     if invocation.arguments == ("-g", "c"):
-        return CommandResult(returncode=0, stdout=_SUMMARY)
+        return _SUMMARY
     if "-j" in invocation.arguments:
-        return CommandResult(returncode=1, stderr="error: ERROR! this fake qstat does not know -j\n")
+        raise CommandError(1, "error: ERROR! this fake qstat does not know -j\n")
     jobs = [job for job in scheduler.listed() if not job.state.final and job.is_own]
     if "-xml" not in invocation.arguments:
-        return CommandResult(returncode=0, stdout=_text(_table(jobs, invocation)) if jobs else "")
+        return join_lines(_table(jobs, invocation)) if jobs else ""
     listed = list(qstat_rows(jobs))
     running = [_row(row, invocation) for row in listed if letters(row.job)[-1] == "r"]
     pending = [_row(row, invocation) for row in listed if letters(row.job)[-1] != "r"]
@@ -37,7 +36,7 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
         *("  <job_info>", *pending, "  </job_info>"),
         "</job_info>",
     ]
-    return CommandResult(returncode=0, stdout=_text(lines))
+    return join_lines(lines)
 
 
 _SUMMARY = f"""\
@@ -59,9 +58,9 @@ def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
         time = format_time(
             job.submitted if job.started is None else job.started, invocation, "%m/%d/%Y %H:%M:%S"
         )
-        queue = "" if job.started is None else f"{job.queue}@{node(0)}"
+        queue = "" if job.started is None else f"{job.queue}@{node_name(0)}"
         yield (
-            f"{job_number(job):>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {time} "
+            f"{job.number:>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {time} "
             f"{queue[:30]:30} {job.slots:5} {tasks or '       '}"
         )
 
@@ -71,13 +70,13 @@ def _row(row: Row, invocation: Invocation) -> str:
     runs = letters(job)[-1] == "r"
     when = "JAT_start_time" if runs else "JB_submission_time"
     fields = {
-        "JB_job_number": job_number(job),
+        "JB_job_number": job.number,
         "JAT_prio": "0.50000",
         "JB_name": _escaped(job_name_of(job)),
         "JB_owner": job.owner,
         "state": letters(job),
         when: format_time(job.started if runs else queued(job), invocation, _XML_TIME),
-        "queue_name": f"{job.queue}@{node(0)}" if runs else "",
+        "queue_name": f"{job.queue}@{node_name(0)}" if runs else "",
         "slots": str(job.slots),
         **({"tasks": row.tasks} if row.tasks else {}),
     }
@@ -93,24 +92,24 @@ def _escaped(name: str) -> str:
     return html.escape(name, quote=False).replace("&lt;", "%lt;")
 
 
-def qacct(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qacct(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Print the accounts of a job or an array; jobs that never started have none."""
     queried, task = (_value(option, invocation.arguments) for option in ("-j", "-t"))
     found = [
         job
         for job in scheduler.accounted()
-        if job_number(job) == queried
-        and task in {"", str(task_index(job))}
+        if job.number == queried
+        and task in {"", str(job.index)}
         and job.state.final
         and job.started is not None
     ]
     if not found and task:
         message = f"error: Job-array tasks {queried}.{task}-{task}:1 not found\n"
-        return CommandResult(returncode=1, stderr=message)
+        raise CommandError(1, message)
     if not found:
         kind = "id" if queried.isdecimal() else "name"
-        return CommandResult(returncode=1, stderr=f"error: job {kind} {queried} not found\n")
-    return CommandResult(returncode=0, stdout="".join(_accounts(job, invocation) for job in found))
+        raise CommandError(1, f"error: job {kind} {queried} not found\n")
+    return "".join(_accounts(job, invocation) for job in found)
 
 
 def _value(option: str, arguments: Sequence[str]) -> str:
@@ -130,14 +129,14 @@ def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str
     spent = f"{int((job.ended or 0) - (job.started or 0))}s"
     fields = {
         "qname": job.queue,
-        "hostname": node(0),
+        "hostname": node_name(0),
         "group": job.owner,
         "owner": job.owner,
         "project": job.project,
         "department": "defaultdepartment",
         "jobname": job_name_of(job),
-        "jobnumber": job_number(job),
-        "taskid": str(task_index(job) or "undefined"),
+        "jobnumber": job.number,
+        "taskid": str(job.index) if job.array else "undefined",
         "account": "sge",
         "priority": "0",
         "qsub_time": format_time(submitted, invocation, _ACCOUNT_TIME),
@@ -153,7 +152,7 @@ def _account(job: FakeJob, invocation: Invocation, submitted: float, failed: str
         "ar_sub_time": "undefined",
         "category": str(job.attributes["category"]),
     }
-    return _text([_RULE, *(f"{name:<12} {value:<20}" for name, value in fields.items())])
+    return join_lines([_RULE, *(f"{name:<12} {value:<20}" for name, value in fields.items())])
 
 
 # The fake does not measure other usage than time.
@@ -173,7 +172,3 @@ _USAGE = {
     "iow": "0.000s",
     "maxvmem": "3.379MB",
 }
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

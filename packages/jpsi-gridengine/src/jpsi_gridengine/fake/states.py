@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
-
 from jpsi_testing.fake import FakeJob, FakeState, Invocation
 
 _AFTER_JOB = "100 : assumedly after job"
@@ -15,14 +13,6 @@ _FAILED = {
     FakeState.OUT_OF_MEMORY: (_AFTER_JOB, _KILLED),
     FakeState.NODE_FAIL: ("21  : in recognizing job", 0),
 }
-# Grid Engine prints local times; the fake uses a zone other than UTC unless the command's environment sets
-# TZ.
-_LOCAL_ZONE = timezone(timedelta(hours=5))
-
-
-def node(index: int) -> str:
-    """Return the name of a node; the first is 0, on which the job scripts run."""
-    return f"node{index + 1:02d}"
 
 
 def letters(job: FakeJob) -> str:
@@ -42,16 +32,13 @@ def queued(job: FakeJob) -> float:
 
 def failed_and_status(job: FakeJob) -> tuple[str, int]:
     """Return the fields `failed` and `exit_status` of an ended job's account."""
-    if job.state is FakeState.FAILED and job.why.startswith("launch failed"):
+    if job.state is FakeState.FAILED and job.failed_to_start:
         return "28  : changing into working directory", 0
     if job.state in _FAILED:
         return _FAILED[job.state]
-    return ("0", job.exit_code or 0) if job.signal is None else (_AFTER_JOB, 128 + job.signal)
+    return ("0", job.exit_code or 0) if job.signal is None else (_AFTER_JOB, job.shell_code)
 
 
 def format_time(seconds: float | None, invocation: Invocation, form: str) -> str:
     """Return a time as a command of this invocation prints it."""
-    if seconds is None:
-        return "-/-"
-    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
-    return datetime.fromtimestamp(int(seconds), zone).strftime(form)
+    return "-/-" if seconds is None else invocation.local_time(seconds).strftime(form)

@@ -6,16 +6,35 @@ import os
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote
 
-from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi_testing.fake import (
+    Arguments,
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    join_lines,
+    limit,
+    node_name,
+    parse_dashed,
+    refuse_if,
+)
 
-from .arrays import array_refusal, array_tasks, job_number, limit_running, make_task
-from .options import UnknownOptionError, pairs, parse
-from .states import node
+from .arrays import MAX_AJ_TASKS, array_tasks
 
+# sge_submit(1) of 8.1.9, OPTIONS: those without a value; below, those with one
+_PLAIN = "clear cwd h hard notify soft terse V verify"
+_VALUED = (
+    "a ac ar A b binding c ckpt C dc display dl e hold_jid hold_jid_ad i j jc js jsv l m masterq M now N o P "
+    "p pe q R r sc shell S sync t tc v w wd"
+)
+_ARITY = {**dict.fromkeys(_PLAIN.split(), 0), **dict.fromkeys(_VALUED.split(), 1), "pe": 2}
+# Options whose values accumulate
+_COLLECTED = frozenset({"ac", "l"})
+_REJECTED = "Unable to run job: {}\nExiting.\n"
 _QUEUES = frozenset({"main.q", "debug.q"})
 _PROJECTS = frozenset({"proj1", "proj2"})
 # The parallel environments: with all slots on one node, or with this many on each.
@@ -26,46 +45,64 @@ _FORBIDDEN = {":": "Colon (':')", "@": "At ('@')", "*": "Asterisk ('*')"}
 _KEYWORDS = frozenset({"NONE", "ALL", "TEMPLATE"})
 
 
-def qsub(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qsub(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
+    arguments = _parse(invocation.arguments)
+    words = arguments.words
     try:
-        arguments, words = parse(invocation.arguments)
         if words:
             invocation = invocation.reading(words[0])
-        written, others = parse(_directives(invocation.stdin))
-        if others:
-            raise UnknownOptionError(others[0])  # noqa: TRY301  as for any other
-        options = {"N": posixpath.basename(words[0]) if words else "STDIN", **written, **arguments}
-    except OSError:
-        return CommandResult(returncode=1, stderr=f"Unable to read script file: {words[0]}\n")
-    except UnknownOptionError as e:
-        return CommandResult(returncode=2, stderr=f'qsub: invalid option argument "{e}"\n')
+    except OSError as e:
+        raise CommandError(1, f"Unable to read script file: {words[0]}\n") from e
+    directives = _parse(_directives(invocation.stdin))
+    if directives.words:
+        raise CommandError(2, f'qsub: invalid option argument "{directives.words[0]}"\n')
+    name = posixpath.basename(words[0]) if words else "STDIN"
+    options = {"N": name, **_options(directives), **_options(arguments)}
     if not invocation.stdin:
-        said = "Unable to read script file because of error: no input read from stdin\n"
-        return CommandResult(returncode=4, stderr=said)
+        raise CommandError(4, "Unable to read script file because of error: no input read from stdin\n")
     name = options["N"]
-    if "/" in name:
-        return CommandResult(returncode=2, stderr="qsub: argument to -N option must not contain / \n")
+    refuse_if({"qsub: argument to -N option must not contain / ": "/" in name}, 2)
     # Grid Engine may use up an id for a refused submission.
     number = str(scheduler.next_number())
-    if refusal := _name_refusal(name) or _find_refusal(options):
-        return CommandResult(returncode=1, stderr=f"Unable to run job: {refusal}\nExiting.\n")
+    _check_name(name)
+    _check_options(options)
     tasks = array_tasks(options)
     jobs = []
     for task in tasks or [0]:
         job = _make_job(scheduler, number, options, invocation)
         job.arguments = tuple(words[1:])
         if tasks is not None:
-            make_task(job, tasks, task)
+            job.native_id, job.array, job.index = f"{number}.{task}", number, task
+            job.environment |= {
+                "SGE_TASK_ID": str(task),
+                "SGE_TASK_FIRST": str(tasks[0]),
+                "SGE_TASK_LAST": str(tasks[-1]),
+                "SGE_TASK_STEPSIZE": str(tasks.step),
+            }
         native_id = job.native_id
         job.stdout, job.stderr = (options.get(it, f"{name}.{it}{native_id}") for it in ("o", "e"))
         jobs.append(job)
-    limit_running(jobs, options)
+    limit(jobs, int(options.get("tc", "0")), "limit")
     scheduler.submit_all(jobs)
     shown = number if tasks is None else f"{number}.{tasks[0]}-{tasks[-1]}:{tasks.step}"
     kind = "job" if tasks is None else "job-array"
-    submitted = f"{shown}\n" if "terse" in options else f'Your {kind} {shown} ("{name}") has been submitted\n'
-    return CommandResult(returncode=0, stdout=submitted)
+    return f"{shown}\n" if "terse" in options else f'Your {kind} {shown} ("{name}") has been submitted\n'
+
+
+def _parse(words: Iterable[str]) -> Arguments:
+    return parse_dashed(words, _ARITY, (2, 'qsub: invalid option argument "-{}"\n'))
+
+
+def _options(arguments: Arguments) -> dict[str, str]:
+    """Return the options; the values of some accumulate."""
+    collected = {name: ",".join(arguments.values[name]) for name in _COLLECTED & arguments.values.keys()}
+    return arguments.options | collected
+
+
+def _pairs(text: str) -> Mapping[str, str]:
+    """Return the names and values of a list such as `h_rt=60,mem_free=1G`."""
+    return dict(part.partition("=")[::2] for part in text.split(",") if part)
 
 
 def _directives(script: str) -> list[str]:
@@ -81,25 +118,28 @@ def _words(line: str) -> list[str]:
         return line.split()
 
 
-def _name_refusal(name: str) -> str | None:
-    if not name.isascii() or not name.isprintable() or " " in name:
-        return "Error reading answer list from qmaster"
-    if name[:1].isdigit():
-        return f'denied: "{name}" is not a valid object name (cannot start with a digit)'
-    if name.upper() in _KEYWORDS:
-        return f'Keyword ("{name.upper()}") not allowed as objectname'
-    if len(name) > _LONGEST:
-        return f"job name too long, maximum allowed length is {_LONGEST} characters"
-    found = next((message for character, message in _FORBIDDEN.items() if character in name), None)
-    return None if found is None else f"{found} not allowed in objectname"
+def _check_name(name: str) -> None:
+    """Raise the error about a name that Grid Engine refuses."""
+    is_printable = name.isascii() and name.isprintable() and " " not in name
+    refusals = {
+        "Error reading answer list from qmaster": not is_printable,
+        f'denied: "{name}" is not a valid object name (cannot start with a digit)': name[:1].isdigit(),
+        f'Keyword ("{name.upper()}") not allowed as objectname': name.upper() in _KEYWORDS,
+        f"job name too long, maximum allowed length is {_LONGEST} characters": len(name) > _LONGEST,
+        **{f"{it} not allowed in objectname": letter in name for letter, it in _FORBIDDEN.items()},
+    }
+    refuse_if(refusals, 1, _REJECTED)
 
 
-def _find_refusal(options: Mapping[str, str]) -> str | None:
+def _check_options(options: Mapping[str, str]) -> None:
+    """Raise the error with which Grid Engine refuses a job."""
     queue, project = options.get("q", "main.q"), options.get("P", "proj1")
     parallel = options.get("pe", "smp 1").partition(" ")[0]
-    resources = pairs(options.get("l", ""))
+    resources = _pairs(options.get("l", ""))
     unknown = sorted(resources.keys() - _RESOURCES)
     is_parallel = _ENVIRONMENT.fullmatch(parallel) is not None
+    tasks = array_tasks(options) or range(1, 2)
+    too_many = f"you tried to submit a job with more than {MAX_AJ_TASKS} tasks"
     refusals = {
         f'Job was rejected because job requests unknown queue "{queue}"': queue not in _QUEUES,
         f'job rejected: the requested project "{project}" does not exist': project not in _PROJECTS,
@@ -107,20 +147,22 @@ def _find_refusal(options: Mapping[str, str]) -> str | None:
         f'unknown resource "{", ".join(unknown)}"': bool(unknown),
         'attribute "h_rt" is not a time value': not resources.get("h_rt", "1").isdecimal(),
         f"the advance reservation id {options.get('ar')} is invalid": "ar" in options,
+        "job rejected: 0 is an invalid task id": tasks.start == 0,
+        f"job rejected: {too_many}": len(tasks) > MAX_AJ_TASKS,
     }
-    return next((text for text, refused in refusals.items() if refused), None) or array_refusal(options)
+    refuse_if(refusals, 1, _REJECTED)
 
 
 def _make_job(
     scheduler: FakeScheduler, number: str, options: Mapping[str, str], invocation: Invocation
 ) -> FakeJob:
-    resources = pairs(options.get("l", ""))
+    resources = _pairs(options.get("l", ""))
     slots = options.get("pe", "").partition(" ")[2] or "1"
     queue = options.get("q", "main.q")
     limit = resources.get("h_rt")
     name = options["N"]
     inherited = invocation.environment if "V" in options else {"PATH": invocation.environment["PATH"]}
-    known = pairs(options.get("ac", ""))
+    known = _pairs(options.get("ac", ""))
     return FakeJob(
         number,
         script=invocation.stdin,
@@ -156,8 +198,8 @@ def _hosts(parallel: str, queue: str) -> str:
     name, _, slots = parallel.partition(" ")
     rule = _ENVIRONMENT.fullmatch(name)
     each = int(slots if rule is None or rule["each"] is None else rule["each"])
-    nodes = [node(index) for index in range(int(slots) // each)]
-    return "".join(f"{it} {each} {queue}@{it} UNDEFINED\n" for it in nodes)
+    nodes = map(node_name, range(int(slots) // each))
+    return join_lines(f"{it} {each} {queue}@{it} UNDEFINED" for it in nodes)
 
 
 def _dependency_check(scheduler: FakeScheduler, dependencies: str) -> Callable[[], str | None] | None:
@@ -167,7 +209,7 @@ def _dependency_check(scheduler: FakeScheduler, dependencies: str) -> Callable[[
         return None
 
     def blocking_reason() -> str | None:
-        unfinished = (job for job in scheduler.listed() if job_number(job) in ids and not job.state.final)
+        unfinished = (job for job in scheduler.listed() if job.number in ids and not job.state.final)
         return "dependency" if any(unfinished) else None
 
     return blocking_reason

@@ -7,11 +7,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
+from jpsi_testing.fake import (
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    Invocation,
+    Task,
+    TaskLaunch,
+    parse_dashed,
+    refuse_if,
+)
 
-from .arrays import element_index, job_number
 from .states import nodes
 
+_ARITY = {"n": 0, "no-shell": 0, "u": 1, "z": 1}
 _REFUSED = 255
 
 
@@ -25,58 +34,30 @@ def blaunch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """Run a command in every slot of the calling job, or on the named hosts."""
     job = _calling_job(scheduler, invocation)
     if job is None:
-        return _error("it is not called in a job")
+        raise CommandError(_REFUSED, "blaunch: it is not called in a job\n")
+    unknown = _REFUSED, "blaunch: illegal option -- -{}\n"
+    arguments = parse_dashed(invocation.arguments, _ARITY, unknown)
+    own, command, options = nodes(job), list(arguments.words), arguments.options
     try:
-        hosts, command, has_input, has_shell = _parse_arguments(list(invocation.arguments), nodes(job))
-    except (OSError, ValueError) as e:
-        return _error(str(e))
-    if not command:
-        return _error("there is no command to run")
-    argv = ["/bin/sh", "-c", " ".join(command)] if has_shell else command
-    return TaskLaunch(tasks=_tasks(job, hosts, argv), stdin=0 if has_input else None)
-
-
-def _error(message: str) -> CommandResult:
-    return CommandResult(returncode=_REFUSED, stderr=f"blaunch: {message}\n")
+        named = Path(options["u"]).read_text(encoding="utf-8") if "u" in options else options.get("z")
+    except OSError as e:
+        raise CommandError(_REFUSED, f"blaunch: {e}\n") from e
+    is_first = named is None and command and command[0] in own
+    hosts = [command.pop(0)] if is_first else own if named is None else named.split()
+    foreign = [host for host in hosts if host not in own]
+    refusals = {
+        f"the host {next(iter(foreign), '')} is none of the job's": foreign,
+        "there is no command to run": not command,
+    }
+    refuse_if(refusals, _REFUSED, "blaunch: {}\n")
+    argv = command if "no-shell" in options else ["/bin/sh", "-c", " ".join(command)]
+    return TaskLaunch(tasks=_tasks(job, hosts, argv), stdin=None if "n" in options else 0)
 
 
 def _calling_job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
-    number = invocation.environment.get("LSB_JOBID", "")
-    index = invocation.environment.get("LSB_JOBINDEX", "0")
-    calling = (number, index)
-    return next(
-        (job for job in scheduler.jobs if (job_number(job), str(element_index(job))) == calling), None
-    )
-
-
-def _parse_arguments(words: list[str], own: Sequence[str]) -> tuple[list[str], list[str], bool, bool]:
-    """Parse the arguments into hosts, command, and two flags: it reads standard input, a shell runs it.
-
-    Raises:
-        OSError: the file of hosts cannot be read.
-        ValueError: an option is unknown, or a host does not belong to the job.
-    """
-    hosts, has_input, has_shell = list(own), True, True
-    has_named_hosts = False
-    while words and words[0].startswith("-"):
-        option = words.pop(0)
-        if option == "-n":
-            has_input = False
-        elif option == "-no-shell":
-            has_shell = False
-        elif option in {"-u", "-z"} and words:
-            value = words.pop(0)
-            hosts = (Path(value).read_text(encoding="utf-8") if option == "-u" else value).split()
-            has_named_hosts = True
-        else:
-            msg = f"illegal option -- {option}"
-            raise ValueError(msg)
-    if not has_named_hosts and words and words[0] in own:
-        hosts = [words.pop(0)]
-    if foreign := [host for host in hosts if host not in own]:
-        msg = f"the host {foreign[0]} is none of the job's"
-        raise ValueError(msg)
-    return hosts, words, has_input, has_shell
+    names = ("LSB_JOBID", ""), ("LSB_JOBINDEX", "0")
+    calling = tuple(invocation.environment.get(*it) for it in names)
+    return next((job for job in scheduler.jobs if (job.number, str(job.index)) == calling), None)
 
 
 def _tasks(job: FakeJob, hosts: Sequence[str], argv: Sequence[str]) -> Iterator[Task]:

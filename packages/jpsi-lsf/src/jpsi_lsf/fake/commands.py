@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import CommandFunction, FakeScheduler, Invocation, mpirun_commands
+from jpsi_testing.fake import CommandFunction, FakeScheduler, mpirun_commands
 
 from .blaunch import blaunch, slots
-from .control import bkill, bparams, bqueues, bresume, bstop
+from .control import PARAMETERS, QUEUE_LISTING, change
 from .flavour import Flavour
 from .history import bhist
 from .listing import bjobs
 from .submit import bsub
 
-_Flavoured = Callable[[Flavour, FakeScheduler, Invocation], CommandResult]
-
 
 def commands_of(flavour: Flavour) -> Mapping[str, CommandFunction]:
     """Return the commands by name."""
     return {
-        "bsub": _bind_flavour(bsub, flavour),
-        "bjobs": _bind_flavour(bjobs, flavour),
-        "bhist": _bind_flavour(bhist, flavour),
-        "bparams": bparams,
-        "bqueues": bqueues,
-        "bkill": bkill,
-        "bstop": bstop,
-        "bresume": bresume,
+        "bsub": functools.partial(bsub, flavour),
+        "bjobs": functools.partial(bjobs, flavour),
+        "bhist": functools.partial(bhist, flavour),
+        "bparams": lambda _scheduler, _invocation: PARAMETERS,
+        "bqueues": lambda _scheduler, _invocation: QUEUE_LISTING,
+        "bkill": functools.partial(change, FakeScheduler.cancel, "terminated"),
+        "bstop": functools.partial(change, FakeScheduler.hold, "stopped"),
+        "bresume": functools.partial(change, FakeScheduler.release, "resumed"),
         **({"blaunch": blaunch} if flavour.is_lsf_10 else {}),
         **mpirun_commands(slots),
     }
-
-
-def _bind_flavour(command: _Flavoured, flavour: Flavour) -> CommandFunction:
-    def call(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-        return command(flavour, scheduler, invocation)
-
-    return call
 
 
 def unreachable(command: str) -> CommandResult:

@@ -1,25 +1,26 @@
-"""`bkill`, `bstop`, `bresume`, `bparams` and `bqueues` of the fakes of LSF."""
+"""Commands of the fakes of LSF that change jobs, and the output of `bparams` and `bqueues`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation
 
 from .arrays import MAX_JOB_ARRAY_SIZE, find_jobs
 
 _REFUSED = 255
 _NUMBER = re.compile(r"\d+(\[\d[\d,:-]*\])?\Z")
-_PARAMETERS = f"""
+#: The output of `bparams`; below, that of `bqueues`.
+PARAMETERS = f"""
 System default queue(s):
     DEFAULT_QUEUE = normal
 
 The maximum number of jobs in a job array:
     MAX_JOB_ARRAY_SIZE = {MAX_JOB_ARRAY_SIZE}
 """
-_QUEUE_LISTING = """
+QUEUE_LISTING = """
 QUEUE: normal
   -- For everybody.  This is the default queue.
 
@@ -41,47 +42,20 @@ REQUEUE_EXIT_VALUES:  88 EXCLUDE(89)
 """
 
 
-def bkill(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """End jobs."""
-    return _change(scheduler, invocation, scheduler.cancel, "terminated")
-
-
-def bstop(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Hold jobs."""
-    return _change(scheduler, invocation, scheduler.hold, "stopped")
-
-
-def bresume(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
-    """Release jobs."""
-    return _change(scheduler, invocation, scheduler.release, "resumed")
-
-
-def bparams(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
-    """Show the parameters."""
-    return CommandResult(returncode=0, stdout=_PARAMETERS)
-
-
-def bqueues(_scheduler: FakeScheduler, _invocation: Invocation) -> CommandResult:
-    """Show the queues."""
-    return CommandResult(returncode=0, stdout=_QUEUE_LISTING)
-
-
-def malformed_id_error(invocation: Invocation) -> CommandResult | None:
-    """Return a command's error about a malformed id; None if all ids are valid."""
-    for word in invocation.arguments:
+def check_ids(words: Iterable[str]) -> None:
+    """Raise a command's error about a malformed id among its arguments."""
+    for word in words:
         if not word.startswith("-") and not _NUMBER.match(word):
-            return CommandResult(returncode=_REFUSED, stderr=f"{word}: Illegal job ID.\n")
-    return None
+            raise CommandError(_REFUSED, f"{word}: Illegal job ID.\n")
 
 
-def _change(
-    scheduler: FakeScheduler, invocation: Invocation, change: Callable[[str], bool], verb: str
+def change(
+    method: Callable[[FakeScheduler, str], bool], verb: str, scheduler: FakeScheduler, invocation: Invocation
 ) -> CommandResult:
+    """Change the jobs that a command names by a method of the scheduler."""
     if not invocation.arguments:
-        message = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified.\n"
-        return CommandResult(returncode=_REFUSED, stderr=message)
-    if refusal := malformed_id_error(invocation):
-        return refusal
+        raise CommandError(_REFUSED, "Job ID or one of '-m', '-u' '-q' and '-J' must be specified.\n")
+    check_ids(invocation.arguments)
     jobs = scheduler.listed()
     stdout, stderr = "", ""
     unfinished = [job.native_id for job in jobs if not job.state.final]
@@ -90,7 +64,7 @@ def _change(
             stderr += f"Job <{name}>: {refusal_text}\n"
             continue
         for job in found:
-            change(job.native_id)
+            method(scheduler, job.native_id)
         if len(found) > 1:
             # LSF prints this for an array, and carries out the request nonetheless
             stderr += f"Job <{name}>: Operation is in progress\n"

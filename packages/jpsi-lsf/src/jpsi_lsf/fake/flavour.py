@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 
@@ -11,17 +13,20 @@ class Flavour:
 
     #: The output of `-V`.
     version: str
-    #: The options of bsub without a value; below, those with one.
-    plain: frozenset[str]
-    valued: frozenset[str]
+    #: The options of bsub, with the number of their values.
+    options: Mapping[str, int]
     #: The fields that `bjobs -o` knows; it reports an unknown one only if there is a job to print.
     fields: frozenset[str]
     #: True if terminations have names (`TERM_OWNER`), numbers may have units, and `-ti` ends orphans.
     is_lsf_10: bool
 
 
+def _arity(plain: str, valued: str) -> Mapping[str, int]:
+    return {**dict.fromkeys(plain.split(), 0), **dict.fromkeys(valued.split(), 1)}
+
+
 _PLAIN = "B H I Ip Is K N V h r x"
-_VALUED = "D E Ep F J Jd L M P R S U W b c e f i is k m n o p q t u w"
+_VALUED = "D E Ep F J Jd L M P R S W b c e f i is k m n o p q t u w"
 _MORE_PLAIN = "Ne ar ptl rn ti"
 _MORE_VALUED = "G Q a alloc_flags app cwd env eo g gpu hl jobaff nnodes oo outdir sla sp v"
 _FIELDS = (
@@ -32,15 +37,13 @@ _MORE_FIELDS = "jobindex exit_code exit_reason pend_reason job_description comma
 
 LSF = Flavour(
     version="IBM Spectrum LSF 10.1.0.0 build 600000, Apr 1 2021",
-    plain=frozenset(f"{_PLAIN} {_MORE_PLAIN}".split()),
-    valued=frozenset(f"{_VALUED} {_MORE_VALUED}".split()),
+    options=_arity(f"{_PLAIN} {_MORE_PLAIN}", f"U {_VALUED} {_MORE_VALUED}"),
     fields=frozenset(f"{_FIELDS} {_MORE_FIELDS}".split()),
     is_lsf_10=True,
 )
 VOLCLAVA = Flavour(
     version="volclava project 2.2, Nov 21 2026",
-    plain=frozenset(_PLAIN.split()),
-    valued=frozenset(_VALUED.split()) - {"U"},
+    options=_arity(_PLAIN, _VALUED),
     fields=frozenset(_FIELDS.split()),
     is_lsf_10=False,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, FakeState, Invocation
 
 from .arrays import find_jobs
-from .control import malformed_id_error
+from .control import check_ids
 from .flavour import Flavour
 from .listing import end_event, fold_line, heading, join_paragraphs
 from .states import format_time, has_run, lead, termination
@@ -16,15 +15,14 @@ from .states import format_time, has_run, lead, termination
 _UNKNOWN = 255
 
 
-def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def bhist(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Print the history of jobs, as `-n 0 -l` does."""
-    if refusal := malformed_id_error(invocation):
-        return refusal
+    check_ids(invocation.arguments)
     ids = [word for word in invocation.arguments[2:] if not word.startswith("-")]
     jobs = [job for _, found in find_jobs(ids, scheduler.accounted()) for job in found]
     if not jobs:
-        return CommandResult(returncode=_UNKNOWN, stdout="No matching job found\n")
-    return CommandResult(returncode=0, stdout=join_paragraphs(_paragraph(flavour, job) for job in jobs))
+        raise CommandError(_UNKNOWN, stdout="No matching job found\n")
+    return join_paragraphs(_paragraph(flavour, job) for job in jobs)
 
 
 def _paragraph(flavour: Flavour, job: FakeJob) -> str:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation
+from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation, join_lines
 
-from .arrays import element_index, find_jobs, job_number
-from .control import malformed_id_error
+from .arrays import find_jobs
+from .control import check_ids
 from .flavour import Flavour
 from .states import code, format_time, has_run, is_done, lead, nodes, pending, termination, word
 
@@ -23,8 +23,8 @@ _FIELD_VALUES: Mapping[str, Callable[[FakeJob], str]] = {
     "exit_reason": termination,
     "job_description": lambda job: job.tag,
     "job_name": lambda job: job.name,
-    "jobid": job_number,
-    "jobindex": lambda job: str(element_index(job)),
+    "jobid": lambda job: job.number,
+    "jobindex": lambda job: str(job.index),
     "pend_reason": lambda job: f"{pending(job)};" if pending(job) else "",
     "proj_name": lambda job: job.project,
     "queue": lambda job: job.queue,
@@ -33,9 +33,7 @@ _FIELD_VALUES: Mapping[str, Callable[[FakeJob], str]] = {
 }
 
 
-def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
-    flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation
-) -> CommandResult:
+def bjobs(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """List jobs: as JSON with `-o … -json`, in paragraphs with `-l`, else in a table."""
     words = list(invocation.arguments)
     if words == ["-V"]:
@@ -43,21 +41,20 @@ def bjobs(  # noqa: PLR0911  each of them is another answer of the one command
     fields = words.pop(words.index("-o") + 1).split() if "-o" in words else []
     ids = [word for word in words if not word.startswith("-")]
     if ("-json" in words) != bool(fields):
-        return CommandResult(returncode=_UNKNOWN, stderr=_USAGE)
-    if refusal := malformed_id_error(Invocation(argv=["bjobs", *ids])):
-        return refusal
+        raise CommandError(_UNKNOWN, _USAGE)
+    check_ids(ids)
     jobs = _select_jobs(scheduler, ids, includes_finished="-a" in words)
     unknown = [] if "0" in ids else [name for name, records in find_jobs(ids, jobs) if not records]
     for field in fields:
         if field.lower() not in flavour.fields and jobs:
             message = f"<{field.upper()}> in the format string is not a valid field name.\n"
-            return CommandResult(returncode=_BAD_FIELD, stderr=message)
+            raise CommandError(_BAD_FIELD, message)
     if fields:
         return _format_json(jobs, unknown, fields)
     stderr = "".join(f"Job <{number}> is not found\n" for number in unknown)
     if not jobs and not unknown:
         kind = "job" if "-a" in words else "unfinished job"
-        return CommandResult(returncode=_NO_JOBS, stderr=f"No {kind} found\n")
+        raise CommandError(_NO_JOBS, f"No {kind} found\n")
     stdout = join_paragraphs(map(_paragraph, jobs)) if "-l" in words else _format_table(jobs)
     if stdout and "-l" in words and unknown and "[" not in unknown[0]:
         stdout = SEPARATOR + stdout
@@ -79,11 +76,11 @@ _HEADING = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   
 
 def _format_table(jobs: list[FakeJob]) -> str:
     lines = [
-        f"{job_number(job):7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
+        f"{job.number:7} {job.owner[:7]:7} {word(job):5} {job.queue[:10]:10} {lead(job)[:11]:11} "
         f"{lead(job)[:11] if has_run(job) else '':11} {job.name[-10:]:10} {format_time(job.submitted)[4:16]}"
         for job in jobs
     ]
-    return "".join(f"{line}\n" for line in [_HEADING, *lines]) if lines else ""
+    return join_lines([_HEADING, *lines]) if lines else ""
 
 
 def _select_jobs(scheduler: FakeScheduler, ids: list[str], *, includes_finished: bool) -> list[FakeJob]:
@@ -159,7 +156,7 @@ def _paragraph(job: FakeJob) -> str:
     lines = ["\n", heading(job, word(job))]
     lines.append(fold_line(f"{format_time(job.submitted)}: Submitted from host <login01>;"))
     if has_run(job):
-        event = f"[{element_index(job)}] started" if element_index(job) else "Started"
+        event = f"[{job.index}] started" if job.index else "Started"
         lines.append(fold_line(f"{format_time(job.started)}: {event} on <{lead(job)}>, Execution CWD </>;"))
     if job.state.final:
         lines.append(f"{format_time(job.ended)}: {end_event(job)}.\n")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from jpsi_testing.fake import FakeJob, FakeState
+from jpsi_testing.fake import FakeJob, FakeState, node_name
 
-from .dependencies import NEVER
+#: The pending reasons of jobs whose dependency is not satisfied yet, or never will be; below, that of an
+#: element whose array has reached its limit, as in lsbatch/lib/lsb.reason.c of volclava.
+WAITS = "Job dependency condition not satisfied"
+NEVER = "Dependency condition invalid or never satisfied"
+LIMITED = "The job array has reached its running element limit"
 
 _STATES = {
     FakeState.PENDING: "PEND",
@@ -26,17 +30,11 @@ _TERMINATIONS = {
     FakeState.NODE_FAIL: "TERM_REMOVE_HUNG_JOB: job removed from the LSF system",
 }
 _ORPHAN = "TERM_ORPHAN_SYSTEM: orphan job terminated automatically by LSF"
-_SIGNAL_BASE = 128
-
-
-def node(index: int) -> str:
-    """Return the name of a node; the first is 0."""
-    return f"node{index + 1:02d}"
 
 
 def nodes(job: FakeJob) -> list[str]:
     """Return the node of each slot of a job."""
-    found: list[str] = job.attributes.get("nodes", [node(0)])
+    found: list[str] = job.attributes.get("nodes", [node_name(0)])
     return found
 
 
@@ -60,7 +58,7 @@ def code(job: FakeJob) -> int | None:
     """Return the exit code; None if LSF has none, as for a job that it could not start."""
     if not job.state.final or job.started is None or job.state is FakeState.NODE_FAIL:
         return None
-    return _SIGNAL_BASE + job.signal if job.signal is not None else job.exit_code
+    return None if job.exit_code is None and job.signal is None else job.shell_code
 
 
 def termination(job: FakeJob) -> str:
@@ -78,7 +76,7 @@ def pending(job: FakeJob) -> str:
 
 def has_run(job: FakeJob) -> bool:
     """Return True if a job has run on a node."""
-    return job.started is not None and not job.why.startswith("launch failed")
+    return job.started is not None and not job.failed_to_start
 
 
 def format_time(seconds: float | None) -> str:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
-from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import DependencyKind
+from jpsi_testing.fake import (
+    Arguments,
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    join_lines,
+    limit,
+    node_name,
+    parse_dashed,
+    refuse_if,
+    wait_for_jobs,
+)
 
-from .arrays import element_attributes, element_name, indices_of, is_too_large, limit_running
-from .dependencies import dependency_check, dependency_refusal
+from .arrays import parse_name
 from .flavour import Flavour
-from .states import node
+from .states import LIMITED, NEVER, WAITS
 
 _QUEUES = frozenset({"normal", "short"})
 _SLOTS = 8
@@ -27,46 +40,46 @@ _TERM = re.compile(r"(\d+)\*\{([^{}]*)\}")
 _SLOTS_PER_NODE = re.compile(r"span\[ptile=(\d+)\]")
 
 
-class UnknownOptionError(ValueError):
-    """An option that bsub does not have."""
+_NOT_SUBMITTED = "{}. Job not submitted.\n"
+_UNKNOWN_OPTION = _REFUSED, "bsub: illegal option -- {}\nUsage: bsub [-h]\n"
+_CONDITION = re.compile(r"(?P<word>\w+)\((?P<id>\d+(?:\[\d+\])?)\)\Z")
+_KINDS = {"done": DependencyKind.OK, "ended": DependencyKind.ANY, "exit": DependencyKind.NOTOK}
 
 
-def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def bsub(flavour: Flavour, scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a command, or a script from standard input."""
     if "BSUB_CHK_RESREQ" in invocation.environment:
-        return CommandResult(returncode=0, stdout="Resource requirement string is valid.\n")
-    try:
-        # The command line overrides directives, which may be anywhere in the script.
-        arguments, command = _parse_options(flavour, list(invocation.arguments))
-        if command:
-            invocation = attrs.evolve(invocation, stdin=" ".join(command) + "\n")
-        directives, others = _parse_options(flavour, _directives(invocation.stdin))
-        if others:
-            raise UnknownOptionError(others[0])  # noqa: TRY301  as for any other
-        options = {**directives, **arguments}
-    except UnknownOptionError as e:
-        return CommandResult(returncode=_REFUSED, stderr=f"bsub: illegal option -- {e}\nUsage: bsub [-h]\n")
-    refusal = _find_refusal(flavour, scheduler, options, invocation.stdin)
-    if refusal is not None:
-        return CommandResult(returncode=_REFUSED, stderr=f"{refusal}. Job not submitted.\n")
+        return "Resource requirement string is valid.\n"
+    # The command line overrides directives, which may be anywhere in the script.
+    arguments = _parse_options(flavour, invocation.arguments)
+    if arguments.words:
+        invocation = attrs.evolve(invocation, stdin=" ".join(arguments.words) + "\n")
+    directives = _parse_options(flavour, _directives(invocation.stdin))
+    if directives.words:
+        raise CommandError(_UNKNOWN_OPTION[0], _UNKNOWN_OPTION[1].replace("{}", directives.words[0]))
+    options = {**directives.options, **arguments.options}
+    _check_options(flavour, options, invocation.stdin)
+    dependencies = _dependencies(scheduler, options.get("w", ""))
     number = str(scheduler.next_number())
     queue = options.get("q", invocation.environment.get("LSB_DEFAULTQUEUE", ""))
-    indices = indices_of(options.get("J", ""))
+    array = parse_name(options.get("J", ""))
     # volclava takes an array that is too large for a single job with that name
-    elements = [] if is_too_large(indices) else indices
+    elements = [] if array.is_too_large else array.indices
     jobs = [_make_job(number, index, queue or "normal", options, invocation) for index in elements or [0]]
     for job in jobs:
         if flavour.is_lsf_10:
             job.environment["LSB_DJOB_NUMPROC"] = str(job.slots)
-            job.files["LSB_DJOB_HOSTFILE"] = "".join(f"{name}\n" for name in job.attributes["nodes"])
-        job.blocked = dependency_check(scheduler, job.native_id, options)
+            job.files["LSB_DJOB_HOSTFILE"] = join_lines(job.attributes["nodes"])
+        # LSF ends a job that can never start if it was submitted with `-ti`
+        give_up = functools.partial(scheduler.cancel, job.native_id) if "ti" in options else None
+        job.blocked = wait_for_jobs(dependencies, lambda: scheduler.jobs, WAITS, NEVER, give_up)
     if elements:
-        limit_running(jobs, options["J"])
+        limit(jobs, array.at_a_time, LIMITED)
     scheduler.submit_all(jobs)
     if "BSUB_QUIET" in invocation.environment:
-        return CommandResult(returncode=0)
+        return ""
     target = f"queue <{queue}>" if queue else "default queue <normal>"
-    return CommandResult(returncode=0, stdout=f"Job <{number}> is submitted to {target}.\n")
+    return f"Job <{number}> is submitted to {target}.\n"
 
 
 def _directives(script: str) -> list[str]:
@@ -80,37 +93,24 @@ def _directives(script: str) -> list[str]:
     return words
 
 
-def _parse_options(flavour: Flavour, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Parse words into options and the words after them."""
-    options: dict[str, str] = {}
-    while words and words[0].startswith("-"):
-        name = words.pop(0).removeprefix("-")
-        if name in flavour.plain:
-            options[name] = ""
-        elif name in flavour.valued:
-            options[name] = words.pop(0) if words else ""
-        elif name[:1] in flavour.valued and name != "gpu":
-            # as getopt does: -ti is -t with the value i, and -app is -a with the value pp
-            options[name[0]] = name[1:]
-        else:
-            raise UnknownOptionError(name)
-    return options, words
+def _parse_options(flavour: Flavour, words: Iterable[str]) -> Arguments:
+    # as getopt does, -ti is -t with the value i, and -app is -a with the value pp
+    return parse_dashed(words, flavour.options, _UNKNOWN_OPTION, joined=True, needs_values=False)
 
 
-def _find_refusal(
-    flavour: Flavour, scheduler: FakeScheduler, options: Mapping[str, str], script: str
-) -> str | None:
-    if not any(line and not line.startswith("#") for line in script.splitlines()):
-        return "No command is specified"
-    slots, limit, memory = options.get("n", "1"), options.get("W", "1"), options.get("M", "1")
+def _check_options(flavour: Flavour, options: Mapping[str, str], script: str) -> None:
+    """Raise the error with which LSF refuses a job."""
+    has_command = any(line and not line.startswith("#") for line in script.splitlines())
+    slots, run_limit, memory = options.get("n", "1"), options.get("W", "1"), options.get("M", "1")
     requirements = options.get("R", "")
     has_unit = not memory.isdecimal() or re.search(r"[KMGT]B|/", requirements) is not None
     refusals = {
+        "No command is specified": not has_command,
         f"{options.get('q')}: No such queue": options.get("q", "normal") not in _QUEUES,
         "Bad job name": len(options.get("J", "").encode()) > _NAME_LIMIT,
         "Bad argument for option -n": not slots.isdecimal(),
         "Too many processors requested": slots.isdecimal() and int(slots) > _SLOTS,
-        f"{limit}: Bad RUNLIMIT specification": not _TIME.match(limit),
+        f"{run_limit}: Bad RUNLIMIT specification": not _TIME.match(run_limit),
         "Bad time specification": options.get("t", "1:1").count(":") == 0,
         f"{memory}: MEMLIMT value should be a positive integer": not _AMOUNT.match(memory)
         or (has_unit and not flavour.is_lsf_10),
@@ -121,10 +121,22 @@ def _find_refusal(
         and slots != str(sum(number for number, _ in _terms(options))),
         "normal: Queue does not accept EXCLUSIVE jobs": "x" in options,
         "Bad reservation ID": "U" in options,
-        "Job array index too large": flavour.is_lsf_10 and is_too_large(indices_of(options.get("J", ""))),
+        "Job array index too large": flavour.is_lsf_10 and parse_name(options.get("J", "")).is_too_large,
     }
-    found = next((text for text, refused in refusals.items() if refused), None)
-    return found or dependency_refusal(scheduler, options.get("w", ""))
+    refuse_if(refusals, _REFUSED, _NOT_SUBMITTED)
+
+
+def _dependencies(scheduler: FakeScheduler, text: str) -> list[tuple[DependencyKind, str]]:
+    """Return the kinds and ids in an option `-w`."""
+    known = {job.native_id for job in scheduler.listed()}
+    found = []
+    for match in map(_CONDITION.match, text.split(" && ") if text else ()):
+        if match is None or match["word"] not in _KINDS:
+            raise CommandError(_REFUSED, _NOT_SUBMITTED.format(f"{text}: Dependency condition syntax error"))
+        if match["id"] not in known:
+            raise CommandError(_REFUSED, _NOT_SUBMITTED.format(f"{match['id']}: No matching job found"))
+        found.append((_KINDS[match["word"]], match["id"]))
+    return found
 
 
 def _make_job(
@@ -133,7 +145,7 @@ def _make_job(
     """Return a fake job; with an index it is an array element."""
     name = options.get("J", invocation.stdin.splitlines()[-1])
     if index:
-        name = element_name(name, index)
+        name = f"{name.partition('[')[0]}[{index}]"
     nodes = _nodes(options)
     counts = [f"{name} {nodes.count(name)} " for name in dict.fromkeys(nodes)]
     return FakeJob(
@@ -157,11 +169,9 @@ def _make_job(
         stderr=_file(options.get("e", options.get("o")), number, index),
         slots=len(nodes),
         time_limit=_seconds(options.get("W", "0")),
-        attributes={
-            "options": dict(options),
-            "nodes": nodes,
-            **(element_attributes(number, index) if index else {}),
-        },
+        array=number if index else "",
+        index=index,
+        attributes={"nodes": nodes},
         state=FakeState.HELD if "H" in options else FakeState.PENDING,
     )
 
@@ -172,7 +182,7 @@ def _nodes(options: Mapping[str, str]) -> list[str]:
     for slots, requirements in _terms(options):
         per_node, first = _SLOTS_PER_NODE.search(requirements), len(set(slot_nodes))
         slot_nodes += [
-            node(first + slot // (int(per_node[1]) if per_node else slots)) for slot in range(slots)
+            node_name(first + slot // (int(per_node[1]) if per_node else slots)) for slot in range(slots)
         ]
     return slot_nodes
 

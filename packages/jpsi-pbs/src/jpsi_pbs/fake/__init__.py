@@ -14,7 +14,7 @@ from . import openpbs_listing, torque_listing
 from .control import COMMANDS
 from .native_ids import SERVER
 from .pbsdsh import pbsdsh, slots
-from .submit import qsub
+from .submit import Rules, qsub
 
 _ON_NODES = frozenset({"pbsdsh", "mpiexec", "mpirun"})
 
@@ -34,61 +34,53 @@ class FakePbsSystem:
         return error if command in _ON_NODES else self.down[command]
 
 
+def _commands(rules: Rules, qstat: CommandFunction, pbsdsh_letters: str) -> Mapping[str, CommandFunction]:
+    return {
+        "qsub": functools.partial(qsub, rules),
+        "qstat": qstat,
+        "pbsdsh": pbsdsh(pbsdsh_letters),
+        **mpirun_commands(slots),
+        **{name: functools.partial(function, rules) for name, function in COMMANDS.items()},
+    }
+
+
 _REFUSED = f"Connection refused\n{{}}: cannot connect to server {SERVER} (errno=15010)\n"
 _NO_SERVER = f"""
 Unable to communicate with {SERVER}(10.77.0.1)
 Cannot connect to specified server host '{SERVER}'.
 """
+_NO_SERVER_END = f"{{}}: cannot connect to server {SERVER} (errno=111) Connection refused\n"
 
 #: The fake of OpenPBS.
 pbs = FakePbsSystem(
+    _commands(openpbs_listing.RULES, openpbs_listing.qstat, "c:n:sov"),
     {
-        "qsub": functools.partial(qsub, openpbs_listing.RULES),
-        "qstat": openpbs_listing.qstat,
-        "pbsdsh": pbsdsh("c:n:sov"),
-        **mpirun_commands(slots),
         **{
-            name: functools.partial(function, openpbs_listing.CONTROL_MESSAGES)
-            for name, function in COMMANDS.items()
+            name: CommandResult(returncode=162, stderr=_REFUSED.format(name))
+            for name in ("qsub", "qhold", "qrls")
         },
-    },
-    {
-        "qsub": CommandResult(returncode=162, stderr=_REFUSED.format("qsub")),
         "qstat": CommandResult(
             returncode=255, stdout=openpbs_listing.json_document(0, {}), stderr=_REFUSED.format("qstat")
         ),
         "qdel": CommandResult(
             returncode=162, stderr=f"Connection refused\nCouldn't connect to cluster: {SERVER}\n"
         ),
-        "qhold": CommandResult(returncode=162, stderr=_REFUSED.format("qhold")),
-        "qrls": CommandResult(returncode=162, stderr=_REFUSED.format("qrls")),
     },
 )
 
 #: The fake of Torque.
 torque = FakePbsSystem(
+    _commands(torque_listing.RULES, torque_listing.qstat, "c:n:h:suvoe:"),
     {
-        "qsub": functools.partial(qsub, torque_listing.RULES),
-        "qstat": torque_listing.qstat,
-        "pbsdsh": pbsdsh("c:n:h:suvoe:"),
-        **mpirun_commands(slots),
         **{
-            name: functools.partial(function, torque_listing.CONTROL_MESSAGES)
-            for name, function in COMMANDS.items()
+            name: CommandResult(returncode=111, stderr=_NO_SERVER + _NO_SERVER_END.format(name))
+            for name in ("qsub", "qdel", "qhold", "qrls")
         },
-    },
-    {
-        name: CommandResult(
-            returncode=111,
-            stderr=f"{_NO_SERVER}{name}: cannot connect to server {SERVER} (errno=111) Connection refused\n",
-        )
-        for name in ("qsub", "qdel", "qhold", "qrls")
-    }
-    | {
         "qstat": CommandResult(
             returncode=111,
-            stderr=f"{_NO_SERVER * 3}qstat: cannot connect to server {SERVER} (errno=111) "
-            "Connection refused\nqstat: Error (111 - Connection refused) \n",
-        )
+            stderr=_NO_SERVER * 3
+            + _NO_SERVER_END.format("qstat")
+            + "qstat: Error (111 - Connection refused) \n",
+        ),
     },
 )

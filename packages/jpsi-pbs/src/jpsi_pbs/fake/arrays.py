@@ -7,71 +7,39 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from jpsi.plugin.kit import read_indices
-from jpsi_testing.fake import FakeJob, FakeState, limit
+from jpsi_testing.fake import FakeJob, FakeState
 
-#: The reason of a pending element whose array has reached its limit of running elements.
-LIMITED = "array limit"
-
-_ARRAY, _INDEX, _ELEMENTS, _WORD = "array", "index", "elements", "word"
 _NAME = re.compile(r"(?P<number>[0-9]+)\[(?P<indices>[0-9,:-]*)\](?P<rest>.*)\Z")
-
-
-def make_element(job: FakeJob, index: int) -> None:
-    """Make a job an element of the array whose id it has."""
-    job.attributes.update({_ARRAY: job.native_id, _INDEX: index})
-    job.native_id = job.native_id.replace("[]", f"[{index}]", 1)
-
-
-def limit_running(elements: Sequence[FakeJob], text: str) -> None:
-    """Limit the running elements of an array, if the option says so."""
-    _, _, at_a_time = text.partition("%")
-    if at_a_time:
-        limit(elements, int(at_a_time), LIMITED)
-
-
-def array_of(job: FakeJob) -> str | None:
-    """Return the array of an element; None for other jobs."""
-    array: str | None = job.attributes.get(_ARRAY)
-    return array
-
-
-def index_of(job: FakeJob) -> int | None:
-    """Return the index of an element; None for other jobs."""
-    index: int | None = job.attributes.get(_INDEX)
-    return index
 
 
 def elements_of(job: FakeJob) -> Sequence[FakeJob]:
     """Return the elements of a job that `array_job` made; none for other jobs."""
-    elements: Sequence[FakeJob] = job.attributes.get(_ELEMENTS, ())
+    elements: Sequence[FakeJob] = job.attributes.get("elements", ())
     return elements
 
 
 def state_word(job: FakeJob) -> str | None:
     """Return the state word that `with_state_word` set; None for other jobs."""
-    word: str | None = job.attributes.get(_WORD)
+    word: str | None = job.attributes.get("word")
     return word
-
-
-def run_count(job: FakeJob) -> int:
-    """Return how often a job has started; 0 for a whole array, or an entry that `array_entry` made."""
-    if elements_of(job) or is_array_entry(job):
-        return 0
-    return job.restarts + (job.started is not None)
 
 
 def is_array_entry(job: FakeJob) -> bool:
     """Return True if `array_entry` made this entry."""
-    return state_word(job) is not None and index_of(job) is None
+    return state_word(job) is not None and not job.array
+
+
+def run_count(job: FakeJob) -> int:
+    """Return how often a job has started; 0 for a whole array, or an entry that `array_entry` made."""
+    return 0 if elements_of(job) or is_array_entry(job) else job.restarts + (job.started is not None)
 
 
 def group_by_array(jobs: Iterable[FakeJob]) -> dict[str, list[FakeJob]]:
     """Return the array elements among jobs, by array."""
     found: dict[str, list[FakeJob]] = {}
     for job in jobs:
-        array = array_of(job)
-        if array is not None:
-            found.setdefault(array, []).append(job)
+        if job.array:
+            found.setdefault(job.array, []).append(job)
     return found
 
 
@@ -92,9 +60,8 @@ def expand_ids(native_id: str) -> Iterator[str]:
 def array_job(array: str, elements: Sequence[FakeJob]) -> FakeJob:
     """Return an entry for a whole array, as if it were a job."""
     job = copy.copy(elements[0])
-    job.native_id = array
-    job.attributes = {**job.attributes, _ELEMENTS: elements}
-    del job.attributes[_ARRAY], job.attributes[_INDEX]
+    job.native_id, job.array, job.index = array, "", 0
+    job.attributes = {**job.attributes, "elements": elements}
     job.started = min((it.started for it in elements if it.started is not None), default=None)
     job.ended = None
     job.exit_code, job.signal = int(any(it.exit_code for it in elements)), None
@@ -112,7 +79,7 @@ def array_job(array: str, elements: Sequence[FakeJob]) -> FakeJob:
 def with_state_word(job: FakeJob, word: str) -> FakeJob:
     """Return a copy of a job that is listed with this state word."""
     found = copy.copy(job)
-    found.attributes = {**job.attributes, _WORD: word}
+    found.attributes = {**job.attributes, "word": word}
     return found
 
 
@@ -120,5 +87,5 @@ def array_entry(element: FakeJob, array: FakeJob, word: str) -> FakeJob:
     """Return the entry of an element without own attributes: its array's, except for the state."""
     job = with_state_word(array, word)
     job.native_id = element.native_id
-    del job.attributes[_ELEMENTS]
+    del job.attributes["elements"]
     return job

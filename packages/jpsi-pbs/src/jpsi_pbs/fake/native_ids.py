@@ -11,11 +11,6 @@ SERVER = "node01"
 _ID = re.compile(r"([0-9]{1,12}(?:\[[0-9,:-]*\])?)(?:\.(.*))?\Z", re.DOTALL)
 
 
-def node(index: int) -> str:
-    """Return the name of a node; the first is 0."""
-    return f"node{index + 1:02d}"
-
-
 def exec_host(nodes: Iterable[str]) -> str:
     """Return a job's nodes in the form of its attribute `exec_host`."""
     return "+".join(f"{name}/0" for name in dict.fromkeys(nodes))

@@ -5,37 +5,42 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from jpsi.plugin import CommandResult
 from jpsi.plugin.kit import write_indices
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi_testing.fake import (
+    Arguments,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    node_name,
+    parse_letters,
+)
 
-from .arguments import Arguments, WrongOptionError, parse
 from .arrays import (
     array_entry,
     array_job,
-    array_of,
     elements_of,
     expand_ids,
     group_by_array,
-    index_of,
     is_array_entry,
     run_count,
     state_word,
     with_state_word,
 )
-from .control import ControlMessages
-from .dependencies import NEVER, WAITS
-from .native_ids import SERVER, exec_host, full_id, is_local, node
+from .native_ids import SERVER, exec_host, full_id, is_local
 from .submit import (
     MAX_ARRAY_SIZE,
+    NEVER,
+    WAITS,
     NamedNodeError,
     Rules,
     parse_nodes,
     parse_positive,
     parse_seconds,
+    refusal,
     variables_of,
 )
 from .table import job_paragraphs, openpbs_table, queue_paragraphs
@@ -44,35 +49,35 @@ _VERSION = "23.06.06"
 _CHUNK = frozenset({"ncpus", "mpiprocs", "ompthreads", "mem", "host"})
 _RESOURCES = frozenset({"select", "place", "walltime", "ncpus", "mem", "cput", "nodes"})
 _ALWAYS_TEXT = frozenset({"Job_Name", "Account_Name", "project"})
+_TIME = "%a %b %e %H:%M:%S %Y"
 _FINISHED, _UNKNOWN, _BAD_ID, _UNKNOWN_QUEUE = 35, 153, 1, 170
-# qstat prints local times; the fake uses a zone other than UTC unless the command's environment sets TZ.
-_LOCAL_ZONE = timezone(timedelta(hours=5))
 
 
-def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
+def _check_resources(resources: Mapping[str, str]) -> None:
     for name in resources:
         if name not in _RESOURCES:
-            return 187, f"Unknown resource Resource_List.{name}"
+            raise refusal(187, f"Unknown resource Resource_List.{name}")
     if parse_seconds(resources.get("walltime", "0")) is None:
-        return 166, "Illegal attribute or resource value Resource_List.walltime"
+        raise refusal(166, "Illegal attribute or resource value Resource_List.walltime")
     if "place" in resources and "select" not in resources:
-        return 7, 'Cannot have "place" without "select"'
-    return _refused_chunks(resources)
+        raise refusal(7, 'Cannot have "place" without "select"')
+    _check_chunks(resources)
 
 
-def _refused_chunks(resources: Mapping[str, str]) -> tuple[int, str] | None:
+def _check_chunks(resources: Mapping[str, str]) -> None:
     name = "select" if "select" in resources else "nodes"
     try:
         chunks = _chunks(resources)
         for number, parts in chunks:
             for count in (number, parts.get("ncpus") or "1", parts.get("mpiprocs") or "1"):
                 parse_positive(count)
-    except NamedNodeError:
-        return 1, "this fake PBS has no nodes by name"
-    except ValueError:
-        return 166, f"Illegal attribute or resource value Resource_List.{name}"
+    except NamedNodeError as e:
+        raise refusal(1, "this fake PBS has no nodes by name") from e
+    except ValueError as e:
+        raise refusal(166, f"Illegal attribute or resource value Resource_List.{name}") from e
     unknown = next((it for _, parts in chunks for it in parts if it not in _CHUNK), None)
-    return None if unknown is None else (187, f"Unknown resource: {unknown}")
+    if unknown is not None:
+        raise refusal(187, f"Unknown resource: {unknown}")
 
 
 def _has_nodes_only(resources: Mapping[str, str]) -> bool:
@@ -95,14 +100,16 @@ def _nodes(resources: Mapping[str, str]) -> list[str]:
         int(parts.get("mpiprocs") or "1") for number, parts in _chunks(resources) for _ in range(int(number))
     ]
     is_scattered = _has_nodes_only(resources) or "scatter" in resources.get("place", "").split(":")
-    return [node(index if is_scattered else 0) for index, count in enumerate(chunks) for _ in range(count)]
+    return [
+        node_name(index if is_scattered else 0) for index, count in enumerate(chunks) for _ in range(count)
+    ]
 
 
 RULES = Rules(
     letters="a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz",
     queues=("workq", "debug"),
     unknown_queue=(_UNKNOWN_QUEUE, "Unknown queue"),
-    refused_resources=_refused_resources,
+    check_resources=_check_resources,
     nodes=_nodes,
     array="J",
     min_elements=2,
@@ -112,41 +119,33 @@ RULES = Rules(
         "PBS_ARRAY_INDEX": str(index),
     },
     unknown_dependency=None,
-)
-CONTROL_MESSAGES = ControlMessages(
-    other_server="illegally formed job identifier",
+    refuses_other_servers=True,
     unknown=dict.fromkeys(("qdel", "qhold", "qrls"), "Unknown Job Id {}"),
-    finished="Job has finished {}",
-    finished_code=_FINISHED,
+    finished=(_FINISHED, "Job has finished {}"),
     ended_element=(55, "Request invalid for finished array subjob {}"),
     held_element=(156, "Invalid request {}"),
     forgets_finished=True,
 )
 
 
-def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
     """List jobs as JSON or as a table for people, or print the server's or the queues' attributes."""
     if invocation.arguments == ("--version",):
-        return CommandResult(returncode=0, stdout=f"pbs_version = {_VERSION}\n")
-    try:
-        arguments = parse(invocation.arguments, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
-    except WrongOptionError as e:
-        return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
-    if "B" in arguments.options:
+        return f"pbs_version = {_VERSION}\n"
+    arguments = parse_letters(invocation.argv, "aeinpqrstwxu:fGHJMQEBW:T1F:D:")
+    if "B" in arguments.values:
         settings = f"    job_history_enable = {scheduler.accounting}\n    max_array_size = {MAX_ARRAY_SIZE}\n"
         settings += f"    pbs_version = {_VERSION}\n"
-        server = f"Server: {SERVER}\n    server_state = Active\n    default_queue = workq\n{settings}\n"
-        return CommandResult(returncode=0, stdout=server)
-    if "Q" in arguments.options:
-        return CommandResult(returncode=0, stdout=queue_paragraphs(RULES.queues, "Begun"))
-    known = _known_jobs(scheduler, history="x" in arguments.options)
+        return f"Server: {SERVER}\n    server_state = Active\n    default_queue = workq\n{settings}\n"
+    if "Q" in arguments.values:
+        return queue_paragraphs(RULES.queues, "Begun")
+    known = _known_jobs(scheduler, history="x" in arguments.values)
     listed, code, messages = _select_jobs(scheduler, arguments, known)
-    if "f" not in arguments.options:
+    if "f" not in arguments.values:
         return CommandResult(
             returncode=code, stdout=openpbs_table(listed, lambda it: _state(it)[0]), stderr=messages
         )
-    zone = UTC if invocation.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
-    jobs = {job.native_id: _job_attributes(job, zone) for job in listed}
+    jobs = {job.native_id: _job_attributes(job, invocation) for job in listed}
     is_json = arguments.last("F") == "json"
     text = json_document(scheduler.clock(), jobs) if is_json else job_paragraphs(jobs)
     return CommandResult(returncode=code, stdout=text, stderr=messages)
@@ -157,9 +156,9 @@ def _known_jobs(scheduler: FakeScheduler, *, history: bool) -> dict[str, FakeJob
     live = [job for job in scheduler.listed() if not job.state.final]
     ended = [job for job in scheduler.accounted() if job.state.final]
     kept = {job.native_id for job in ended}
-    found = {job.native_id: job for job in (*live, *(ended if history else ())) if array_of(job) is None}
-    for array, elements in group_by_array({*scheduler.listed(), *live, *ended}).items():
-        as_job = array_job(array, sorted(elements, key=lambda it: index_of(it) or 0))
+    found = {job.native_id: job for job in (*live, *(ended if history else ())) if not job.array}
+    for array, elements in group_by_array(dict.fromkeys((*scheduler.listed(), *ended))).items():
+        as_job = array_job(array, sorted(elements, key=lambda it: it.index))
         if not as_job.state.final or (history and scheduler.accounting):
             found[array] = as_job
             entries = (_element(it, as_job, is_kept=it.native_id in kept) for it in elements_of(as_job))
@@ -180,7 +179,7 @@ def _select_jobs(
     scheduler: FakeScheduler, arguments: Arguments, known: Mapping[str, FakeJob]
 ) -> tuple[Iterable[FakeJob], int, str]:
     """Return the listed jobs, the exit code and the error messages."""
-    history = "x" in arguments.options
+    history = "x" in arguments.values
     if history and not scheduler.accounting:
         lines = [
             f"qstat: PBS is not configured to maintain job history {full_id(word) or word}\n"
@@ -188,10 +187,10 @@ def _select_jobs(
         ]
         return [], 0, "".join(lines)
     if not arguments.words:
-        is_whole = "t" not in arguments.options
+        is_whole = "t" not in arguments.values
         return [job for name, job in known.items() if not (is_whole and _is_element(name))], 0, ""
     listed, code, messages, is_broken = [], 0, list[str](), False
-    for word in sorted(arguments.words, key=_number) if "E" in arguments.options else arguments.words:
+    for word in sorted(arguments.words, key=_number) if "E" in arguments.values else arguments.words:
         native_id = full_id(word)
         if native_id is None:
             code, text = _UNKNOWN_QUEUE, f"Unknown queue destination {word}"
@@ -200,7 +199,7 @@ def _select_jobs(
             is_broken = True
         elif found := [known[name] for name in expand_ids(native_id) if name in known]:
             listed += found
-            if "t" in arguments.options:
+            if "t" in arguments.values:
                 listed += [known[it.native_id] for job in found for it in elements_of(job)]
             continue
         elif native_id in _known_jobs(scheduler, history=True):
@@ -209,7 +208,7 @@ def _select_jobs(
         else:
             code, text = _UNKNOWN, f"Unknown Job Id {native_id}"
         messages.append(f"qstat: {text}\n")
-    if "E" in arguments.options:
+    if "E" in arguments.values:
         # a single request: if any job is known there are no errors, otherwise one about the last id
         return (listed, 0, "") if listed and not is_broken else ([], code, messages[-1])
     return listed, code, "".join(messages)
@@ -235,7 +234,7 @@ def json_document(now: float, jobs: Mapping[str, Mapping[str, Any]]) -> str:
     return json.dumps(content, indent="\t", separators=(",", ":\t"), ensure_ascii=False) + "\n"
 
 
-def _job_attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
+def _job_attributes(job: FakeJob, invocation: Invocation) -> dict[str, Any]:
     word, substate = _state(job)
     runs = run_count(job)
     times = {
@@ -255,14 +254,18 @@ def _job_attributes(job: FakeJob, zone: timezone) -> dict[str, Any]:
         "exec_host": exec_host(job.attributes["nodes"]) if job.started is not None else None,
         "Account_Name": job.project or None,
         "Hold_Types": _hold(job),
-        **{name: _ctime(timestamp, zone) for name, timestamp in times.items() if timestamp is not None},
+        **{
+            name: invocation.local_time(timestamp).strftime(_TIME)
+            for name, timestamp in times.items()
+            if timestamp is not None
+        },
         "substate": substate,
         "Variable_List": variables_of(job),
         "comment": _comment(job),
         "run_count": str(runs) if runs else None,
         "Exit_status": _exit_status(job),
-        "array_id": array_of(job),
-        "array_index": None if index_of(job) is None else str(index_of(job)),
+        "array_id": job.array or None,
+        "array_index": str(job.index) if job.array else None,
         **_array_attributes(job),
         "project": "_pbs_project_default",
     }
@@ -281,8 +284,8 @@ def _array_attributes(job: FakeJob) -> dict[str, str]:
     return {
         **(entries if job.started is not None else {}),
         "array": "True",
-        "array_indices_submitted": write_indices(index_of(it) or 0 for it in elements),
-        "array_indices_remaining": write_indices(index_of(it) or 0 for it in waiting) or "-",
+        "array_indices_submitted": write_indices(it.index for it in elements),
+        "array_indices_remaining": write_indices(it.index for it in waiting) or "-",
     }
 
 
@@ -293,10 +296,6 @@ def _json_value(name: str, value: Any) -> Any:  # noqa: ANN401  as the printer d
         return value if name in _ALWAYS_TEXT else json.loads(value)
     except ValueError:
         return value
-
-
-def _ctime(seconds: float, zone: timezone) -> str:
-    return datetime.fromtimestamp(int(seconds), zone).strftime("%a %b %e %H:%M:%S %Y")
 
 
 def _state(job: FakeJob) -> tuple[str, str]:
@@ -341,8 +340,7 @@ _CODES = {
 def _exit_status(job: FakeJob) -> str | None:
     if not job.state.final or job.started is None:
         return None
-    if job.why.startswith("launch failed"):
+    if job.failed_to_start:
         return "-1"
     # the shell that PBS starts reports a signal that ended the script as 128 + n
-    own = 128 + job.signal if job.signal is not None else job.exit_code or 0
-    return _CODES.get(job.state, str(own))
+    return _CODES.get(job.state, str(job.shell_code))

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
-
-from .arguments import WrongOptionError, parse
+from jpsi_testing.fake import (
+    Arguments,
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    Invocation,
+    Task,
+    TaskLaunch,
+    parse_letters,
+    refuse_if,
+)
 
 
 def slots(scheduler: FakeScheduler, invocation: Invocation) -> Sequence[str]:
@@ -20,25 +28,23 @@ def pbsdsh(letters: str) -> Callable[[FakeScheduler, Invocation], CommandResult]
     """Return the command `pbsdsh` with these options, which differ between PBS and Torque."""
 
     def run(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+        options = parse_letters(invocation.argv, letters)
+        job = _job(scheduler, invocation)
+        if job is None:
+            raise CommandError(1, "pbsdsh: it is not called in a job\n")
+        nodes = job.attributes["nodes"]
         try:
-            options = parse(invocation.arguments, letters)
-            job = _job(scheduler, invocation)
-            if job is None:
-                return _error("it is not called in a job")
-            if not options.words:
-                return _error("there is no program to run")
-            selected = _select_nodes(job.attributes["nodes"], options.options)
-        except WrongOptionError as e:
-            return CommandResult(returncode=2, stderr=f"pbsdsh: invalid option -- '{e}'\n")
+            selected = _select_nodes(nodes, options) if options.words else []
         except ValueError as e:
-            return _error(str(e))
+            raise CommandError(1, f"pbsdsh: {e}\n") from e
+        refusals = {
+            "there is no program to run": not options.words,
+            f"there is no such node: the job has {len(nodes)}, counted from 0": not selected,
+        }
+        refuse_if(refusals, 1, "pbsdsh: {}\n")
         return TaskLaunch(tasks=list(_tasks(job, selected, options.words)), stdin=None)
 
     return run
-
-
-def _error(message: str) -> CommandResult:
-    return CommandResult(returncode=1, stderr=f"pbsdsh: {message}\n")
 
 
 def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
@@ -46,25 +52,16 @@ def _job(scheduler: FakeScheduler, invocation: Invocation) -> FakeJob | None:
     return next((job for job in scheduler.jobs if job.native_id == native_id), None)
 
 
-def _select_nodes(nodes: Sequence[str], options: dict[str, list[str]]) -> list[int]:
-    """Return the indices of the job's processes in whose places the program starts.
-
-    Raises:
-        ValueError: there is no such place.
-    """
+def _select_nodes(nodes: Sequence[str], options: Arguments) -> list[int]:
+    """Return the indices of the job's processes in whose places the program starts."""
     every = list(range(len(nodes)))
-    if "u" in options:
+    if "u" in options.values:
         every = [nodes.index(name) for name in dict.fromkeys(nodes)]
-    if "h" in options:
-        every = [slot for slot in every if nodes[slot] == options["h"][-1]][:1]
-    if "n" in options:
-        every = [slot for slot in every if slot == int(options["n"][-1])]
-    if "c" in options:
-        every = every[: int(options["c"][-1])]
-    if not every:
-        msg = f"there is no such node: the job has {len(nodes)}, counted from 0"
-        raise ValueError(msg)
-    return every
+    if "h" in options.values:
+        every = [slot for slot in every if nodes[slot] == options.last("h")][:1]
+    if "n" in options.values:
+        every = [slot for slot in every if slot == int(options.last("n"))]
+    return every[: int(options.last("c"))] if "c" in options.values else every
 
 
 def _tasks(job: FakeJob, slots: Sequence[int], argv: Sequence[str]) -> Iterator[Task]:

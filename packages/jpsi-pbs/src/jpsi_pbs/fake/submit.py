@@ -9,27 +9,40 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import CommandResult
+from jpsi.plugin import DependencyKind
 from jpsi.plugin.kit import read_indices
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi_testing.fake import (
+    Arguments,
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    join_lines,
+    limit,
+    parse_letters,
+)
 
-from .arguments import Arguments, WrongOptionError, parse
-from .arrays import limit_running, make_element
-from .dependencies import dependency_check, parse_dependencies
-from .native_ids import SERVER
+from .native_ids import SERVER, full_id
 
 _NAME = re.compile(r"[A-Za-z0-9._+-]+\Z")
 _MAX_NAME = 230
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
+_USAGE = "usage: qsub [-a date_time] ..."
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
 _REPEATED = frozenset("lWv")
+#: The reason of a job that is held by a dependency; below, that of one deleted for an unsatisfied dependency,
+#: and that of a pending element whose array has reached its limit of running elements.
+WAITS, NEVER = "depends", "in vain for "
+LIMITED = "array limit"
 #: The largest number of array elements.
 MAX_ARRAY_SIZE = 10_000
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Rules:
-    """The differences between PBS and Torque when jobs are submitted."""
+    """The differences between PBS and Torque in commands that submit and change jobs."""
 
     #: The options, as for getopt(3).
     letters: str
@@ -37,8 +50,8 @@ class Rules:
     queues: tuple[str, ...]
     #: The exit code and message about an unknown queue.
     unknown_queue: tuple[int, str]
-    #: Returns the exit code and message for refused resources; None if they are accepted.
-    refused_resources: Callable[[Mapping[str, str]], tuple[int, str] | None]
+    #: Raises the error of `qsub` about these resources, if it refuses them.
+    check_resources: Callable[[Mapping[str, str]], None]
     #: Returns the node of each process for these resources, as in the node file.
     nodes: Callable[[Mapping[str, str]], list[str]]
     #: The option for the indices of an array; below, the smallest number of elements.
@@ -50,42 +63,50 @@ class Rules:
     unknown_dependency: tuple[int, str] | None
     #: Returns the variables about the job's nodes.
     node_variables: Callable[[Sequence[str]], dict[str, str]] = attrs.field(default=lambda _nodes: {})
+    #: True if an id of another server is malformed; otherwise it counts as unknown.
+    refuses_other_servers: bool
+    #: The message of each command about unknown jobs, "" for none. `{}` is the id here and below.
+    unknown: Mapping[str, str]
+    #: The exit code and message about finished jobs.
+    finished: tuple[int, str]
+    #: The exit code and message about an array element that has ended before others; below, about a held
+    #: element. None if elements are treated like other jobs.
+    ended_element: tuple[int, str] | None = None
+    held_element: tuple[int, str] | None = None
+    #: True if the server forgets finished jobs without accounting.
+    forgets_finished: bool = False
 
 
-def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qsub(rules: Rules, scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
+    arguments = parse_letters(
+        invocation.argv, rules.letters, (2, f"qsub: invalid option -- '{{}}'\n{_USAGE}\n")
+    )
     try:
-        arguments = parse(invocation.arguments, rules.letters)
         if arguments.words:
             invocation = invocation.reading(arguments.words[0])
-    except WrongOptionError as e:
-        return _refused(2, f"invalid option -- '{e}'\nusage: qsub [-a date_time] ...")
     except OSError as e:
-        return _refused(1, f"script file:: {e.strerror}")
-    script = invocation.stdin
-    if "\r\n" in script:
-        return _refused(1, "script contains cr, lf")
+        raise refusal(1, f"script file:: {e.strerror}") from e
+    if "\r\n" in invocation.stdin:
+        raise refusal(1, "script contains cr, lf")
     prefix = arguments.last("C", invocation.environment.get("PBS_DPREFIX", "#PBS"))
-    try:
-        options = _directives(script, prefix, rules.letters)
-    except ValueError as e:
-        return _refused(1, str(e))
-    for letter, values in arguments.options.items():
+    options = _directives(invocation.stdin, prefix, rules.letters)
+    for letter, values in arguments.values.items():
         options[letter] = [*options.get(letter, []), *values] if letter in _REPEATED else values
     if arguments.words:
         options.setdefault("N", [posixpath.basename(arguments.words[0])])
-    return _submit_jobs(rules, Arguments(options, arguments.words), scheduler, invocation)
+    return _submit_jobs(rules, Arguments(options), scheduler, invocation)
+
+
+def refusal(code: int, message: str) -> CommandError:
+    """Return the error with which qsub refuses a job."""
+    return CommandError(code, f"qsub: {message}\n")
 
 
 def _directives(script: str, prefix: str, letters: str) -> dict[str, list[str]]:
-    """Return the options in the directives before the first command.
-
-    Raises:
-        ValueError: a directive is malformed.
-    """
+    """Return the options in the directives before the first command."""
     options: dict[str, list[str]] = {}
-    for line in script.splitlines():
-        text = line.strip()
+    for text in map(str.strip, script.splitlines()):
         if text.startswith(prefix):
             for letter, values in _directive(text.removeprefix(prefix), letters).items():
                 options.setdefault(letter, []).extend(values)
@@ -94,90 +115,111 @@ def _directives(script: str, prefix: str, letters: str) -> dict[str, list[str]]:
     return options
 
 
-def _directive(text: str, letters: str) -> dict[str, list[str]]:
+def _directive(text: str, letters: str) -> Mapping[str, list[str]]:
+    about = f"directive error: {text.strip()} "
     try:
         words = shlex.split(text)
     except ValueError as e:
-        msg = "unmatched "
-        raise ValueError(msg) from e
-    try:
-        found = parse(words, letters)
-    except WrongOptionError as e:
-        msg = f"invalid option -- '{e}'\nqsub: directive error: {text.strip()} "
-        raise ValueError(msg) from e
+        raise refusal(1, "unmatched ") from e
+    found = parse_letters(["qsub", *words], letters, (1, f"qsub: invalid option -- '{{}}'\nqsub: {about}\n"))
     if found.words:
-        msg = f"directive error: {text.strip()} "
-        raise ValueError(msg)
-    return found.options
+        raise refusal(1, about)
+    return found.values
 
 
-def _submit_jobs(
-    rules: Rules, options: Arguments, scheduler: FakeScheduler, invocation: Invocation
-) -> CommandResult:
-    resources = dict(_pairs(options.options.get("l", [])))
-    attributes = dict(_pairs(options.options.get("W", [])))
-    dependencies = parse_dependencies(attributes.get("depend", ""))
-    if refusal := _find_refusal(rules, options, resources):
-        return _refused(*refusal)
-    if dependencies is None:
-        return _refused(2, "illegal -W value\nusage: qsub [-a date_time] ...")
+def _submit_jobs(rules: Rules, options: Arguments, scheduler: FakeScheduler, invocation: Invocation) -> str:
+    resources, attributes = (dict(_pairs(options.values.get(it, []))) for it in "lW")
+    depend = attributes.get("depend", "")
+    _check_options(rules, options)
+    rules.check_resources(resources)
+    dependencies = _dependencies(depend)
     known = {job.native_id for job in scheduler.listed()}
     if rules.unknown_dependency is not None and not known.issuperset(other for _, other in dependencies):
-        return _refused(*rules.unknown_dependency)
-    indices = _indices(options.last(rules.array))
+        raise refusal(*rules.unknown_dependency)
+    indices, at_a_time = _indices(options.last(rules.array))
     native_id = f"{scheduler.next_number()}{'[]' if indices else ''}.{SERVER}"
     nodes = rules.nodes(resources)
     jobs = []
     for index in indices or [0]:
         job = _make_job(native_id, options, resources, invocation)
-        job.slots = len(nodes)
-        job.files = {"PBS_NODEFILE": "".join(f"{name}\n" for name in nodes)}
-        job.attributes["nodes"] = nodes
-        job.environment.update(rules.node_variables(nodes))
         job.queue = options.last("q") or rules.queues[0]
-        job.attributes["depend"] = attributes.get("depend", "")
+        job.slots = len(nodes)
+        job.files = {"PBS_NODEFILE": join_lines(nodes)}
+        job.attributes |= {"nodes": nodes, "depend": depend}
+        job.environment |= rules.node_variables(nodes)
         if indices:
-            make_element(job, index)
-            job.environment.update(rules.variables(job.native_id, native_id, index))
-        job.blocked = dependency_check(scheduler, job.native_id, dependencies)
+            job.array, job.index = native_id, index
+            job.native_id = native_id.replace("[]", f"[{index}]", 1)
+            job.environment |= rules.variables(job.native_id, native_id, index)
+        job.blocked = _dependency_check(scheduler, job.native_id, dependencies)
         jobs.append(job)
-    limit_running(jobs, options.last(rules.array))
+    limit(jobs, at_a_time, LIMITED)
     scheduler.submit_all(jobs)
-    return CommandResult(returncode=0, stdout="" if "z" in options.options else f"{native_id}\n")
+    return "" if "z" in options.values else f"{native_id}\n"
 
 
-def _indices(text: str) -> list[int]:
-    """Return the indices of an array; none for a single job."""
-    ranges = read_indices(text.partition("%")[0]) if text else []
-    return [index for indices in ranges for index in indices]
+def _indices(text: str) -> tuple[list[int], int]:
+    """Return the indices of an array, none for a single job, and its limit of running elements."""
+    ranges, _, at_a_time = text.partition("%")
+    return [index for indices in read_indices(ranges) for index in indices] if text else [], int(
+        at_a_time or 0
+    )
 
 
-def _find_refusal(rules: Rules, options: Arguments, resources: Mapping[str, str]) -> tuple[int, str] | None:
-    name = options.last("N", "STDIN")
+def _check_options(rules: Rules, options: Arguments) -> None:
+    """Raise the error about a name, an array or a queue that qsub or the server refuses."""
+    name, text = options.last("N", "STDIN"), options.last(rules.array)
     if len(name.encode()) > _MAX_NAME:
-        return 2, "Job name is too long "
+        raise refusal(2, "Job name is too long ")
     if not _NAME.match(name):
-        return 2, "illegal -N value\nusage: qsub [-a date_time] ..."
-    if rules.array in options.options:
-        text = options.last(rules.array)
+        raise refusal(2, f"illegal -N value\n{_USAGE}")
+    if rules.array in options.values:
         try:
-            count = len(_indices(text))
+            count = len(_indices(text)[0])
         except ValueError:
             count = 0
         if count < rules.min_elements or (rules.min_elements > 1 and "," in text):
-            return 2, f"illegal -{rules.array} value\nusage: qsub [-a date_time] ..."
+            raise refusal(2, f"illegal -{rules.array} value\n{_USAGE}")
         if count > MAX_ARRAY_SIZE:
-            return 3, "Array job exceeds server or queue size limit"
+            raise refusal(3, "Array job exceeds server or queue size limit")
     if options.last("q") not in {"", *rules.queues}:
-        return rules.unknown_queue
-    return rules.refused_resources(resources)
+        raise refusal(*rules.unknown_queue)
+
+
+def _dependencies(text: str) -> list[tuple[str, str]]:
+    """Return the kinds and ids in a `depend=`."""
+    parts = [part.split(":") for part in text.split(",")] if text else []
+    found = [(kind, full_id(native_id)) for kind, *ids in parts for native_id in ids or [""]]
+    if any(kind not in _KINDS or native_id is None for kind, native_id in found):
+        raise refusal(2, f"illegal -W value\n{_USAGE}")
+    return [(kind, native_id or "") for kind, native_id in found]
+
+
+def _dependency_check(
+    scheduler: FakeScheduler, native_id: str, dependencies: list[tuple[str, str]]
+) -> Callable[[], str | None] | None:
+    """Return a function that says why a job may not start yet, or None if the job has no dependencies.
+
+    The function deletes a job that can never start, also if it depends on an unknown job.
+    """
+
+    def blocking_reason() -> str | None:
+        known = {job.native_id: job.state for job in (*scheduler.listed(), *scheduler.accounted())}
+        for kind, other in dependencies:
+            state = known.get(other)
+            if state is None or state.meets(_KINDS[kind]) is False:
+                scheduler.cancel(native_id)
+                return NEVER + other
+        return None if all(known[other].final for _, other in dependencies) else WAITS
+
+    return blocking_reason if dependencies else None
 
 
 def _make_job(
     native_id: str, options: Arguments, resources: Mapping[str, str], invocation: Invocation
 ) -> FakeJob:
-    surrounding = invocation.environment if "V" in options.options else {}
-    variables = dict(_pairs(options.options.get("v", [])))
+    surrounding = invocation.environment if "V" in options.values else {}
+    variables = dict(_pairs(options.values.get("v", [])))
     name, number = options.last("N", "STDIN"), native_id.partition(".")[0]
     # PBS_O_ variables do not reach the job, and HOME is the user's own.
     own = {key: value for key, value in surrounding.items() if not key.startswith("PBS_O_")}
@@ -209,7 +251,7 @@ def _make_job(
         stderr=streams["o" if joined == "oe" else "e"],
         time_limit=parse_seconds(resources.get("walltime", "")),
         attributes={"variables": [*{**own, **variables}], "resources": dict(resources)},
-        state=FakeState.HELD if "h" in options.options else FakeState.PENDING,
+        state=FakeState.HELD if "h" in options.values else FakeState.PENDING,
     )
 
 
@@ -261,7 +303,3 @@ def parse_seconds(text: str) -> float | None:
     """Return the seconds of a time, given as seconds or as hours:minutes:seconds; None if it is neither."""
     match = _TIME.match(text)
     return None if match is None else int(match[1] or 0) * 3600.0 + int(match[2] or 0) * 60 + int(match[3])
-
-
-def _refused(code: int, message: str) -> CommandResult:
-    return CommandResult(returncode=code, stderr=f"qsub: {message}\n")

@@ -6,20 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi_testing.fake import (
+    Arguments,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    node_name,
+    parse_letters,
+)
 
-from .arguments import Arguments, WrongOptionError, parse
-from .arrays import LIMITED, array_job, array_of, elements_of, group_by_array, index_of, run_count
-from .control import ControlMessages
-from .dependencies import NEVER, WAITS
-from .native_ids import SERVER, exec_host, full_id, node
+from .arrays import array_job, elements_of, group_by_array, run_count
+from .native_ids import SERVER, exec_host, full_id
 from .submit import (
+    LIMITED,
     MAX_ARRAY_SIZE,
+    NEVER,
+    WAITS,
     NamedNodeError,
     Rules,
     parse_nodes,
     parse_positive,
     parse_seconds,
+    refusal,
     variables_of,
 )
 from .table import queue_paragraphs, torque_table
@@ -27,25 +36,26 @@ from .table import queue_paragraphs, torque_table
 _RESOURCES = frozenset({"nodes", "walltime", "mem", "pmem", "ncpus", "cput", "procs"})
 _CORES_PER_NODE = 64
 _UNKNOWN, _UNKNOWN_QUEUE = 153, 172
+_ILLEGAL = "submit error (Illegal attribute or resource value for Resource_List.{})"
 _ENTITIES = {'"': "&quot;", "'": "&apos;"}
 
 
-def _refused_resources(resources: Mapping[str, str]) -> tuple[int, str] | None:
+def _check_resources(resources: Mapping[str, str]) -> None:
     for name in resources:
         if name not in _RESOURCES:
-            return 189, f"submit error (Unknown resource type  Resource_List.{name})"
+            raise refusal(189, f"submit error (Unknown resource type  Resource_List.{name})")
     if parse_seconds(resources.get("walltime", "0")) is None:
-        return 168, "submit error (Illegal attribute or resource value for Resource_List.walltime)"
+        raise refusal(168, _ILLEGAL.format("walltime"))
     try:
         is_too_large = any(cores > _CORES_PER_NODE for _, cores in _parts(resources))
-    except NamedNodeError:
-        return 1, "submit error (this fake Torque has no nodes by name)"
-    except ValueError:
+    except NamedNodeError as e:
+        raise refusal(1, "submit error (this fake Torque has no nodes by name)") from e
+    except ValueError as e:
         name = "nodes" if "nodes" in resources else "procs"
-        return 168, f"submit error (Illegal attribute or resource value for Resource_List.{name})"
+        raise refusal(168, _ILLEGAL.format(name)) from e
     if is_too_large:
-        return 190, "submit error (Job exceeds queue resource limits MSG=cannot locate feasible nodes)"
-    return None
+        why = "Job exceeds queue resource limits MSG=cannot locate feasible nodes"
+        raise refusal(190, f"submit error ({why})")
 
 
 def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
@@ -63,7 +73,7 @@ def _parts(resources: Mapping[str, str]) -> Iterator[tuple[int, int]]:
 def _nodes(resources: Mapping[str, str]) -> list[str]:
     """Return the node of each core."""
     counts = [cores for number, cores in _parts(resources) for _ in range(number)]
-    return [node(index) for index, count in enumerate(counts) for _ in range(count)]
+    return [node_name(index) for index, count in enumerate(counts) for _ in range(count)]
 
 
 def _node_variables(nodes: Sequence[str]) -> dict[str, str]:
@@ -80,41 +90,31 @@ RULES = Rules(
     letters="a:A:b:c:C:d:D:e:EF:fhIj:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz",
     queues=("batch", "debug"),
     unknown_queue=(_UNKNOWN_QUEUE, "submit error (Unknown queue MSG=requested queue not found)"),
-    refused_resources=_refused_resources,
+    check_resources=_check_resources,
     nodes=_nodes,
     array="t",
     min_elements=1,
     variables=lambda native_id, _array, index: {"PBS_JOBID": native_id, "PBS_ARRAYID": str(index)},
     unknown_dependency=(208, "submit error (Invalid Job Dependency)"),
     node_variables=_node_variables,
-)
-CONTROL_MESSAGES = ControlMessages(
-    other_server=None,
+    refuses_other_servers=False,
     unknown={"qdel": "nonexistent job id: {}", "qhold": "", "qrls": ""},
-    finished="Request invalid for state of job MSG=invalid state for job - COMPLETE {}",
-    finished_code=170,
-    ended_element=None,
-    held_element=None,
-    forgets_finished=False,
+    finished=(170, "Request invalid for state of job MSG=invalid state for job - COMPLETE {}"),
 )
 
 
-def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def qstat(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
     """List jobs as XML or as a table for people, or print the server's or the queues' attributes."""
     if invocation.arguments == ("--version",):
-        return CommandResult(returncode=0, stdout="Version: 6.1.3.h5\nCommit: 4decc716\n")
-    try:
-        arguments = parse(invocation.arguments, "aeEinqrR1cfGlmMpstu:xQBW:")
-    except WrongOptionError as e:
-        return CommandResult(returncode=2, stderr=f"qstat: invalid option -- '{e}'\n")
-    if "B" in arguments.options:
+        return "Version: 6.1.3.h5\nCommit: 4decc716\n"
+    arguments = parse_letters(invocation.argv, "aeEinqrR1cfGlmMpstu:xQBW:")
+    if "B" in arguments.values:
         settings = f"    default_queue = batch\n    max_job_array_size = {MAX_ARRAY_SIZE}\n"
-        server = f"Server: {SERVER}\n    server_state = Active\n{settings}\n"
-        return CommandResult(returncode=0, stdout=server)
-    if "Q" in arguments.options:
-        return CommandResult(returncode=0, stdout=queue_paragraphs(RULES.queues, "Complete"))
+        return f"Server: {SERVER}\n    server_state = Active\n{settings}\n"
+    if "Q" in arguments.values:
+        return queue_paragraphs(RULES.queues, "Complete")
     listed, code, messages = _select_jobs(scheduler, arguments)
-    if "x" not in arguments.options:
+    if "x" not in arguments.values:
         return CommandResult(returncode=code, stdout=torque_table(listed, _word), stderr=messages)
     text = f'<?xml version="1.0"?>\n<Data>{"".join(map(_job, listed))}</Data>\n' if listed else ""
     return CommandResult(returncode=code, stdout=text, stderr=messages)
@@ -125,8 +125,8 @@ def _select_jobs(scheduler: FakeScheduler, arguments: Arguments) -> tuple[list[F
     listed = scheduler.listed()
     known = {job.native_id: job for job in listed}
     arrays = {array: array_job(array, elements) for array, elements in group_by_array(listed).items()}
-    by_element = "t" in arguments.options
-    all_jobs = [job for job in listed if by_element or array_of(job) is None]
+    by_element = "t" in arguments.values
+    all_jobs = [job for job in listed if by_element or not job.array]
     if not by_element:
         all_jobs += arrays.values()
     listed, code, messages = ([], 0, "") if arguments.words else (all_jobs, 0, "")
@@ -162,7 +162,7 @@ def _job(job: FakeJob) -> str:
         "exit_status": _exit_status(job),
         "start_time": None if job.started is None else str(int(job.started)),
         "start_count": str(runs) if runs else None,
-        "job_array_id": None if index_of(job) is None else str(index_of(job)),
+        "job_array_id": str(job.index) if job.array else None,
         "comp_time": None if job.ended is None else str(int(job.ended)),
     }
     lines = [f"<{name}>{_text(value)}</{name}>" for name, value in attributes.items() if value is not None]
@@ -212,5 +212,4 @@ _CODES = {
 def _exit_status(job: FakeJob) -> str | None:
     if not job.state.final or (job.started is None and not job.why.startswith(NEVER)):
         return None
-    own = 128 + job.signal if job.signal is not None else job.exit_code or 0
-    return _CODES.get(job.state, str(own))
+    return _CODES.get(job.state, str(job.shell_code))

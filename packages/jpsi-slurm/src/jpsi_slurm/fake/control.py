@@ -6,17 +6,23 @@ from collections.abc import Callable
 
 from jpsi.plugin import CommandResult
 from jpsi.plugin.kit import expand_hostlist
-from jpsi_testing.fake import FakeScheduler, Invocation
+from jpsi_testing.fake import FakeScheduler, Invocation, OptionTable, join_lines, refuse_if
 
-from ..native_ids import expand_ids
-from .arguments import UnknownOptionError, parse
-from .arrays import MAX_ARRAY_SIZE, assign_number, find_jobs
+from .arrays import MAX_ARRAY_SIZE, assign_number, check_ids, find_jobs
 from .submit import CLUSTER
 
-_SCANCEL = {"clusters": True, "quiet": False}
-_SCANCEL_SHORT = {"M": "clusters", "Q": "quiet"}
-_SCONTROL = {"all": False, "clusters": True, "oneliner": False, "version": False}
-_SCONTROL_SHORT = {"M": "clusters", "a": "all", "o": "oneliner", "V": "version"}
+_SCANCEL = OptionTable(
+    flags="quiet|Q",
+    valued="clusters|M",
+    unknown=(1, "scancel: unrecognized option '{}'\n"),
+    abbreviates=True,
+)
+_SCONTROL = OptionTable(
+    flags="all|a oneliner|o version|V",
+    valued="clusters|M",
+    unknown=(1, "scontrol: unrecognized option '{}'\n"),
+    abbreviates=True,
+)
 _VERSION = "22.05.8"
 # From Slurm 22.05, without fields that jpsi does not read
 _PARTITIONS = """\
@@ -32,45 +38,34 @@ _DENIED = 210
 
 def scancel(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     """End jobs; silently skip ended and unknown ones."""
-    try:
-        ids = parse(invocation.arguments, _SCANCEL, _SCANCEL_SHORT).words
-    except UnknownOptionError as e:
-        return CommandResult(returncode=1, stderr=f"scancel: unrecognized option '{e}'\n")
-    if not ids:
-        return CommandResult(returncode=1, stderr="scancel: error: No job identification provided\n")
-    for native_id in ids:
-        if not any(expand_ids(native_id)):
-            return CommandResult(returncode=1, stderr=f"scancel: error: Invalid job id {native_id}\n")
-    errors: list[str] = []
-    ended: list[str] = []
+    ids = _SCANCEL.parse(invocation.arguments, permutes=True).words
+    refuse_if({"No job identification provided": not ids}, 1, "scancel: error: {}\n")
+    check_ids(ids, "scancel: error: Invalid job id {}\n")
     # scancel also reaches jobs that squeue does not list yet.
-    for native_id, jobs in find_jobs(ids, scheduler.jobs).items():
-        if not all(job.is_own for job in jobs):
-            error = f"Kill job error on job id {native_id}: Access/permission denied"
-            errors.append(f"scancel: error: {error}\n")
-            continue
-        ended += [job.native_id for job in jobs]
-    scheduler.cancel_all(ended)
-    return CommandResult(returncode=_DENIED if errors else 0, stderr="".join(errors))
+    named = find_jobs(ids, scheduler.jobs)
+    denied = [native_id for native_id, jobs in named.items() if not all(job.is_own for job in jobs)]
+    scheduler.cancel_all(job.native_id for it, jobs in named.items() if it not in denied for job in jobs)
+    errors = (f"Kill job error on job id {native_id}: Access/permission denied" for native_id in denied)
+    stderr = join_lines(f"scancel: error: {error}" for error in errors)
+    return CommandResult(returncode=_DENIED if denied else 0, stderr=stderr)
 
 
-def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def scontrol(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult | str:
     """Show the configuration, partitions or names of nodes, or hold, release or requeue jobs."""
-    options, words = parse(invocation.arguments, _SCONTROL, _SCONTROL_SHORT)
-    if "version" in options:
-        return CommandResult(returncode=0, stdout=f"slurm-wlm {_VERSION}\n")
+    arguments = _SCONTROL.parse(invocation.arguments, permutes=True)
+    words = arguments.words
+    if "version" in arguments.options:
+        return f"slurm-wlm {_VERSION}\n"
     if words == ("show", "partition"):
-        return CommandResult(returncode=0, stdout=_PARTITIONS)
+        return _PARTITIONS
     if words == ("show", "config"):
-        return CommandResult(returncode=0, stdout=_configuration(scheduler))
+        return _configuration(scheduler)
     if words[:2] == ("show", "hostnames"):
-        nodes = expand_hostlist(
-            words[2] if words[2:] else invocation.environment.get("SLURM_JOB_NODELIST", "")
-        )
-        return CommandResult(returncode=0 if nodes else 1, stdout="".join(f"{node}\n" for node in nodes))
+        own = invocation.environment.get("SLURM_JOB_NODELIST", "")
+        nodes = expand_hostlist(words[2] if words[2:] else own)
+        return CommandResult(returncode=0 if nodes else 1, stdout=join_lines(nodes))
     verb = words[0] if words else ""
-    if verb not in _VERBS:
-        return CommandResult(returncode=1, stderr=f"invalid keyword: {verb}\n")
+    refuse_if({f"invalid keyword: {verb}": verb not in _VERBS}, 1)
     errors = [_change_job(scheduler, verb, native_id) for native_id in words[1:]]
     return CommandResult(returncode=1 if any(errors) else 0, stderr="".join(errors))
 
@@ -111,4 +106,4 @@ def _configuration(scheduler: FakeScheduler) -> str:
     }
     lines = [f"{name:<23} = {value}" for name, value in settings.items()]
     heading = "Configuration data as of 2026-11-21T08:14:03"
-    return "\n".join([heading, *lines, "", "Slurmctld(primary) at login01 is UP", ""])
+    return join_lines([heading, *lines, "", "Slurmctld(primary) at login01 is UP"])

@@ -6,6 +6,8 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
+from jpsi_testing.fake import node_name
+
 
 def node_names(count: int) -> tuple[str, ...]:
     """Return the names of the first nodes.
@@ -13,7 +15,7 @@ def node_names(count: int) -> tuple[str, ...]:
     >>> node_names(2)
     ('node01', 'node02')
     """
-    return tuple(f"node{index:02}" for index in range(1, count + 1))
+    return tuple(map(node_name, range(count)))
 
 
 def node_list(names: Sequence[str]) -> str:
@@ -25,9 +27,7 @@ def node_list(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     numbers = [name.removeprefix("node") for name in names]
-    is_range = [int(number) for number in numbers] == list(
-        range(int(numbers[0]), int(numbers[0]) + len(numbers))
-    )
+    is_range = [int(number) - index for index, number in enumerate(numbers)] == [int(numbers[0])] * len(names)
     return f"node[{numbers[0]}-{numbers[-1]}]" if is_range else f"node[{','.join(numbers)}]"
 
 

@@ -7,63 +7,46 @@ from pathlib import Path
 
 import attrs
 
-from jpsi.plugin import CommandResult
 from jpsi.plugin.kit import expand_hostlist
-from jpsi_testing.fake import FakeJob, FakeScheduler, Invocation, Task, TaskLaunch
+from jpsi_testing.fake import (
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    Invocation,
+    OptionTable,
+    Task,
+    TaskLaunch,
+    refuse_if,
+)
 
-from .arguments import UnknownOptionError, parse
-from .arrays import job_number
 from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
+from .states import job_number
 
-# srun(1), OPTIONS: those that the fake implements or that have no effect on processes of one machine; below,
-# those that it refuses, as it lacks them
-_FLAGS = (
-    "contiguous exact exclusive kill-on-bad-exit no-kill overcommit overlap oversubscribe quiet spread-job "
-    "unbuffered use-min-nodes verbose"
+# srun(1), OPTIONS: those that the fake refuses, as it lacks them; below, also those that it implements, or
+# that have no effect on processes of one machine
+_UNSUPPORTED_FLAGS = "label|l multi-prog preserve-env pty"
+_UNSUPPORTED_VALUED = "bcast chdir|D epilog error|e nodelist|w output|o prolog task-epilog task-prolog"
+_SRUN = OptionTable(
+    flags=(
+        "contiguous exact exclusive kill-on-bad-exit|K no-kill overcommit|O overlap oversubscribe|s "
+        f"quiet|Q spread-job unbuffered|u use-min-nodes verbose|v {_UNSUPPORTED_FLAGS}"
+    ),
+    valued=(
+        "account|A comment constraint|C cores-per-socket cpu-bind cpus-per-gpu cpus-per-task|c "
+        "distribution|m export gpu-bind gpus gpus-per-node gpus-per-socket gpus-per-task gres het-group hint "
+        "input|i job-name|J jobid mem mem-bind mem-per-cpu mem-per-gpu mpi nodes|N ntasks|n ntasks-per-core "
+        "ntasks-per-node ntasks-per-socket partition|p qos reservation time|t wait|W "
+        f"{_UNSUPPORTED_VALUED}"
+    ),
+    unknown=(255, "srun: unrecognized option '{}'\nTry \"srun --help\" for more information\n"),
+    abbreviates=True,
 )
-_VALUED = (
-    "account comment constraint cores-per-socket cpu-bind cpus-per-gpu cpus-per-task distribution export "
-    "gpu-bind gpus gpus-per-node gpus-per-socket gpus-per-task gres het-group hint input job-name jobid mem "
-    "mem-bind mem-per-cpu mem-per-gpu mpi nodes ntasks ntasks-per-core ntasks-per-node ntasks-per-socket "
-    "partition qos reservation time wait"
-)
-_UNSUPPORTED_FLAGS = "label multi-prog preserve-env pty"
-_UNSUPPORTED_VALUED = "bcast chdir epilog error nodelist output prolog task-epilog task-prolog"
-_UNSUPPORTED = frozenset(f"{_UNSUPPORTED_FLAGS} {_UNSUPPORTED_VALUED}".split())
-_KNOWN = {
-    **dict.fromkeys(f"{_FLAGS} {_UNSUPPORTED_FLAGS}".split(), False),
-    **dict.fromkeys(f"{_VALUED} {_UNSUPPORTED_VALUED}".split(), True),
-}
-_SHORT = {
-    "A": "account",
-    "C": "constraint",
-    "D": "chdir",
-    "J": "job-name",
-    "K": "kill-on-bad-exit",
-    "N": "nodes",
-    "O": "overcommit",
-    "Q": "quiet",
-    "W": "wait",
-    "c": "cpus-per-task",
-    "e": "error",
-    "i": "input",
-    "l": "label",
-    "m": "distribution",
-    "n": "ntasks",
-    "o": "output",
-    "p": "partition",
-    "s": "oversubscribe",
-    "t": "time",
-    "u": "unbuffered",
-    "v": "verbose",
-    "w": "nodelist",
-}
+_UNSUPPORTED = {it.partition("|")[0] for it in f"{_UNSUPPORTED_FLAGS} {_UNSUPPORTED_VALUED}".split()}
+_REFUSED = "srun: error: {}\n"
 # errno.h: ENOENT and EACCES, which are the exit codes of tasks whose program cannot be executed
 _NOT_FOUND, _NOT_EXECUTABLE = 2, 13
-
-
-class RefusedError(ValueError):
-    """An error for which srun starts no task."""
+# The words of --input; of `all`, the fake knows the first task only
+_STDIN: Mapping[str, str | None] = {"none": None, "all": "0"}
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -79,38 +62,32 @@ class _Part:
     warning: str = ""
 
 
-def srun(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def srun(scheduler: FakeScheduler, invocation: Invocation) -> TaskLaunch:
     """Run tasks as a step of the calling job, or outside of jobs as a job that no listing shows."""
     environment = invocation.environment
     number = environment.get("SLURM_JOB_ID", "")
     job = next((job for job in scheduler.jobs if number and job_number(job) == number), None)
-    try:
-        parts = [_parse_part(words, environment) for words in _split_components(invocation.arguments)]
-        if job is not None and not _has_enough_cpus(job, parts):
-            msg = f"Unable to create step for job {number}: More processors requested than permitted"
-            raise RefusedError(msg)  # noqa: TRY301  as for any other
-        stdin = _stdin_task(parts[0].options.get("input", "0"))
-    except UnknownOptionError as e:
-        hint = 'Try "srun --help" for more information'
-        return CommandResult(returncode=255, stderr=f"srun: unrecognized option '{e}'\n{hint}\n")
-    except RefusedError as e:
-        return CommandResult(returncode=1, stderr=f"srun: error: {e}\n")
+    parts = [_parse_part(words, environment) for words in _split_components(invocation.arguments)]
+    first = parts[0].options
+    stdin = _STDIN.get(first.get("input", "0"), first.get("input", "0"))
+    refusals = {
+        f"Unable to create step for job {number}: More processors requested than permitted": job is not None
+        and not _has_enough_cpus(job, parts),
+        "this fake Slurm has no --input from a file": stdin is not None and not stdin.isdecimal(),
+    }
+    refuse_if(refusals, 1, _REFUSED)
     step = str(0 if job is None else job.attributes.get("steps", 0))
     if job is None:
         number = number or str(scheduler.next_number())
     else:
         job.attributes["steps"] = int(step) + 1
-    shared = {
-        "SLURM_JOBID": number,
-        "SLURM_JOB_ID": number,
-        "SLURM_STEPID": step,
-        "SLURM_STEP_ID": step,
-    }
+    shared = {f"SLURM_{name}": number for name in ("JOBID", "JOB_ID")}
+    shared |= {f"SLURM_{name}": step for name in ("STEPID", "STEP_ID")}
     return TaskLaunch(
         stderr="".join(part.warning for part in parts),
         tasks=_tasks(parts, shared, environment),
-        stdin=stdin,
-        ends_on_failure=parts[0].options.get("kill-on-bad-exit", "0") != "0",
+        stdin=None if stdin is None else int(stdin),
+        ends_on_failure=first.get("kill-on-bad-exit", "0") != "0",
         not_found=_NOT_FOUND,
         not_executable=_NOT_EXECUTABLE,
     )
@@ -129,18 +106,16 @@ def _split_components(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _parse_part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
-    options, command = parse(words, _KNOWN, _SHORT, is_script=True)
-    if error := count_error(options):
-        raise RefusedError(error)
-    if unsupported := _UNSUPPORTED & options.keys():
-        msg = f"this fake Slurm has no --{min(unsupported)}"
-        raise RefusedError(msg)
-    if options.get("export", "ALL") != "ALL":
-        msg = "this fake Slurm has no --export but ALL"
-        raise RefusedError(msg)
-    if not command:
-        msg = "No command given to execute."
-        raise RefusedError(msg)
+    arguments = _SRUN.parse(words)
+    options, command = arguments.options, arguments.words
+    unsupported = _UNSUPPORTED & options.keys()
+    refusals = {
+        **dict.fromkeys([count_error(options) or ""], count_error(options)),
+        f"this fake Slurm has no --{min(unsupported, default='')}": unsupported,
+        "this fake Slurm has no --export but ALL": options.get("export", "ALL") != "ALL",
+        "No command given to execute.": not command,
+    }
+    refuse_if(refusals, 1, _REFUSED)
     # the value of this option is optional and defaults to yes
     if options.get("kill-on-bad-exit") == "":
         options = {**options, "kill-on-bad-exit": "1"}
@@ -151,9 +126,12 @@ def _parse_part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
         return _Part(options=options, command=command, nodes=nodes, node_indices=node_indices)
     requested = int(options.get("nodes", "0").partition("-")[0])
     count = requested or len(job_nodes) or 1
-    if job_nodes and count > len(job_nodes):
-        msg = "Unable to create step: Requested node configuration is not available"
-        raise RefusedError(msg)
+    is_available = not job_nodes or count <= len(job_nodes)
+    refuse_if(
+        {"Unable to create step: Requested node configuration is not available": not is_available},
+        1,
+        _REFUSED,
+    )
     tasks = _count_step_tasks(options, environment, group, count)
     warning = ""
     if tasks < count:
@@ -196,8 +174,7 @@ def _read_hostfile(options: Mapping[str, str], environment: Mapping[str, str]) -
     try:
         names = Path(environment.get("SLURM_HOSTFILE", "")).read_text(encoding="utf-8").split()
     except OSError as e:
-        msg = "Unable to read SLURM_HOSTFILE"
-        raise RefusedError(msg) from e
+        raise CommandError(1, _REFUSED.format("Unable to read SLURM_HOSTFILE")) from e
     names = names[: int(options.get("ntasks", len(names)))]
     nodes = list(dict.fromkeys(names))
     return nodes, [nodes.index(name) for name in names]
@@ -211,18 +188,6 @@ def _has_enough_cpus(job: FakeJob, parts: Sequence[_Part]) -> bool:
     cpus_per_task = int(options.get("cpus-per-task", "1"))
     used = sum(len(part.node_indices) * int(part.options.get("cpus-per-task", "1")) for part in parts)
     return "exclusive" in options or used <= job.slots * cpus_per_task
-
-
-def _stdin_task(value: str) -> int | None:
-    """Return the task that reads standard input, None if none does; for `all` it is the first one."""
-    if value == "none":
-        return None
-    if value == "all":
-        return 0
-    if not value.isdecimal():
-        msg = "this fake Slurm has no --input from a file"
-        raise RefusedError(msg)
-    return int(value)
 
 
 def _tasks(

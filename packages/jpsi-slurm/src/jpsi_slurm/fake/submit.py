@@ -6,18 +6,28 @@ import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import CommandResult
-from jpsi_testing.fake import FakeJob, FakeScheduler, FakeState, Invocation
+from jpsi.plugin import DependencyKind
+from jpsi.plugin.kit import read_indices
+from jpsi_testing.fake import (
+    CommandError,
+    FakeJob,
+    FakeScheduler,
+    FakeState,
+    Invocation,
+    OptionTable,
+    limit,
+    refuse_if,
+    wait_for_jobs,
+)
 
-from . import het_jobs
-from .arguments import UnknownOptionError, parse
-from .arrays import array_refusal, array_variables, assign_number, limit_running, native_ids
-from .dependencies import dependency_check, dependency_refusal
+from .arrays import MAX_ARRAY_SIZE, assign_number
+from .het_jobs import inherit_options, make_heterogeneous
 from .nodes import count_error, count_tasks, node_list, node_names, tasks_per_node
+from .states import NEVER, WAITS, job_number
 
 #: The cluster; below, its partitions, accounts and nodes.
 CLUSTER = "ci"
@@ -25,40 +35,33 @@ _PARTITIONS = frozenset({"main", "debug"})
 _ACCOUNTS = frozenset({"proj1", "proj2"})
 _CPUS_PER_NODE = 8
 _MAX_LENGTH = 1024
+_MEMORY = frozenset({"mem", "mem-per-cpu", "mem-per-gpu"})
+_KINDS = {f"after{kind.value}": kind for kind in DependencyKind}
+# The id of a job or an array element
+_ID = re.compile(r"[0-9]+(_[0-9]+)?")
+_FAILED = "sbatch: error: Batch job submission failed: {}\n"
 
-# sbatch(1), OPTIONS: those without a value; below, those with one
-_FLAGS = (
-    "contiguous exclusive help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot "
-    "requeue spread-job test-only usage use-min-nodes verbose version wait"
+# The options of sbatch(1)
+SBATCH = OptionTable(
+    flags=(
+        "contiguous exclusive help hold|H ignore-pbs no-requeue overcommit oversubscribe parsable quiet|Q "
+        "reboot requeue spread-job test-only usage use-min-nodes verbose version wait"
+    ),
+    valued=(
+        "account|A acctg-freq array batch bb bbf begin chdir|D cluster-constraint clusters|M comment "
+        "constraint container core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task|c deadline "
+        "delay-boot dependency distribution error|e exclude export export-file extra-node-info get-user-env "
+        "gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input "
+        "job-name|J kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu "
+        "mem-per-gpu mincpus network nice no-kill nodefile nodelist nodes|N ntasks|n ntasks-per-core "
+        "ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output|o partition|p power prefer "
+        "priority profile propagate qos reservation signal sockets-per-node switches thread-spec "
+        "threads-per-core time|t time-min tmp tres-per-task wait-all-nodes wckey wrap"
+    ),
+    unknown=(255, "sbatch: unrecognized option '{}'\nTry \"sbatch --help\" for more information\n"),
+    abbreviates=True,
 )
-_VALUED = (
-    "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
-    "container core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency "
-    "distribution error exclude export export-file extra-node-info get-user-env gpu-bind gpu-freq gpus "
-    "gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name kill-on-invalid-dep "
-    "licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice "
-    "no-kill nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket "
-    "open-mode output partition power prefer priority profile propagate qos reservation signal "
-    "sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-per-task "
-    "wait-all-nodes wckey wrap"
-)
-_KNOWN = {**dict.fromkeys(_FLAGS.split(), False), **dict.fromkeys(_VALUED.split(), True)}
-_SHORT = {
-    "A": "account",
-    "D": "chdir",
-    "J": "job-name",
-    "M": "clusters",
-    "N": "nodes",
-    "c": "cpus-per-task",
-    "o": "output",
-    "e": "error",
-    "n": "ntasks",
-    "p": "partition",
-    "t": "time",
-    "H": "hold",
-    "Q": "quiet",
-}
-# INPUT ENVIRONMENT VARIABLES: some of those that override directives
+# Some of the input environment variables, which override directives
 _INPUT = {
     "SBATCH_ACCOUNT": "account",
     "SBATCH_JOB_NAME": "job-name",
@@ -72,20 +75,18 @@ _FIRST_TASK = dict.fromkeys(("SLURM_GTIDS", "SLURM_LOCALID", "SLURM_NODEID", "SL
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
 
 
-def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> str:
     """Submit a job whose script is a file or standard input."""
+    parsed = SBATCH.parse(invocation.arguments)
+    arguments, words = parsed.options, parsed.words
     try:
-        arguments, words = parse(invocation.arguments, _KNOWN, _SHORT, is_script=True)
         if "wrap" in arguments:
             invocation = attrs.evolve(invocation, stdin=f"#!/bin/sh\n{arguments['wrap']}\n")
         elif words:
             invocation = invocation.reading(words[0])
-        first, *others = (parse(it, _KNOWN, _SHORT).options for it in _directives(invocation.stdin))
-    except UnknownOptionError as e:
-        hint = 'Try "sbatch --help" for more information'
-        return CommandResult(returncode=255, stderr=f"sbatch: unrecognized option '{e}'\n{hint}\n")
-    except OSError:
-        return CommandResult(returncode=1, stderr=f"sbatch: error: Unable to open file {words[0]}\n")
+    except OSError as e:
+        raise CommandError(1, f"sbatch: error: Unable to open file {words[0]}\n") from e
+    first, *others = (SBATCH.parse(it, permutes=True).options for it in _directives(invocation.stdin))
     environment = {
         option: invocation.environment[variable]
         for variable, option in _INPUT.items()
@@ -93,31 +94,32 @@ def sbatch(scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
     }
     name = "wrap" if "wrap" in arguments else posixpath.basename(words[0]) if words else "sbatch"
     options = {"job-name": name, **first, **environment, **arguments}
-    parts = het_jobs.inherit_options(options, others)
-    invalid = next(filter(None, map(count_error, parts)), None)
-    if refusal := _unreadable(invocation.stdin) or invalid or het_jobs.conflicting_options(parts):
-        return CommandResult(returncode=1, stderr=f"sbatch: error: {refusal}\n")
+    parts = inherit_options(options, others)
+    _check_script(invocation.stdin, parts)
     # Slurm uses up an id for a refused submission too.
     number = str(scheduler.next_number())
-    if refusal := next(filter(None, map(_find_refusal, parts)), het_jobs.refusal(parts)):
-        failed = f"sbatch: error: Batch job submission failed: {refusal}\n"
-        return CommandResult(returncode=1, stderr=failed)
+    for part in parts:
+        _check_options(part)
+    refuse_if({"Invalid job array specification": others and "array" in options}, 1, _FAILED)
+    indices: Sequence[int | None] = _indices(options) or [None]
+    jobs = [_make_job(number, index, options, invocation) for index in indices]
     environment = _environment(options, invocation)
-    jobs = []
-    for native_id, attributes in native_ids(number, options):
-        job = _make_job(native_id, options, invocation)
-        job.blocked = dependency_check(scheduler, native_id, options)
-        job.attributes.update(attributes)
-        job.attributes["submit_line"] = " ".join(["sbatch", *invocation.arguments])
+    for job in jobs:
+        give_up = functools.partial(scheduler.cancel, job.native_id)
+        job.blocked = wait_for_jobs(
+            _dependencies(options),
+            scheduler.listed,
+            WAITS,
+            NEVER,
+            give_up if options.get("kill-on-invalid-dep") == "yes" else None,
+        )
         if others:
-            het_jobs.make_heterogeneous(scheduler, job, parts)
-            environment |= het_jobs.variables(job, parts)
+            environment |= make_heterogeneous(scheduler, job, parts)
         job.starting = functools.partial(_start, scheduler, environment)
         job.arguments = words[1:]
-        jobs.append(job)
-    limit_running(jobs, options)
+    limit(jobs, int(options.get("array", "").partition("%")[2] or 0), "JobArrayTaskLimit")
     scheduler.submit_all(jobs)
-    return CommandResult(returncode=0, stdout=_format_id(number, options))
+    return _format_id(number, options)
 
 
 def _directives(script: str) -> list[list[str]]:
@@ -135,45 +137,78 @@ def _directives(script: str) -> list[list[str]]:
     return parts
 
 
-def _unreadable(script: str) -> str | None:
-    if not script:
-        return "Batch script is empty!"
-    if not script.startswith("#!"):
-        return "This does not look like a batch script.  The first"
-    return "Batch script contains DOS line breaks (\\r\\n)" if "\r\n" in script else None
+def _check_script(script: str, parts: Sequence[Mapping[str, str]]) -> None:
+    """Raise the error with which sbatch itself refuses a script or its options."""
+    refusals = {
+        "Batch script is empty!": not script,
+        "This does not look like a batch script.  The first": not script.startswith("#!"),
+        "Batch script contains DOS line breaks (\\r\\n)": "\r\n" in script,
+        **{error: True for error in map(count_error, parts) if error},
+        "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.": any(
+            len(_MEMORY & part.keys()) > 1 for part in parts
+        ),
+    }
+    refuse_if(refusals, 1, "sbatch: error: {}\n")
 
 
-def _find_refusal(options: Mapping[str, str]) -> str | None:
-    long = [name for name in ("job-name", "comment") if len(options.get(name, "").encode()) > _MAX_LENGTH]
-    crowded = int(options.get("ntasks-per-node", "1")) > _CPUS_PER_NODE
+def _check_options(options: Mapping[str, str]) -> None:
+    """Raise the error with which slurmctld refuses a job."""
+    is_valid_account = options.get("account", "proj1") in _ACCOUNTS
+    is_long = any(len(options.get(it, "").encode()) > _MAX_LENGTH for it in ("job-name", "comment"))
+    is_crowded = int(options.get("ntasks-per-node", "1")) > _CPUS_PER_NODE
     refusals = {
         "Invalid partition name specified": options.get("partition", "main") not in _PARTITIONS,
-        "Invalid account or account/partition combination specified": options.get("account", "proj1")
-        not in _ACCOUNTS,
+        "Invalid account or account/partition combination specified": not is_valid_account,
         "Requested reservation is invalid": "reservation" in options,
         "Invalid generic resource (gres) specification": "gpus-per-task" in options,
-        "Requested node configuration is not available": crowded,
-        "Pathname of a file, directory or other parameter too long": bool(long),
+        "Requested node configuration is not available": is_crowded,
+        "Pathname of a file, directory or other parameter too long": is_long,
+        "Invalid job array specification": max(_indices(options), default=0) >= MAX_ARRAY_SIZE,
+        "Job dependency problem": not are_dependencies(options.get("dependency", "")),
     }
-    found = next((text for text, refused in refusals.items() if refused), None)
-    return found or array_refusal(options) or dependency_refusal(options.get("dependency", ""))
+    refuse_if(refusals, 1, _FAILED)
 
 
-def _make_job(number: str, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
+def _indices(options: Mapping[str, str]) -> list[int]:
+    """Return the indices of an array; none for a single job."""
+    text = options.get("array", "").partition("%")[0]
+    return [index for part in read_indices(text) for index in part] if text else []
+
+
+def are_dependencies(text: str) -> bool:
+    """Return True if a `--dependency` is well-formed."""
+    parts = [part.split(":") for part in text.split(",")] if text else []
+    return all(kind in _KINDS and ids and all(map(_ID.fullmatch, ids)) for kind, *ids in parts)
+
+
+def _dependencies(options: Mapping[str, str]) -> list[tuple[DependencyKind, str]]:
+    parts = [part.split(":") for part in options.get("dependency", "").split(",")]
+    return [(_KINDS[kind], native_id) for kind, *ids in parts for native_id in ids]
+
+
+def _make_job(number: str, index: int | None, options: Mapping[str, str], invocation: Invocation) -> FakeJob:
     nodes = _nodes(options)
+    native_id = number if index is None else f"{number}_{index}"
+    stdout = options.get("output", "slurm-%j.out")
     return FakeJob(
-        number,
+        native_id,
         script=invocation.stdin,
         name=options["job-name"],
         tag=options.get("comment", ""),
         queue=options.get("partition", "main"),
         project=options.get("account", "proj1"),
         directory=options.get("chdir", invocation.directory),
-        stdout=options.get("output", "slurm-%j.out").replace("%j", number),
-        stderr=options.get("error", options.get("output", "slurm-%j.out")).replace("%j", number),
+        stdout=stdout.replace("%j", native_id),
+        stderr=options.get("error", stdout).replace("%j", native_id),
         slots=max(count_tasks(options, nodes), nodes),
         time_limit=_seconds(options.get("time", "UNLIMITED")),
-        attributes={"options": dict(options), "nodes": nodes},
+        array="" if index is None else number,
+        index=index or 0,
+        attributes={
+            "options": dict(options),
+            "nodes": nodes,
+            "submit_line": " ".join(["sbatch", *invocation.arguments]),
+        },
         state=FakeState.HELD if "hold" in options else FakeState.PENDING,
     )
 
@@ -229,7 +264,10 @@ def _spread(options: Mapping[str, str], nodes: int) -> list[int]:
 
 def _start(scheduler: FakeScheduler, environment: Mapping[str, str], job: FakeJob) -> None:
     assign_number(scheduler, job)
-    job.environment = {**environment, **array_variables(job)}
+    number = job_number(job)
+    job.environment = {**environment, "SLURM_JOBID": number, "SLURM_JOB_ID": number}
+    if job.array:
+        job.environment |= {"SLURM_ARRAY_JOB_ID": job.array, "SLURM_ARRAY_TASK_ID": str(job.index)}
     if job.restarts:
         job.environment["SLURM_RESTART_COUNT"] = str(job.restarts)
 

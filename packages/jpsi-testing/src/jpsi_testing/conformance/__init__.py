@@ -3,23 +3,16 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.conformance.executor import (
-        ExecutorConformance,
-    )
-    from jpsi_testing.conformance.hook_helpers import (
-        command_result,
-        executor_hooks,
-    )
-    from jpsi_testing.conformance.launcher import (
-        LauncherConformance,
-    )
+    from jpsi_testing.conformance.executor import ExecutorConformance
+    from jpsi_testing.conformance.hook_caller import command_result, executor_hooks
+    from jpsi_testing.conformance.launcher import LauncherConformance
 else:
     from jpsi.plugin.engine import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "hook_helpers": "command_result executor_hooks",
+            "hook_caller": "command_result executor_hooks",
             "executor": "ExecutorConformance",
             "launcher": "LauncherConformance",
         },

@@ -114,11 +114,21 @@ class ExecutorTestBase:
         """Return another instance of the executor, as a new process would create it."""
         return JobExecutor.get_instance(self.executor_name, url=self.url, config=config)
 
-    def run(self, executor: JobExecutor, spec: JobSpec) -> JobStatus:
-        """Submit a job and wait for its end."""
+    def submit(self, executor: JobExecutor, spec: JobSpec) -> Job:
+        """Submit a job."""
         job = Job(spec)
         executor.submit(job)
-        return self.end(job)
+        return job
+
+    def start(self, executor: JobExecutor, spec: JobSpec) -> Job:
+        """Submit a job and wait until it runs."""
+        job = self.submit(executor, spec)
+        self.active(job)
+        return job
+
+    def run(self, executor: JobExecutor, spec: JobSpec) -> JobStatus:
+        """Submit a job and wait for its end."""
+        return self.end(self.submit(executor, spec))
 
     def end(self, job: Job) -> JobStatus:
         """Wait for the end of a job, and return its final status."""

@@ -121,27 +121,6 @@ class ManyTests(ExecutorTestBase):
             assert self.ends(others) == [0, 1, 2]
             assert [it.native_id for it in others] == [it.native_id for it in jobs]
 
-    def test_many_jobs_outlive_their_client(
-        self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
-    ) -> None:
-        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(_COUNT)]
-        specs = [
-            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
-            for code, proof in enumerate(proofs)
-        ]
-        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
-            assert process.stdout is not None
-            *ids, done = [process.stdout.readline().decode().strip() for _ in range(_COUNT + 1)]
-            process.kill()
-        assert done == "done"
-
-        with self.new_executor(config) as executor:
-            jobs = {job.id: job for job in executor.recover()}
-            gate.open()
-            assert self.ends([jobs[job_id] for job_id in ids]) == list(range(_COUNT))
-            assert executor.recover() == []
-        assert [proof.runs for proof in proofs] == [1] * _COUNT
-
 
 class BulkTests(ManyTests, HookTests):
     """Tests for batch systems; they are skipped if the backend submits jobs only one by one."""
@@ -149,7 +128,8 @@ class BulkTests(ManyTests, HookTests):
     @pytest.fixture
     def offered(self, hooks: Hooks) -> Capabilities | None:
         """Return the backend's capabilities; None if it declares none."""
-        return hooks("capabilities") if hooks.has("capabilities") else None
+        offered: Capabilities | None = hooks.get("capabilities")
+        return offered
 
     @pytest.fixture
     def at_once(self, offered: Capabilities | None) -> int:

@@ -28,32 +28,40 @@ class DependencyTests(HookTests):
     @pytest.fixture
     def kinds(self, hooks: Hooks) -> frozenset[DependencyKind]:
         """Return the kinds of dependencies that the backend supports."""
-        capabilities: Capabilities | None = hooks("capabilities") if hooks.has("capabilities") else None
-        kinds = frozenset() if capabilities is None else capabilities.dependencies
+        kinds = self._offered_kinds(hooks)
         if not kinds:
             pytest.skip("its capabilities name no dependencies")
         return kinds
 
+    @staticmethod
+    def _offered_kinds(hooks: Hooks) -> frozenset[DependencyKind]:
+        offered: Capabilities | None = hooks.get("capabilities")
+        return frozenset() if offered is None else offered.dependencies
+
     def test_a_kind_that_is_not_offered_is_refused(self, executor: JobExecutor, hooks: Hooks) -> None:
-        offered = hooks("capabilities").dependencies if hooks.has("capabilities") else frozenset()
+        offered = self._offered_kinds(hooks)
         for kind in set(DependencyKind) - offered:
             with pytest.raises(jpsi.InvalidJobException, match="after"):
                 executor.submit(_waiting(JobSpec("/bin/true"), "1", kind))
 
-    @pytest.mark.parametrize(("kind", "code"), [(_OK, 0), (_ANY, 0), (_ANY, 3), (_NOTOK, 3)], ids=str)
-    def test_a_job_starts_once_the_other_has_ended_as_it_should(
+    @pytest.mark.parametrize(
+        ("kind", "code", "runs"),
+        [(_OK, 0, 1), (_ANY, 0, 1), (_ANY, 3, 1), (_NOTOK, 3, 1), (_OK, 3, 0), (_NOTOK, 0, 0)],
+        ids=str,
+    )
+    def test_a_job_runs_if_the_other_ends_as_it_should(
         self,
         executor: JobExecutor,
         tmp_path: Path,
         kinds: frozenset[DependencyKind],
         kind: DependencyKind,
         code: int,
+        runs: int,
     ) -> None:
         if kind not in kinds:
             pytest.skip(f"it does not offer {kind.value}")
         gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
-        first = Job(gate.job(code))
-        executor.submit(first)
+        first = self.submit(executor, gate.job(code))
         second = _waiting(proof.job(5), first, kind)
         executor.submit(second)
         self.active(first)
@@ -61,43 +69,18 @@ class DependencyTests(HookTests):
         assert (second.status.state, proof.runs) == (JobState.QUEUED, 0)
         gate.open()
 
-        assert self.end(second).exit_code == 5
-        assert self.end(first).exit_code == code
-        assert proof.runs == 1
-
-    @pytest.mark.parametrize(("kind", "code"), [(_OK, 3), (_NOTOK, 0)], ids=str)
-    def test_a_job_never_runs_if_the_other_ends_otherwise(
-        self,
-        executor: JobExecutor,
-        tmp_path: Path,
-        kinds: frozenset[DependencyKind],
-        kind: DependencyKind,
-        code: int,
-    ) -> None:
-        if kind not in kinds:
-            pytest.skip(f"it does not offer {kind.value}")
-        gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
-        first = Job(gate.job(code))
-        executor.submit(first)
-        second = _waiting(proof.job(), first, kind)
-        executor.submit(second)
-
-        gate.open()
-
         status = self.end(second)
-        assert (status.state, status.reason, status.exit_code) == (
-            JobState.CANCELED,
-            Reason.DEPENDENCY,
-            None,
-        )
-        assert proof.runs == 0
+        never = (JobState.CANCELED, Reason.DEPENDENCY, None)
+        expected = (JobState.FAILED, Reason.EXIT_CODE, 5) if runs else never
+        assert (status.state, status.reason, status.exit_code) == expected
+        assert self.end(first).exit_code == code
+        assert proof.runs == runs
 
     def test_a_dependency_that_has_already_ended_counts(
         self, executor: JobExecutor, tmp_path: Path, kinds: frozenset[DependencyKind]
     ) -> None:
         proof = Proof(tmp_path / "proof")
-        first = Job(JobSpec("/bin/false"))
-        executor.submit(first)
+        first = self.submit(executor, JobSpec("/bin/false"))
         self.end(first)
 
         for job in (first, first.native_id or ""):
@@ -136,8 +119,7 @@ class DependencyTests(HookTests):
         if _OK not in kinds:
             pytest.skip(f"it does not offer {_OK.value}")
         proof = Proof(tmp_path / "proof")
-        first = Job(Gate(tmp_path / "gate").job(code))
-        executor.submit(first)
+        first = self.submit(executor, Gate(tmp_path / "gate").job(code))
         Gate(tmp_path / "gate").open()
         self.end(first)
         fake.vanish(first.native_id or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,19 @@ from jpsi_testing.fake import FakeScheduler, FakeState
 
 # Ends at once with 0 on TERM, as programs do that save their state.
 _OBEDIENT = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+
+
+def _exceed_limit(fake: FakeScheduler, native_id: str) -> None:
+    fake.end_as(native_id, FakeState.TIMEOUT)
+
+
+#: The shell text of a job, the event that ends it, and the possible reasons of its end.
+_EVENTS: dict[str, tuple[str, Callable[[FakeScheduler, str], object], set[Reason]]] = {
+    "time limit": ("sleep 1000", _exceed_limit, {Reason.TIMEOUT}),
+    "time limit, exits 0": (_OBEDIENT, _exceed_limit, {Reason.TIMEOUT}),
+    "failed node": ("sleep 1000", lambda fake, _: fake.fail_node(), {Reason.NODE_FAIL, Reason.LOST}),
+    "vanished": ("sleep 1000", FakeScheduler.vanish, {Reason.LOST}),
+}
 
 
 class EndTests(ExecutorTestBase):
@@ -30,8 +44,7 @@ class EndTests(ExecutorTestBase):
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.slots = 0
-        job = Job(proof.job())
-        executor.submit(job)
+        job = self.submit(executor, proof.job())
 
         job.cancel()
 
@@ -42,9 +55,7 @@ class EndTests(ExecutorTestBase):
 
     @pytest.mark.clause("cancel-asks", "state-canceled", "job-cancel")
     def test_a_running_job_is_cancelled(self, executor: JobExecutor, tmp_path: Path) -> None:
-        job = Job(Gate(tmp_path / "never").job())
-        executor.submit(job)
-        self.active(job)
+        job = self.start(executor, Gate(tmp_path / "never").job())
 
         job.cancel()
 
@@ -52,9 +63,7 @@ class EndTests(ExecutorTestBase):
         assert (status.state, status.reason) == (JobState.CANCELED, Reason.CANCELLED)
 
     def test_a_cancelled_job_that_exits_0_is_canceled(self, executor: JobExecutor) -> None:
-        job = Job(shell(_OBEDIENT))
-        executor.submit(job)
-        self.active(job)
+        job = self.start(executor, shell(_OBEDIENT))
 
         job.cancel()
 
@@ -62,8 +71,7 @@ class EndTests(ExecutorTestBase):
 
     @pytest.mark.clause("cancel-race", "cancel-wait", "cancel-wait-canceled")
     def test_cancelling_an_ended_job_does_nothing(self, executor: JobExecutor) -> None:
-        job = Job(shell("exit 7"))
-        executor.submit(job)
+        job = self.submit(executor, shell("exit 7"))
         status = self.end(job)
 
         job.cancel()
@@ -82,9 +90,7 @@ class EndTests(ExecutorTestBase):
     def test_a_job_cancelled_by_another_program_is_canceled(
         self, executor: JobExecutor, scheduler: FakeScheduler | None, text: str
     ) -> None:
-        job = Job(shell(text))
-        executor.submit(job)
-        self.active(job)
+        job = self.start(executor, shell(text))
 
         try:
             self.cancel_outside(job.native_id or "", scheduler)
@@ -94,19 +100,6 @@ class EndTests(ExecutorTestBase):
             raise
 
         assert self.end(job).state is JobState.CANCELED
-
-    @pytest.mark.parametrize("text", ["sleep 1000", _OBEDIENT], ids=["plain", "exits 0"])
-    def test_an_exceeded_time_limit_is_reported(
-        self, executor: JobExecutor, fake: FakeScheduler, text: str
-    ) -> None:
-        job = Job(shell(text))
-        executor.submit(job)
-        self.active(job)
-
-        fake.end_as(job.native_id or "", FakeState.TIMEOUT)
-
-        status = self.end(job)
-        assert (status.state, status.reason) == (JobState.FAILED, Reason.TIMEOUT)
 
     def test_the_last_run_of_a_requeued_job_decides(
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler
@@ -129,27 +122,19 @@ class EndTests(ExecutorTestBase):
         assert proof.runs == 2
         assert seen == [JobState.QUEUED, JobState.ACTIVE, JobState.FAILED]
 
-    def test_a_failed_node_is_reported(self, executor: JobExecutor, fake: FakeScheduler) -> None:
-        job = Job(shell("sleep 1000"))
-        executor.submit(job)
-        self.active(job)
+    @pytest.mark.clause("state-failed")
+    @pytest.mark.parametrize("event", _EVENTS)
+    def test_a_job_that_its_system_ends_tells_why(
+        self, executor: JobExecutor, fake: FakeScheduler, event: str
+    ) -> None:
+        text, happen, reasons = _EVENTS[event]
+        job = self.start(executor, shell(text))
 
-        fake.fail_node()
+        happen(fake, job.native_id or "")
 
         status = self.end(job)
         assert status.state is JobState.FAILED
-        assert status.reason in {Reason.NODE_FAIL, Reason.LOST}
-
-    @pytest.mark.clause("state-failed")
-    def test_a_vanished_job_is_lost(self, executor: JobExecutor, fake: FakeScheduler) -> None:
-        job = Job(shell("sleep 1000"))
-        executor.submit(job)
-        self.active(job)
-
-        fake.vanish(job.native_id or "")
-
-        status = self.end(job)
-        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+        assert status.reason in reasons
 
     def test_a_job_forgotten_at_its_end_keeps_its_exit_code(
         self, executor: JobExecutor, fake: FakeScheduler

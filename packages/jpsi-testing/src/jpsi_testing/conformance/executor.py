@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jpsi_testing.conformance.bulk import ArrayTests
 from jpsi_testing.conformance.command_output import OutputTests
-from jpsi_testing.conformance.components import ComponentTests
 from jpsi_testing.conformance.dependencies import DependencyTests
 from jpsi_testing.conformance.ends import EndTests
 from jpsi_testing.conformance.faults import FaultTests
@@ -12,7 +11,7 @@ from jpsi_testing.conformance.host_faults import HostFaultTests
 from jpsi_testing.conformance.hostile_text import HostileTests
 from jpsi_testing.conformance.identity import IdentityTests
 from jpsi_testing.conformance.limits import LimitTests
-from jpsi_testing.conformance.nodes import NodeTests
+from jpsi_testing.conformance.nodes import ComponentTests, NodeTests
 from jpsi_testing.conformance.recovery import RecoveryTests
 from jpsi_testing.conformance.runs import RunTests
 from jpsi_testing.conformance.staging import StagingTests

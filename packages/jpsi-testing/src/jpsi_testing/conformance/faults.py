@@ -31,7 +31,7 @@ class FaultTests(ExecutorTestBase):
         """A fault of a command that the fake does not have would never strike."""
         if self.fake_system is None:
             pytest.skip("the tests run without a fake (fake_system is None)")
-        system_fake = find_fake(self.fake_system) if isinstance(self.fake_system, str) else self.fake_system
+        system_fake = find_fake(self.fake_system)
 
         assert self.submit_command in system_fake.commands, (
             f"submit_command is {self.submit_command!r}; it must be the command that submits, one of "
@@ -43,9 +43,7 @@ class FaultTests(ExecutorTestBase):
         self, short_timeout_executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, trouble: str
     ) -> None:
         gate, begun = Gate(tmp_path / "gate"), tmp_path / "begun"
-        job = Job(shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
-        short_timeout_executor.submit(job)
-        self.active(job)
+        job = self.start(short_timeout_executor, shell(f'touch "$2"; {gate.WAIT}; exit 7', gate.path, begun))
         # the launcher, too, may be a command of the batch system
         assert eventually(begun.exists, self.timeout_seconds)
         call_count = len(fake.log)
@@ -61,8 +59,7 @@ class FaultTests(ExecutorTestBase):
     ) -> None:
         proof = Proof(tmp_path / "proof")
         fake.slots = 0
-        job = Job(proof.job(7))
-        executor.submit(job)
+        job = self.submit(executor, proof.job(7))
 
         fake.faults.down()
         call_count = len(fake.log)
@@ -81,8 +78,7 @@ class FaultTests(ExecutorTestBase):
     ) -> None:
         fake.faults.banner(stdout="Welcome 12345!\n", stderr="WARNING: maintenance on 2031-01-01\n")
         gate = Gate(tmp_path / "gate")
-        job = Job(gate.job(7))
-        executor.submit(job)
+        job = self.submit(executor, gate.job(7))
         assert job.native_id in [it.native_id for it in fake.jobs]
         self.active(job)
         gate.open()

@@ -1,4 +1,4 @@
-"""Calls the hooks of a plugin, and checks that they are pure functions of their arguments."""
+"""Calls the hooks of a plugin, and checks that they are pure functions; helps in tests of hooks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ import pkgutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import attrs
+import pluggy
 
 from jpsi import JobSpec
-from jpsi.plugin import ExecutorConfig, PluginError, Script, ShellLine, Site, SubmitContext, SubmitException
+from jpsi.plugin import (
+    CommandResult,
+    ExecutorConfig,
+    ExecutorHooks,
+    PluginError,
+    Script,
+    ShellLine,
+    Site,
+    SubmitContext,
+    SubmitException,
+)
 from jpsi.plugin.engine import installed, load_plugin
 
 #: The tag of the jobs in `Hooks`.
@@ -61,6 +72,10 @@ class Hooks:
     def has(self, name: str) -> bool:
         """Return True if the plugin itself implements a hook."""
         return callable(getattr(self.plugin, name, None))
+
+    def get(self, name: str, default: Any = None, **values: Any) -> Any:  # noqa: ANN401  as below
+        """Call a hook, or return the default if the plugin does not implement it."""
+        return self(name, **values) if self.has(name) else default
 
     def __call__(self, name: str, **values: Any) -> Any:  # noqa: ANN401  the arguments and answer of any hook
         """Call a hook twice, check that both calls return the same, and return that."""
@@ -111,3 +126,25 @@ def _result_or_error(function: Callable[..., Any], values: Mapping[str, Any]) ->
     except (ValueError, SubmitException) as e:
         return e
     return list(found) if inspect.isgenerator(found) else found
+
+
+def command_result(stdout: str = "", stderr: str = "", returncode: int = 0) -> CommandResult:
+    """Return the result of a command that has ended in time.
+
+    >>> command_result("job 17").checked().stdout
+    'job 17'
+    """
+    return CommandResult(returncode=returncode, stdout=stdout, stderr=stderr)
+
+
+def executor_hooks(plugin: object) -> ExecutorHooks:
+    """Return the hooks of one executor plugin, which take all arguments by name and use some of them.
+
+    Raises:
+        pluggy.PluginValidationError: the plugin has an unknown hook, or a hook with an unknown argument.
+    """
+    manager = pluggy.PluginManager("jpsi")
+    manager.add_hookspecs(ExecutorHooks)
+    manager.register(plugin)
+    manager.check_pending()
+    return cast("ExecutorHooks", manager.hook)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from jpsi import Job, JobAttributes, JobExecutor, JobSpec
+from jpsi import JobAttributes, JobExecutor, JobSpec
 from jpsi.plugin import CommandResult, ExecutorConfig, SubmitException
 from jpsi.plugin.engine import installed, load_plugin
 from jpsi_testing.conformance.base import ExecutorTestBase, shell
@@ -47,8 +47,7 @@ class HookTests(ExecutorTestBase):
     @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
     @given(spec=specs())
     def test_a_script_of_any_job_holds_its_tag(self, hooks: Hooks, spec: JobSpec) -> None:
-        if hooks.has("check_spec"):
-            assert all(isinstance(problem, str) for problem in hooks("check_spec", spec=spec))
+        assert all(isinstance(problem, str) for problem in hooks.get("check_spec", (), spec=spec))
         script = hooks.script(spec)
         if script is None:
             return
@@ -69,7 +68,7 @@ class HookTests(ExecutorTestBase):
         )
         job = JobSpec("/bin/true", attributes=plain)
         script = hooks.script(job)
-        if script is None or (hooks.has("check_spec") and list(hooks("check_spec", spec=job))):
+        if script is None or list(hooks.get("check_spec", (), spec=job)):
             return
         read = hooks("read_script", text=script.text)
         found = read.spec.attributes
@@ -116,17 +115,16 @@ class HookTests(ExecutorTestBase):
         self, hooks: Hooks, executor: JobExecutor, tmp_path: Path
     ) -> None:
         """Without it jpsi would take the second run of a requeued job for a duplicate, and stop it."""
-        variable = hooks("capabilities").id_variable if hooks.has("capabilities") else ""
+        variable = getattr(hooks.get("capabilities"), "id_variable", "")
         if not variable:
             pytest.skip("its capabilities name no id_variable")
         commands = "".join(f'printf "%s\\n" "${{{name}-}}"; ' for name in variable.split())
-        job = Job(shell(f'{{ {commands}}} > "$1"', tmp_path / "id"))
-        executor.submit(job)
+        job = self.submit(executor, shell(f'{{ {commands}}} > "$1"', tmp_path / "id"))
         self.end(job)
 
         lines = (tmp_path / "id").read_text(encoding="utf-8").split()
         found = lines[0] if lines else ""
-        spelled = hooks("canonical_id", native_id=found) if found and hooks.has("canonical_id") else found
+        spelled = hooks.get("canonical_id", found, native_id=found) if found else found
         assert spelled == job.native_id, (
             f"id_variable is {variable!r}; in the running job {job.native_id} that is {found or 'not set'!r}"
         )

@@ -122,8 +122,7 @@ class HostFaultTests(ExecutorTestBase):
         slow: Any = attrs.evolve(config, network_files=True, grace=_GRACE)  # type: ignore[call-arg]  # of a batch system
         with self.new_executor(slow) as executor:
             late(work_directory)
-            job = Job(proof.job(7))
-            executor.submit(job)
+            job = self.submit(executor, proof.job(7))
 
             status = self.end(job)
 

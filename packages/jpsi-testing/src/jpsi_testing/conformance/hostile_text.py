@@ -158,8 +158,7 @@ class HostileTests(ExecutorTestBase):
             pre_launch=pre_launch,
             environment={"LINES_OF_MINE": lines},
         )
-        job = Job(spec)
-        executor.submit(job)
+        job = self.submit(executor, spec)
 
         assert self.end(job).exit_code == 7
         if scheduler is not None:

@@ -28,42 +28,22 @@ _NOT_CANCELLED = "without the tag|another job's"
 class IdentityTests(ExecutorTestBase):
     """Tests in which a controller dies before it records a job, and gives its native id to another job."""
 
-    @pytest.mark.parametrize("stranger", _SCRIPTS)
+    @pytest.mark.parametrize("stranger", [*_SCRIPTS, "is forgotten", "is cancelled"])
     def test_a_job_whose_native_id_was_reused_is_lost(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path, stranger: str
     ) -> None:
         proof = Proof(tmp_path / "proof")
+        fake.keep = 0 if stranger == "is forgotten" else fake.keep
         job = self._waiting(executor, fake, proof)
+        script = {"is forgotten": "completes", "is cancelled": "runs"}.get(stranger, stranger)
 
-        other = self._reuse_native_id(fake, job, _SCRIPTS[stranger])
+        other = self._reuse_native_id(fake, job, _SCRIPTS[script])
+        if stranger == "is cancelled":
+            fake.cancel(other.native_id)
 
-        status = self.end(job)
-        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
-        assert "another job" in (status.message or "")
+        self._assert_lost(job)
         assert proof.runs == 0
         assert stranger != "runs" or other.state is FakeState.RUNNING
-
-    def test_the_cancellation_of_a_reused_id_is_not_the_jobs(
-        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
-    ) -> None:
-        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
-        other = self._reuse_native_id(fake, job, _SCRIPTS["runs"])
-
-        fake.cancel(other.native_id)
-
-        status = self.end(job)
-        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
-
-    def test_the_accounted_end_of_a_reused_id_is_not_the_jobs(
-        self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
-    ) -> None:
-        fake.keep = 0
-        job = self._waiting(executor, fake, Proof(tmp_path / "proof"))
-
-        self._reuse_native_id(fake, job, _SCRIPTS["completes"])
-
-        status = self.end(job)
-        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
 
     @pytest.mark.clause("cancel-asks")
     @pytest.mark.parametrize("request_", ["cancel", "hold", "release"])
@@ -78,8 +58,7 @@ class IdentityTests(ExecutorTestBase):
             job.cancel() if request_ == "cancel" else getattr(executor, request_)(job)
 
         assert (other.state, other.ending) == (FakeState.RUNNING, None)
-        status = self.end(job)
-        assert (status.state, status.reason) == (JobState.FAILED, Reason.LOST)
+        self._assert_lost(job)
 
     def test_no_bulk_cancellation_reaches_the_job_of_a_reused_id(
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
@@ -96,11 +75,8 @@ class IdentityTests(ExecutorTestBase):
             executor.cancel_many(jobs)
 
         assert list(caught.value.failed) == [jobs[1]]
-        assert [self.end(job).state for job in jobs] == [
-            JobState.CANCELED,
-            JobState.FAILED,
-            JobState.CANCELED,
-        ]
+        canceled = JobState.CANCELED
+        assert [self.end(job).state for job in jobs] == [canceled, JobState.FAILED, canceled]
         assert (other.state, other.ending) == (FakeState.PENDING, None)
 
     def test_a_job_that_runs_on_without_its_controller_keeps_its_code(
@@ -108,9 +84,7 @@ class IdentityTests(ExecutorTestBase):
     ) -> None:
         """The job's own markers count, although another job has its native id."""
         gate = Gate(tmp_path / "gate")
-        job = Job(gate.job(7))
-        executor.submit(job)
-        self.active(job)
+        job = self.start(executor, gate.job(7))
 
         later(fake)
         fake.reuse_native_id(job.native_id or "", _SCRIPTS["runs"], kill=False)
@@ -123,15 +97,12 @@ class IdentityTests(ExecutorTestBase):
         self, executor: JobExecutor, fake: FakeScheduler, tmp_path: Path
     ) -> None:
         """A job that ran and left no exit code is lost, while the job that has its native id runs on."""
-        job = Job(Gate(tmp_path / "gate").job())
-        executor.submit(job)
-        self.active(job)
+        job = self.start(executor, Gate(tmp_path / "gate").job())
 
         later(fake)
         other = fake.reuse_native_id(job.native_id or "", _SCRIPTS["runs"])
 
-        status = self.end(job)
-        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+        self._assert_lost(job)
         assert (other.state, other.ending) == (FakeState.RUNNING, None)
 
     def test_a_job_with_a_reused_id_of_the_same_second_is_left_alone(
@@ -169,11 +140,13 @@ class IdentityTests(ExecutorTestBase):
         gate.open()
         assert self.end(job).state is JobState.COMPLETED
 
+    def _assert_lost(self, job: Job) -> None:
+        status = self.end(job)
+        assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+
     def _follow_by_time(self, executor: JobExecutor, spec: jpsi.JobSpec) -> Job:
         """Return a job that runs, of which the batch system tells when it was submitted."""
-        job = Job(spec)
-        executor.submit(job)
-        self.active(job)
+        job = self.start(executor, spec)
         seen = executor.info(job)
         if seen is None or seen.submitted is None:
             pytest.skip("its answers do not tell when a job was submitted")
@@ -182,9 +155,7 @@ class IdentityTests(ExecutorTestBase):
     def _waiting(self, executor: JobExecutor, fake: FakeScheduler, proof: Proof) -> Job:
         """Return a job that was submitted and waits."""
         fake.slots = 0
-        job = Job(proof.job())
-        executor.submit(job)
-        return job
+        return self.submit(executor, proof.job())
 
     def _reuse_native_id(self, fake: FakeScheduler, job: Job, script: str) -> FakeJob:
         later(fake)

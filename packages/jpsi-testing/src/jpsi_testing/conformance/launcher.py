@@ -1,10 +1,130 @@
-"""The conformance tests that every launcher passes."""
+"""The conformance tests that every launcher passes: its lines in every shell, signals, and whole jobs."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from jpsi import JobSpec
+from jpsi_testing.conformance.hook_caller import Hooks, assert_selects
+from jpsi_testing.conformance.launcher_base import (
+    GROUP,
+    SHELLS,
+    LauncherTestBase,
+    Lines,
+    ignored_signals,
+    processes_of,
+)
 from jpsi_testing.conformance.launcher_jobs import JobTests
-from jpsi_testing.conformance.launcher_lines import LineTests
-from jpsi_testing.conformance.launcher_signals import SignalTests
+from jpsi_testing.strategies import HOSTILE, specs
+
+# Fixtures hold nothing that changes, and several classes of one session may inherit the test.
+_HARMLESS = (HealthCheck.function_scoped_fixture, HealthCheck.differing_executors)
+# A process that reports its start, and stays.
+_STAY_ALIVE = 'echo >"$1/$$"; exec sleep 1000'
+
+
+class LineTests(LauncherTestBase):
+    """Tests that the lines are shell, and launch the command in `"$@"`."""
+
+    def test_the_name_selects_the_plugin(self, hooks: Hooks) -> None:
+        assert_selects(GROUP, self.launcher_name, hooks.plugin)
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=_HARMLESS)
+    @given(spec=specs())
+    def test_lines_are_shell_without_text_of_the_user(self, hooks: Hooks, spec: JobSpec) -> None:
+        spec = self.with_launcher_attributes(spec)
+        if list(hooks.get("check_spec", (), spec=spec)):
+            return
+        lines = hooks("launch", spec=spec)
+
+        assert all(isinstance(it, str) for it in lines)
+        assert any('"$@"' in it for it in lines), 'the job\'s command is in "$@"'
+        for text in [*(spec.arguments or []), *(spec.environment or {}).values()]:
+            assert not text or len(text) < 20 or text not in "\n".join(lines)
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_every_shell_accepts_the_lines(
+        self, hooks: Hooks, tmp_path: Path, shell: str, count: int
+    ) -> None:
+        if count > self.max_processes:
+            pytest.skip(f"it starts {self.max_processes}")
+        script = self.new_lines(hooks, tmp_path, count).script()
+
+        done = subprocess.run([shell, "-n", script], check=False, capture_output=True, text=True)
+
+        assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    @pytest.mark.parametrize("code", [0, 1, 7, 255])
+    def test_the_code_is_passed_on(self, lines: Lines, shell: str, code: int) -> None:
+        assert lines.run(shell, "sh", "-c", f"exit {code}").returncode == code
+
+    @pytest.mark.clause("python-launcher-streams")
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_streams_are_the_jobs_and_nothing_is_added(self, lines: Lines, shell: str) -> None:
+        done = lines.run(shell, "sh", "-c", "cat; echo err >&2", stdin=b"put in")
+
+        assert (done.stdout, done.stderr) == (b"put in", b"err\n")
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_arguments_arrive_unchanged(self, lines: Lines, shell: str) -> None:
+        expected = "".join(f"<{text}>" for text in HOSTILE).encode(errors="surrogateescape")
+
+        assert lines.run(shell, "sh", "-c", 'printf "<%s>" "$@"', "sh", *HOSTILE).stdout == expected
+
+
+class SignalTests(LauncherTestBase):
+    """Tests for batch systems that signal only the job's first process."""
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_term_leaves_no_process_behind(self, hooks: Hooks, tmp_path: Path, shell: str) -> None:
+        if not self.ends_on_term:
+            pytest.skip("it leaves that to the batch system")
+        self.need_program()
+        job_id = str(uuid.uuid4())
+        started_files = tmp_path / "there"
+        started_files.mkdir()
+        lines = self.new_lines(hooks, tmp_path, self.max_processes)
+        process = lines.start(shell, ["/bin/sh", "-c", _STAY_ALIVE, "sh", str(started_files)], job_id=job_id)
+        try:
+            self.wait_until(
+                lambda: len(list(started_files.iterdir())) == self.max_processes, "every process runs"
+            )
+
+            os.kill(process.pid, signal.SIGTERM)
+            code = process.wait(self.timeout_seconds)
+
+            self.wait_until(lambda: processes_of(job_id) == [], "nothing is left")
+            assert code != 0
+        finally:
+            for pid in processes_of(job_id):
+                os.kill(pid, signal.SIGKILL)
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_processes_start_with_the_default_dispositions(
+        self, hooks: Hooks, tmp_path: Path, shell: str
+    ) -> None:
+        status = Path("/proc/self/status")
+        if not status.exists():
+            pytest.skip("this machine has no /proc, which lists ignored signals")
+        self.need_program()
+        lines = self.new_lines(hooks, tmp_path, self.max_processes)
+
+        done = lines.run(shell, "/bin/cat", str(status))
+
+        # Python does not pass on the signals that it ignores itself
+        own = {("SigIgn:", signal.SIGPIPE), ("SigIgn:", signal.SIGXFSZ)}
+        assert done.returncode == 0
+        assert done.stdout.count(b"SigIgn:") == self.max_processes
+        assert ignored_signals(done.stdout.decode()) <= ignored_signals(status.read_text()) - own
 
 
 class LauncherConformance(LineTests, SignalTests, JobTests):

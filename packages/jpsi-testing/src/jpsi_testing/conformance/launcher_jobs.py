@@ -107,7 +107,7 @@ class JobTests(LauncherTestBase):
         spec.resources = HeterogeneousResources(
             [ResourceSpecV1(), self.resources(max(1, self.max_processes - 1))]
         )
-        if not (hooks.has("heterogeneous") and hooks("heterogeneous")):
+        if not (hooks.get("heterogeneous")):
             with pytest.raises(InvalidJobException, match="starts processes of one kind"):
                 executor.submit(Job(spec))
             return
@@ -243,7 +243,7 @@ class JobTests(LauncherTestBase):
 
         self.run_to_completion(executor, spec)
 
-        patterns = (hooks("rank_variables") or ()) if hooks.has("rank_variables") else ()
+        patterns = hooks.get("rank_variables") or ()
         assert len(self.read_outputs(directory)) == self.max_processes
         for text in self.read_outputs(directory):
             found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

@@ -57,26 +57,39 @@ def client(
 class RecoveryTests(ExecutorTestBase):
     """Tests that a job's state is on disk, and not only in the process that submitted it."""
 
+    @pytest.mark.parametrize(("count", "at_once"), [(5, False), (12, True)], ids=["one by one", "at once"])
     def test_a_killed_client_loses_no_job_and_no_code(
-        self, config: ExecutorConfig, tmp_path: Path, scheduler: FakeScheduler | None
+        self,
+        config: ExecutorConfig,
+        tmp_path: Path,
+        scheduler: FakeScheduler | None,
+        count: int,
+        at_once: bool,
     ) -> None:
-        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(5)]
-        specs = [
-            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
-            for code, proof in enumerate(proofs)
-        ]
-        with client(self.executor_name, config, specs, url=self.url) as process:
-            assert process.stdout is not None
-            *ids, done = [process.stdout.readline().decode().strip() for _ in range(6)]
-            process.kill()
-        assert done == "done"
+        gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(count)]
+        ids = self._submit_and_kill(config, gate, proofs, at_once=at_once)
 
         with self.new_executor(config) as executor:
             jobs = {job.id: job for job in executor.recover()}
             gate.open()
-            assert [self.end(jobs[job_id]).exit_code for job_id in ids] == list(range(5))
+            assert [self.end(jobs[job_id]).exit_code for job_id in ids] == list(range(count))
             assert executor.recover() == []
-        assert [proof.runs for proof in proofs] == [1] * 5
+        assert [proof.runs for proof in proofs] == [1] * count
+
+    def _submit_and_kill(
+        self, config: ExecutorConfig, gate: Gate, proofs: Sequence[Proof], *, at_once: bool
+    ) -> list[str]:
+        """Let a client submit jobs that wait for a gate, kill it, and return the ids of the jobs."""
+        specs = [
+            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
+            for code, proof in enumerate(proofs)
+        ]
+        with client(self.executor_name, config, specs, url=self.url, at_once=at_once) as process:
+            assert process.stdout is not None
+            *ids, done = [process.stdout.readline().decode().strip() for _ in range(len(specs) + 1)]
+            process.kill()
+        assert done == "done"
+        return ids
 
     @pytest.mark.parametrize("lag", [0, 3600], ids=["shows", "never shows"])
     def test_a_client_killed_while_it_submits_loses_nothing(
@@ -105,8 +118,7 @@ class RecoveryTests(ExecutorTestBase):
         self, executor: JobExecutor, tmp_path: Path, fake: FakeScheduler, code: int, is_counted: bool
     ) -> None:
         proof = Proof(tmp_path / "proof")
-        job = Job(proof.job(code))
-        executor.submit(job)
+        job = self.submit(executor, proof.job(code))
         published = self.end(job)
 
         self._restored(fake, job.native_id or "", is_counted=is_counted)
@@ -127,14 +139,7 @@ class RecoveryTests(ExecutorTestBase):
         # from then on the executor knows which failures are final in this work directory
         assert self.run(executor, JobSpec("/bin/true")).state is JobState.COMPLETED
         gate, proofs = Gate(tmp_path / "gate"), [Proof(tmp_path / f"proof{code}") for code in range(3)]
-        specs = [
-            shell(f"{Gate.WAIT}; shift; {Proof.WRITE}; exit $2", gate.path, proof.path, code)
-            for code, proof in enumerate(proofs)
-        ]
-        with client(self.executor_name, config, specs, url=self.url, at_once=True) as process:
-            assert process.stdout is not None
-            *ids, _ = [process.stdout.readline().decode().strip() for _ in range(4)]
-            process.kill()
+        ids = self._submit_and_kill(config, gate, proofs, at_once=True)
         gate.open()
         assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs), self.timeout_seconds)
 

@@ -91,8 +91,7 @@ class RunTests(ExecutorTestBase):
         assert "arguments and environment" in (status.message or "")
 
     def test_output_is_where_the_streams_say(self, executor: JobExecutor) -> None:
-        job = Job(shell("echo out; echo err >&2"))
-        executor.submit(job)
+        job = self.submit(executor, shell("echo out; echo err >&2"))
         self.end(job)
 
         assert job.streams is not None
@@ -148,8 +147,7 @@ class RunTests(ExecutorTestBase):
     @pytest.mark.clause("wait-timeout")
     def test_wait_returns_at_the_state_or_the_timeout(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
-        job = Job(gate.job(3))
-        executor.submit(job)
+        job = self.submit(executor, gate.job(3))
 
         active = job.wait(self.timeout_seconds, target_states=[JobState.ACTIVE])
         assert active is not None
@@ -166,8 +164,7 @@ class RunTests(ExecutorTestBase):
     @pytest.mark.clause("list-unique", "list-non-final", "list-final")
     def test_list_returns_jobs_that_have_not_ended(self, executor: JobExecutor, tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
-        job = Job(gate.job())
-        executor.submit(job)
+        job = self.submit(executor, gate.job())
 
         assert executor.list() == [job.native_id]
         gate.open()
@@ -207,8 +204,7 @@ class RunTests(ExecutorTestBase):
         self, executor: JobExecutor, tmp_path: Path
     ) -> None:
         spec = shell('echo "$1" > "$2"', "before", tmp_path / "out")
-        job = Job(spec)
-        executor.submit(job)
+        job = self.submit(executor, spec)
         assert spec.arguments is not None
         spec.arguments[-2] = "after"
 

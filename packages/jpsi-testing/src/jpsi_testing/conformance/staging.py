@@ -167,8 +167,7 @@ class StagingTests(ExecutorTestBase):
                 StageOut(Path("log"), "ok", StageOutFlags.ON_SUCCESS | StageOutFlags.ON_ERROR),
             ],
         )
-        job = Job(spec)
-        executor.submit(job)
+        job = self.submit(executor, spec)
         assert sign.wait(self.timeout_seconds)
 
         job.cancel()

@@ -1,26 +1,37 @@
 """Door 3: fake batch systems for tests; they need no pytest.
 
-A `FakeScheduler` is the batch system. A backend ships its `Dialect`: the functions that answer its commands
-over a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried without a
-cluster.
+A `FakeScheduler` is the batch system. A backend ships its `FakeSystem`: the functions that answer its
+commands over a fake scheduler. `on_path` puts these commands on PATH, so that any program can be tried
+without a cluster.
 """
 
+from jpsi_testing.fake.blocking import limit, wait_for_jobs
 from jpsi_testing.fake.clock import FakeClock
+from jpsi_testing.fake.commands import (
+    NO_ANSWER,
+    CommandError,
+    CommandFunction,
+    FakeSystem,
+    answer,
+    find_fake,
+    join_lines,
+    node_name,
+    refuse_if,
+)
 from jpsi_testing.fake.faults import Faults
-from jpsi_testing.fake.invocation import Invocation
+from jpsi_testing.fake.invocation import Call, Invocation, Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
-from jpsi_testing.fake.limits import limit
-from jpsi_testing.fake.log import Call, Log
 from jpsi_testing.fake.mpi import mpirun_commands
+from jpsi_testing.fake.options import Arguments, OptionTable, parse_dashed, parse_letters
 from jpsi_testing.fake.path import command_folder, on_path
-from jpsi_testing.fake.program import NO_ANSWER, answer
-from jpsi_testing.fake.registry import CommandFunction, FakeSystem, find_fake
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 
 __all__ = [
     "NO_ANSWER",
+    "Arguments",
     "Call",
+    "CommandError",
     "CommandFunction",
     "FakeClock",
     "FakeJob",
@@ -30,13 +41,20 @@ __all__ = [
     "Faults",
     "Invocation",
     "Log",
+    "OptionTable",
     "Outcome",
     "Task",
     "TaskLaunch",
     "answer",
     "command_folder",
     "find_fake",
+    "join_lines",
     "limit",
     "mpirun_commands",
+    "node_name",
     "on_path",
+    "parse_dashed",
+    "parse_letters",
+    "refuse_if",
+    "wait_for_jobs",
 ]

@@ -1,14 +1,19 @@
-"""A call of a command of a fake batch system."""
+"""A call of a command of a fake batch system, and the log of all calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import attrs
 
+# Commands print local times in a zone other than UTC, unless their environment has TZ=UTC0.
+_LOCAL_ZONE = timezone(timedelta(hours=5))
 
-def _words(argv: Iterable[str]) -> tuple[str, ...]:
+
+def as_words(argv: Iterable[str]) -> tuple[str, ...]:
+    """Return words as a tuple."""
     return tuple(argv)
 
 
@@ -21,7 +26,7 @@ class Invocation:
     """
 
     #: The command's own name first, without its directory.
-    argv: tuple[str, ...] = attrs.field(converter=_words)
+    argv: tuple[str, ...] = attrs.field(converter=as_words)
     # a function reads the caller's input, which may take as long as the caller likes
     _stdin: str | Callable[[], str] = attrs.field(default="", repr=False)
     #: The environment of the call.
@@ -49,3 +54,34 @@ class Invocation:
         """
         text = Path(self.directory, file).read_text(encoding="utf-8", errors="surrogateescape")
         return attrs.evolve(self, stdin=text)
+
+    def local_time(self, seconds: float) -> datetime:
+        """Return a time as the call prints it."""
+        zone = UTC if self.environment.get("TZ") == "UTC0" else _LOCAL_ZONE
+        return datetime.fromtimestamp(int(seconds), zone)
+
+
+@attrs.frozen(slots=True)
+class Call:
+    """A logged call of a command."""
+
+    #: The time of the call, by the scheduler's clock.
+    time: float
+    invocation: Invocation
+
+    @property
+    def command(self) -> str:
+        """The command's name."""
+        return self.invocation.argv[0]
+
+
+class Log(list[Call]):
+    """All calls of commands, in order, with those that met a fault."""
+
+    def of(self, command: str) -> list[Call]:
+        """Return the calls of one command."""
+        return [call for call in self if call.command == command]
+
+    def count(self, command: object) -> int:
+        """Return the number of calls of a command."""
+        return sum(1 for call in self if call.command == command)

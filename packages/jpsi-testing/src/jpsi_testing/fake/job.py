@@ -101,6 +101,9 @@ class FakeJob:
     blocked: Callable[[], str | None] | None = attrs.field(default=None, kw_only=True)
     #: Called under the scheduler's lock before each start, to set variables such as the number of restarts.
     starting: Callable[[FakeJob], None] | None = attrs.field(default=None, kw_only=True)
+    #: The number of the array whose element it is; "" for other jobs. Below, the index of the element.
+    array: str = attrs.field(default="", kw_only=True)
+    index: int = attrs.field(default=0, kw_only=True)
     #: Further values for the fake's own use.
     attributes: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
     #: Submit a job as HELD to have it wait for `release`.
@@ -126,6 +129,21 @@ class FakeJob:
         """True if it is a job of the user who runs this fake."""
         return self.owner == _user()
 
+    @property
+    def number(self) -> str:
+        """The number of the job, which all elements of an array share."""
+        return self.array or self.native_id
+
+    @property
+    def failed_to_start(self) -> bool:
+        """True if the script could not be started, such as for a missing directory."""
+        return self.why.startswith("launch failed")
+
+    @property
+    def shell_code(self) -> int:
+        """The exit code as a shell reports it: 128+n after signal n."""
+        return 128 + self.signal if self.signal is not None else self.exit_code or 0
+
 
 def job_with_reused_id(lost: FakeJob, script: str) -> FakeJob:
     """Return another user's job with the same native id and shape; nothing in it has the tag."""
@@ -144,6 +162,8 @@ def job_with_reused_id(lost: FakeJob, script: str) -> FakeJob:
         slots=lost.slots,
         time_limit=lost.time_limit,
         starting=lost.starting,
+        array=lost.array,
+        index=lost.index,
         attributes={name: value for name, value in lost.attributes.items() if is_without_tag(value)},
     )
 
@@ -151,9 +171,5 @@ def job_with_reused_id(lost: FakeJob, script: str) -> FakeJob:
 def untag(job: FakeJob) -> None:
     """Remove the tag from a job, wherever it carries it."""
     untagged = job_with_reused_id(job, job.script)
-    job.name, job.tag, job.environment, job.attributes = (
-        untagged.name,
-        "",
-        untagged.environment,
-        untagged.attributes,
-    )
+    job.name, job.tag = untagged.name, ""
+    job.environment, job.attributes = untagged.environment, untagged.attributes

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jpsi_testing.fake.clock import FakeClock
+from jpsi_testing.fake.faults import Faults
+from jpsi_testing.fake.invocation import Log
 from jpsi_testing.fake.job import FakeJob, FakeState, Outcome
 from jpsi_testing.fake.runs import Run, begin, finish
 
@@ -21,14 +23,18 @@ _TIMEOUT_SECONDS = 10.0
 class Machine:
     """The jobs of a fake batch system and their changes of state; private methods are called under `lock`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the properties of a batch system, each by its name
         self,
-        clock: Callable[[], float] | None,
+        clock: Callable[[], float] | None = None,
         *,
-        slots: int,
-        kill_delay: float,
-        outcome: Outcome | None,
-        outcomes: Mapping[str, Outcome],
+        slots: int = 4,
+        lag: float = 0.0,
+        keep: float = 300.0,
+        accounting: bool = True,
+        accounting_lag: float = 0.0,
+        kill_delay: float = 2.0,
+        outcome: Outcome | None = None,
+        outcomes: Mapping[str, Outcome] | None = None,
     ) -> None:
         #: Returns the time in seconds since 1970.
         self.clock = time.time if clock is None else clock
@@ -39,7 +45,19 @@ class Machine:
         #: The outcome of simulated jobs; None runs real processes.
         self.outcome = outcome
         #: The outcomes of jobs with these names.
-        self.outcomes = dict(outcomes)
+        self.outcomes = dict(outcomes or {})
+        #: The time for which listings do not show a new job, in seconds.
+        self.lag = lag
+        #: The time for which listings still show an ended job, in seconds.
+        self.keep = keep
+        #: True if there is accounting.
+        self.accounting = accounting
+        #: The time after which the accounting records a submission, a start or an end, in seconds.
+        self.accounting_lag = accounting_lag
+        #: The faults of commands.
+        self.faults = Faults()
+        #: All calls of commands.
+        self.log = Log()
         #: Held while anything changes, and while a command is answered.
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
@@ -50,7 +68,7 @@ class Machine:
         self._detached_runs: list[Run] = []
         self._timestamp = self.clock()
         self._folder: Path | None = None
-        self._files = 0
+        self._files = self._number = 0
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_settling = False

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jpsi.plugin import CommandResult
+from jpsi_testing.fake.commands import CommandFunction
 from jpsi_testing.fake.invocation import Invocation
-from jpsi_testing.fake.registry import CommandFunction
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import Task, TaskLaunch
 

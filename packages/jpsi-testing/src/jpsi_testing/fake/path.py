@@ -13,7 +13,7 @@ from pathlib import Path
 from jpsi.plugin import line
 from jpsi_engine import check_way, make_directory
 from jpsi_testing.fake import client
-from jpsi_testing.fake.registry import FakeSystem, find_fake
+from jpsi_testing.fake.commands import FakeSystem, find_fake
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import CommandServer
 
@@ -36,7 +36,7 @@ def on_path(fake_system: str | FakeSystem, scheduler: FakeScheduler | None = Non
     Raises:
         PluginError: no backend offers a fake of this name.
     """
-    system_fake = find_fake(fake_system) if isinstance(fake_system, str) else fake_system
+    system_fake = find_fake(fake_system)
     with contextlib.ExitStack() as stack:
         if scheduler is None:
             scheduler = stack.enter_context(FakeScheduler())

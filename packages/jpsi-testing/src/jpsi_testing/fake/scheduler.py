@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
 
-from jpsi_testing.fake.faults import Faults
-from jpsi_testing.fake.invocation import Invocation
-from jpsi_testing.fake.job import FakeJob, FakeState, Outcome, job_with_reused_id, untag
-from jpsi_testing.fake.log import Call, Log
+from jpsi_testing.fake.invocation import Call, Invocation
+from jpsi_testing.fake.job import FakeJob, FakeState, job_with_reused_id, untag
 from jpsi_testing.fake.machine import Machine
 from jpsi_testing.fake.runs import job_at, requeue_job
 
@@ -24,7 +22,7 @@ class FakeScheduler(Machine):
     processes happen before the clock is advanced. Any thread may call its methods. Close it, or use it in a
     `with`, to end what still runs.
 
-    >>> from jpsi_testing.fake import FakeClock
+    >>> from jpsi_testing.fake import FakeClock, Outcome
     >>> clock = FakeClock()
     >>> scheduler = FakeScheduler(clock, outcome=Outcome(seconds=60, exit_code=7))
     >>> job = scheduler.submit(FakeJob(str(scheduler.next_number()), name="a"))
@@ -32,34 +30,6 @@ class FakeScheduler(Machine):
     >>> job.state, job.exit_code
     (<FakeState.FAILED: 'failed'>, 7)
     """
-
-    def __init__(  # noqa: PLR0913  the properties of a batch system, each by its name
-        self,
-        clock: Callable[[], float] | None = None,
-        *,
-        slots: int = 4,
-        lag: float = 0.0,
-        keep: float = 300.0,
-        accounting: bool = True,
-        accounting_lag: float = 0.0,
-        kill_delay: float = 2.0,
-        outcome: Outcome | None = None,
-        outcomes: Mapping[str, Outcome] | None = None,
-    ) -> None:
-        super().__init__(clock, slots=slots, kill_delay=kill_delay, outcome=outcome, outcomes=outcomes or {})
-        #: The time for which listings do not show a new job, in seconds.
-        self.lag = lag
-        #: The time for which listings still show an ended job, in seconds.
-        self.keep = keep
-        #: True if there is accounting.
-        self.accounting = accounting
-        #: The time after which the accounting records a submission, a start or an end, in seconds.
-        self.accounting_lag = accounting_lag
-        #: The faults of commands.
-        self.faults = Faults()
-        #: All calls of commands.
-        self.log = Log()
-        self._number = 0
 
     # For commands.
 

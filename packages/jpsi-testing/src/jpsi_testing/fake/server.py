@@ -12,9 +12,8 @@ from typing import Any, cast
 
 from jpsi.plugin import CommandResult
 from jpsi_testing.fake.client import receive, send
+from jpsi_testing.fake.commands import FakeSystem, answer
 from jpsi_testing.fake.invocation import Invocation
-from jpsi_testing.fake.program import answer
-from jpsi_testing.fake.registry import FakeSystem
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import TaskLaunch
 

@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from jpsi.plugin import CommandResult
-
-
-def _words(argv: Iterable[str]) -> tuple[str, ...]:
-    return tuple(argv)
+from jpsi_testing.fake.invocation import as_words
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -18,7 +15,7 @@ class Task:
     """A process that a command starts."""
 
     #: The program, which is searched on the caller's PATH, and its arguments.
-    argv: tuple[str, ...] = attrs.field(converter=_words)
+    argv: tuple[str, ...] = attrs.field(converter=as_words)
     #: The variables that are added to the environment of the command.
     environment: Mapping[str, str] = attrs.field(factory=dict)
 

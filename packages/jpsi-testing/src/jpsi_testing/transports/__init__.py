@@ -3,25 +3,15 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jpsi_testing.transports.fake import (
-        FakeTransport,
-    )
-    from jpsi_testing.transports.remote import (
-        RemoteTransport,
-    )
-    from jpsi_testing.transports.replay import (
-        ReplayTransport,
-    )
+    from jpsi_testing.transports.fake import FakeTransport
+    from jpsi_testing.transports.remote import RemoteTransport
+    from jpsi_testing.transports.replay import ReplayTransport
 else:
     from jpsi.plugin.engine import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,
-        {
-            "remote": "RemoteTransport",
-            "fake": "FakeTransport",
-            "replay": "ReplayTransport",
-        },
+        {"remote": "RemoteTransport", "fake": "FakeTransport", "replay": "ReplayTransport"},
     )
 
 __all__ = [

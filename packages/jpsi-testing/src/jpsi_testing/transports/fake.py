@@ -46,7 +46,7 @@ class FakeTransport:
     ) -> None:
         #: The batch system.
         self.scheduler = scheduler
-        self._fake_system = find_fake(fake_system) if isinstance(fake_system, str) else fake_system
+        self._fake_system = find_fake(fake_system)
         scheduler.faults.know(self._fake_system.commands)
         #: The url of this transport within this process.
         self.url = f"{_SCHEME}{name or next(_numbers)}"
