@@ -116,7 +116,7 @@ def test_an_environment_that_is_not_configured_is_named() -> None:
         ("-t 1-9", "-t 1-9: jpsi counts one submission as one job"),
         ("-pe mpi 4-8", "-pe mpi 4-8: a job of jpsi has one number of slots"),
         ("-sync y", "-sync y: qsub would not return"),
-        ("-soft", "-soft: what follows it is asked for"),
+        ("-soft", "-soft: jpsi turns the soft requests"),
     ],
 )
 def test_lost_options_are_reported(directive: str, why: str) -> None:
