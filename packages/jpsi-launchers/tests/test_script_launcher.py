@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.contract.hookspecs import LauncherHooks
-from jpsi.layers.layer import mistakes
+from jpsi.layers.layer import find_hook_problems
 from jpsi.model.resources import ResourceSpecV1
 from jpsi.model.spec import JobSpec
 from jpsi_engine.runner.claim_and_markers import BatchFrame, Frame, ProcessFrame
@@ -56,7 +56,7 @@ def notes(place: Place) -> list[str]:
 
 @pytest.mark.clause("python-launcher-own")
 def test_it_implements_hooks_that_there_are() -> None:
-    assert mistakes(ScriptLauncher("/x"), [LauncherHooks]) == []
+    assert find_hook_problems(ScriptLauncher("/x"), [LauncherHooks]) == []
 
 
 @pytest.mark.clause("python-launcher-arguments")

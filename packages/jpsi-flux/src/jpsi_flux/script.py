@@ -16,25 +16,10 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
     hookimpl,
+    kit,
     parse_duration,
     resources,
     time_limit,
-)
-from jpsi.plugin.kit import (
-    Draft,
-    JobRequest,
-    Option,
-    ScriptForm,
-    attribute_option,
-    count_option,
-    dependencies_reader,
-    gnu_options,
-    ignore_option,
-    output_reader,
-    path_reader,
-    read_exclusive,
-    read_name,
-    read_path,
 )
 
 from .shape import Shape
@@ -53,7 +38,7 @@ _FLAGS = frozenset(
     {"debug", "dry-run", "exclusive", "label-io", "quiet", "unbuffered", "verbose", "wait", "watch", "wrap"}
 )
 # flux-batch(1): mustache templates, which Flux replaces
-_path = partial(read_path, patterns=re.compile(r"\{\{"))
+_path = partial(kit.read_path, patterns=re.compile(r"\{\{"))
 # RFC 23: a number without a unit is seconds, but minutes for --time-limit
 _MINUTES = re.compile(r"[0-9]+")
 # a separator that no option contains
@@ -113,17 +98,17 @@ def _resource_problems(spec: JobSpec) -> Iterator[str]:
         )
 
 
-def _write_limit(request: JobRequest) -> str | None:
+def _write_limit(request: kit.JobRequest) -> str | None:
     limit = time_limit(request.spec, request.config, _SECOND)
     # without a unit Flux takes the number as minutes
     return None if limit is None else f"{limit}s"
 
 
-def _read_limit(draft: Draft, value: str) -> None:
+def _read_limit(draft: kit.Draft, value: str) -> None:
     draft.attributes.duration = parse_duration(f"{value}m" if _MINUTES.fullmatch(value) else value)
 
 
-def _read_variables(draft: Draft, value: str) -> None:
+def _read_variables(draft: kit.Draft, value: str) -> None:
     for rule in value.split(_LINE):
         name, separator, text = rule.partition("=")
         if not separator or not name.isidentifier():
@@ -132,13 +117,13 @@ def _read_variables(draft: Draft, value: str) -> None:
             draft.set_variable(name, text)
 
 
-def _write_attribute(request: JobRequest) -> str | None:
+def _write_attribute(request: kit.JobRequest) -> str | None:
     bank = request.spec.attributes.project_name
     # Flux < 0.65 has no --bank
     return None if bank is None else f"bank={bank}"
 
 
-def _read_attribute(draft: Draft, value: str) -> None:
+def _read_attribute(draft: kit.Draft, value: str) -> None:
     kept = []
     for item in value.split(_LINE):
         name, _, text = item.partition("=")
@@ -152,16 +137,16 @@ def _read_attribute(draft: Draft, value: str) -> None:
         draft.lose("setattr", item, "one of them can be carried over")
 
 
-def _slot_options(unit: str, *, nested: bool) -> dict[str, Option]:
+def _slot_options(unit: str, *, nested: bool) -> dict[str, kit.Option]:
     """Return the options for slots, of flux-batch(1) if nested, else of flux-submit(1)."""
 
-    def option(field: str, of_shape: str) -> Option:
-        def write(request: JobRequest) -> int | None:
+    def option(field: str, of_shape: str) -> kit.Option:
+        def write(request: kit.JobRequest) -> int | None:
             shape = Shape.for_spec(request.spec)
             number: int | None = getattr(shape, of_shape) if shape.nested == nested else None
             return number
 
-        return count_option(field, write)
+        return kit.count_option(field, write)
 
     return {
         f"n{unit}s": option("process_count", "slots"),
@@ -170,7 +155,7 @@ def _slot_options(unit: str, *, nested: bool) -> dict[str, Option]:
     }
 
 
-def _write_nodes(request: JobRequest) -> int | None:
+def _write_nodes(request: kit.JobRequest) -> int | None:
     shape = Shape.for_spec(request.spec)
     # Flux grants exclusive use only together with a number of nodes; one process needs one node.
     return 1 if shape.exclusive and shape.slots == 1 else shape.nodes
@@ -180,37 +165,37 @@ def _write_nodes(request: JobRequest) -> int | None:
 # become custom attributes or are not supported by jpsi.
 _OPTIONS = {
     # jpsi finds a job only by its name: Flux does not list attributes, and users cannot set other fields.
-    "job-name": Option(
-        lambda it: f"{it.spec.name} {it.context.tag}" if it.spec.name else it.context.tag, read_name
+    "job-name": kit.Option(
+        lambda it: f"{it.spec.name} {it.context.tag}" if it.spec.name else it.context.tag, kit.read_name
     ),
     # The runner changes to the directory and opens the streams. If the directory is missing, Flux runs the
     # job in another one and calls it COMPLETED; a file that it cannot open ends the job before it starts.
-    "cwd": Option("/", path_reader("directory", _path)),
-    "input": Option(None, path_reader("stdin_path", _path)),
-    "output": Option("/dev/null", output_reader(_path, lambda draft: "error" not in draft.options)),
-    "error": Option(None, path_reader("stderr_path", _path)),
-    "env": Option(None, _read_variables),
-    "queue": attribute_option("queue_name"),
-    "bank": Option(None, attribute_option("project_name").read),
-    "setattr": Option(_write_attribute, _read_attribute),
-    "time-limit": Option(_write_limit, _read_limit),
-    "nodes": count_option("node_count", _write_nodes),
+    "cwd": kit.Option("/", kit.path_reader("directory", _path)),
+    "input": kit.Option(None, kit.path_reader("stdin_path", _path)),
+    "output": kit.Option("/dev/null", kit.output_reader(_path, lambda draft: "error" not in draft.options)),
+    "error": kit.Option(None, kit.path_reader("stderr_path", _path)),
+    "env": kit.Option(None, _read_variables),
+    "queue": kit.attribute_option("queue_name"),
+    "bank": kit.Option(None, kit.attribute_option("project_name").read),
+    "setattr": kit.Option(_write_attribute, _read_attribute),
+    "time-limit": kit.Option(_write_limit, _read_limit),
+    "nodes": kit.count_option("node_count", _write_nodes),
     **_slot_options("slot", nested=True),
     **_slot_options("task", nested=False),
-    "exclusive": Option(lambda it: it.resources.exclusive_node_use, read_exclusive),
+    "exclusive": kit.Option(lambda it: it.resources.exclusive_node_use, kit.read_exclusive),
     # All dependencies must be satisfied.
-    "dependency": Option(
+    "dependency": kit.Option(
         lambda it: tuple(f"after{after.kind.value}:{after.native_id}" for after in it.context.after),
-        dependencies_reader("(?P<word>[^:]*):(?P<ids>.+)", _LINE),
+        kit.dependencies_reader("(?P<word>[^:]*):(?P<ids>.+)", _LINE),
     ),
-    **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), Option(None, ignore_option)),
+    **dict.fromkeys(("label-io", "quiet", "unbuffered", "verbose"), kit.Option(None, kit.ignore_option)),
 }
-_FORM = ScriptForm(
+_FORM = kit.ScriptForm(
     mark="#flux:",
     # RFC 36: the sentinel, after the characters that make the line a comment
     foreign_mark=r"[^\w\s]+\s*(?:flux|FLUX):",
     options=_OPTIONS,
     custom=CUSTOM,
-    parse=partial(gnu_options, letters=_LETTERS, plain=_FLAGS, names=_OPTIONS),
+    parse=partial(kit.gnu_options, letters=_LETTERS, plain=_FLAGS, names=_OPTIONS),
     joints=dict.fromkeys(("dependency", "env", "setattr"), _LINE),
 )

@@ -17,26 +17,10 @@ from jpsi.plugin import (
     Site,
     SubmitContext,
     hookimpl,
+    kit,
     parse_duration,
     time_limit,
     units,
-)
-from jpsi.plugin.kit import (
-    Draft,
-    JobRequest,
-    Option,
-    Reader,
-    ScriptForm,
-    attribute_option,
-    dash_options,
-    ignore_option,
-    output_reader,
-    path_reader,
-    read_amount,
-    read_count,
-    read_name,
-    read_path,
-    variables_reader,
 )
 
 from .config import SLOTS_PLACEHOLDER, GridEngineConfig
@@ -67,7 +51,6 @@ _UNITS = {"": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for unit, size in ((letter, 1000**power), (letter.upper(), 1024**power))
 }
-_NOT_EXPRESSIBLE = "jpsi cannot express it"
 # Variables in paths, which Grid Engine replaces; and the end of a path that is a directory
 _PATTERN = re.compile(r"\$|/\Z")
 _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
@@ -102,23 +85,23 @@ def _name_problems(spec: JobSpec) -> Iterator[str]:
 
 
 def _path(value: str) -> Path:
-    return read_path(_HOST.sub("", value), _PATTERN)
+    return kit.read_path(_HOST.sub("", value), _PATTERN)
 
 
-def _is_joined(draft: Draft) -> bool:
+def _is_joined(draft: kit.Draft) -> bool:
     return draft.options.get("j") in _TRUE_WORDS
 
 
-def _read_error(draft: Draft, value: str) -> None:
+def _read_error(draft: kit.Draft, value: str) -> None:
     if not _is_joined(draft):
         draft.spec.stderr_path = _path(value)
 
 
-def _read_shell(draft: Draft, value: str) -> None:
+def _read_shell(draft: kit.Draft, value: str) -> None:
     draft.spec.executable = str(_path(value))
 
 
-def _write_requests(request: JobRequest) -> str | None:
+def _write_requests(request: kit.JobRequest) -> str | None:
     """Return the value of `-l`; Grid Engine takes amounts of countable resources per slot."""
     requested, config = request.resources, request.config
     limit, slots = time_limit(request.spec, config, _SECOND), _count_slots_of_job(request)
@@ -136,7 +119,7 @@ def _write_requests(request: JobRequest) -> str | None:
     return ",".join(f"{name}={value}" for name, value in requests.items()) or None
 
 
-def _count_slots_of_job(request: JobRequest) -> int:
+def _count_slots_of_job(request: kit.JobRequest) -> int:
     """Return the number of slots of a job; raise ValueError if the user's `pe` has too few."""
     needed, user_slots = count_slots(request.resources), requested_slots(request.spec)
     if user_slots is not None and user_slots < needed:
@@ -159,10 +142,10 @@ def _gpu_requests(gpus: int, config: GridEngineConfig, slots: int) -> dict[str, 
     return dict.fromkeys(config.gpu_resource.split(","), str(share))
 
 
-def _read_requests(draft: Draft, value: str) -> None:
+def _read_requests(draft: kit.Draft, value: str) -> None:
     """Read the requests of `-l`, whose amounts are per slot; keep those that a spec cannot express."""
     config, others = draft.config, []
-    readers: dict[str, Reader] = {
+    readers: dict[str, kit.Reader] = {
         config.exclusive_resource: _read_exclusive,
         **dict.fromkeys((config.gpu_resource or "").split(","), _read_gpus),
         **dict.fromkeys(config.memory_resource.split(","), _read_memory),
@@ -171,42 +154,40 @@ def _read_requests(draft: Draft, value: str) -> None:
     for request in value.split(","):
         name, _, text = request.partition("=")
         try:
-            readers.get(name, _refuse)(draft, text)
-        except ValueError:
+            readers[name](draft, text)
+        except (KeyError, ValueError):
             others.append(request)
     if others:
         draft.keep("l", ",".join(others))
 
 
-def _read_limit(draft: Draft, text: str) -> None:
+def _read_limit(draft: kit.Draft, text: str) -> None:
     draft.attributes.duration = timedelta(0) if text.upper() == "INFINITY" else parse_duration(text)
 
 
-def _read_memory(draft: Draft, text: str) -> None:
-    draft.resources.memory = read_amount(text, _UNITS) * count_slots(draft.resources)
+def _read_memory(draft: kit.Draft, text: str) -> None:
+    draft.resources.memory = kit.read_amount(text, _UNITS) * count_slots(draft.resources)
 
 
-def _read_gpus(draft: Draft, text: str) -> None:
-    draft.resources.gpu_cores_per_process = read_count(text) * (draft.resources.cpu_cores_per_process or 1)
+def _read_gpus(draft: kit.Draft, text: str) -> None:
+    cores = draft.resources.cpu_cores_per_process or 1
+    draft.resources.gpu_cores_per_process = kit.read_count(text) * cores
 
 
-def _read_exclusive(draft: Draft, text: str) -> None:
+def _read_exclusive(draft: kit.Draft, text: str) -> None:
     if text.lower() not in {"", "true", "1"}:
-        raise ValueError(_NOT_EXPRESSIBLE)
+        msg = "jpsi cannot express it"
+        raise ValueError(msg)
     draft.resources.exclusive_node_use = True
 
 
-def _refuse(_draft: Draft, _text: str) -> None:
-    raise ValueError(_NOT_EXPRESSIBLE)
-
-
-def _write_environment(request: JobRequest) -> str | None:
+def _write_environment(request: kit.JobRequest) -> str | None:
     # A user's own environment need not be a configured one.
     has_own = CUSTOM.of(request.spec).get("pe")
     return None if has_own else parallel_environment(request.resources, request.config)
 
 
-def _read_environment(draft: Draft, value: str) -> None:
+def _read_environment(draft: kit.Draft, value: str) -> None:
     """Read the slots of a configured parallel environment; keep any other as the custom attribute `pe`."""
     name, _, text = value.partition(" ")
     if not text.isdecimal() or not int(text):
@@ -232,12 +213,12 @@ def _slots_per_node(family: str | None, name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _write_dependencies(request: JobRequest) -> str | None:
+def _write_dependencies(request: kit.JobRequest) -> str | None:
     # -hold_jid takes no single tasks: a dependency on a task waits for its whole array.
     return ",".join(dict.fromkeys(job_number(str(it.native_id)) for it in request.context.after)) or None
 
 
-def _read_dependencies(draft: Draft, value: str) -> None:
+def _read_dependencies(draft: kit.Draft, value: str) -> None:
     ids = value.split(",")
     if not all(job_id.isdecimal() for job_id in ids):
         msg = "jpsi supports dependencies on job numbers only, not on names"
@@ -245,40 +226,40 @@ def _read_dependencies(draft: Draft, value: str) -> None:
     draft.attributes.after = [Dependency(job_id, DependencyKind.ANY) for job_id in ids]
 
 
-def _report_soft(draft: Draft, _value: str) -> None:
+def _report_soft(draft: kit.Draft, _value: str) -> None:
     draft.lose("soft", None, "jpsi turns the soft requests after it into hard ones")
 
 
-_DIRECTORY = path_reader("directory", lambda value: read_path(value or ".", _PATTERN))
+_DIRECTORY = kit.path_reader("directory", lambda value: kit.read_path(value or ".", _PATTERN))
 # sge_submit(1) of 8.1.9, OPTIONS, in the order in which they are written
 _OPTIONS = {
-    "N": Option(lambda it: job_name(it.spec.name, it.context.tag), read_name),
-    "t": Option(lambda it: None if it.context.elements is None else f"1-{it.context.elements}"),
-    "tc": Option(lambda it: it.context.at_a_time),
-    "ac": Option(lambda it: kept_name(it.spec.name)),
-    "S": Option("/bin/sh", _read_shell),
-    "cwd": Option(None, _DIRECTORY),
+    "N": kit.Option(lambda it: job_name(it.spec.name, it.context.tag), kit.read_name),
+    "t": kit.Option(lambda it: None if it.context.elements is None else f"1-{it.context.elements}"),
+    "tc": kit.Option(lambda it: it.context.at_a_time),
+    "ac": kit.Option(lambda it: kept_name(it.spec.name)),
+    "S": kit.Option("/bin/sh", _read_shell),
+    "cwd": kit.Option(None, _DIRECTORY),
     # The runner opens the job's streams. A directory or file that Grid Engine cannot open would leave the job
     # in an error state for ever.
-    "wd": Option("/", _DIRECTORY),
-    "i": Option(None, path_reader("stdin_path", _path)),
-    "o": Option("/dev/null", output_reader(_path, _is_joined)),
-    "e": Option("/dev/null", _read_error),
-    "V": Option(write=True, read=ignore_option),
-    "v": Option(None, variables_reader()),
-    "q": attribute_option("queue_name"),
-    "P": attribute_option("project_name"),
-    "ar": attribute_option("reservation_id"),
+    "wd": kit.Option("/", _DIRECTORY),
+    "i": kit.Option(None, kit.path_reader("stdin_path", _path)),
+    "o": kit.Option("/dev/null", kit.output_reader(_path, _is_joined)),
+    "e": kit.Option("/dev/null", _read_error),
+    "V": kit.Option(write=True, read=kit.ignore_option),
+    "v": kit.Option(None, kit.variables_reader()),
+    "q": kit.attribute_option("queue_name"),
+    "P": kit.attribute_option("project_name"),
+    "ar": kit.attribute_option("reservation_id"),
     # it uses the slots that `pe` requests
-    "l": Option(_write_requests, _read_requests, is_read_last=True),
-    "pe": Option(_write_environment, _read_environment),
-    "r": Option(lambda it: _WORDS[it.config.requeue]),
-    "hold_jid": Option(_write_dependencies, _read_dependencies),
-    "soft": Option(None, _report_soft),
+    "l": kit.Option(_write_requests, _read_requests, is_read_last=True),
+    "pe": kit.Option(_write_environment, _read_environment),
+    "r": kit.Option(lambda it: _WORDS[it.config.requeue]),
+    "hold_jid": kit.Option(_write_dependencies, _read_dependencies),
+    "soft": kit.Option(None, _report_soft),
     # what jpsi does anyway
-    **dict.fromkeys(("hard", "j", "terse"), Option(None, ignore_option)),
+    **dict.fromkeys(("hard", "j", "terse"), kit.Option(None, kit.ignore_option)),
 }
-_FORM = ScriptForm(
+_FORM = kit.ScriptForm(
     mark="#$",
     foreign_mark=r"#\$(?=[\s-]|\Z)",
     is_read_whole=True,
@@ -287,6 +268,6 @@ _FORM = ScriptForm(
     options=_OPTIONS,
     custom=CUSTOM,
     spelled=split_parallel_environment,
-    parse=partial(dash_options, counts=_ARGUMENT_COUNTS),
+    parse=partial(kit.dash_options, counts=_ARGUMENT_COUNTS),
     joints={"l": ",", "v": ",", "hold_jid": ","},
 )

@@ -19,21 +19,7 @@ from jpsi.plugin import (
     SubmitContext,
     components,
     hookimpl,
-)
-from jpsi.plugin.kit import (
-    Draft,
-    JobRequest,
-    Option,
-    ScriptForm,
-    attribute_option,
-    dash_options,
-    dependencies_reader,
-    duration_option,
-    ignore_option,
-    output_reader,
-    path_reader,
-    read_path,
-    variables_reader,
+    kit,
 )
 
 from .bsub_options import COMPONENT_OPTIONS, CUSTOM
@@ -73,7 +59,7 @@ _FLAGS = (
 _ARRAY = re.compile(r"(?P<name>[^\[]*)\[.*\](?:%[0-9]+)?")
 # bsub of LSF 10.1, -W: minutes, or hours and minutes; other forms refer to a certain host
 _LIMIT = re.compile(r"(?:(?P<hours>[0-9]+):)?(?P<minutes>[0-9]+)")
-_path = partial(read_path, patterns=re.compile(r"%|/\Z"))
+_path = partial(kit.read_path, patterns=re.compile(r"%|/\Z"))
 
 
 @hookimpl
@@ -98,7 +84,7 @@ def read_script(text: str, site: Site) -> ForeignScript:
     return _FORM.read(text, site)
 
 
-def _script_form(spec: JobSpec) -> ScriptForm:
+def _script_form(spec: JobSpec) -> kit.ScriptForm:
     return _FORM if len(components(spec.resources)) == 1 else _COMPONENT_FORM
 
 
@@ -127,12 +113,12 @@ def legal_name(name: str, longest: int = _MAX_NAME) -> str:
     return _ILLEGAL_CHARACTERS.sub("_", name.encode(errors="replace")[:longest].decode(errors="ignore"))
 
 
-def _write_name(request: JobRequest) -> str:
+def _write_name(request: kit.JobRequest) -> str:
     array = _array_suffix(request.context)
     return f"{legal_name(request.spec.name or _DEFAULT_NAME, _MAX_NAME - len(array))}{array}"
 
 
-def _write_description(request: JobRequest) -> str:
+def _write_description(request: kit.JobRequest) -> str:
     """Return the tag, after the URL-encoded name if that is illegal."""
     name, array = request.spec.name or _DEFAULT_NAME, _array_suffix(request.context)
     is_legal = legal_name(name, _MAX_NAME - len(array)) == name
@@ -146,7 +132,7 @@ def _array_suffix(context: SubmitContext) -> str:
     return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"
 
 
-def _read_name(draft: Draft, value: str) -> None:
+def _read_name(draft: kit.Draft, value: str) -> None:
     array = _ARRAY.fullmatch(value)
     if array is not None:
         draft.lose("J", value, "an array is several jobs; use submit_many")
@@ -161,48 +147,48 @@ def _parse_limit(value: str) -> timedelta:
     return timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"]))
 
 
-def _read_environment(draft: Draft, value: str) -> None:
-    variables_reader(r"\s*,\s*")(draft, value.strip())
+def _read_environment(draft: kit.Draft, value: str) -> None:
+    kit.variables_reader(r"\s*,\s*")(draft, value.strip())
     if "all" not in map(str.strip, value.split(",")):
         draft.lose("env", value, "the job has the whole environment")
 
 
-def _write_dependencies(request: JobRequest) -> str | None:
+def _write_dependencies(request: kit.JobRequest) -> str | None:
     """Return the dependencies, all of which must be satisfied."""
     return " && ".join(f"{DEPENDENCIES[it.kind]}({it.native_id})" for it in request.context.after) or None
 
 
-_INPUT = Option(None, path_reader("stdin_path", _path))
-_read_output = output_reader(_path, lambda draft: not draft.options.keys() & {"e", "eo"})
-_read_error = path_reader("stderr_path", _path)
+_INPUT = kit.Option(None, kit.path_reader("stdin_path", _path))
+_read_output = kit.output_reader(_path, lambda draft: not draft.options.keys() & {"e", "eo"})
+_read_error = kit.path_reader("stderr_path", _path)
 # bsub of LSF 10.1, in the order in which the options are written
 _OPTIONS = {
-    "J": Option(_write_name, _read_name),
-    "Jd": Option(_write_description),
-    "cwd": Option(None, path_reader("directory", _path)),
+    "J": kit.Option(_write_name, _read_name),
+    "Jd": kit.Option(_write_description),
+    "cwd": kit.Option(None, kit.path_reader("directory", _path)),
     "i": _INPUT,
     "is": _INPUT,
     # The runner opens the job's streams. Without a file LSF mails them, with a file it appends a report,
     # and it does not report a missing directory.
-    "o": Option("/dev/null", _read_output),
-    "oo": Option(None, _read_output),
-    "e": Option("/dev/null", _read_error),
-    "eo": Option(None, _read_error),
-    "env": Option(None, _read_environment),
-    "q": attribute_option("queue_name"),
-    "P": attribute_option("project_name"),
-    "U": attribute_option("reservation_id"),
+    "o": kit.Option("/dev/null", _read_output),
+    "oo": kit.Option(None, _read_output),
+    "e": kit.Option("/dev/null", _read_error),
+    "eo": kit.Option(None, _read_error),
+    "env": kit.Option(None, _read_environment),
+    "q": kit.attribute_option("queue_name"),
+    "P": kit.attribute_option("project_name"),
+    "U": kit.attribute_option("reservation_id"),
     # without -W the queue's own limit applies
-    "W": duration_option(timedelta(minutes=1), _parse_limit),
+    "W": kit.duration_option(timedelta(minutes=1), _parse_limit),
     **RESOURCE_OPTIONS,
-    "r": Option(lambda it: it.config.rerunnable),
-    "w": Option(
-        _write_dependencies, dependencies_reader(r"(?P<word>\w+)\((?P<ids>[0-9]+)\)", "&&", DEPENDENCIES)
+    "r": kit.Option(lambda it: it.config.rerunnable),
+    "w": kit.Option(
+        _write_dependencies, kit.dependencies_reader(r"(?P<word>\w+)\((?P<ids>[0-9]+)\)", "&&", DEPENDENCIES)
     ),
     # Otherwise a job whose condition can no longer be satisfied stays pending for ever.
-    "ti": Option(lambda it: bool(it.context.after), ignore_option),
+    "ti": kit.Option(lambda it: bool(it.context.after), kit.ignore_option),
 }
-_FORM = ScriptForm(
+_FORM = kit.ScriptForm(
     mark="#BSUB",
     is_read_whole=True,
     dashes="-",
@@ -212,7 +198,7 @@ _FORM = ScriptForm(
     options=_OPTIONS,
     custom=CUSTOM,
     spelled=_check_value,
-    parse=partial(dash_options, counts={**dict.fromkeys(_VALUED, 1), **dict.fromkeys(_FLAGS, 0)}),
+    parse=partial(kit.dash_options, counts={**dict.fromkeys(_VALUED, 1), **dict.fromkeys(_FLAGS, 0)}),
     joints={"R": " "},
 )
 # For jobs with several components

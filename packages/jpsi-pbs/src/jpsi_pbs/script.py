@@ -7,25 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from jpsi.plugin import CustomOptions, parse_duration
-from jpsi.plugin.kit import (
-    Draft,
-    JobRequest,
-    Option,
-    ParsedOption,
-    ScriptForm,
-    attribute_option,
-    count_option,
-    dependencies_reader,
-    duration_option,
-    gnu_options,
-    ignore_option,
-    output_reader,
-    path_reader,
-    read_name,
-    read_path,
-    variables_reader,
-)
+from jpsi.plugin import CustomOptions, kit, parse_duration
 
 from .job_names import legal_name, tag_variables
 from .native_ids import is_element
@@ -42,10 +24,10 @@ _HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
 
 
 def script_form(
-    custom: CustomOptions, resources: Mapping[str, Option], others: Mapping[str, Option]
-) -> ScriptForm:
+    custom: CustomOptions, resources: Mapping[str, kit.Option], others: Mapping[str, kit.Option]
+) -> kit.ScriptForm:
     """Return the form of the scripts of one batch system, with its own options."""
-    return ScriptForm(
+    return kit.ScriptForm(
         mark="#PBS",
         dashes="-",
         joint=" ",
@@ -62,9 +44,9 @@ def split_option(option: str, value: str | None) -> tuple[str, str | None]:
     return letter, f"{name}={value or ''}" if name else value
 
 
-def _parse_options(words: Sequence[str]) -> Iterator[ParsedOption]:
+def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
     """Yield options in the form of custom attributes: `-l walltime=60` is `l.walltime` with the value 60."""
-    for name, value in gnu_options(words, {}, _FLAGS):
+    for name, value in kit.gnu_options(words, {}, _FLAGS):
         if name in _REPEATED and value:
             for part in _NEXT.split(value):
                 resource, _, text = part.strip().partition("=")
@@ -77,23 +59,23 @@ def _path(value: str) -> Path:
     if value.endswith("/"):
         msg = "a path of jpsi is that of a file"
         raise ValueError(msg)
-    return read_path(_HOST.sub("", value), _PATTERN)
+    return kit.read_path(_HOST.sub("", value), _PATTERN)
 
 
-def _is_joined(draft: Draft) -> bool:
+def _is_joined(draft: kit.Draft) -> bool:
     return set("oe") <= set(draft.options.get("j") or "")
 
 
-def _read_error(draft: Draft, value: str) -> None:
+def _read_error(draft: kit.Draft, value: str) -> None:
     if not _is_joined(draft):
         draft.spec.stderr_path = _path(value)
 
 
-def _read_shell(draft: Draft, value: str) -> None:
-    draft.spec.executable = str(read_path(value.partition("@")[0], _PATTERN))
+def _read_shell(draft: kit.Draft, value: str) -> None:
+    draft.spec.executable = str(kit.read_path(value.partition("@")[0], _PATTERN))
 
 
-def _write_dependencies(request: JobRequest) -> str | None:
+def _write_dependencies(request: kit.JobRequest) -> str | None:
     """Return the value of `depend`; all dependencies must be satisfied.
 
     Raises:
@@ -114,32 +96,32 @@ def _write_dependencies(request: JobRequest) -> str | None:
 
 # qsub(1B), OPTIONS, in the order in which they are written; all others become custom attributes.
 _OPTIONS = {
-    "N": Option(lambda it: legal_name(it.spec.name), read_name),
-    "v": Option(
+    "N": kit.Option(lambda it: legal_name(it.spec.name), kit.read_name),
+    "v": kit.Option(
         lambda it: tag_variables(it.context.tag, it.spec.name),
-        variables_reader(r"(?<!\\),"),
+        kit.variables_reader(r"(?<!\\),"),
     ),
     # -v does not preserve all values with commas, quotes or backslashes.
-    "V": Option(write=True, read=ignore_option),
+    "V": kit.Option(write=True, read=kit.ignore_option),
     # Otherwise the user's login shell runs the script, which may be any shell.
-    "S": Option("/bin/sh", _read_shell),
+    "S": kit.Option("/bin/sh", _read_shell),
     # The runner opens the job's streams. A file that PBS cannot copy delays the job's end for half a
     # minute, and a file that it cannot open holds the job.
-    "o": Option("/dev/null", output_reader(_path, _is_joined)),
-    "e": Option("/dev/null", _read_error),
-    "m": Option("n"),
-    "q": attribute_option("queue_name"),
-    "A": attribute_option("project_name"),
-    "l.walltime": duration_option(timedelta(seconds=1), parse_duration),
-    "W.umask": Option(lambda it: it.config.umask),
-    "r": Option(lambda it: _YES_OR_NO[it.config.rerun]),
-    "l.ncpus": Option(None, count_option("cpu_cores_per_process").read),
+    "o": kit.Option("/dev/null", kit.output_reader(_path, _is_joined)),
+    "e": kit.Option("/dev/null", _read_error),
+    "m": kit.Option("n"),
+    "q": kit.attribute_option("queue_name"),
+    "A": kit.attribute_option("project_name"),
+    "l.walltime": kit.duration_option(timedelta(seconds=1), parse_duration),
+    "W.umask": kit.Option(lambda it: it.config.umask),
+    "r": kit.Option(lambda it: _YES_OR_NO[it.config.rerun]),
+    "l.ncpus": kit.Option(None, kit.count_option("cpu_cores_per_process").read),
     # jpsi does this anyway, or with its own files
-    **dict.fromkeys(("j", "k", "f"), Option(None, ignore_option)),
+    **dict.fromkeys(("j", "k", "f"), kit.Option(None, kit.ignore_option)),
 }
 #: The option for the directory of the job, which only Torque has.
-DIRECTORY = Option(None, path_reader("directory", lambda value: read_path(value, _PATTERN)))
+DIRECTORY = kit.Option(None, kit.path_reader("directory", lambda value: kit.read_path(value, _PATTERN)))
 # an id begins with a digit
-_DEPENDENCIES = Option(
-    _write_dependencies, dependencies_reader(r"(?P<word>\w+):(?P<ids>\d[^:]*(?::\d[^:]*)*)")
+_DEPENDENCIES = kit.Option(
+    _write_dependencies, kit.dependencies_reader(r"(?P<word>\w+):(?P<ids>\d[^:]*(?::\d[^:]*)*)")
 )

@@ -19,29 +19,9 @@ from jpsi.plugin import (
     SubmitContext,
     components,
     hookimpl,
+    kit,
     node_count,
     units,
-)
-from jpsi.plugin.kit import (
-    Draft,
-    JobRequest,
-    Option,
-    ParsedOption,
-    ScriptForm,
-    attribute_option,
-    count_option,
-    dependencies_reader,
-    duration_option,
-    gnu_options,
-    ignore_option,
-    output_reader,
-    path_reader,
-    read_amount,
-    read_count,
-    read_exclusive,
-    read_name,
-    read_path,
-    variables_reader,
 )
 
 from .sbatch_options import CUSTOM, parse_time
@@ -74,7 +54,7 @@ _FLAGS = frozenset(
     | {"verbose", "version", "wait"}
 )
 # sbatch(1): FILENAME PATTERN
-_path = partial(read_path, patterns=re.compile("%"))
+_path = partial(kit.read_path, patterns=re.compile("%"))
 
 
 @hookimpl
@@ -99,7 +79,7 @@ def read_script(text: str) -> ForeignScript:
     return _FORM.read(text)
 
 
-def _components(spec: JobSpec) -> list[tuple[JobSpec, ScriptForm]]:
+def _components(spec: JobSpec) -> list[tuple[JobSpec, kit.ScriptForm]]:
     """Return each component's spec as if it were a job, with the form of its script.
 
     Each component gets all options, as it inherits only some from the component before (sbatch(1), hetjob).
@@ -121,7 +101,7 @@ def _known_nodes(requested: ResourceSpecV1) -> int | None:
     return node_count(requested) or (1 if requested.computed_process_count == 1 else None)
 
 
-def _require_nodes(draft: Draft) -> int:
+def _require_nodes(draft: kit.Draft) -> int:
     nodes = _known_nodes(draft.resources)
     if nodes is None:
         msg = "Slurm chooses the number of nodes"
@@ -129,13 +109,13 @@ def _require_nodes(draft: Draft) -> int:
     return nodes
 
 
-def _tasks_per_node(request: JobRequest) -> int | None:
+def _tasks_per_node(request: kit.JobRequest) -> int | None:
     # Together with --ntasks this is a maximum per node (sbatch(1)), so that the last node may have fewer.
     return request.resources.computed_processes_per_node if node_count(request.resources) else None
 
 
-def _read_tasks_per_node(draft: Draft, value: str) -> None:
-    per_node, resources = read_count(value), draft.resources
+def _read_tasks_per_node(draft: kit.Draft, value: str) -> None:
+    per_node, resources = kit.read_count(value), draft.resources
     nodes, processes = resources.node_count, resources.process_count
     if nodes is not None and processes is not None and -(-processes // per_node) != nodes:
         msg = f"{processes} tasks on {nodes} nodes are not {per_node} on each"
@@ -143,15 +123,15 @@ def _read_tasks_per_node(draft: Draft, value: str) -> None:
     resources.processes_per_node = per_node
 
 
-def _read_gpus(draft: Draft, value: str) -> None:
-    _share_gpus(draft, read_count(value))
+def _read_gpus(draft: kit.Draft, value: str) -> None:
+    _share_gpus(draft, kit.read_count(value))
 
 
-def _read_gpus_per_node(draft: Draft, value: str) -> None:
-    _share_gpus(draft, read_count(value) * _require_nodes(draft))
+def _read_gpus_per_node(draft: kit.Draft, value: str) -> None:
+    _share_gpus(draft, kit.read_count(value) * _require_nodes(draft))
 
 
-def _read_gres(draft: Draft, value: str) -> None:
+def _read_gres(draft: kit.Draft, value: str) -> None:
     match = _GPUS.fullmatch(value)
     if match is None:
         msg = "jpsi can request only GPUs of any type"
@@ -159,7 +139,7 @@ def _read_gres(draft: Draft, value: str) -> None:
     _share_gpus(draft, int(match[1] or 1) * _require_nodes(draft))
 
 
-def _share_gpus(draft: Draft, gpus: int) -> None:
+def _share_gpus(draft: kit.Draft, gpus: int) -> None:
     per_process, remainder = divmod(gpus, draft.resources.computed_process_count)
     if remainder or not per_process:
         msg = "the GPUs cannot be shared equally among the processes"
@@ -167,12 +147,12 @@ def _share_gpus(draft: Draft, gpus: int) -> None:
     draft.resources.gpu_cores_per_process = per_process
 
 
-def _memory_per_node(request: JobRequest) -> str | None:
+def _memory_per_node(request: kit.JobRequest) -> str | None:
     nodes = _known_nodes(request.resources)
     return None if nodes is None else _memory_share(request.resources, nodes)
 
 
-def _memory_per_cpu(request: JobRequest) -> str | None:
+def _memory_per_cpu(request: kit.JobRequest) -> str | None:
     return _memory_share(request.resources, _count_cpus(request.resources))
 
 
@@ -184,22 +164,22 @@ def _count_cpus(requested: ResourceSpecV1) -> int:
     return requested.computed_process_count * (requested.cpu_cores_per_process or 1)
 
 
-def _read_memory(draft: Draft, value: str) -> None:
-    draft.resources.memory = read_amount(value, _UNITS) * _require_nodes(draft)
+def _read_memory(draft: kit.Draft, value: str) -> None:
+    draft.resources.memory = kit.read_amount(value, _UNITS) * _require_nodes(draft)
 
 
-def _read_memory_per_cpu(draft: Draft, value: str) -> None:
-    draft.resources.memory = read_amount(value, _UNITS) * _count_cpus(draft.resources)
+def _read_memory_per_cpu(draft: kit.Draft, value: str) -> None:
+    draft.resources.memory = kit.read_amount(value, _UNITS) * _count_cpus(draft.resources)
 
 
-def _read_export(draft: Draft, value: str) -> None:
-    variables_reader()(draft, value)
+def _read_export(draft: kit.Draft, value: str) -> None:
+    kit.variables_reader()(draft, value)
     if "ALL" not in value.split(","):
         reason = "the job has the whole environment; without it, it would lack the variables of Slurm too"
         draft.lose("export", value, reason)
 
 
-def _dependency(request: JobRequest) -> str | None:
+def _dependency(request: kit.JobRequest) -> str | None:
     """Return the dependencies, all of which must be satisfied."""
     return ",".join(f"after{it.kind.value}:{it.native_id}" for it in request.context.after) or None
 
@@ -207,60 +187,60 @@ def _dependency(request: JobRequest) -> str | None:
 # sbatch(1), OPTIONS, in the order in which they are written and read; a reader may use the results of those
 # before it. All others become custom attributes or are not supported by jpsi.
 _OPTIONS = {
-    "job-name": Option(lambda it: it.spec.name or "jpsi", read_name),
-    "comment": Option(lambda it: it.context.tag),
-    "array": Option(lambda it: it.indices),
+    "job-name": kit.Option(lambda it: it.spec.name or "jpsi", kit.read_name),
+    "comment": kit.Option(lambda it: it.context.tag),
+    "array": kit.Option(lambda it: it.indices),
     # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job before
     # it starts, without any message.
-    "chdir": Option("/", path_reader("directory", _path)),
-    "input": Option(None, path_reader("stdin_path", _path)),
-    "output": Option("/dev/null", output_reader(_path, lambda draft: "error" not in draft.options)),
-    "error": Option("/dev/null", path_reader("stderr_path", _path)),
+    "chdir": kit.Option("/", kit.path_reader("directory", _path)),
+    "input": kit.Option(None, kit.path_reader("stdin_path", _path)),
+    "output": kit.Option("/dev/null", kit.output_reader(_path, lambda draft: "error" not in draft.options)),
+    "error": kit.Option("/dev/null", kit.path_reader("stderr_path", _path)),
     # Any other value than ALL runs a login shell and sets SLURM_EXPORT_ENV, through which srun's tasks lose
     # their environment; and sbatch cuts values with commas in this option.
-    "export": Option("ALL", _read_export),
-    "partition": attribute_option("queue_name"),
-    "account": attribute_option("project_name"),
-    "reservation": attribute_option("reservation_id"),
+    "export": kit.Option("ALL", _read_export),
+    "partition": kit.attribute_option("queue_name"),
+    "account": kit.attribute_option("project_name"),
+    "reservation": kit.attribute_option("reservation_id"),
     # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
-    "time": duration_option(timedelta(minutes=1), parse_time),
-    "nodes": count_option("node_count", lambda it: node_count(it.resources)),
-    "ntasks": count_option("process_count", lambda it: it.resources.computed_process_count),
-    "ntasks-per-node": Option(_tasks_per_node, _read_tasks_per_node),
-    "cpus-per-task": count_option("cpu_cores_per_process"),
+    "time": kit.duration_option(timedelta(minutes=1), parse_time),
+    "nodes": kit.count_option("node_count", lambda it: node_count(it.resources)),
+    "ntasks": kit.count_option("process_count", lambda it: it.resources.computed_process_count),
+    "ntasks-per-node": kit.Option(_tasks_per_node, _read_tasks_per_node),
+    "cpus-per-task": kit.count_option("cpu_cores_per_process"),
     # The only option that counts GPUs per process however many nodes Slurm chooses.
-    "gpus-per-task": count_option("gpu_cores_per_process"),
-    "gpus": Option(None, _read_gpus),
-    "gpus-per-node": Option(None, _read_gpus_per_node),
-    "gres": Option(None, _read_gres),
-    "exclusive": Option(lambda it: it.resources.exclusive_node_use, read_exclusive),
-    "mem": Option(_memory_per_node, _read_memory),
-    "mem-per-cpu": Option(
+    "gpus-per-task": kit.count_option("gpu_cores_per_process"),
+    "gpus": kit.Option(None, _read_gpus),
+    "gpus-per-node": kit.Option(None, _read_gpus_per_node),
+    "gres": kit.Option(None, _read_gres),
+    "exclusive": kit.Option(lambda it: it.resources.exclusive_node_use, kit.read_exclusive),
+    "mem": kit.Option(_memory_per_node, _read_memory),
+    "mem-per-cpu": kit.Option(
         lambda it: None if _known_nodes(it.resources) else _memory_per_cpu(it), _read_memory_per_cpu
     ),
-    "requeue": Option(lambda it: it.config.requeue is True),
-    "no-requeue": Option(lambda it: it.config.requeue is False),
-    "dependency": Option(_dependency, dependencies_reader(r"(?P<word>\w+):(?P<ids>\d+(?::\d+)*)")),
+    "requeue": kit.Option(lambda it: it.config.requeue is True),
+    "no-requeue": kit.Option(lambda it: it.config.requeue is False),
+    "dependency": kit.Option(_dependency, kit.dependencies_reader(r"(?P<word>\w+):(?P<ids>\d+(?::\d+)*)")),
     # Otherwise a job whose dependency can no longer be satisfied stays pending for ever.
-    "kill-on-invalid-dep": Option(lambda it: "yes" if it.context.after else None),
-    **dict.fromkeys(("parsable", "quiet", "verbose"), Option(None, ignore_option)),
+    "kill-on-invalid-dep": kit.Option(lambda it: "yes" if it.context.after else None),
+    **dict.fromkeys(("parsable", "quiet", "verbose"), kit.Option(None, kit.ignore_option)),
 }
 
 
-def _parse_options(words: Sequence[str]) -> Iterator[ParsedOption]:
+def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
     if words[:1] in (["hetjob"], ["packjob"]):
         msg = "the parts of a heterogeneous job are several jobs"
         raise ValueError(msg)
-    return gnu_options(words, _LETTERS, _FLAGS, _OPTIONS)
+    return kit.gnu_options(words, _LETTERS, _FLAGS, _OPTIONS)
 
 
 # slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
-_FORM = ScriptForm(mark="#SBATCH", longest=1024, options=_OPTIONS, custom=CUSTOM, parse=_parse_options)
+_FORM = kit.ScriptForm(mark="#SBATCH", longest=1024, options=_OPTIONS, custom=CUSTOM, parse=_parse_options)
 # For a component that has --mem-per-cpu in place of --mem
 _CPU_MEMORY_FORM = attrs.evolve(
     _FORM,
     options={
         **{name: option for name, option in _OPTIONS.items() if name not in ("mem", "mem-per-cpu")},
-        "mem-per-cpu": Option(_memory_per_cpu),
+        "mem-per-cpu": kit.Option(_memory_per_cpu),
     },
 )
