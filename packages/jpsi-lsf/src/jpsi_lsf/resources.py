@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -13,10 +14,10 @@ from jpsi.plugin import (
     JobSpec,
     ResourceSpecV1,
     components,
+    kit,
     node_count,
     units,
 )
-from jpsi.plugin.kit import Draft, JobRequest, Option, count_option, read_amount, read_exclusive
 
 from .bsub_options import component_requirements
 from .config import UNITS, LsfConfig
@@ -76,12 +77,12 @@ def _count_slots(requested: ResourceSpecV1, config: LsfConfig) -> int:
     return requested.computed_process_count * slots_per_process(requested, config)
 
 
-def _write_slots(request: JobRequest) -> int:
+def _write_slots(request: kit.JobRequest) -> int:
     # LSF accepts only the sum of all terms of a compound requirement
     return sum(_count_slots(it, request.config) for it in _kinds(request.spec))
 
 
-def _write_requirements(request: JobRequest) -> str | None:
+def _write_requirements(request: kit.JobRequest) -> str | None:
     """Return the requirement, compound if there are several components.
 
     "Resource requirement strings" of the LSF 10.1 manual.
@@ -100,19 +101,15 @@ def _write_requirements(request: JobRequest) -> str | None:
 
 
 def _sections(requested: ResourceSpecV1, config: LsfConfig, usages: Iterable[str]) -> Iterator[str]:
-    slots, cores, usage = (
-        slots_per_process(requested, config),
-        requested.cpu_cores_per_process,
-        ",".join(usages),
-    )
+    slots, usage = slots_per_process(requested, config), ",".join(usages)
     if node_count(requested) is not None:
         yield f"span[ptile={requested.computed_processes_per_node * slots}]"
     elif slots > 1:
         yield "span[hosts=1]"
     if usage:
         yield f"rusage[{usage}]"
-    if cores is not None and not config.cores_as_slots:
-        yield f"affinity[core({cores})]"
+    if requested.cpu_cores_per_process is not None and not config.cores_as_slots:
+        yield f"affinity[core({requested.cpu_cores_per_process})]"
 
 
 def _memory_usage(requested: ResourceSpecV1, config: LsfConfig) -> list[str]:
@@ -141,14 +138,14 @@ def _format_amount(size: int, shares: int, config: LsfConfig) -> str:
     return str(units(size, shares * UNITS[config.memory_unit]))
 
 
-def _write_gpus(request: JobRequest) -> str | None:
+def _write_gpus(request: kit.JobRequest) -> str | None:
     kinds = _kinds(request.spec)
     gpus = kinds[0].gpu_cores_per_process if len(kinds) == 1 else None
     # counts per process, however many nodes LSF chooses
     return f"num={gpus}/task" if gpus else None
 
 
-def _write_memory_limit(request: JobRequest) -> str | None:
+def _write_memory_limit(request: kit.JobRequest) -> str | None:
     # Depending on the site this limits a process, a node, or the job. With the total memory, a job that stays
     # within its request reaches the limit in none of these cases.
     amounts = [it.memory for it in _kinds(request.spec)]
@@ -156,14 +153,14 @@ def _write_memory_limit(request: JobRequest) -> str | None:
     return _format_amount(sum(known), 1, request.config) if len(known) == len(amounts) else None
 
 
-def _read_requirements(draft: Draft, value: str) -> None:
+def _read_requirements(draft: kit.Draft, value: str) -> None:
     """Read the requirements that a spec can express; keep the rest as the custom attribute `R`."""
     remainder = _read_compound(draft, value) if "{" in value else _read_sections(draft, value)
     if remainder:
         draft.keep("R", remainder)
 
 
-def _read_compound(draft: Draft, value: str) -> str:
+def _read_compound(draft: kit.Draft, value: str) -> str:
     """Read terms such as `2*{span[ptile=1]}`, and return the requirements that a spec cannot express.
 
     These must be the same in all terms. The last term needs no number of slots if the total is known.
@@ -195,58 +192,64 @@ def _read_compound(draft: Draft, value: str) -> str:
     return remainders.pop()
 
 
-def _read_sections(draft: Draft, value: str) -> str:
+def _read_sections(draft: kit.Draft, value: str) -> str:
     """Read the sections that a spec can express into the draft, and return the rest."""
     sections = list(_SECTION.finditer(value))
     if "".join(it[0] for it in sections) != value:
         raise ValueError(_NOT_EXPRESSIBLE)
-    # the total memory depends on the nodes, so `span` comes first
-    readers: Mapping[str, Callable[[Draft, str], bool]] = {
-        "span": _read_span,
-        "affinity": _read_cores,
-        "rusage": _read_usage,
-    }
-    ordered = [it for name in readers for it in sections if it["name"] == name]
-    expressed = [it for it in ordered if readers[it["name"]](draft, it["text"])]
-    return " ".join(it[0].strip() for it in sections if it not in expressed)
+    rest = list(sections)
+    for name, read in _SECTION_READERS.items():
+        for section in [it for it in sections if it["name"] == name]:
+            with contextlib.suppress(ValueError):
+                read(draft, section["text"])
+                rest.remove(section)
+    return " ".join(it[0].strip() for it in rest)
 
 
-def _read_span(draft: Draft, text: str) -> bool:
-    match = _SPAN.fullmatch(text)
-    if match is None or not int(match["count"]):
-        return False
-    if match["word"] == "ptile":
-        draft.resources.processes_per_node = int(match["count"])
-    elif match["count"] != "1":
-        return False
-    else:
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise ValueError(_NOT_EXPRESSIBLE)
+    return match
+
+
+def _read_span(draft: kit.Draft, text: str) -> None:
+    span = _match(_SPAN, text)
+    if span["word"] == "ptile":
+        draft.resources.processes_per_node = kit.read_count(span["count"])
+    elif span["count"] == "1":
         draft.resources.node_count = 1
-    return True
+    else:
+        raise ValueError(_NOT_EXPRESSIBLE)
 
 
-def _read_cores(draft: Draft, text: str) -> bool:
-    match = _CORES.fullmatch(text)
-    if match is None or not int(match["count"]):
-        return False
-    draft.resources.cpu_cores_per_process = int(match["count"])
-    return True
+def _read_cores(draft: kit.Draft, text: str) -> None:
+    draft.resources.cpu_cores_per_process = kit.read_count(_match(_CORES, text)["count"])
 
 
-def _read_usage(draft: Draft, text: str) -> bool:
-    """Read memory and GPUs of a `rusage` section, all of it or nothing; return True if it was read."""
-    resources, usages = draft.resources, [it.strip() for it in text.split(",")]
-    gpus = [match for it in usages if (match := _GPUS.fullmatch(it))]
-    memory = [match for it in usages if (match := _MEMORY.fullmatch(it))]
-    if len(gpus) + len(memory) != len(usages) or len(gpus) > 1 or len(memory) > 1:
-        return False
-    try:
-        totals = [_job_total(resources, it["method"], _amount(draft, it["amount"])) for it in memory]
-        shares = [_process_share(resources, it) for it in gpus]
-    except ValueError:
-        return False
-    resources.memory = next(iter(totals), resources.memory)
-    resources.gpu_cores_per_process = next(iter(shares), resources.gpu_cores_per_process)
-    return True
+def _read_usage(draft: kit.Draft, text: str) -> None:
+    """Read memory and GPUs of a `rusage` section, all of it or nothing."""
+    resources = draft.resources
+    found: dict[str, int] = {}
+    for usage in map(str.strip, text.split(",")):
+        memory = _MEMORY.fullmatch(usage)
+        if memory is None:
+            name, value = "gpu_cores_per_process", _process_share(resources, _match(_GPUS, usage))
+        else:
+            name, value = "memory", _job_total(resources, memory["method"], _amount(draft, memory["amount"]))
+        if name in found:
+            raise ValueError(_NOT_EXPRESSIBLE)
+        found[name] = value
+    for name, value in found.items():
+        setattr(resources, name, value)
+
+
+# the total memory depends on the nodes, so `span` comes first
+_SECTION_READERS: Mapping[str, kit.Reader] = {
+    "span": _read_span,
+    "affinity": _read_cores,
+    "rusage": _read_usage,
+}
 
 
 def _job_total(resources: ResourceSpecV1, method: str | None, share: int) -> int:
@@ -262,15 +265,10 @@ def _job_total(resources: ResourceSpecV1, method: str | None, share: int) -> int
 
 def _process_share(resources: ResourceSpecV1, gpus: re.Match[str]) -> int:
     """Return the GPUs of each process."""
-    total = _job_total(resources, gpus["method"], int(gpus["count"]))
-    per_process, remainder = divmod(total, resources.computed_process_count)
-    if remainder or not per_process:
-        msg = "the GPUs cannot be shared equally among the processes"
-        raise ValueError(msg)
-    return per_process
+    return kit.share_gpus(_job_total(resources, gpus["method"], int(gpus["count"])), resources)
 
 
-def _amount(draft: Draft, text: str) -> int:
+def _amount(draft: kit.Draft, text: str) -> int:
     """Return an amount of memory; a number without a unit is in the site's unit, if that is configured."""
     unit = draft.config.memory_unit
     sizes = {
@@ -278,10 +276,10 @@ def _amount(draft: Draft, text: str) -> int:
         for name, size in UNITS.items()
         for spelling in (name, name.lower(), name[0], name[0].lower())
     }
-    return read_amount(text, sizes if unit is None else {**sizes, "": UNITS[unit]})
+    return kit.read_amount(text, sizes if unit is None else {**sizes, "": UNITS[unit]})
 
 
-def _check_memory_limit(draft: Draft, value: str) -> None:
+def _check_memory_limit(draft: kit.Draft, value: str) -> None:
     amounts = [component.memory for component in components(draft.spec.resources)]
     known = [amount for amount in amounts if amount is not None]
     if len(known) < len(amounts) or _amount(draft, value) != sum(known):
@@ -289,23 +287,20 @@ def _check_memory_limit(draft: Draft, value: str) -> None:
         raise ValueError(msg)
 
 
-def _read_gpus(draft: Draft, value: str) -> None:
+def _read_gpus(draft: kit.Draft, value: str) -> None:
     if isinstance(draft.spec.resources, HeterogeneousResources):
         draft.lose("gpu", value, "it is for slots of one kind")
         return
-    match = _GPU.fullmatch(value)
-    if match is None:
-        raise ValueError(_NOT_EXPRESSIBLE)
-    draft.resources.gpu_cores_per_process = _process_share(draft.resources, match)
+    draft.resources.gpu_cores_per_process = _process_share(draft.resources, _match(_GPU, value))
 
 
 #: bsub of LSF 10.1: the options for resources, in the order in which they are written.
-RESOURCE_OPTIONS: Mapping[str, Option] = {
-    "n": count_option("process_count", _write_slots),
+RESOURCE_OPTIONS: Mapping[str, kit.Option] = {
+    "n": kit.count_option("process_count", _write_slots),
     # the readers of the options that are read last must handle several components
-    "R": Option(_write_requirements, _read_requirements, is_read_last=True),
+    "R": kit.Option(_write_requirements, _read_requirements, is_read_last=True),
     # exclusive use is a property of the whole job, if any component requests it
-    "x": Option(lambda it: any(kind.exclusive_node_use for kind in _kinds(it.spec)), read_exclusive),
-    "gpu": Option(_write_gpus, _read_gpus, is_read_last=True),
-    "M": Option(_write_memory_limit, _check_memory_limit, is_read_last=True),
+    "x": kit.Option(lambda it: any(kind.exclusive_node_use for kind in _kinds(it.spec)), kit.read_exclusive),
+    "gpu": kit.Option(_write_gpus, _read_gpus, is_read_last=True),
+    "M": kit.Option(_write_memory_limit, _check_memory_limit, is_read_last=True),
 }

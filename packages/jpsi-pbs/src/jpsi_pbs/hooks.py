@@ -28,28 +28,11 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import ScriptForm, ids_by_tag
 
+from . import queue
 from .config import config_class
 from .job_names import find_tags
 from .native_ids import QueriedIds, canonical_id, element_ids, map_to_queried
 from .qsub import parse_submit, submit
-from .queue import (
-    End,
-    ListedJob,
-    cancel,
-    hold,
-    is_valid_answer,
-    observe_jobs,
-    own_jobs,
-    parse_cancel,
-    parse_hold,
-    parse_queue_listing,
-    parse_undecided_jobs,
-    parse_unknown_jobs,
-    queues,
-    release,
-    unwrap_listing,
-    version,
-)
 from .submit_errors import classify_failure
 
 # By default qstat prints local times without their zone.
@@ -72,9 +55,9 @@ class Hooks(ABC):
     #: The most jobs per query.
     max_ids: int
     #: The parser of qstat's listing; it returns None if the listing is incomplete.
-    jobs: Callable[[str], list[ListedJob] | None]
+    jobs: Callable[[str], list[queue.ListedJob] | None]
     #: The function that derives the end of a finished job; it returns None if the listing does not say.
-    derive_end: Callable[[ListedJob], End | None]
+    derive_end: Callable[[queue.ListedJob], queue.End | None]
     #: The server attribute with the largest number of array elements.
     largest_array: str
 
@@ -83,14 +66,14 @@ class Hooks(ABC):
     element_ids = staticmethod(element_ids)
     parse_submit = staticmethod(parse_submit)
     classify_failure = staticmethod(classify_failure)
-    cancel = staticmethod(cancel)
-    hold = staticmethod(hold)
-    release = staticmethod(release)
-    parse_cancel = staticmethod(parse_cancel)
-    parse_hold = staticmethod(parse_hold)
-    parse_release = staticmethod(parse_hold)
-    version = staticmethod(version)
-    queues = staticmethod(queues)
+    cancel = staticmethod(queue.cancel)
+    hold = staticmethod(queue.hold)
+    release = staticmethod(queue.release)
+    parse_cancel = staticmethod(queue.parse_cancel)
+    parse_hold = staticmethod(queue.parse_hold)
+    parse_release = staticmethod(queue.parse_hold)
+    version = staticmethod(queue.version)
+    queues = staticmethod(queue.queues)
 
     @abstractmethod
     def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
@@ -105,7 +88,7 @@ class Hooks(ABC):
         argv = [*self.qstat, *arguments, *native_ids]
         return Command(argv, environment=_ENVIRONMENT, unset=_CLIENT_VARIABLES)
 
-    def parse_all_jobs(self, result: CommandResult) -> list[ListedJob]:
+    def parse_all_jobs(self, result: CommandResult) -> list[queue.ListedJob]:
         """Return the jobs in the output of a qstat that lists all jobs.
 
         Raises:
@@ -113,18 +96,18 @@ class Hooks(ABC):
         """
         return self.parse_jobs(result)
 
-    def parse_jobs(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[ListedJob]:
+    def parse_jobs(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[queue.ListedJob]:
         """Return the jobs in qstat's output; an answer that no named job is known yields an empty list.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
         jobs = self.jobs(result.stdout)
-        if jobs is None or not is_valid_answer(result, native_ids, has_jobs=bool(jobs)):
+        if jobs is None or not queue.is_valid_answer(result, native_ids, has_jobs=bool(jobs)):
             raise result.no_answer
         return jobs
 
-    def parse_named_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
+    def parse_named_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[queue.ListedJob]:
         """Return the jobs in the output of a qstat that named these jobs.
 
         Raises:
@@ -134,8 +117,8 @@ class Hooks(ABC):
         listed_ids = {job.native_id: "" for job in jobs}
         reported = {
             *map_to_queried(listed_ids, native_ids),
-            *parse_unknown_jobs(result, native_ids),
-            *parse_undecided_jobs(result, native_ids),
+            *queue.parse_unknown_jobs(result, native_ids),
+            *queue.parse_undecided_jobs(result, native_ids),
         }
         is_empty = not jobs and not reported
         if is_empty or not reported.issuperset(
@@ -185,7 +168,7 @@ class Hooks(ABC):
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
         """Return the queues in qstat's output."""
-        return parse_queue_listing(result, self.name)
+        return queue.parse_queue_listing(result, self.name)
 
     @hookimpl
     def read_script(self, text: str) -> ForeignScript:
@@ -207,21 +190,21 @@ class Hooks(ABC):
     ) -> Mapping[str, Observation]:
         """Return an Observation of each job in qstat's output or error messages."""
         if native_ids is None:
-            user, listing = unwrap_listing(result)
-            jobs = own_jobs(user, self.parse_all_jobs(listing))
+            user, listing = queue.unwrap_listing(result)
+            jobs = queue.own_jobs(user, self.parse_all_jobs(listing))
         else:
             jobs = self.parse_queried_jobs(result, native_ids)
         queried = QueriedIds(native_ids)
         observations = {
             native_id: Observation(state=None, word=message)
-            for native_id, message in parse_undecided_jobs(result, native_ids or ()).items()
+            for native_id, message in queue.parse_undecided_jobs(result, native_ids or ()).items()
         }
-        denied = parse_unknown_jobs(result, native_ids or ())
+        denied = queue.parse_unknown_jobs(result, native_ids or ())
         observations |= {native_id: Observation.denied(message) for native_id, message in denied.items()}
         named_jobs = ((job, queried.names(job.native_id)) for job in jobs)
-        return observations | observe_jobs(named_jobs, self.name, self.derive_end)
+        return observations | queue.observe_jobs(named_jobs, self.name, self.derive_end)
 
-    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
+    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[queue.ListedJob]:
         """Return the jobs in the output of `query` for these ids; it may contain other jobs too.
 
         Raises:
@@ -242,7 +225,7 @@ class Hooks(ABC):
         ]
         return ids_by_tag(found, tags)
 
-    def parse_found_jobs(self, result: CommandResult) -> list[ListedJob]:
+    def parse_found_jobs(self, result: CommandResult) -> list[queue.ListedJob]:
         """Return the jobs in the output of `find`.
 
         Raises:

@@ -13,17 +13,16 @@ from jpsi.plugin import (
     CommandResult,
     JobAttributes,
     NotOffered,
-    Observation,
     ShellLine,
     Site,
     hookimpl,
 )
 from jpsi.plugin.kit import JobRequest, Option, attribute_option
 
+from . import queue
 from .chunks import CUSTOM, RESOURCE_OPTIONS
 from .hooks import Hooks
 from .native_ids import arrays_of, has_arrays_and_elements, is_element, is_one_server
-from .queue import derive_openpbs_end, parse_hold, parse_json_jobs, wrap_listing
 from .script import script_form
 
 # src/include/server_limits.h of OpenPBS 23.06.06: PBS_MAX_ARRAY_JOB_DFL
@@ -58,8 +57,8 @@ class OpenPbs(Hooks):
     max_ids = 200
     largest_array = "max_array_size"
 
-    jobs = staticmethod(parse_json_jobs)
-    derive_end = staticmethod(derive_openpbs_end)
+    jobs = staticmethod(queue.parse_json_jobs)
+    derive_end = staticmethod(queue.derive_openpbs_end)
     arrays_of = staticmethod(arrays_of)
 
     @hookimpl
@@ -91,7 +90,7 @@ class OpenPbs(Hooks):
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """Return the command that queries these jobs, or all jobs if None; -t lists array elements."""
         if native_ids is None:
-            return wrap_listing(self.qstat_command((), "-t"))
+            return queue.wrap_listing(self.qstat_command((), "-t"))
         # With -x, qstat also lists jobs that were moved to another server.
         return self._element_query(native_ids, *(["-x"] if site.offers.get("history") else []))
 
@@ -110,7 +109,7 @@ class OpenPbs(Hooks):
     @hookimpl
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the reason for each job that was not held or released."""
-        reasons = parse_hold(result, native_ids)
+        reasons = queue.parse_hold(result, native_ids)
         return {
             native_id: f"{reason}{_WHOLE_ARRAY_NOTE if is_element(native_id) else ''}"
             for native_id, reason in reasons.items()
@@ -140,10 +139,7 @@ class OpenPbs(Hooks):
             return NOT_OFFERED
         return self._element_query(native_ids, "-x")
 
-    @hookimpl
-    def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
-        """Return an Observation of each job in qstat's output or error messages."""
-        return self.parse_status(result, native_ids)
+    parse_finished = Hooks.parse_status
 
 
 def _has_array_limits(text: str) -> bool:

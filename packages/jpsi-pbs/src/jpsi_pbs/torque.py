@@ -10,17 +10,10 @@ import attrs
 from jpsi.plugin import Arrays, Command, CommandResult, JobAttributes, JobSpec, ShellLine, Site, hookimpl
 from jpsi.plugin.kit import Option
 
+from . import queue
 from .hooks import Hooks
 from .native_ids import has_arrays_and_elements
 from .nodes import CUSTOM, RESOURCE_OPTIONS, process_lines
-from .queue import (
-    ListedJob,
-    change_by_ranges,
-    derive_torque_end,
-    parse_xml_jobs,
-    unwrap_listing,
-    wrap_listing,
-)
 from .script import DIRECTORY, script_form
 
 # These scripts list all jobs, once or twice: with array elements, and with whole arrays. If there is no job,
@@ -46,8 +39,8 @@ class Torque(Hooks):
     max_ids = 100_000
     largest_array = "max_job_array_size"
 
-    jobs = staticmethod(parse_xml_jobs)
-    derive_end = staticmethod(derive_torque_end)
+    jobs = staticmethod(queue.parse_xml_jobs)
+    derive_end = staticmethod(queue.derive_torque_end)
 
     def arrays(self, site: Site) -> Arrays:
         """Return the capabilities for arrays."""
@@ -80,21 +73,21 @@ class Torque(Hooks):
 
     def _listing_command(self, script: str, *arguments: str) -> Command:
         command = self.qstat_command((), *arguments)
-        return wrap_listing(attrs.evolve(command, argv=["/bin/sh", "-c", script, *command.argv]))
+        return queue.wrap_listing(attrs.evolve(command, argv=["/bin/sh", "-c", script, *command.argv]))
 
-    def parse_found_jobs(self, result: CommandResult) -> list[ListedJob]:
+    def parse_found_jobs(self, result: CommandResult) -> list[queue.ListedJob]:
         """Return the jobs in the output of `find`, or of `query` for many jobs."""
-        _, listing = unwrap_listing(result)
+        _, listing = queue.unwrap_listing(result)
         return self.parse_all_jobs(listing)
 
-    def parse_all_jobs(self, result: CommandResult) -> list[ListedJob]:
+    def parse_all_jobs(self, result: CommandResult) -> list[queue.ListedJob]:
         """Return the jobs in the output of a qstat that lists all jobs."""
         jobs = self.parse_jobs(result)
         if not _SERVER.search(result.stdout):
             raise result.no_answer
         return jobs
 
-    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
+    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[queue.ListedJob]:
         """Return the jobs in the output of `query` for these ids; for many ids, all jobs."""
         if len(native_ids) > _MAX_NAMED:
             return self.parse_found_jobs(result)
@@ -107,17 +100,17 @@ class Torque(Hooks):
     @hookimpl
     def cancel(self, native_ids: Sequence[str]) -> Command:
         """Return the qdel command, which ends pending and running jobs."""
-        return change_by_ranges("qdel", native_ids)
+        return queue.change_by_ranges("qdel", native_ids)
 
     @hookimpl
     def hold(self, native_ids: Sequence[str]) -> Command:
         """Return the command that keeps pending jobs from starting."""
-        return change_by_ranges("qhold", native_ids)
+        return queue.change_by_ranges("qhold", native_ids)
 
     @hookimpl
     def release(self, native_ids: Sequence[str]) -> Command:
         """Return the command that lets held jobs start."""
-        return change_by_ranges("qrls", native_ids)
+        return queue.change_by_ranges("qrls", native_ids)
 
     @hookimpl
     def nodes(self, spec: JobSpec) -> list[ShellLine]:

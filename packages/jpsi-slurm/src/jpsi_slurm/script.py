@@ -124,11 +124,11 @@ def _read_tasks_per_node(draft: kit.Draft, value: str) -> None:
 
 
 def _read_gpus(draft: kit.Draft, value: str) -> None:
-    _share_gpus(draft, kit.read_count(value))
+    _set_gpus(draft, kit.read_count(value))
 
 
 def _read_gpus_per_node(draft: kit.Draft, value: str) -> None:
-    _share_gpus(draft, kit.read_count(value) * _require_nodes(draft))
+    _set_gpus(draft, kit.read_count(value) * _require_nodes(draft))
 
 
 def _read_gres(draft: kit.Draft, value: str) -> None:
@@ -136,15 +136,11 @@ def _read_gres(draft: kit.Draft, value: str) -> None:
     if match is None:
         msg = "jpsi can request only GPUs of any type"
         raise ValueError(msg)
-    _share_gpus(draft, int(match[1] or 1) * _require_nodes(draft))
+    _set_gpus(draft, int(match[1] or 1) * _require_nodes(draft))
 
 
-def _share_gpus(draft: kit.Draft, gpus: int) -> None:
-    per_process, remainder = divmod(gpus, draft.resources.computed_process_count)
-    if remainder or not per_process:
-        msg = "the GPUs cannot be shared equally among the processes"
-        raise ValueError(msg)
-    draft.resources.gpu_cores_per_process = per_process
+def _set_gpus(draft: kit.Draft, gpus: int) -> None:
+    draft.resources.gpu_cores_per_process = kit.share_gpus(gpus, draft.resources)
 
 
 def _memory_per_node(request: kit.JobRequest) -> str | None:

@@ -32,6 +32,7 @@ from jpsi.plugin.kit.script_options import (
     read_exclusive,
     read_name,
     read_path,
+    share_gpus,
     variables_reader,
 )
 from jpsi.plugin.kit.script_words import ParsedOption, dash_options, gnu_options
@@ -81,6 +82,7 @@ __all__ = [
     "refusals",
     "require_one_id",
     "require_program",
+    "share_gpus",
     "trap_signals",
     "unignore_signals",
     "variables_reader",

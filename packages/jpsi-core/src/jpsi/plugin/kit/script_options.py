@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from jpsi.contract import time_limit
-from jpsi.model import Dependency, DependencyKind, components
+from jpsi.model import Dependency, DependencyKind, ResourceSpecV1, components
 from jpsi.plugin.kit.script_form import Draft, Option, Reader, Writer
 
 #: Returns the path in an option's value; ValueError if it is not the same for every job.
@@ -162,6 +162,19 @@ def read_amount(value: str, units: Mapping[str, int]) -> int:
         msg = f"{value!r} is a word of its own here, and no amount"
         raise ValueError(msg)
     return ones
+
+
+def share_gpus(gpus: int, resources: ResourceSpecV1) -> int:
+    """Return the GPUs of each process, if all have the same number.
+
+    Raises:
+        ValueError: they cannot.
+    """
+    per_process, remainder = divmod(gpus, resources.computed_process_count)
+    if remainder or not per_process:
+        msg = "the GPUs cannot be shared equally among the processes"
+        raise ValueError(msg)
+    return per_process
 
 
 def read_path(value: str, patterns: re.Pattern[str]) -> Path:
