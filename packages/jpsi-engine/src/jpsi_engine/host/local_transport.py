@@ -39,13 +39,7 @@ class LocalTransport:
         window) do not reach it, and at a timeout all its processes are killed.
         """
         data = None if command.stdin is None else command.stdin.encode(errors="surrogateescape")
-        result = self._run(command, data, keep, ready)
-        return CommandResult(
-            returncode=result.returncode,
-            stdout=result.stdout.decode(errors="replace"),
-            stderr=result.stderr,
-            timed_out=result.timed_out,
-        )
+        return self._run(command, data, keep, ready).decoded
 
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""
