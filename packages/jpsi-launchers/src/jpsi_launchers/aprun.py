@@ -18,7 +18,7 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    layout = ProcessLayout.from_spec(spec)
+    (layout,) = ProcessLayout.from_components(spec)
     # aprun(1), Cray S-2496
     options = {"n": layout.processes, "N": layout.per_node, "d": layout.cores}
     words = [word for name, value in set_options(options) for word in (f"-{name}", str(value))]

@@ -18,7 +18,7 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    layout = ProcessLayout.from_spec(spec)
+    (layout,) = ProcessLayout.from_components(spec)
     # The manual pages flux-run(1) and flux-shell-options(7)
     options: Options = {
         "ntasks": layout.processes,

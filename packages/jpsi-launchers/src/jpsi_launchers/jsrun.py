@@ -18,7 +18,7 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    layout = ProcessLayout.from_spec(spec)
+    (layout,) = ProcessLayout.from_components(spec)
     # Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process gets its own resource set
     options = {
         "nrs": layout.processes,

@@ -83,7 +83,7 @@ def _write_place(request: JobRequest) -> str | None:
 def _chunk_resources(custom: Mapping[str, Any]) -> list[str]:  # Any: whatever users wrote
     """Return the resources that these custom attributes add to each chunk.
 
-    >>> chunk_resources({"chunk": "host_type=fast:ib=true"})
+    >>> _chunk_resources({"chunk": "host_type=fast:ib=true"})
     ['host_type=fast', 'ib=true']
 
     Raises:
