@@ -22,6 +22,7 @@ LONGEST = "plugins/executor.md"
 PAGES = (
     LONGEST,
     "plugins/testing.md",
+    "plugins/backend-hooks.md",
     "plugins/index.md",
     "plugins/launcher.md",
     "plugins/override.md",

@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from jpsi.layers.stack import BATCH_HOOKS
+
 DOCS = Path(__file__).parents[3] / "docs"
 
 
@@ -28,13 +30,17 @@ def loaded(name: str) -> ModuleType:
 rooms, doors = loaded("rooms"), loaded("doors")
 
 
-@pytest.mark.parametrize("script", ["rooms", "doors"])
+@pytest.mark.parametrize("script", ["rooms", "doors", "backend_hooks"])
 def test_nothing_is_wrong_with_what_the_pages_are_made_of(script: str) -> None:
     command = [sys.executable, str(DOCS / f"{script}.py"), "--check"]
 
     done = subprocess.run(command, check=False, capture_output=True, text=True)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_backend_must_implement_the_hooks_without_a_default() -> None:
+    assert tuple(loaded("backend_hooks").required()) == BATCH_HOOKS
 
 
 def test_arrows_lead_to_lower_floors() -> None:

@@ -13,9 +13,8 @@ import pytest
 from flux_support import HOOKED, RECORDINGS, VERSIONS, recordings
 from jpsi.plugin import FailureKind, JobState, Observation, Reason, SubmitException
 from jpsi.plugin.kit import extract_tag
-from jpsi_flux import hooks, native_ids
+from jpsi_flux import hooks, native_ids, submit
 from jpsi_flux.states import STATES
-from jpsi_flux.submission import flux_submit
 from jpsi_testing import Recording, command_result
 
 # Scenarios of the transcripts that are not kept here.
@@ -221,7 +220,7 @@ def test_ids_are_understood_as_flux_does(version: str) -> None:
 
 def test_nothing_of_a_surrounding_job_reaches_a_new_one() -> None:
     """Of the variables that Flux sets in jobs, those by which Flux is found stay."""
-    unset = flux_submit.INHERITED_VARIABLES
+    unset = submit.INHERITED_VARIABLES
     pattern = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in unset) + r"\Z")
     printed = [it for it in recordings("job-environment") if it.argv[0] == "cat"]
     names = {

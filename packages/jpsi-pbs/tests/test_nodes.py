@@ -30,7 +30,7 @@ def _printed(lines: list[Any], nodes: str, tmp_path: Path) -> str:
     ("nodes", "expected"), [("a", "a"), ("aabb", "aabb"), ("abab", "aabb"), ("bacb", "bbac")]
 )
 def test_a_line_for_each_process_grouped_by_node(nodes: str, expected: str, tmp_path: Path) -> None:
-    assert _printed(openpbs.hooks.nodes(JobSpec("/bin/true")), nodes, tmp_path) == expected
+    assert _printed(openpbs.hooks.nodes(), nodes, tmp_path) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_slots_of_several_kinds_have_lines_one_kind_after_the_other(tmp_path: Pa
     )
 
     assert _printed(torque.hooks.nodes(spec), "aaabbccdddd", tmp_path) == "abbccdd"
-    assert _printed(openpbs.hooks.nodes(spec), "abbccdd", tmp_path) == "abbccdd"
+    assert _printed(openpbs.hooks.nodes(), "abbccdd", tmp_path) == "abbccdd"

@@ -294,7 +294,8 @@ def test_every_process_gets_its_requested_resources(spec: JobSpec) -> None:
     chunks = [
         {"n": int(number), **dict(part.split("=") for part in parts)}
         for number, *parts in (
-            chunk.split(":") for chunk in str(PBS.resources(spec, SITE)["l.select"]).split("+")
+            chunk.split(":")
+            for chunk in _options(attrs.evolve(spec, attributes=None))["-l select"].split("+")
         )
     ]
 

@@ -19,7 +19,7 @@ from jpsi.plugin import (
     resources,
 )
 from jpsi_slurm import hooks
-from jpsi_slurm.sbatch_options import ATTRIBUTE_OPTIONS, parse_time
+from jpsi_slurm.sbatch_options import parse_time
 from jpsi_testing import specs
 from slurm_support import CONTEXT
 
@@ -56,7 +56,8 @@ def test_a_whole_script() -> None:
     spec = script.spec
     assert spec.name == "sim"
     assert spec.attributes is not None
-    assert [getattr(spec.attributes, it) for it in ATTRIBUTE_OPTIONS.values()] == ["main", "proj1", "r1"]
+    asked = spec.attributes
+    assert (asked.queue_name, asked.project_name, asked.reservation_id) == ("main", "proj1", "r1")
     assert spec.attributes.duration == timedelta(hours=36)
     assert [spec.directory, spec.stdin_path, spec.stdout_path, spec.stderr_path] == [
         Path(name) for name in ("run", "in.txt", "out.txt", "err.txt")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jpsi.plugin import JobSpec, ResourceSpecV1
-from jpsi_slurm.submission.nodefile import nodes
+from jpsi_slurm.sbatch import nodes
 
 SHELLS = [found for name in ("dash", "bash") if (found := shutil.which(name))]
 # What `scontrol show hostnames` prints, one on a line

@@ -20,7 +20,7 @@ import pytest
 from jpsi.plugin import Command, ConfigError, FileTransport, LineTransport, TransportError
 from jpsi_ssh import transport as transport_module
 from jpsi_ssh.address import Address
-from jpsi_ssh.connection import Connection, _Channels
+from jpsi_ssh.connection import Connection, _drop_all
 from jpsi_ssh.hooks import open_transport
 from jpsi_ssh.protocol import channel
 from jpsi_ssh.protocol.channel import Channel
@@ -434,18 +434,18 @@ def test_a_garbage_collected_transport_leaves_no_process(
 
 
 def test_channels_opened_during_shutdown_do_not_block_it() -> None:
-    channels, dropped = _Channels(), list[Channel]()
+    channels, dropped = set[Channel](), list[Channel]()
 
     class Going(Channel):
         def __init__(self) -> None:
             channels.add(self)
 
         def drop(self) -> None:
-            channels._all.discard(self)
+            channels.discard(self)
             dropped.append(self)
 
     going = [Going(), Going()]
-    channels.drop()
+    _drop_all(channels)
 
     assert set(dropped) == set(going)
 

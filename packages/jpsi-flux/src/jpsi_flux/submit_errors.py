@@ -7,7 +7,7 @@ import attrs
 from jpsi.plugin import CommandResult, Failure, FailureKind, hookimpl
 from jpsi.plugin.kit import SubmitErrors
 
-from .submission import parse_printed_ids
+from .submit import parse_printed_ids
 
 _TRANSIENT, _PERMANENT = FailureKind.TRANSIENT, FailureKind.PERMANENT
 _INVALID, _AMBIGUOUS = FailureKind.INVALID_JOB, FailureKind.AMBIGUOUS

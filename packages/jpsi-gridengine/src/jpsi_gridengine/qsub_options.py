@@ -1,14 +1,12 @@
-"""Names the qsub options that are attributes of a job, and checks those that users set directly."""
+"""Checks the qsub options that users set directly."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from jpsi.plugin import CustomOptions, JobSpec
 
-#: Options whose value is one of the job's attributes, with the attribute's name.
-ATTRIBUTE_OPTIONS: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "ar": "reservation_id"}
 #: sge_submit(1) of 8.1.9, OPTIONS.
 CUSTOM = CustomOptions(
     # The executor has two names.

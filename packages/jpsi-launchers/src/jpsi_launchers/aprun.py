@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, set_options
 from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
-from .shell_lines import HIDE_COLONS
+from .shell_lines import HIDE_COLONS, exec_line
 
 
 @hookimpl
@@ -18,19 +18,9 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return [
-        *require_program("aprun"),
-        *HIDE_COLONS,
-        ShellLine(f'{line("exec", "aprun", *_options(ProcessLayout.from_spec(spec)))} "$@"'),
-    ]
-
-
-# aprun(1), Cray S-2496
-def _options(layout: ProcessLayout) -> Iterator[str]:
+    (layout,) = ProcessLayout.from_components(spec)
+    # aprun(1), Cray S-2496
+    options = {"n": layout.processes, "N": layout.per_node, "d": layout.cores}
+    words = [word for name, value in set_options(options) for word in (f"-{name}", str(value))]
     # Without -q aprun appends the run time of the processes to their output.
-    yield "-q"
-    yield from ("-n", str(layout.processes))
-    if layout.per_node is not None:
-        yield from ("-N", str(layout.per_node))
-    if layout.cores is not None:
-        yield from ("-d", str(layout.cores))
+    return [*require_program("aprun"), *HIDE_COLONS, exec_line("aprun", "-q", *words)]

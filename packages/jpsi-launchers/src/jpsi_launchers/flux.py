@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin import JobSpec, Options, ShellLine, hookimpl
 from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
+from .shell_lines import exec_line, option_words
 
 
 @hookimpl
@@ -17,25 +18,22 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return [
-        *require_program("flux"),
-        ShellLine(f'{line("exec", "flux", "run", *_options(ProcessLayout.from_spec(spec)))} "$@"'),
-    ]
-
-
-# The manual pages flux-run(1) and flux-shell-options(7)
-def _options(layout: ProcessLayout) -> Iterator[str]:
-    yield f"--ntasks={layout.processes}"
-    if layout.nodes is not None:
-        yield f"--nodes={layout.nodes}"
-    if layout.cores is not None:
-        yield f"--cores-per-task={layout.cores}"
-    if layout.gpus:
-        yield f"--gpus-per-task={layout.gpus}"
-        yield "--setopt=gpu-affinity=per-task"
-    yield "--setopt=cpu-affinity=per-task"
-    # By default Flux ends the job half a minute after the first process ends, or never if that one failed.
-    yield "--setopt=exit-timeout=none"
-    yield "--setopt=exit-on-error"
-    # standard input is for rank 0
-    yield "--input=0"
+    (layout,) = ProcessLayout.from_components(spec)
+    # The manual pages flux-run(1) and flux-shell-options(7)
+    options: Options = {
+        "ntasks": layout.processes,
+        "nodes": layout.nodes,
+        "cores-per-task": layout.cores,
+        "gpus-per-task": layout.gpus or None,
+        "setopt": (
+            "gpu-affinity=per-task" if layout.gpus else None,
+            "cpu-affinity=per-task",
+            # By default Flux ends the job half a minute after the first process ends, or never if that one
+            # failed.
+            "exit-timeout=none",
+            "exit-on-error",
+        ),
+        # standard input is for rank 0
+        "input": 0,
+    }
+    return [*require_program("flux"), exec_line("flux", "run", *option_words(options))]

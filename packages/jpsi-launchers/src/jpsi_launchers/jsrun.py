@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from jpsi.plugin import JobSpec, ShellLine, hookimpl, line
+from jpsi.plugin import JobSpec, ShellLine, hookimpl
 from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
-from .shell_lines import HIDE_COLONS
+from .shell_lines import HIDE_COLONS, exec_line, option_words
 
 
 @hookimpl
@@ -18,23 +18,17 @@ def rank_variables() -> Sequence[str]:
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return [
-        *require_program("jsrun"),
-        *HIDE_COLONS,
-        ShellLine(f'{line("exec", "jsrun", *_options(ProcessLayout.from_spec(spec)))} "$@"'),
-    ]
-
-
-# Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process gets its own resource set
-def _options(layout: ProcessLayout) -> Iterator[str]:
-    cores = layout.cores or 1
-    yield f"--nrs={layout.processes}"
-    yield "--tasks_per_rs=1"
-    yield f"--cpu_per_rs={cores}"
-    yield f"--gpu_per_rs={layout.gpus}"
-    if layout.per_node is not None:
-        yield f"--rs_per_host={layout.per_node}"
-    # Bind to all cores of the set; by default a process may use one.
-    yield f"--bind=packed:{cores}"
-    # Place neighbouring ranks together; by default jsrun distributes them round-robin.
-    yield "--launch_distribution=packed"
+    (layout,) = ProcessLayout.from_components(spec)
+    # Summit User Guide (OLCF), "Job Launcher (jsrun)"; each process gets its own resource set
+    options = {
+        "nrs": layout.processes,
+        "tasks_per_rs": 1,
+        "cpu_per_rs": layout.cores or 1,
+        "gpu_per_rs": layout.gpus,
+        "rs_per_host": layout.per_node,
+        # Bind to all cores of the set; by default a process may use one.
+        "bind": f"packed:{layout.cores or 1}",
+        # Place neighbouring ranks together; by default jsrun distributes them round-robin.
+        "launch_distribution": "packed",
+    }
+    return [*require_program("jsrun"), *HIDE_COLONS, exec_line("jsrun", *option_words(options))]

@@ -5,9 +5,9 @@ The lines detect the kind of MPI when the job runs, as it is known only on the j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from jpsi.plugin import ShellLine, line, word
+from jpsi.plugin import JobSpec, ShellLine, hookimpl, line, word
 from jpsi.plugin.kit import forward_signals, require_program, trap_signals, unignore_signals
 
 from .process_layout import ProcessLayout
@@ -20,40 +20,45 @@ _RANK_VARIABLES = (
 )
 
 
+@hookimpl
+def heterogeneous() -> bool:
+    """Return True; see `LauncherHooks`."""
+    return True
+
+
+@hookimpl
 def rank_variables() -> Sequence[str]:
     """Return the variables that Open MPI, Hydra (MPICH, MVAPICH) and Intel MPI set for each process."""
     return _RANK_VARIABLES
 
 
-def lines(program: str, layouts: Sequence[ProcessLayout]) -> Sequence[ShellLine]:
+def lines(program: str, spec: JobSpec) -> list[ShellLine]:
     """Return the lines that start the processes of all components with this program."""
-    return list(_lines(program, layouts))
-
-
-def _lines(program: str, layouts: Sequence[ProcessLayout]) -> Iterator[ShellLine]:
+    layouts = ProcessLayout.from_components(spec)
     processes = sum(it.processes for it in layouts)
     # several components may differ in their cores, which no option can express
     cores = layouts[0].cores if len(layouts) == 1 else None
-    yield from require_program(program)
-    if len(layouts) > 1:
-        yield from _SEVERAL
-    yield from HIDE_COLONS
-    yield ShellLine(f"_mpi_program={word(program)}")
-    yield ShellLine(f"_mpi_processes={word(str(processes))}")
-    yield ShellLine(f"_mpi_cores={word(str(cores or ''))}")
-    yield ShellLine(f"_mpi_kinds={word(str(len(layouts)))}")
-    yield from _COMMON
-    yield ShellLine(f"_mpi_version=$({line(program, '--version')} 2>&1 </dev/null)")
-    yield ShellLine("case $_mpi_version in")
-    yield from _CASES
-    yield ShellLine("esac")
-    yield ShellLine(f'{line("set", "--", "-n", str(processes))} "$@"')
-    yield ShellLine('set -- "$_mpi_program" "$@"')
-    yield from unignore_signals()
-    yield from forward_signals("launch")
-    yield from trap_signals("launch")
-    yield from KEEP_INPUT
-    yield from _UNDER_WATCH
+    return [
+        *require_program(program),
+        *(_SEVERAL if len(layouts) > 1 else ()),
+        *HIDE_COLONS,
+        ShellLine(f"_mpi_program={word(program)}"),
+        ShellLine(f"_mpi_processes={word(str(processes))}"),
+        ShellLine(f"_mpi_cores={word(str(cores or ''))}"),
+        ShellLine(f"_mpi_kinds={word(str(len(layouts)))}"),
+        *_COMMON,
+        ShellLine(f"_mpi_version=$({line(program, '--version')} 2>&1 </dev/null)"),
+        ShellLine("case $_mpi_version in"),
+        *_CASES,
+        ShellLine("esac"),
+        ShellLine(f'{line("set", "--", "-n", str(processes))} "$@"'),
+        ShellLine('set -- "$_mpi_program" "$@"'),
+        *unignore_signals(),
+        *forward_signals("launch"),
+        *trap_signals("launch"),
+        *KEEP_INPUT,
+        *_UNDER_WATCH,
+    ]
 
 
 # sbatch(1), HETEROGENEOUS JOBS: from the first component, only srun can start processes on the others.

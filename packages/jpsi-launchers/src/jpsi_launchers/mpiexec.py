@@ -7,19 +7,10 @@ from collections.abc import Sequence
 from jpsi.plugin import JobSpec, ShellLine, hookimpl
 
 from . import mpi
-from .process_layout import ProcessLayout
 
-
-@hookimpl
-def heterogeneous() -> bool:
-    return True
-
-
-@hookimpl
-def rank_variables() -> Sequence[str]:
-    return mpi.rank_variables()
+heterogeneous, rank_variables = mpi.heterogeneous, mpi.rank_variables
 
 
 @hookimpl
 def launch(spec: JobSpec) -> Sequence[ShellLine]:
-    return mpi.lines("mpiexec", ProcessLayout.from_components(spec))
+    return mpi.lines("mpiexec", spec)

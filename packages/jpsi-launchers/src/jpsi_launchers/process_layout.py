@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from jpsi.plugin import JobSpec, ResourceSpecV1, components, node_count, resources
+from jpsi.plugin import JobSpec, components, node_count
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -31,26 +31,19 @@ class ProcessLayout:
         return self.processes != (self.nodes or 1) * each
 
     @classmethod
-    def from_spec(cls, spec: JobSpec) -> ProcessLayout:
-        """Return the layout of a valid spec with one component."""
-        return cls._from_resources(resources(spec))
-
-    @classmethod
     def from_components(cls, spec: JobSpec) -> list[ProcessLayout]:
         """Return the layouts of all components of a valid spec, in their order."""
-        return [cls._from_resources(it) for it in components(spec.resources)]
-
-    @classmethod
-    def _from_resources(cls, spec_resources: ResourceSpecV1) -> ProcessLayout:
-        # Without more than a number of processes, the number of nodes is open.
-        nodes = node_count(spec_resources)
-        return cls(
-            processes=spec_resources.computed_process_count,
-            nodes=nodes,
-            per_node=None
-            if nodes is None
-            else min(spec_resources.computed_processes_per_node, spec_resources.computed_process_count),
-            requested_per_node=spec_resources.processes_per_node,
-            cores=spec_resources.cpu_cores_per_process,
-            gpus=spec_resources.gpu_cores_per_process or 0,
-        )
+        return [
+            cls(
+                processes=it.computed_process_count,
+                # Without more than a number of processes, the number of nodes is open.
+                nodes=node_count(it),
+                per_node=None
+                if node_count(it) is None
+                else min(it.computed_processes_per_node, it.computed_process_count),
+                requested_per_node=it.processes_per_node,
+                cores=it.cpu_cores_per_process,
+                gpus=it.gpu_cores_per_process or 0,
+            )
+            for it in components(spec.resources)
+        ]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import ShellLine
+from jpsi.plugin import Options, ShellLine, line, set_options
 
 
 def shell(text: str) -> list[ShellLine]:
     """Return the lines of a shell text."""
     return [ShellLine(it) for it in text.splitlines()]
+
+
+def exec_line(program: str, *words: str) -> ShellLine:
+    """Return the line that execs a program with these words before the job's command."""
+    return ShellLine(f'{line("exec", program, *words)} "$@"')
+
+
+def option_words(options: Options) -> list[str]:
+    """Return options as words, such as `--nodes=2`."""
+    return [f"--{name}" if value is None else f"--{name}={value}" for name, value in set_options(options)]
 
 
 #: Protects arguments that are a colon from launchers that take a colon for the end of the command.

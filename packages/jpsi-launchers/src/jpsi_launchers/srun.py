@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, hookimpl, line, set_options
+from jpsi.plugin import CustomOptions, JobSpec, Options, ShellLine, hookimpl, line
 from jpsi.plugin.kit import require_program
 
 from .process_layout import ProcessLayout
-from .shell_lines import HIDE_COLONS, shell
+from .shell_lines import HIDE_COLONS, exec_line, option_words, shell
 
 #: srun(1), OPTIONS, by their long names.
 CUSTOM = CustomOptions(
@@ -75,7 +75,7 @@ def launch(spec: JobSpec) -> Sequence[ShellLine]:
         return [*before, *_heterogeneous_step(layouts, spec)]
     options = CUSTOM.merged(_options(layouts[0]), spec)
     hostfile_lines = _HOSTFILE_LINES if options.get("distribution") == _AS_LISTED else ()
-    return [*before, *hostfile_lines, ShellLine(f'{line("exec", "srun", *_words(options))} "$@"')]
+    return [*before, *hostfile_lines, exec_line("srun", *option_words(options))]
 
 
 def _heterogeneous_step(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list[ShellLine]:
@@ -83,12 +83,8 @@ def _heterogeneous_step(layouts: Sequence[ProcessLayout], spec: JobSpec) -> list
     parts = []
     for group, layout in enumerate(layouts):
         options = CUSTOM.merged({"het-group": group, **_options(layout)}, spec)
-        parts.append(f'{line(*_words(options))} "$@"')
+        parts.append(f'{line(*option_words(options))} "$@"')
     return [ShellLine(f"exec srun {' : '.join(parts)}")]
-
-
-def _words(options: Options) -> list[str]:
-    return [f"--{name}" if value is None else f"--{name}={value}" for name, value in set_options(options)]
 
 
 # srun(1), --distribution: srun reads the node of each task from a file. Otherwise it would spread tasks

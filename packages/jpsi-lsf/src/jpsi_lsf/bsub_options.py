@@ -1,15 +1,12 @@
-"""Names the bsub options that are attributes of a job, and checks those that users set directly."""
+"""Checks the bsub options that users set directly."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import attrs
 
 from jpsi.plugin import CustomOptions, HeterogeneousResources, JobSpec
 
-#: Options whose value is one of the job's attributes, with the attribute's name.
-ATTRIBUTE_OPTIONS: Mapping[str, str] = {"q": "queue_name", "P": "project_name", "U": "reservation_id"}
+_WAITS = "bsub would not return before the job has ended"
 
 #: bsub of LSF 10.1, options such as -J, -gpu, -alloc_flags; their names are case-sensitive.
 CUSTOM = CustomOptions(
@@ -20,38 +17,23 @@ CUSTOM = CustomOptions(
         "B": "it sends mail that jpsi cannot turn off",
         "E": "a job whose pre-exec command fails is tried again for ever; use pre_launch",
         "H": "hold the job after it was submitted",
-        "I": "bsub would not return before the job has ended",
-        "IS": "bsub would not return before the job has ended",
-        "ISp": "bsub would not return before the job has ended",
-        "ISs": "bsub would not return before the job has ended",
-        "IX": "bsub would not return before the job has ended",
-        "Ip": "bsub would not return before the job has ended",
-        "Is": "bsub would not return before the job has ended",
         "J": "set JobSpec.name; `submit_many` makes arrays",
-        "K": "bsub would not return before the job has ended; use Job.wait",
+        "K": f"{_WAITS}; use Job.wait",
         "L": "the job would not get jpsi's environment; set `shell` in the executor's configuration",
-        "N": "it sends mail",
-        "Ne": "it sends mail",
         "Q": "set `requeue_exit_codes` in the executor's configuration, and the queue's or profile's own",
-        "V": "it submits nothing",
         "Zs": "the script that LSF gets is one line",
         "cwd": "set JobSpec.directory",
-        "e": "set JobSpec.stderr_path",
         "env": "set JobSpec.environment and inherit_environment",
-        "eo": "set JobSpec.stderr_path",
         "f": "set JobSpec.stage_in and stage_out",
-        "h": "it submits nothing",
-        "i": "set JobSpec.stdin_path",
-        "is": "set JobSpec.stdin_path",
-        "json": "jpsi submits a script",
-        "jsdl": "jpsi submits a script",
-        "jsdl_strict": "jpsi submits a script",
-        "o": "set JobSpec.stdout_path",
-        "oo": "set JobSpec.stdout_path",
-        "outdir": "set JobSpec.stdout_path",
         "pack": "jpsi submits one job at a time",
         "u": "it is for mail",
-        "yaml": "jpsi submits a script",
+        **dict.fromkeys(("I", "IS", "ISp", "ISs", "IX", "Ip", "Is"), _WAITS),
+        **dict.fromkeys(("N", "Ne"), "it sends mail"),
+        **dict.fromkeys(("V", "h"), "it submits nothing"),
+        **dict.fromkeys(("e", "eo"), "set JobSpec.stderr_path"),
+        **dict.fromkeys(("i", "is"), "set JobSpec.stdin_path"),
+        **dict.fromkeys(("json", "jsdl", "jsdl_strict", "yaml"), "jpsi submits a script"),
+        **dict.fromkeys(("o", "oo", "outdir"), "set JobSpec.stdout_path"),
     },
     excludes={"nnodes": ("n", "R"), "r": ("rn",), "rn": ("r",)},
     # The tag stays the last word of the description: jpsi finds the job by it. Requirements add up.

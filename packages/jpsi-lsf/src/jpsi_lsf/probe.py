@@ -10,7 +10,7 @@ from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hook
 
 from .commands import lsf_command
 from .queue import FIELDS
-from .submission import DEPENDENCIES
+from .script import DEPENDENCIES
 
 # The first two show which options bjobs knows, the third the limit of array sizes, the last the queues.
 _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; bparams -l; exec bqueues -l"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import attrs
 
 from jpsi.plugin import (
     Arrays,
@@ -17,41 +20,19 @@ from jpsi.plugin import (
     JobAttributes,
     JobSpec,
     Observation,
-    Options,
     Queue,
-    Reader,
     Script,
-    ShellLine,
     Site,
     SubmitContext,
-    attributes,
     hookimpl,
 )
 from jpsi.plugin.kit import ScriptForm, ids_by_tag
 
+from . import queue
 from .config import config_class
-from .convert import read_script
 from .job_names import find_tags
-from .native_ids import QueriedIds, canonical_id, element_ids, is_one_server, map_to_queried
-from .queue import (
-    End,
-    ListedJob,
-    cancel,
-    hold,
-    is_valid_answer,
-    observe_jobs,
-    own_jobs,
-    parse_cancel,
-    parse_hold,
-    parse_queue_listing,
-    parse_undecided_jobs,
-    parse_unknown_jobs,
-    queues,
-    release,
-    unwrap_listing,
-    version,
-)
-from .submission import parse_submit, qsub_options, submit
+from .native_ids import QueriedIds, canonical_id, element_ids, map_to_queried
+from .qsub import parse_submit, submit
 from .submit_errors import classify_failure
 
 # By default qstat prints local times without their zone.
@@ -65,26 +46,18 @@ class Hooks(ABC):
 
     #: The prefix of the names of custom attributes and details.
     name: str
-    #: The form in which job scripts are written.
+    #: The form in which job scripts are written and read.
     form: ScriptForm
-    #: The readers of options in scripts that were not written by jpsi.
-    readers: Mapping[str, Reader]
     #: The command that submits a job.
     qsub: Sequence[str] = ("qsub",)
     #: The command that lists the named jobs, or all.
     qstat: Sequence[str]
-    #: Additional arguments of qstat if all named jobs belong to one server.
-    express: Sequence[str] = ()
-    #: The most jobs per query, and the most that a query names; for more it lists all jobs.
+    #: The most jobs per query.
     max_ids: int
-    max_named: int
     #: The parser of qstat's listing; it returns None if the listing is incomplete.
-    jobs: Callable[[str], list[ListedJob] | None]
+    jobs: Callable[[str], list[queue.ListedJob] | None]
     #: The function that derives the end of a finished job; it returns None if the listing does not say.
-    derive_end: Callable[[ListedJob], End | None]
-
-    #: The option of qsub for the indices of an array.
-    array_option: str
+    derive_end: Callable[[queue.ListedJob], queue.End | None]
     #: The server attribute with the largest number of array elements.
     largest_array: str
 
@@ -93,51 +66,29 @@ class Hooks(ABC):
     element_ids = staticmethod(element_ids)
     parse_submit = staticmethod(parse_submit)
     classify_failure = staticmethod(classify_failure)
-    cancel = staticmethod(cancel)
-    hold = staticmethod(hold)
-    release = staticmethod(release)
-    parse_cancel = staticmethod(parse_cancel)
-    parse_hold = staticmethod(parse_hold)
-    parse_release = staticmethod(parse_hold)
-    version = staticmethod(version)
-    queues = staticmethod(queues)
-
-    @abstractmethod
-    def resources(self, spec: JobSpec, site: Site) -> Options:
-        """Return the qsub options for the job's resources."""
-
-    @abstractmethod
-    def render_node_lines(self, spec: JobSpec) -> list[ShellLine]:
-        """Return POSIX shell that prints the node of each process from the file that `PBS_NODEFILE` names."""
-
-    def queue(self, requested: JobAttributes) -> str | None:
-        """Return the queue to which the job is submitted; None is the default queue."""
-        return requested.queue_name
+    cancel = staticmethod(queue.cancel)
+    hold = staticmethod(queue.hold)
+    release = staticmethod(queue.release)
+    parse_cancel = staticmethod(queue.parse_cancel)
+    parse_hold = staticmethod(queue.parse_hold)
+    parse_release = staticmethod(queue.parse_hold)
+    version = staticmethod(queue.version)
+    queues = staticmethod(queue.queues)
 
     @abstractmethod
     def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
         """Return the problems with the job's queue or reservation."""
 
-    def options(self, spec: JobSpec, context: SubmitContext) -> Options:
-        """Return the qsub options for a job."""
-        resource_options = {**self.resources(spec, context.site), self.array_option: _array(context)}
-        return qsub_options(spec, context, self.queue(attributes(spec)), resource_options)
-
     @abstractmethod
     def arrays(self, site: Site) -> Arrays | None:
         """Return the capabilities for arrays; None if the site allows none."""
 
-    @abstractmethod
-    def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
-        """Return the command that queries these jobs, or all jobs if None."""
-
     def qstat_command(self, native_ids: Sequence[str], *arguments: str) -> Command:
         """Return the qstat command that names these jobs, or lists all jobs if there are none."""
-        express = self.express if is_one_server(native_ids) else ()
-        argv = [*self.qstat, *arguments, *express, *native_ids]
+        argv = [*self.qstat, *arguments, *native_ids]
         return Command(argv, environment=_ENVIRONMENT, unset=_CLIENT_VARIABLES)
 
-    def parse_all_jobs(self, result: CommandResult) -> list[ListedJob]:
+    def parse_all_jobs(self, result: CommandResult) -> list[queue.ListedJob]:
         """Return the jobs in the output of a qstat that lists all jobs.
 
         Raises:
@@ -145,18 +96,18 @@ class Hooks(ABC):
         """
         return self.parse_jobs(result)
 
-    def parse_jobs(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[ListedJob]:
+    def parse_jobs(self, result: CommandResult, native_ids: Sequence[str] = ()) -> list[queue.ListedJob]:
         """Return the jobs in qstat's output; an answer that no named job is known yields an empty list.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
         jobs = self.jobs(result.stdout)
-        if jobs is None or not is_valid_answer(result, native_ids, has_jobs=bool(jobs)):
+        if jobs is None or not queue.is_valid_answer(result, native_ids, has_jobs=bool(jobs)):
             raise result.no_answer
         return jobs
 
-    def parse_named_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
+    def parse_named_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[queue.ListedJob]:
         """Return the jobs in the output of a qstat that named these jobs.
 
         Raises:
@@ -166,8 +117,8 @@ class Hooks(ABC):
         listed_ids = {job.native_id: "" for job in jobs}
         reported = {
             *map_to_queried(listed_ids, native_ids),
-            *parse_unknown_jobs(result, native_ids),
-            *parse_undecided_jobs(result, native_ids),
+            *queue.parse_unknown_jobs(result, native_ids),
+            *queue.parse_undecided_jobs(result, native_ids),
         }
         is_empty = not jobs and not reported
         if is_empty or not reported.issuperset(
@@ -207,22 +158,26 @@ class Hooks(ABC):
     @hookimpl
     def check_spec(self, spec: JobSpec, site: Site) -> list[str]:
         """Return the problems for which the batch system can never run this spec."""
-        return [*self.queue_problems(attributes(spec)), *self.form.problems(spec, site, self.options)]
+        return [*self.queue_problems(spec.attributes), *self.form.problems(spec, site)]
 
     @hookimpl
     def render_script(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Render the directives for a spec."""
-        return self.form.render(spec, context, self.options)
+        return self.form.render(spec, context)
 
     @hookimpl
     def parse_queues(self, result: CommandResult) -> Sequence[Queue]:
         """Return the queues in qstat's output."""
-        return parse_queue_listing(result, self.name)
+        return queue.parse_queue_listing(result, self.name)
 
     @hookimpl
     def read_script(self, text: str) -> ForeignScript:
         """Return the job that the directives of a script describe."""
-        return read_script(text, self.form.custom, self.readers)
+        script = self.form.read(text)
+        # qsub(1B): a job runs in the home directory, and its output is copied to the directory of the
+        # qsub call
+        script.spec.directory = script.spec.directory or Path("~")
+        return attrs.evolve(script, is_output_here=True)
 
     @hookimpl
     def submit(self, script: Script) -> Command:
@@ -230,31 +185,26 @@ class Hooks(ABC):
         return submit(self.qsub, script)
 
     @hookimpl
-    def nodes(self, spec: JobSpec) -> Sequence[ShellLine]:
-        """Return shell lines that print the node of each process."""
-        return self.render_node_lines(spec)
-
-    @hookimpl
     def parse_status(
         self, result: CommandResult, native_ids: Sequence[str] | None
     ) -> Mapping[str, Observation]:
         """Return an Observation of each job in qstat's output or error messages."""
         if native_ids is None:
-            user, listing = unwrap_listing(result)
-            jobs = own_jobs(user, self.parse_all_jobs(listing))
+            user, listing = queue.unwrap_listing(result)
+            jobs = queue.own_jobs(user, self.parse_all_jobs(listing))
         else:
             jobs = self.parse_queried_jobs(result, native_ids)
         queried = QueriedIds(native_ids)
         observations = {
             native_id: Observation(state=None, word=message)
-            for native_id, message in parse_undecided_jobs(result, native_ids or ()).items()
+            for native_id, message in queue.parse_undecided_jobs(result, native_ids or ()).items()
         }
-        denied = parse_unknown_jobs(result, native_ids or ())
+        denied = queue.parse_unknown_jobs(result, native_ids or ())
         observations |= {native_id: Observation.denied(message) for native_id, message in denied.items()}
         named_jobs = ((job, queried.names(job.native_id)) for job in jobs)
-        return observations | observe_jobs(named_jobs, self.name, self.derive_end)
+        return observations | queue.observe_jobs(named_jobs, self.name, self.derive_end)
 
-    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[ListedJob]:
+    def parse_queried_jobs(self, result: CommandResult, native_ids: Sequence[str]) -> list[queue.ListedJob]:
         """Return the jobs in the output of `query` for these ids; it may contain other jobs too.
 
         Raises:
@@ -275,16 +225,10 @@ class Hooks(ABC):
         ]
         return ids_by_tag(found, tags)
 
-    def parse_found_jobs(self, result: CommandResult) -> list[ListedJob]:
+    def parse_found_jobs(self, result: CommandResult) -> list[queue.ListedJob]:
         """Return the jobs in the output of `find`.
 
         Raises:
             SubmitException: qstat failed, or its output is incomplete.
         """
         return self.parse_all_jobs(result)
-
-
-def _array(context: SubmitContext) -> str | None:
-    """Return the array's indices, with the limit of elements that may run at a time."""
-    indices = None if context.elements is None else f"1-{context.elements}"
-    return indices if context.at_a_time is None else f"{indices}%{context.at_a_time}"

@@ -12,33 +12,21 @@ from jpsi.plugin import (
     Command,
     CommandResult,
     JobAttributes,
-    JobSpec,
     NotOffered,
-    Observation,
-    Options,
-    ResourceSpecV1,
     ShellLine,
     Site,
     hookimpl,
-    units,
 )
+from jpsi.plugin.kit import JobRequest, Option, attribute_option
 
-from .convert import OPENPBS_READERS
+from . import queue
+from .chunks import CUSTOM, RESOURCE_OPTIONS
 from .hooks import Hooks
 from .native_ids import arrays_of, has_arrays_and_elements, is_element, is_one_server
-from .queue import derive_openpbs_end, parse_hold, parse_json_jobs, wrap_listing
-from .submission import CHUNK, Part, chunk_resources, lay_out, script_form
+from .script import script_form
 
-_KIBIBYTE = 1 << 10
 # src/include/server_limits.h of OpenPBS 23.06.06: PBS_MAX_ARRAY_JOB_DFL
 _MAX_ARRAY_SIZE = 10_000
-# src/lib/Libattr/master_resc_def_all.xml of OpenPBS 23.06.06: ATR_DFLAG_CVTSLT, except the resources that
-# replace chunks; and resources that sites with GPUs define
-_CHUNK_RESOURCES = (
-    *("l.accelerator", "l.accelerator_group", "l.accelerator_memory", "l.accelerator_model"),
-    *("l.aoe", "l.arch", "l.eoe", "l.hbmem", "l.host", "l.mpiprocs", "l.naccelerators", "l.ngpus"),
-    *("l.ompthreads", "l.vmem", "l.vnode", "l.vntype"),
-)
 _WHOLE_ARRAY_NOTE = "; PBS holds no element of an array, but the array as a whole"
 _SERVER = re.compile(r"^Server: (\S+)$", re.MULTILINE)
 _VERSION = re.compile(r"^    pbs_version = ([0-9]+)\.", re.MULTILINE)
@@ -48,57 +36,37 @@ _CENTURY = 2000
 _HISTORY = re.compile(r"^    job_history_enable = (\w+)$", re.MULTILINE)
 
 
+def _write_queue(request: JobRequest) -> str | None:
+    """Return the queue for a job; a reservation is a queue, named by its id without the server."""
+    requested = request.spec.attributes
+    return (requested.reservation_id or "").partition(".")[0] or requested.queue_name
+
+
 class OpenPbs(Hooks):
     """The hooks of the executor `pbs`."""
 
     name = "pbs"
     form = script_form(
-        (name, "pbspro", "openpbs"),
-        dict.fromkeys(_CHUNK_RESOURCES, "PBS refuses it beside jpsi's l.select; set pbs.chunk or that"),
-        indirect=(CHUNK,),
+        CUSTOM,
+        RESOURCE_OPTIONS,
+        {"q": Option(_write_queue, attribute_option("queue_name").read), "J": Option(lambda it: it.indices)},
     )
-    readers = OPENPBS_READERS
     # -f: no background process, which would keep inherited files open, e.g. the lock of the job's directory.
     qsub = ("qsub", "-f")
     qstat = ("qstat", "-f", "-F", "json")
-    # -E queries all jobs over one connection. Otherwise qstat opens one per job from a port below 1024, which
-    # is then blocked for a minute: after 512 of them every PBS command of the machine hangs. But with -E, one
-    # id with the name of a nonexistent server may cost the answer for all others.
-    express = ("-E",)
-    max_ids = max_named = 200
-    array_option = "J"
+    max_ids = 200
     largest_array = "max_array_size"
 
-    jobs = staticmethod(parse_json_jobs)
-    derive_end = staticmethod(derive_openpbs_end)
+    jobs = staticmethod(queue.parse_json_jobs)
+    derive_end = staticmethod(queue.derive_openpbs_end)
     arrays_of = staticmethod(arrays_of)
 
-    def render_node_lines(self, spec: JobSpec) -> list[ShellLine]:  # noqa: ARG002  whatever a job asks for
+    @hookimpl
+    def nodes(self) -> list[ShellLine]:
         """Return shell that prints the node file, which has a line per `mpiprocs`, grouped by node."""
         # the lines of two chunks on one node need not be adjacent
         awk = "{ if (!n[$0]++) o[++k] = $0 } END { for (i = 1; i <= k; i++) while (n[o[i]]--) print o[i] }"
         return [ShellLine(f"awk '{awk}' \"$PBS_NODEFILE\"")]
-
-    def resources(self, spec: JobSpec, site: Site) -> Options:  # noqa: ARG002  sites are alike
-        """Return the options for the job's chunks and their placement; pbs_resources(7B)."""
-        layouts, extra = lay_out(spec), chunk_resources(self.form.custom.of(spec))
-        chunks = [
-            ":".join([str(it.nodes), *_chunk_resources(requested, it.processes), *extra])
-            for requested, parts in layouts
-            # without a number of nodes each process is a chunk, which PBS may place anywhere
-            for it in parts or [Part(requested.computed_process_count, 1)]
-        ]
-        nodes = sum(it.nodes for _, parts in layouts for it in parts or ())
-        # exclusive use is a property of the whole job, if any of its chunks requests it
-        is_exclusive = any(requested.exclusive_node_use for requested, _ in layouts)
-        placement = [*(["scatter"] if nodes > 1 else []), *(["exclhost"] if is_exclusive else [])]
-        return {"l.select": "+".join(chunks), "l.place": ":".join(placement) or None}
-
-    def queue(self, requested: JobAttributes) -> str | None:
-        """Return the queue for a job; a reservation is a queue, named by its id without the server."""
-        if requested.reservation_id is not None:
-            return requested.reservation_id.partition(".")[0]
-        return requested.queue_name
 
     def queue_problems(self, requested: JobAttributes) -> Sequence[str]:
         """Return a problem if the job has both a queue and a reservation."""
@@ -122,7 +90,7 @@ class OpenPbs(Hooks):
     def query(self, native_ids: Sequence[str] | None, site: Site) -> Command:
         """Return the command that queries these jobs, or all jobs if None; -t lists array elements."""
         if native_ids is None:
-            return wrap_listing(self.qstat_command((), "-t"))
+            return queue.wrap_listing(self.qstat_command((), "-t"))
         # With -x, qstat also lists jobs that were moved to another server.
         return self._element_query(native_ids, *(["-x"] if site.offers.get("history") else []))
 
@@ -132,12 +100,16 @@ class OpenPbs(Hooks):
 
     def _element_query(self, native_ids: Sequence[str], *arguments: str) -> Command:
         is_array = any(has_arrays_and_elements(native_ids))
-        return self.qstat_command(native_ids, *(["-t"] if is_array else []), *arguments)
+        # -E queries all jobs over one connection. Otherwise qstat opens one per job from a port below 1024,
+        # which is then blocked for a minute: after 512 of them every PBS command of the machine hangs. But
+        # with -E, one id with the name of a nonexistent server may cost the answer for all others.
+        express = ["-E"] if is_one_server(native_ids) else []
+        return self.qstat_command(native_ids, *(["-t"] if is_array else []), *arguments, *express)
 
     @hookimpl
     def parse_hold(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the reason for each job that was not held or released."""
-        reasons = parse_hold(result, native_ids)
+        reasons = queue.parse_hold(result, native_ids)
         return {
             native_id: f"{reason}{_WHOLE_ARRAY_NOTE if is_element(native_id) else ''}"
             for native_id, reason in reasons.items()
@@ -167,10 +139,7 @@ class OpenPbs(Hooks):
             return NOT_OFFERED
         return self._element_query(native_ids, "-x")
 
-    @hookimpl
-    def parse_finished(self, result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, Observation]:
-        """Return an Observation of each job in qstat's output or error messages."""
-        return self.parse_status(result, native_ids)
+    parse_finished = Hooks.parse_status
 
 
 def _has_array_limits(text: str) -> bool:
@@ -183,20 +152,6 @@ def _has_array_limits(text: str) -> bool:
     """
     version = _VERSION.search(text)
     return version is not None and int(version[1]) % _CENTURY >= _YEAR_OF_ARRAY_LIMITS
-
-
-def _chunk_resources(requested: ResourceSpecV1, processes: int) -> list[str]:
-    cores = requested.cpu_cores_per_process or 1
-    parts = [f"ncpus={processes * cores}", f"mpiprocs={processes}"]
-    if processes > 1:
-        # otherwise PBS sets OMP_NUM_THREADS of each process to the number of all cores of the chunk
-        parts.append(f"ompthreads={cores}")
-    if requested.gpu_cores_per_process:
-        parts.append(f"ngpus={processes * requested.gpu_cores_per_process}")
-    if requested.memory is not None:
-        share = units(requested.memory * processes, requested.computed_process_count * _KIBIBYTE)
-        parts.append(f"mem={share}kb")
-    return parts
 
 
 hooks = OpenPbs()

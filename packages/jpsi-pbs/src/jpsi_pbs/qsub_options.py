@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import attrs
+
 from jpsi.plugin import CustomOptions
 
 # PBS's newer way to request resources; it excludes the older options.
@@ -35,3 +39,22 @@ CUSTOM = CustomOptions(
     excludes={"l.mem": _NEW_FORM, "l.ncpus": _NEW_FORM, "l.nodes": _NEW_FORM},
     dependency="W.depend",
 )
+
+
+def system_options(
+    systems: tuple[str, ...], refused: Mapping[str, str] | None = None, indirect: tuple[str, ...] = ()
+) -> CustomOptions:
+    """Return the options of one batch system.
+
+    Args:
+        systems: the prefixes of its custom attributes.
+        refused: custom attributes that only this system refuses.
+        indirect: custom attributes that are no options of qsub.
+    """
+    return attrs.evolve(
+        CUSTOM,
+        systems=systems,
+        name="|".join([CUSTOM.name.pattern, *indirect]),
+        refused={**CUSTOM.refused, **(refused or {})},
+        indirect=indirect,
+    )

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
+from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, DependencyKind, Site, hookimpl
 
 from .commands import slurm_command
-from .sbatch_options import DEPENDENCIES
 
 _SETTING = re.compile(r"^(\S+)\s*= (.*?)\s*$", re.MULTILINE)
 _NO_ACCOUNTING = frozenset({"accounting_storage/none", "(null)"})
@@ -32,7 +31,7 @@ def capabilities(site: Site) -> Capabilities:
         restart_variable="SLURM_RESTART_COUNT",
         ids_per_query=_IDS_PER_QUERY,
         requeue_exit_codes=frozenset(site.offers.get("requeue_exit_codes", ())),
-        dependencies=frozenset(DEPENDENCIES),
+        dependencies=frozenset(DependencyKind),
         arrays=_array_capabilities(site.offers.get("max_array_size", _MAX_ARRAY_SIZE)),
     )
 

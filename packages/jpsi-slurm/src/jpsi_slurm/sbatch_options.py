@@ -1,29 +1,11 @@
-"""Names the sbatch options that are attributes of a job, and checks those that users may set.
-
-It also parses the time format of `--time`.
-"""
+"""Checks the sbatch options that users may set, and parses the time format of `--time`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import timedelta
 
-from jpsi.plugin import CustomOptions, DependencyKind
-
-#: Options whose value is one of the job's attributes, with the attribute's name.
-ATTRIBUTE_OPTIONS: Mapping[str, str] = {
-    "partition": "queue_name",
-    "account": "project_name",
-    "reservation": "reservation_id",
-}
-
-#: sbatch(1), OPTIONS: --dependency
-DEPENDENCIES: Mapping[DependencyKind, str] = {
-    DependencyKind.OK: "afterok",
-    DependencyKind.ANY: "afterany",
-    DependencyKind.NOTOK: "afternotok",
-}
+from jpsi.plugin import CustomOptions
 
 #: sbatch(1), OPTIONS, by their long names.
 CUSTOM = CustomOptions(
@@ -73,12 +55,8 @@ CUSTOM = CustomOptions(
 )
 
 _UNLIMITED = frozenset({"0", "UNLIMITED", "INFINITE"})
-# sbatch(1): --time; a number without colons is minutes, and `a:b` without days is minutes and seconds
-_TIME = re.compile(
-    r"(?:(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?"
-    r"|(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)|(?P<mm>\d+)(?::(?P<ss>\d+))?)",
-    re.ASCII,
-)
+# sbatch(1): --time
+_TIME = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", re.ASCII)
 
 
 def parse_time(text: str) -> timedelta:
@@ -96,10 +74,7 @@ def parse_time(text: str) -> timedelta:
     if match is None:
         msg = f"{text!r} is not a time in the format of sbatch"
         raise ValueError(msg)
-    parts = {name: int(digits) for name, digits in match.groupdict(default="0").items()}
-    return timedelta(
-        days=parts["days"],
-        hours=parts["hours"] + parts["h"],
-        minutes=parts["minutes"] + parts["m"] + parts["mm"],
-        seconds=parts["seconds"] + parts["s"] + parts["ss"],
-    )
+    days, numbers = match[1], [int(number) for number in match[2].split(":")]
+    # without days, a number is minutes, and `a:b` is minutes and seconds
+    names = ("hours", "minutes", "seconds")[0 if days or len(numbers) == 3 else 1 :]  # noqa: PLR2004  all of them
+    return timedelta(days=int(days or 0), **dict(zip(names, numbers, strict=False)))

@@ -46,8 +46,8 @@ class Connection:
 
     def _reset(self) -> None:
         """Start without channels and with new locks; after a fork, the old ones belong to the parent."""
-        self._channels = _Channels()
-        weakref.finalize(self, self._channels.drop)
+        self._channels: set[Channel] = set()
+        weakref.finalize(self, _drop_all, self._channels)
         self._changed = threading.Condition()
         self._idle: list[Channel] = []
         #: The number of channels, including those that are being opened, and the largest number allowed.
@@ -62,18 +62,13 @@ class Connection:
         lines = self._lines()
         if lines is not None:
             lines.abandon()
-        self._channels.close()
+        while self._channels:
+            self._channels.pop().close()
         self._reset()
 
     def run(self, command: Command, ready: Callable[[], None] | None = None) -> CommandResult:
         """Run a command; see `jpsi.plugin.Transport`."""
-        result = self.exchange(command, ready=ready)
-        return CommandResult(
-            returncode=result.returncode,
-            stdout=result.stdout.decode(errors="replace"),
-            stderr=result.stderr,
-            timed_out=result.timed_out,
-        )
+        return self.exchange(command, ready=ready).decoded
 
     def exchange(
         self, command: Command, data: bytes | None = None, ready: Callable[[], None] | None = None
@@ -172,7 +167,8 @@ class Connection:
                 self._idle.append(channel)
                 self._changed.notify()
             return
-        self._channels.remove(channel)
+        self._channels.discard(channel)
+        channel.close()
         self._decrement_count()
 
     def _decrement_count(self) -> None:
@@ -226,30 +222,10 @@ class Connection:
                 return channel
 
 
-class _Channels:
-    """The open channels of a connection; a finalizer closes them when their owner is collected."""
-
-    def __init__(self) -> None:
-        self._all: set[Channel] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
-
-    def add(self, channel: Channel) -> None:
-        self._all.add(channel)
-
-    def remove(self, channel: Channel) -> None:
-        self._all.discard(channel)
-        channel.close()
-
-    def close(self) -> None:
-        for channel in list(self._all):
-            self.remove(channel)
-
-    def drop(self) -> None:
-        """Close the channels without waiting: for garbage collection, and at exit while threads still run."""
-        for channel in list(self._all):
-            channel.drop()
+def _drop_all(channels: set[Channel]) -> None:
+    """Close channels without waiting: for garbage collection, and at exit while threads still run."""
+    for channel in list(channels):
+        channel.drop()
 
 
 def _nonce() -> str:

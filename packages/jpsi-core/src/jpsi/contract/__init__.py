@@ -15,7 +15,7 @@ from jpsi.contract.engine import (
     Recovered,
     Submission,
 )
-from jpsi.contract.foreign_scripts import Draft, ForeignScript, Reader, Spelled
+from jpsi.contract.foreign_scripts import ForeignScript
 from jpsi.contract.hookspecs import (
     PROJECT,
     SOME_TAG,
@@ -40,7 +40,7 @@ from jpsi.contract.observation import (
     Observation,
     Queue,
 )
-from jpsi.contract.options import CustomOptions, Options, custom_options, set_options
+from jpsi.contract.options import CustomOptions, Options, Setting, custom_options, set_options
 from jpsi.contract.shell import Directive, Script, ShellLine, line, word
 from jpsi.contract.spec_values import (
     RANK_VARIABLES,

@@ -93,3 +93,13 @@ class BytesResult:
     stderr: str = ""
     #: True if it was killed at its timeout: it may have done its work nevertheless.
     timed_out: bool = False
+
+    @property
+    def decoded(self) -> CommandResult:
+        """The same with the output decoded as UTF-8; invalid bytes are replaced."""
+        return CommandResult(
+            returncode=self.returncode,
+            stdout=self.stdout.decode(errors="replace"),
+            stderr=self.stderr,
+            timed_out=self.timed_out,
+        )

@@ -13,11 +13,10 @@ from jpsi.plugin import (
     Dependency,
     JobAttributes,
     JobSpec,
-    Options,
     Site,
     SubmitContext,
 )
-from jpsi.plugin.kit import ScriptForm
+from jpsi.plugin.kit import JobRequest, Option, ScriptForm, gnu_options
 
 SITE = Site(config=BatchConfig())
 CONTEXT = SubmitContext(site=SITE, job_id="5", tag="jpsi-5-1")
@@ -31,21 +30,29 @@ CUSTOM = CustomOptions(
     repeated={"need"},
     dependency="after",
 )
-FORM = ScriptForm(mark="#ACME", longest=70, custom=CUSTOM)
 
 
-def options(spec: JobSpec, context: SubmitContext) -> Options:
-    if spec.name == "impossible":
+def name_option(request: JobRequest) -> str | None:
+    if request.spec.name == "impossible":
         msg = "ACME cannot"
         raise ValueError(msg)
-    return {
-        "note": context.tag,
-        "name": spec.name,
-        "nodes": 2,
-        "rerun": False,
-        "need": ("disk",),
-        "mail": True,
-    }
+    return request.spec.name
+
+
+FORM = ScriptForm(
+    mark="#ACME",
+    longest=70,
+    custom=CUSTOM,
+    parse=lambda words: gnu_options(words, {}, set()),
+    options={
+        "note": Option(lambda it: it.context.tag),
+        "name": Option(name_option),
+        "nodes": Option(2),
+        "rerun": Option(write=False),
+        "need": Option(("disk",)),
+        "mail": Option(write=True),
+    },
+)
 
 
 def spec(custom: dict[str, Any] | None = None, **fields: Any) -> JobSpec:
@@ -53,12 +60,12 @@ def spec(custom: dict[str, Any] | None = None, **fields: Any) -> JobSpec:
 
 
 def lines(custom: dict[str, Any] | None = None) -> list[str]:
-    script = FORM.render(spec(custom), CONTEXT, options)
+    script = FORM.render(spec(custom), CONTEXT)
     return [directive.text.removeprefix("#ACME --") for directive in script.directives]
 
 
 def problems(tested: JobSpec) -> list[str]:
-    return list(FORM.problems(tested, SITE, options))
+    return list(FORM.problems(tested, SITE))
 
 
 def test_none_and_false_leave_an_option_out_and_true_has_no_value() -> None:
@@ -169,7 +176,7 @@ def test_a_system_may_spell_options_otherwise() -> None:
             raise ValueError(msg)
         return name[0], value
 
-    form = ScriptForm(mark="#A", dashes="-", joint=" ", custom=CUSTOM, spelled=spelled)
+    form = attrs.evolve(FORM, mark="#A", dashes="-", joint=" ", spelled=spelled)
 
-    assert list(form.problems(spec(), SITE, options)) == ["no twos"]
-    assert form.render(spec({"acme.nodes": 3}), CONTEXT, options).directives[0].text == "#A -n jpsi-5-1"
+    assert list(form.problems(spec(), SITE)) == ["no twos"]
+    assert form.render(spec({"acme.nodes": 3}), CONTEXT).directives[0].text == "#A -n jpsi-5-1"

@@ -40,13 +40,7 @@ class LocalTransport:
         The command runs in a session of its own. Signals from this program's terminal (Ctrl-C, a closed
         window) do not reach it, and at a timeout all its processes are killed.
         """
-        result = self._run(command, _encode_input(command), keep, ready)
-        return CommandResult(
-            returncode=result.returncode,
-            stdout=result.stdout.decode(errors="replace"),
-            stderr=result.stderr,
-            timed_out=result.timed_out,
-        )
+        return self._run(command, _encode_input(command), keep, ready).decoded
 
     def exchange(self, command: Command, data: bytes = b"") -> BytesResult:
         """Run a command that reads and prints bytes; see `jpsi.plugin.BytesTransport`."""

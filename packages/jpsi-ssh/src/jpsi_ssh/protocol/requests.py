@@ -9,7 +9,7 @@ import attrs
 from jpsi.plugin import Command, ShellLine, line
 from jpsi.plugin.kit import command_lines
 
-#: The output of the shell text of `running`, after the nonce, if the command was not found.
+#: The output of the shell text of a request, after the nonce, if the command was not found.
 NOT_FOUND = "not found"
 
 
@@ -40,21 +40,18 @@ class Request:
 
 
 def request(command: Command, nonce: str, mode: Mode = Mode.RUN, data: bytes | None = None) -> Request:
-    """Return the request that runs a command; `data`, if given, replaces the command's `stdin`."""
-    if data is None:
-        data = b"" if command.stdin is None else _bytes(command.stdin)
-    return Request(nonce, running(command, nonce), data, mode)
+    """Return the request that runs a command; `data`, if given, replaces the command's `stdin`.
 
+    Its shell text checks for the command and replaces the shell with it by `exec`.
 
-def running(command: Command, nonce: str) -> str:
-    """Return shell text that checks for a command and replaces its shell with it by `exec`.
-
-    >>> print(running(Command(["ls", "a b"]), "n"))
+    >>> print(request(Command(["ls", "a b"]), "n").text)
     command -v ls >/dev/null 2>&1 || { printf %s 'n not found'; exit 127; }
     exec ls 'a b'
     """
+    if data is None:
+        data = b"" if command.stdin is None else _bytes(command.stdin)
     not_found = ShellLine(f"{line('printf', '%s', f'{nonce} {NOT_FOUND}')}; exit 127")
-    return "\n".join(command_lines(command, not_found))
+    return Request(nonce, "\n".join(command_lines(command, not_found)), data, mode)
 
 
 def _bytes(text: str) -> bytes:

@@ -17,14 +17,13 @@ from jpsi.plugin.kit.command_results import (
     require_one_id,
 )
 from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
-from jpsi.plugin.kit.script_form import ScriptForm
-from jpsi.plugin.kit.script_reader import (
-    ParsedOption,
-    ScriptReader,
-    attribute_reader,
-    count_reader,
-    dash_options,
-    gnu_options,
+from jpsi.plugin.kit.script_form import Draft, JobRequest, Option, Reader, ScriptForm
+from jpsi.plugin.kit.script_options import (
+    AFTER,
+    attribute_option,
+    count_option,
+    dependencies_reader,
+    duration_option,
     ignore_option,
     output_reader,
     path_reader,
@@ -33,7 +32,10 @@ from jpsi.plugin.kit.script_reader import (
     read_exclusive,
     read_name,
     read_path,
+    share_gpus,
+    variables_reader,
 )
+from jpsi.plugin.kit.script_words import ParsedOption, dash_options, gnu_options
 from jpsi.plugin.kit.shell_lines import (
     SIGNALS,
     command_lines,
@@ -44,17 +46,23 @@ from jpsi.plugin.kit.shell_lines import (
 )
 
 __all__ = [
+    "AFTER",
     "SIGNALS",
+    "Draft",
     "IdForm",
+    "JobRequest",
+    "Option",
     "ParsedOption",
+    "Reader",
     "ScriptForm",
-    "ScriptReader",
     "SubmitErrors",
-    "attribute_reader",
+    "attribute_option",
     "command_lines",
-    "count_reader",
+    "count_option",
     "dash_options",
+    "dependencies_reader",
     "directories_command",
+    "duration_option",
     "expand_hostlist",
     "extract_tag",
     "forward_signals",
@@ -74,7 +82,9 @@ __all__ = [
     "refusals",
     "require_one_id",
     "require_program",
+    "share_gpus",
     "trap_signals",
     "unignore_signals",
+    "variables_reader",
     "write_indices",
 ]

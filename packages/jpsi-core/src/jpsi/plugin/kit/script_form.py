@@ -1,9 +1,14 @@
-"""Writes a job's script for a batch system: directives, each an option of its submit command."""
+"""Scripts of a batch system in both directions: written for a job, and read as a job.
+
+A `ScriptForm` has one table of options. Each `Option` says what jpsi writes for it, and how it is read back
+from a script that was not written by jpsi.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -11,61 +16,118 @@ from jpsi.contract import (
     SOME_TAG,
     CustomOptions,
     Directive,
+    ForeignScript,
     Options,
     Script,
+    Setting,
     Site,
-    Spelled,
     SubmitContext,
-    attributes,
     set_options,
 )
-from jpsi.model import JobSpec
+from jpsi.contract import resources as resources_of
+from jpsi.model import JobAttributes, JobSpec, ResourceSpecV1, escape
+from jpsi.plugin.kit.script_words import ParsedOption, directive_words
 
-#: Returns the options that a backend sets for a job; ValueError says what the options cannot express.
-OptionsOf: TypeAlias = Callable[[JobSpec, SubmitContext], Options]
+_COMMAND = re.compile(r"[ \t]*[^#\s]")
 
 
-def unchanged(name: str, value: str | None) -> tuple[str, str | None]:
-    """Return name and value of an option that scripts spell as `Options` do."""
+@attrs.frozen(slots=True)
+class JobRequest:
+    """A job to write as a script."""
+
+    spec: JobSpec
+    context: SubmitContext
+
+    @property
+    def resources(self) -> ResourceSpecV1:
+        """The resources of a spec with slots of one kind."""
+        return resources_of(self.spec)
+
+    @property
+    def config(self) -> Any:  # noqa: ANN401  an instance of the class that `config_class` returned
+        """The executor's configuration."""
+        return self.context.site.config
+
+    @property
+    def indices(self) -> str | None:
+        """The indices of an array, as in `1-9%2`, with the limit of running elements; None for one job."""
+        limit = "" if self.context.at_a_time is None else f"%{self.context.at_a_time}"
+        return None if self.context.elements is None else f"1-{self.context.elements}{limit}"
+
+
+#: Returns the setting of an option for a job; ValueError says what the option cannot express.
+Writer: TypeAlias = Callable[[JobRequest], Setting]
+#: Reads an option's value into a draft; ValueError says why no field can express it. For an option without a
+#: value the text is empty.
+Reader: TypeAlias = Callable[["Draft", str], None]
+#: Returns name and value of an option as scripts spell them, from those in `Options`.
+Spelled: TypeAlias = Callable[[str, str | None], tuple[str, str | None]]
+
+
+@attrs.frozen(slots=True)
+class Option:
+    """An option of a submit command, in both directions."""
+
+    #: The setting that jpsi writes for every job, or the function that returns it; None if it is only read.
+    write: Setting | Writer = None
+    #: The reader of its value; without one, the option becomes a custom attribute.
+    read: Reader | None = None
+    #: True if the reader relies on the results of the readers of all other options.
+    is_read_last: bool = attrs.field(default=False, kw_only=True)
+
+
+def _unchanged(name: str, value: str | None) -> tuple[str, str | None]:
     return name, value
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class ScriptForm:
-    """The form of one batch system's scripts: for the hooks `check_spec` and `render_script`."""
+    """The form of one batch system's scripts: for `check_spec`, `render_script` and `read_script`."""
 
     #: The beginning of each directive; a blank follows.
     mark: str
+    #: The pattern of that beginning in scripts that were not written by jpsi.
+    foreign_mark: str | None = None
+    #: True if directives after the first command count too.
+    is_read_whole: bool = False
     #: The prefix of an option's name.
     dashes: str = "--"
     #: The separator between name and value.
     joint: str = "="
     #: The largest number of bytes of a value; None is no limit.
     longest: int | None = None
+    #: The options that jpsi knows, in the order in which it writes and reads them.
+    options: Mapping[str, Option]
     #: The options that users may set past jpsi.
     custom: CustomOptions
     #: Returns name and value as the system reads them, from those in `Options`; ValueError for values that it
     #: would misread.
-    spelled: Spelled = unchanged
+    spelled: Spelled = _unchanged
+    #: Yields the options in the words of a directive; ValueError for a word that is no option.
+    parse: Callable[[Sequence[str]], Iterator[ParsedOption]]
+    #: For options whose values add up, the separator between them.
+    joints: Mapping[str, str] = attrs.field(factory=dict)
 
-    def render(self, spec: JobSpec, context: SubmitContext, options: OptionsOf) -> Script:
+    def render(self, spec: JobSpec, context: SubmitContext) -> Script:
         """Return the directives for a spec.
 
         Raises:
             ValueError: a directive cannot express a value; `problems` reports this earlier.
         """
-        merged = self.custom.merged(options(spec, context), spec)
+        merged = self.custom.merged(self._settings(spec, context), spec)
         return Script([self._directive(name, value) for name, value in set_options(merged)])
 
-    def problems(self, spec: JobSpec, site: Site, options: OptionsOf) -> Iterator[str]:
+    def problems(self, spec: JobSpec, site: Site) -> Iterator[str]:
         """Yield why a valid spec can never be written as a script, one sentence each."""
-        yield from _empty_names(spec)
+        for name in ("queue_name", "project_name", "reservation_id"):
+            if getattr(spec.attributes, name) == "":  # no batch system has a queue without a name
+                yield f"attributes.{name} is empty; None leaves the choice to the batch system"
         wrong = list(self.custom.problems(spec))
         yield from wrong
         if wrong:
-            spec = attrs.evolve(spec, attributes=attrs.evolve(attributes(spec), custom_attributes=None))
+            spec = attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, custom_attributes=None))
         try:
-            own = options(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
+            own = self._settings(spec, SubmitContext(site=site, job_id="", tag=SOME_TAG))
         except ValueError as e:
             yield str(e)
             return
@@ -74,6 +136,40 @@ class ScriptForm:
                 self._directive(name, value)
             except ValueError as e:
                 yield str(e)
+
+    def read(self, text: str, site: Site | None = None) -> ForeignScript:
+        """Return the job that a script asks for."""
+        directives = list(self._directives(text))
+        options: dict[str, str | None] = {}
+        unread = []
+        for directive in directives:
+            try:
+                # options before the mistake are kept
+                for name, value in self.parse(directive_words(directive)):
+                    before = options.pop(name, None)
+                    adds_up = before is not None and value is not None and name in self.joints
+                    options[name] = f"{before}{self.joints[name]}{value}" if adds_up else value
+            except ValueError as e:
+                unread.append(f"the directive {directive!r} is not read to its end: {e}")
+        draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)
+        in_order = sorted(self.options.items(), key=lambda item: item[1].is_read_last)
+        readers = {name: option.read for name, option in in_order if option.read is not None}
+        for name in filter(options.__contains__, readers):
+            try:
+                readers[name](draft, options[name] or "")
+            except ValueError as e:
+                draft.keep(name, options[name], str(e))
+        for name, value in options.items():
+            if name not in readers:
+                draft.keep(name, value)
+        return ForeignScript(spec=draft.spec, directives=len(directives), lost=tuple(draft.lost))
+
+    def _settings(self, spec: JobSpec, context: SubmitContext) -> Options:
+        request = JobRequest(spec, context)
+        return {
+            name: option.write(request) if callable(option.write) else option.write
+            for name, option in self.options.items()
+        }
 
     def _directive(self, name: str, value: str | None) -> Directive:
         option, text = self.spelled(name, value)
@@ -88,9 +184,60 @@ class ScriptForm:
             raise ValueError(msg)
         return directive
 
+    def _directives(self, text: str) -> Iterator[str]:
+        mark = re.compile(self.foreign_mark or rf"{re.escape(self.mark)}(?=\s|\Z)")
+        for line in text.splitlines():
+            found = mark.match(line)
+            if found is not None:
+                yield line[found.end() :].strip()
+            elif not self.is_read_whole and _COMMAND.match(line):
+                return
 
-def _empty_names(spec: JobSpec) -> Iterator[str]:
-    """Yield a problem for each name that is given and empty; no batch system has a queue without a name."""
-    for name in ("queue_name", "project_name", "reservation_id"):
-        if getattr(attributes(spec), name) == "":
-            yield f"attributes.{name} is empty; None leaves the choice to the batch system"
+
+@attrs.define(slots=True, kw_only=True)
+class Draft:
+    """A spec that the readers fill in, option by option."""
+
+    form: ScriptForm
+    #: The executor's configuration.
+    config: Any
+    #: Every option of the script; if one was given several times, its last value.
+    options: Mapping[str, str | None]
+    spec: JobSpec = attrs.field(
+        factory=lambda: JobSpec(resources=ResourceSpecV1(), attributes=JobAttributes())
+    )
+    lost: list[str] = attrs.field(factory=list)
+
+    @property
+    def resources(self) -> ResourceSpecV1:
+        """The resources of the spec."""
+        assert isinstance(self.spec.resources, ResourceSpecV1)  # noqa: S101  as it was made
+        return self.spec.resources
+
+    @property
+    def attributes(self) -> JobAttributes:
+        """The attributes of the spec."""
+        return self.spec.attributes
+
+    def set_variable(self, name: str, value: str) -> None:
+        """Set an environment variable of the job to exactly this value."""
+        self.spec.environment = {**(self.spec.environment or {}), name: escape(value)}
+
+    def keep(self, option: str, value: str | None, why_not: str | None = None) -> None:
+        """Keep an option unchanged as a custom attribute, or record that it is lost.
+
+        `why_not` is why no field of a spec can express it.
+        """
+        custom = self.form.custom
+        refusal = custom.refused.get(option)
+        if refusal is None and custom.name.fullmatch(option):
+            name = f"{custom.systems[0]}.{option}"
+            self.attributes.set_custom_attribute(name, True if value is None else value)
+            return
+        self.lose(option, value, why_not or refusal or "jpsi does not know the option")
+
+    def lose(self, option: str, value: str | None, why: str) -> None:
+        """Record that an option is not converted."""
+        name, text = self.form.spelled(option, value)
+        said = "" if text is None else f" {text}"
+        self.lost.append(f"{self.form.dashes}{name}{said}: {why}")

@@ -1,0 +1,189 @@
+"""Options that several batch systems have, and readers for the values of options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from jpsi.contract import time_limit
+from jpsi.model import Dependency, DependencyKind, ResourceSpecV1, components
+from jpsi.plugin.kit.script_form import Draft, Option, Reader, Writer
+
+#: Returns the path in an option's value; ValueError if it is not the same for every job.
+PathOf: TypeAlias = Callable[[str], Path]
+
+#: The word of each kind of dependency in most batch systems.
+AFTER = {kind: f"after{kind.value}" for kind in DependencyKind}
+
+_COUNT = re.compile(r"[1-9][0-9]{0,14}")
+_AMOUNT = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))? ?([A-Za-z]*)")
+
+
+def attribute_option(field: str) -> Option:
+    """Return the option whose value is the attribute of this name."""
+
+    def read(draft: Draft, value: str) -> None:
+        setattr(draft.attributes, field, value or None)
+
+    return Option(lambda it: getattr(it.spec.attributes, field), read)
+
+
+def count_option(field: str, write: Writer | None = None, *, is_read_last: bool = False) -> Option:
+    """Return the option whose value is a number, that of the field of this name in the resources.
+
+    Args:
+        field: the field's name.
+        write: the setting for a job; the field's value by default, where 0 leaves the option out.
+        is_read_last: as for `Option`.
+    """
+
+    def read(draft: Draft, value: str) -> None:
+        setattr(draft.resources, field, read_count(value))
+
+    return Option(write or (lambda it: getattr(it.resources, field) or None), read, is_read_last=is_read_last)
+
+
+def duration_option(unit: timedelta, parse: Callable[[str], timedelta]) -> Option:
+    """Return the option for a job's walltime in whole units, which `parse` reads."""
+
+    def read(draft: Draft, value: str) -> None:
+        draft.attributes.duration = parse(value)
+
+    return Option(lambda it: time_limit(it.spec, it.config, unit), read)
+
+
+def path_reader(field: str, parse: PathOf) -> Reader:
+    """Return a reader for an option that sets the path of this name."""
+
+    def read(draft: Draft, value: str) -> None:
+        setattr(draft.spec, field, parse(value))
+
+    return read
+
+
+def output_reader(parse: PathOf, is_joined: Callable[[Draft], bool]) -> Reader:
+    """Return a reader for the file of the output, and of the errors too if the streams are joined."""
+
+    def read(draft: Draft, value: str) -> None:
+        draft.spec.stdout_path = parse(value)
+        if is_joined(draft):
+            draft.spec.stderr_path = draft.spec.stdout_path
+
+    return read
+
+
+def variables_reader(separator: str = ",") -> Reader:
+    """Return a reader for environment variables; `separator` is a regular expression."""
+
+    def read(draft: Draft, value: str) -> None:
+        for item in re.split(separator, value):
+            name, has_value, text = item.partition("=")
+            # a variable without a value is taken from the environment, which jobs inherit anyway
+            if has_value:
+                draft.set_variable(name.strip(), text.replace("\\,", ","))
+
+    return read
+
+
+def dependencies_reader(
+    item: str, separator: str = ",", kinds: Mapping[DependencyKind, str] = AFTER
+) -> Reader:
+    """Return a reader for dependencies.
+
+    Args:
+        item: a regular expression for one item, with the groups `word` and `ids`; colons separate the ids.
+        separator: the text between items.
+        kinds: the word of each kind.
+    """
+    pattern, kind_of = re.compile(item), {word: kind for kind, word in kinds.items()}
+
+    def read(draft: Draft, value: str) -> None:
+        found = []
+        for text in map(str.strip, value.split(separator)):
+            match = pattern.fullmatch(text)
+            if match is None or match["word"] not in kind_of:
+                msg = f"jpsi cannot express the dependency {text!r}"
+                raise ValueError(msg)
+            found += [Dependency(native_id, kind_of[match["word"]]) for native_id in match["ids"].split(":")]
+        draft.attributes.after = [*found]
+
+    return read
+
+
+def ignore_option(_draft: Draft, _value: str) -> None:
+    """Ignore an option that changes nothing for jpsi."""
+
+
+def read_name(draft: Draft, value: str) -> None:
+    """Read the name of a job."""
+    draft.spec.name = value
+
+
+def read_exclusive(draft: Draft, value: str) -> None:
+    """Read the option that gives a job its nodes alone."""
+    if value:
+        msg = "jpsi has nodes shared with no other job, or with any"
+        raise ValueError(msg)
+    for component in components(draft.spec.resources):
+        component.exclusive_node_use = True
+
+
+def read_count(value: str) -> int:
+    """Return a number of at least 1.
+
+    Raises:
+        ValueError: the text is no such number.
+    """
+    if _COUNT.fullmatch(value) is None:
+        msg = f"{value!r} is not one number"
+        raise ValueError(msg)
+    return int(value)
+
+
+def read_amount(value: str, units: Mapping[str, int]) -> int:
+    """Return an amount as a whole number of ones, rounded up; the unit follows the number.
+
+    >>> read_amount("1.5k", {"k": 1000})
+    1500
+
+    Raises:
+        ValueError: the text is no amount, or the amount is zero.
+    """
+    amount = _AMOUNT.fullmatch(value)
+    if amount is None or amount[3] not in units:
+        msg = f"{value!r} is not an amount that jpsi understands"
+        raise ValueError(msg)
+    whole, fraction, unit = amount[1], amount[2] or "", amount[3]
+    ones: int = -(-int(whole + fraction) * units[unit] // 10 ** len(fraction))
+    if ones == 0:
+        msg = f"{value!r} is a word of its own here, and no amount"
+        raise ValueError(msg)
+    return ones
+
+
+def share_gpus(gpus: int, resources: ResourceSpecV1) -> int:
+    """Return the GPUs of each process, if all have the same number.
+
+    Raises:
+        ValueError: they cannot.
+    """
+    per_process, remainder = divmod(gpus, resources.computed_process_count)
+    if remainder or not per_process:
+        msg = "the GPUs cannot be shared equally among the processes"
+        raise ValueError(msg)
+    return per_process
+
+
+def read_path(value: str, patterns: re.Pattern[str]) -> Path:
+    """Return a path, if it is the same for every job.
+
+    Raises:
+        ValueError: it contains a placeholder that matches `patterns`.
+    """
+    if not value or patterns.search(value):
+        msg = "a path of jpsi has no patterns; without it the output is kept in the job's own folder"
+        raise ValueError(msg)
+    return Path(value)

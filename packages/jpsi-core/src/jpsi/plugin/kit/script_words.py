@@ -1,0 +1,121 @@
+"""Splits directives into words and the words into options, as shells and submit commands do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+#: The name of an option, without dashes, and its value; None if it has none.
+ParsedOption = tuple[str, str | None]
+
+# Quoted parts and plain letters of one word.
+_WORD = re.compile(r"""\s*((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+)""")
+
+
+def directive_words(text: str) -> list[str]:
+    """Return the words of a directive without its mark, up to a comment.
+
+    >>> directive_words("--job-name='my job' -n 4  # all of them")
+    ['--job-name=my job', '-n', '4']
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    words: list[str] = []
+    place, end = 0, len(text.rstrip())
+    while place < end:
+        word = _WORD.match(text, place)
+        if word is None:
+            msg = "a quote has no partner"
+            raise ValueError(msg)
+        if word[1].startswith("#"):
+            break
+        words.extend(shlex.split(word[1]))
+        place = word.end()
+    return words
+
+
+def gnu_options(
+    words: Sequence[str], letters: Mapping[str, str], plain: Collection[str], names: Collection[str] = ()
+) -> Iterator[ParsedOption]:
+    """Yield the options of a command that reads them as getopt_long does.
+
+    >>> list(gnu_options(["-n4", "--part", "a", "-x"], {"n": "ntasks", "x": "exclusive"}, {"exclusive"},
+    ...                  {"partition"}))
+    [('ntasks', '4'), ('partition', 'a'), ('exclusive', None)]
+
+    Args:
+        words: the command's arguments.
+        letters: the option names of single letters; a letter that is not in it is its own name.
+        plain: the names of options that have no value unless it is joined to them by `=`.
+        names: the names of further options; like all names, they may be abbreviated to their beginning.
+
+    Raises:
+        ValueError: a word is no option, or lacks its value.
+    """
+    known = {*letters.values(), *plain, *names}
+    rest = iter(words)
+    for word in rest:
+        if word.startswith("--") and word != "--":
+            name, joint, value = word[2:].partition("=")
+            found = [it for it in known if it.startswith(name)]
+            whole = found[0] if name not in known and len(found) == 1 else name
+            if joint or whole in plain:
+                yield whole, value if joint else None
+            else:
+                yield whole, _next(rest, word)
+        elif word.startswith("-") and len(word) > 1:
+            for end, letter in enumerate(word[1:], 2):
+                name = letters.get(letter, letter)
+                if name not in plain:
+                    yield name, word[end:] or _next(rest, word)
+                    break
+                yield name, None
+        else:
+            msg = f"{word!r} is no option"
+            raise ValueError(msg)
+
+
+def dash_options(words: Sequence[str], counts: Mapping[str, int]) -> Iterator[ParsedOption]:
+    """Yield the options of a command whose names have one dash, whatever their length.
+
+    >>> list(dash_options(["-pe", "mpi", "8", "-cwd", "-n4"], {"pe": 2, "cwd": 0, "n": 1}))
+    [('pe', 'mpi 8'), ('cwd', None), ('n', '4')]
+
+    Args:
+        words: the command's arguments.
+        counts: the number of words that follow each option; several words become one value.
+
+    Raises:
+        ValueError: a word is no option, or lacks its value.
+    """
+    rest = iter(words)
+    for word in rest:
+        name, value = _split(word, counts)
+        if value is not None:
+            yield name, value
+        elif counts[name]:
+            yield name, " ".join(_next(rest, word) for _ in range(counts[name]))
+        else:
+            yield name, None
+
+
+def _split(word: str, counts: Mapping[str, int]) -> tuple[str, str | None]:
+    """Return the option that a word names, and the value that is joined to it, if any."""
+    if word.startswith("-") and word[1:] in counts:
+        return word[1:], None
+    joined = [it for it, count in counts.items() if count == 1 and word.startswith(f"-{it}")]
+    if not joined:
+        msg = f"{word!r} is no option"
+        raise ValueError(msg)
+    name = max(joined, key=len)
+    return name, word[1 + len(name) :]
+
+
+def _next(rest: Iterator[str], word: str) -> str:
+    value = next(rest, None)
+    if value is None:
+        msg = f"{word} lacks its value"
+        raise ValueError(msg)
+    return value

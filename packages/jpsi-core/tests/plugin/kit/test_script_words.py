@@ -1,0 +1,88 @@
+"""Words and options of directives, as submit commands read them."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jpsi.plugin.kit.script_words import dash_options, directive_words, gnu_options
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("  -n 4\t-N2 ", ["-n", "4", "-N2"]),
+        ("--job-name='my job'", ["--job-name=my job"]),
+        ('--comment="it\'s"', ["--comment=it's"]),
+        (r"-J a\ b", ["-J", "a b"]),
+        ("-n 4 # don't", ["-n", "4"]),
+        ("--comment=a#b", ["--comment=a#b"]),
+    ],
+)
+def test_words_are_told_apart_as_a_shell_does(text: str, words: list[str]) -> None:
+    assert directive_words(text) == words
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1)))
+def test_quoted_words_come_back(words: list[str]) -> None:
+    assert directive_words(" ".join(f"{shlex.quote(word)}" for word in words)) == words
+
+
+def test_a_quote_without_its_partner_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no partner"):
+        directive_words("-J 'my job")
+
+
+_LETTERS = {"n": "ntasks", "x": "exclusive", "k": "no-kill"}
+_PLAIN = {"exclusive", "no-kill"}
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--ntasks=4"], [("ntasks", "4")]),
+        (["--ntasks", "4"], [("ntasks", "4")]),
+        (["-n", "4"], [("ntasks", "4")]),
+        (["-n4"], [("ntasks", "4")]),
+        (["-xn4"], [("exclusive", None), ("ntasks", "4")]),
+        (["-xk"], [("exclusive", None), ("no-kill", None)]),
+        (["--exclusive"], [("exclusive", None)]),
+        (["--exclusive=user"], [("exclusive", "user")]),
+        (["--ntas=4"], [("ntasks", "4")]),
+        (["--unknown=a"], [("unknown", "a")]),
+        (["-l", "a"], [("l", "a")]),
+        (["--comment="], [("comment", "")]),
+    ],
+)
+def test_options_as_getopt_long_has_them(words: list[str], options: list[tuple[str, str | None]]) -> None:
+    assert list(gnu_options(words, _LETTERS, _PLAIN)) == options
+
+
+@pytest.mark.parametrize("words", [["a.sh"], ["--"], ["-"], ["--ntasks"], ["-n"]])
+def test_what_is_no_option_is_an_error(words: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"is no option|lacks its value"):
+        list(gnu_options(words, _LETTERS, _PLAIN))
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["-cwd"], [("cwd", None)]),
+        (["-pe", "mpi", "8"], [("pe", "mpi 8")]),
+        (["-n", "4", "-nn", "x"], [("n", "4"), ("nn", "x")]),
+        (["-n4"], [("n", "4")]),
+        (["-nn4"], [("nn", "4")]),
+    ],
+)
+def test_options_with_one_dash(words: list[str], options: list[tuple[str, str | None]]) -> None:
+    assert list(dash_options(words, {"cwd": 0, "pe": 2, "n": 1, "nn": 1})) == options
+
+
+@pytest.mark.parametrize("words", [["a"], ["-z"], ["-pe", "mpi"], ["-cwdx"]])
+def test_what_is_none_of_those_is_an_error(words: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"is no option|lacks its value"):
+        list(dash_options(words, {"cwd": 0, "pe": 2, "n": 1}))

@@ -1,0 +1,273 @@
+"""Renders a job spec into `#$` lines, and reads those of scripts that were written for Grid Engine's qsub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    ForeignScript,
+    JobSpec,
+    Script,
+    Site,
+    SubmitContext,
+    hookimpl,
+    kit,
+    parse_duration,
+    time_limit,
+    units,
+)
+
+from .config import SLOTS_PLACEHOLDER, GridEngineConfig
+from .job_names import context as kept_name
+from .job_names import job_name
+from .native_ids import job_number
+from .parallel_environment import count_slots, parallel_environment
+from .qsub_options import CUSTOM, requested_slots, split_parallel_environment, value_problems
+
+_MEBIBYTE = 1 << 20
+_SECOND = timedelta(seconds=1)
+# sge_types(5) of 8.1.9: object_name. With other names, the output of qsub itself becomes malformed.
+_PRINTABLE = re.compile(r"[!-~]+\Z")
+_WORDS = {None: None, True: "yes", False: "no"}
+_TRUE_WORDS = frozenset({"y", "yes"})
+# sge_submit(1) of 8.1.9: the number of arguments of each option.
+_ARGUMENT_COUNTS = {
+    **dict.fromkeys(("V", "clear", "cwd", "hard", "help", "notify", "soft", "terse", "verify"), 0),
+    **dict.fromkeys(("A", "C", "M", "N", "P", "R", "S", "a", "ac", "ar", "b", "binding", "c", "ckpt"), 1),
+    **dict.fromkeys(("dc", "dl", "e", "h", "hold_jid", "hold_jid_ad", "i", "j", "js", "jsv", "l", "m"), 1),
+    **dict.fromkeys(("masterq", "now", "o", "p", "q", "r", "sc", "shell", "sync", "t", "tc", "v", "w"), 1),
+    "wd": 1,
+    "pe": 2,
+}
+# sge_types(5) of 8.1.9, memory_specifier: capital letters are powers of 1024, small ones of 1000
+_UNITS = {"": 1} | {
+    unit: size
+    for power, letter in enumerate("kmgt", 1)
+    for unit, size in ((letter, 1000**power), (letter.upper(), 1024**power))
+}
+# Variables in paths, which Grid Engine replaces; and the end of a path that is a directory
+_PATTERN = re.compile(r"\$|/\Z")
+_HOST = re.compile(r"\A[A-Za-z0-9.-]*:")
+
+
+@hookimpl
+def check_spec(spec: JobSpec, site: Site) -> list[str]:
+    """Return the problems for which Grid Engine can never run this spec."""
+    return [*_name_problems(spec), *value_problems(spec), *_FORM.problems(spec, site)]
+
+
+@hookimpl
+def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    """Render the directives for a spec."""
+    return _FORM.render(spec, context)
+
+
+@hookimpl
+def read_script(text: str, site: Site) -> ForeignScript:
+    """Return the job that the `#$` lines describe, anywhere in the script."""
+    script = _FORM.read(text, site)
+    # sge_submit(1): without -cwd or -wd, a job runs in the home directory
+    script.spec.directory = script.spec.directory or Path("~")
+    return script
+
+
+def _name_problems(spec: JobSpec) -> Iterator[str]:
+    for name in ("queue_name", "project_name", "reservation_id"):
+        value = getattr(spec.attributes, name)
+        if value and not _PRINTABLE.match(value):
+            yield f"attributes.{name} cannot be {value!r}: Grid Engine knows no blanks, and ASCII alone"
+
+
+def _path(value: str) -> Path:
+    return kit.read_path(_HOST.sub("", value), _PATTERN)
+
+
+def _is_joined(draft: kit.Draft) -> bool:
+    return draft.options.get("j") in _TRUE_WORDS
+
+
+def _read_error(draft: kit.Draft, value: str) -> None:
+    if not _is_joined(draft):
+        draft.spec.stderr_path = _path(value)
+
+
+def _read_shell(draft: kit.Draft, value: str) -> None:
+    draft.spec.executable = str(_path(value))
+
+
+def _write_requests(request: kit.JobRequest) -> str | None:
+    """Return the value of `-l`; Grid Engine takes amounts of countable resources per slot."""
+    requested, config = request.resources, request.config
+    limit, slots = time_limit(request.spec, config, _SECOND), _count_slots_of_job(request)
+    requests: dict[str, str] = {}
+    if limit is not None:
+        requests["h_rt"] = str(limit)
+    if requested.memory is not None:
+        share = f"{units(requested.memory, slots * _MEBIBYTE)}M"
+        requests.update(dict.fromkeys(config.memory_resource.split(","), share))
+    if requested.gpu_cores_per_process:
+        gpus = requested.gpu_cores_per_process * requested.computed_process_count
+        requests.update(_gpu_requests(gpus, config, slots))
+    if requested.exclusive_node_use:
+        requests[config.exclusive_resource] = "true"
+    return ",".join(f"{name}={value}" for name, value in requests.items()) or None
+
+
+def _count_slots_of_job(request: kit.JobRequest) -> int:
+    """Return the number of slots of a job; raise ValueError if the user's `pe` has too few."""
+    needed, user_slots = count_slots(request.resources), requested_slots(request.spec)
+    if user_slots is not None and user_slots < needed:
+        msg = f"custom attribute gridengine.pe has {user_slots} slots, and the job's processes need {needed}"
+        raise ValueError(msg)
+    return user_slots or needed
+
+
+def _gpu_requests(gpus: int, config: GridEngineConfig, slots: int) -> dict[str, str]:
+    if config.gpu_resource is None:
+        msg = "GPUs: name the resource that counts them as `gpu_resource` in the executor's configuration"
+        raise ValueError(msg)
+    share, remainder = divmod(gpus, slots)
+    if remainder:
+        msg = (
+            f"GPUs are counted for each slot, that is, each CPU core: {gpus} GPUs cannot be shared equally "
+            f"among {slots} slots"
+        )
+        raise ValueError(msg)
+    return dict.fromkeys(config.gpu_resource.split(","), str(share))
+
+
+def _read_requests(draft: kit.Draft, value: str) -> None:
+    """Read the requests of `-l`, whose amounts are per slot; keep those that a spec cannot express."""
+    config, others = draft.config, []
+    readers: dict[str, kit.Reader] = {
+        config.exclusive_resource: _read_exclusive,
+        **dict.fromkeys((config.gpu_resource or "").split(","), _read_gpus),
+        **dict.fromkeys(config.memory_resource.split(","), _read_memory),
+        "h_rt": _read_limit,
+    }
+    for request in value.split(","):
+        name, _, text = request.partition("=")
+        try:
+            readers[name](draft, text)
+        except (KeyError, ValueError):
+            others.append(request)
+    if others:
+        draft.keep("l", ",".join(others))
+
+
+def _read_limit(draft: kit.Draft, text: str) -> None:
+    draft.attributes.duration = timedelta(0) if text.upper() == "INFINITY" else parse_duration(text)
+
+
+def _read_memory(draft: kit.Draft, text: str) -> None:
+    draft.resources.memory = kit.read_amount(text, _UNITS) * count_slots(draft.resources)
+
+
+def _read_gpus(draft: kit.Draft, text: str) -> None:
+    cores = draft.resources.cpu_cores_per_process or 1
+    draft.resources.gpu_cores_per_process = kit.read_count(text) * cores
+
+
+def _read_exclusive(draft: kit.Draft, text: str) -> None:
+    if text.lower() not in {"", "true", "1"}:
+        msg = "jpsi cannot express it"
+        raise ValueError(msg)
+    draft.resources.exclusive_node_use = True
+
+
+def _write_environment(request: kit.JobRequest) -> str | None:
+    # A user's own environment need not be a configured one.
+    has_own = CUSTOM.of(request.spec).get("pe")
+    return None if has_own else parallel_environment(request.resources, request.config)
+
+
+def _read_environment(draft: kit.Draft, value: str) -> None:
+    """Read the slots of a configured parallel environment; keep any other as the custom attribute `pe`."""
+    name, _, text = value.partition(" ")
+    if not text.isdecimal() or not int(text):
+        draft.lose("pe", value, "a job of jpsi has one number of slots")
+        return
+    slots, resources, config = int(text), draft.resources, draft.config
+    per_node = _slots_per_node(config.parallel_environment, name)
+    if per_node and not slots % per_node:
+        resources.node_count, resources.processes_per_node = slots // per_node, per_node
+    elif name == config.node_environment:
+        resources.cpu_cores_per_process = slots
+    else:
+        resources.process_count = slots
+        if name != config.parallel_environment:
+            draft.keep("pe", value)
+
+
+def _slots_per_node(family: str | None, name: str) -> int | None:
+    """Return the slots per node of an environment of a family such as `mpi-{slots}`; None for others."""
+    if family is None or SLOTS_PLACEHOLDER not in family:
+        return None
+    match = re.fullmatch(re.escape(family).replace(re.escape(SLOTS_PLACEHOLDER), "([1-9][0-9]*)"), name)
+    return None if match is None else int(match[1])
+
+
+def _write_dependencies(request: kit.JobRequest) -> str | None:
+    # -hold_jid takes no single tasks: a dependency on a task waits for its whole array.
+    return ",".join(dict.fromkeys(job_number(str(it.native_id)) for it in request.context.after)) or None
+
+
+def _read_dependencies(draft: kit.Draft, value: str) -> None:
+    ids = value.split(",")
+    if not all(job_id.isdecimal() for job_id in ids):
+        msg = "jpsi supports dependencies on job numbers only, not on names"
+        raise ValueError(msg)
+    draft.attributes.after = [Dependency(job_id, DependencyKind.ANY) for job_id in ids]
+
+
+def _report_soft(draft: kit.Draft, _value: str) -> None:
+    draft.lose("soft", None, "jpsi turns the soft requests after it into hard ones")
+
+
+_DIRECTORY = kit.path_reader("directory", lambda value: kit.read_path(value or ".", _PATTERN))
+# sge_submit(1) of 8.1.9, OPTIONS, in the order in which they are written
+_OPTIONS = {
+    "N": kit.Option(lambda it: job_name(it.spec.name, it.context.tag), kit.read_name),
+    "t": kit.Option(lambda it: None if it.context.elements is None else f"1-{it.context.elements}"),
+    "tc": kit.Option(lambda it: it.context.at_a_time),
+    "ac": kit.Option(lambda it: kept_name(it.spec.name)),
+    "S": kit.Option("/bin/sh", _read_shell),
+    "cwd": kit.Option(None, _DIRECTORY),
+    # The runner opens the job's streams. A directory or file that Grid Engine cannot open would leave the job
+    # in an error state for ever.
+    "wd": kit.Option("/", _DIRECTORY),
+    "i": kit.Option(None, kit.path_reader("stdin_path", _path)),
+    "o": kit.Option("/dev/null", kit.output_reader(_path, _is_joined)),
+    "e": kit.Option("/dev/null", _read_error),
+    "V": kit.Option(write=True, read=kit.ignore_option),
+    "v": kit.Option(None, kit.variables_reader()),
+    "q": kit.attribute_option("queue_name"),
+    "P": kit.attribute_option("project_name"),
+    "ar": kit.attribute_option("reservation_id"),
+    # it uses the slots that `pe` requests
+    "l": kit.Option(_write_requests, _read_requests, is_read_last=True),
+    "pe": kit.Option(_write_environment, _read_environment),
+    "r": kit.Option(lambda it: _WORDS[it.config.requeue]),
+    "hold_jid": kit.Option(_write_dependencies, _read_dependencies),
+    "soft": kit.Option(None, _report_soft),
+    # what jpsi does anyway
+    **dict.fromkeys(("hard", "j", "terse"), kit.Option(None, kit.ignore_option)),
+}
+_FORM = kit.ScriptForm(
+    mark="#$",
+    foreign_mark=r"#\$(?=[\s-]|\Z)",
+    is_read_whole=True,
+    dashes="-",
+    joint=" ",
+    options=_OPTIONS,
+    custom=CUSTOM,
+    spelled=split_parallel_environment,
+    parse=partial(kit.dash_options, counts=_ARGUMENT_COUNTS),
+    joints={"l": ",", "v": ",", "hold_jid": ","},
+)

@@ -1,0 +1,174 @@
+"""Requests nodes of Torque: `-l nodes`, `procs` and `mem`, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, components, units
+from jpsi.plugin.kit import Draft, JobRequest, Option, count_option, read_amount, read_count, read_exclusive
+
+from .layout import NOT_EXPRESSIBLE, Layout, Part, lay_out, merge_kinds, set_resources, split_count
+from .qsub_options import system_options
+
+_KIBIBYTE = 1 << 10
+#: pbs_resources(7B), size; w is a word of 8 bytes
+UNITS = {"": 1, "b": 1, "B": 1} | {
+    spelling: size << 10 * power
+    for power, prefix in enumerate(("", "k", "m", "g", "t", "p"))
+    for unit, size in (("b", 1), ("w", 8))
+    for spelling in (f"{prefix}{unit}", f"{prefix}{unit}".upper())
+}
+# The options that request nodes; jpsi sets `procs` only if the user sets neither.
+_NODE_OPTIONS = frozenset({"l.nodes", "l.procs"})
+
+#: The custom attributes of the executor `torque`.
+CUSTOM = system_options(("torque", "pbs_classic"))
+
+
+def _write_nodes(request: JobRequest) -> str | None:
+    """Return the nodes, with a virtual processor per core; "Requesting Resources" in the Torque manual."""
+    if _write_procs(request) is not None:
+        return None
+    return "+".join(
+        f"{it.nodes}:{_node_request(requested, it.processes)}"
+        for requested, parts in _spread_layouts(request)
+        # Torque cannot choose the number of nodes: it is one, or follows from `cores_per_node`.
+        for it in parts or [Part(1, requested.computed_process_count)]
+    )
+
+
+def _node_request(requested: ResourceSpecV1, processes: int) -> str:
+    parts = [f"ppn={processes * (requested.cpu_cores_per_process or 1)}"]
+    if requested.gpu_cores_per_process:
+        parts.append(f"gpus={processes * requested.gpu_cores_per_process}")
+    return ":".join(parts)
+
+
+def _write_procs(request: JobRequest) -> int | None:
+    """Return the number of single-core processes that Torque may place on any free cores, or None."""
+    requested, parts = _spread_layouts(request)[0]
+    has_own = bool(_NODE_OPTIONS & CUSTOM.of(request.spec).keys())
+    anywhere = parts is None and not has_own and _may_run_anywhere(request.spec)
+    return requested.computed_process_count if anywhere else None
+
+
+def _may_run_anywhere(spec: JobSpec) -> bool:
+    """Return True if a job is a number of single-core processes that may run on any node."""
+    layouts = lay_out(spec)
+    requested, parts = layouts[0]
+    cores, gpus = requested.cpu_cores_per_process or 1, requested.gpu_cores_per_process or 0
+    return len(layouts) == 1 and parts is None and cores == 1 and not gpus
+
+
+def _spread_layouts(request: JobRequest) -> list[Layout]:
+    """Return the components, spread over as many nodes of `cores_per_node` cores as they need."""
+    cores = request.config.cores_per_node
+    return [it if cores is None else _spread_layout(it, cores) for it in lay_out(request.spec)]
+
+
+def _spread_layout(layout: Layout, cores_per_node: int) -> Layout:
+    per_node = max(1, cores_per_node // (layout.requested.cpu_cores_per_process or 1))
+    if layout.parts is not None or layout.requested.computed_process_count <= per_node:
+        return layout
+    full, remainder = divmod(layout.requested.computed_process_count, per_node)
+    return Layout(layout.requested, [Part(full, per_node), *([Part(1, remainder)] if remainder else [])])
+
+
+def _write_memory(request: JobRequest) -> str | None:
+    """Return the memory of the whole job, as Torque cannot reserve memory for a part of it.
+
+    Raises:
+        ValueError: only some components say how much memory they need.
+    """
+    amounts = [it.memory for it in components(request.spec.resources)]
+    known = [it for it in amounts if it is not None]
+    if known and len(known) < len(amounts):
+        msg = (
+            f"resources.components[{amounts.index(None)}].memory: Torque has one memory limit for the whole "
+            "job; set it for every component, or for none"
+        )
+        raise ValueError(msg)
+    return f"{units(sum(known), _KIBIBYTE)}kb" if known else None
+
+
+def read_memory(draft: Draft, value: str) -> None:
+    """Read the memory of the whole job."""
+    draft.resources.memory = read_amount(value, UNITS)
+
+
+def read_nodes(draft: Draft, value: str) -> None:
+    """Read `-l nodes`: nodes of one kind or of several; "Requesting Resources" in the Torque manual."""
+    kinds, resources = merge_kinds([_parse_nodes(text) for text in value.split("+")]), draft.resources
+    if len(kinds) > 1 and (resources.process_count, resources.cpu_cores_per_process) != (None, None):
+        raise ValueError(NOT_EXPRESSIBLE)
+    if len(kinds) == 1:
+        kinds[0].process_count = kinds[0].process_count or resources.process_count
+        kinds[0].cpu_cores_per_process = resources.cpu_cores_per_process
+    for kind, share in zip(kinds, _shares(resources.memory, kinds), strict=True):
+        kind.memory = share
+    set_resources(draft, kinds)
+
+
+def _parse_nodes(text: str) -> ResourceSpecV1:
+    """Parse one term of `nodes`: a number of identical nodes."""
+    nodes, resources = split_count(text)
+    processes = read_count(resources.pop("ppn", "1"))
+    gpus, remainder = divmod(int(resources.pop("gpus", "0")), processes)
+    if resources or remainder:
+        raise ValueError(NOT_EXPRESSIBLE)
+    return ResourceSpecV1(node_count=nodes, processes_per_node=processes, gpu_cores_per_process=gpus or None)
+
+
+def _shares(memory: int | None, kinds: Sequence[ResourceSpecV1]) -> Iterator[int | None]:
+    """Yield each kind's share of the whole job's memory, proportional to its processes."""
+    total, before = sum(it.computed_process_count for it in kinds), 0
+    for kind in kinds:
+        after = before + kind.computed_process_count
+        yield None if memory is None else memory * after // total - memory * before // total
+        before = after
+
+
+def process_lines(spec: JobSpec) -> ShellLine:
+    """Return shell that picks one line per process from the node file, which has one line per core."""
+    core_counts = [
+        (it.computed_process_count, it.cpu_cores_per_process or 1) for it in components(spec.resources)
+    ]
+    awk = f"NR % {core_counts[0][1]} == 0" if len(core_counts) == 1 else _awk_rules(core_counts)
+    if _may_run_anywhere(spec):
+        # the file has one line more if the queue has a default for nodes, which Torque adds to procs
+        awk = f"NR <= {core_counts[0][0]}"
+    return ShellLine(f"awk '{awk}' \"$PBS_NODEFILE\"")
+
+
+def _awk_rules(core_counts: Sequence[tuple[int, int]]) -> str:
+    """Return awk that picks one line per process from the lines per core, component by component.
+
+    >>> _awk_rules([(1, 4), (2, 1)])
+    'NR <= 4 { if ((NR - 0) % 4 == 0) print; next } NR <= 6 { if ((NR - 4) % 1 == 0) print; next }'
+
+    Args:
+        core_counts: the number of processes of each component, and the cores per process.
+    """
+    rules, start = [], 0
+    for processes, cores in core_counts:
+        end = start + processes * cores
+        rules.append(f"NR <= {end} {{ if ((NR - {start}) % {cores} == 0) print; next }}")
+        start = end
+    return " ".join(rules)
+
+
+def _report_select(draft: Draft, value: str) -> None:
+    draft.lose("l.select", value, "it is for PBS, and not for Torque")
+
+
+#: The options for resources, in the order in which they are written and read.
+RESOURCE_OPTIONS: Mapping[str, Option] = {
+    # it may have nodes of several kinds, which the other readers cannot handle
+    "l.nodes": Option(_write_nodes, read_nodes, is_read_last=True),
+    "l.procs": count_option("process_count", _write_procs),
+    "l.mem": Option(_write_memory, read_memory),
+    "n": Option(
+        lambda it: any(kind.exclusive_node_use for kind in components(it.spec.resources)), read_exclusive
+    ),
+    "l.select": Option(None, _report_select),
+}

@@ -1,0 +1,242 @@
+"""Renders a job spec into `#SBATCH` lines, and reads those of scripts that were written for sbatch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+
+import attrs
+
+from jpsi.plugin import (
+    Directive,
+    ForeignScript,
+    JobSpec,
+    ResourceSpecV1,
+    Script,
+    Site,
+    SubmitContext,
+    components,
+    hookimpl,
+    kit,
+    node_count,
+    units,
+)
+
+from .sbatch_options import CUSTOM, parse_time
+
+_MEBIBYTE = 1 << 20
+# sbatch(1): --mem; without a unit it is megabytes, and all of them are powers of 1024
+_UNITS = {"": _MEBIBYTE} | {
+    spelling: 1 << 10 * power
+    for power, unit in enumerate("kmgt", 1)
+    for spelling in (unit, unit.upper(), f"{unit}b", f"{unit.upper()}B")
+}
+_GPUS = re.compile("gpu(?::([0-9]+))?")
+# sbatch(1), OPTIONS: the short options
+_LETTERS = dict(
+    pair.split("=")
+    for pair in (
+        *("A=account", "a=array", "B=extra-node-info", "b=begin", "C=constraint", "c=cpus-per-task"),
+        *("D=chdir", "d=dependency", "e=error", "F=nodefile", "G=gpus", "H=hold", "h=help", "I=immediate"),
+        *("i=input", "J=job-name", "k=no-kill", "L=licenses", "M=clusters", "m=distribution", "N=nodes"),
+        *("n=ntasks", "O=overcommit", "o=output", "p=partition", "Q=quiet", "q=qos", "S=core-spec"),
+        *("s=oversubscribe", "t=time", "u=usage", "V=version", "v=verbose", "W=wait", "w=nodelist"),
+        "x=exclude",
+    )
+)
+# Options without a value, or with an optional one that follows `=`
+_FLAGS = frozenset(
+    {"contiguous", "disable-stdout-job-summary", "exclusive", "get-user-env", "help", "hold", "ignore-pbs"}
+    | {"immediate", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate"}
+    | {"quiet", "reboot", "requeue", "resv-ports", "spread-job", "test-only", "usage", "use-min-nodes"}
+    | {"verbose", "version", "wait"}
+)
+# sbatch(1): FILENAME PATTERN
+_path = partial(kit.read_path, patterns=re.compile("%"))
+
+
+@hookimpl
+def check_spec(spec: JobSpec, site: Site) -> list[str]:
+    """Return the problems for which Slurm can never run this spec."""
+    problems = [problem for part, form in _components(spec) for problem in form.problems(part, site)]
+    return list(dict.fromkeys(problems))
+
+
+@hookimpl
+def render_script(spec: JobSpec, context: SubmitContext) -> Script:
+    """Render the directives for a spec."""
+    first, *others = (form.render(part, context) for part, form in _components(spec))
+    separator = Directive.of("#SBATCH", "hetjob")
+    directives = [directive for script in others for directive in (separator, *script.directives)]
+    return Script([*first.directives, *directives])
+
+
+@hookimpl
+def read_script(text: str) -> ForeignScript:
+    """Return the job that the `#SBATCH` lines before the first command describe."""
+    return _FORM.read(text)
+
+
+def _components(spec: JobSpec) -> list[tuple[JobSpec, kit.ScriptForm]]:
+    """Return each component's spec as if it were a job, with the form of its script.
+
+    Each component gets all options, as it inherits only some from the component before (sbatch(1), hetjob).
+    """
+    kinds = components(spec.resources)
+    # --mem is inherited, and a component with --mem excludes --mem-per-cpu in all components.
+    has_memory_per_node = all(kind.memory is not None and _known_nodes(kind) for kind in kinds)
+    return [
+        (
+            attrs.evolve(spec, resources=kind),
+            _FORM if len(kinds) == 1 or has_memory_per_node or not _known_nodes(kind) else _CPU_MEMORY_FORM,
+        )
+        for kind in kinds
+    ]
+
+
+def _known_nodes(requested: ResourceSpecV1) -> int | None:
+    """Return the number of nodes; None if Slurm chooses it when the job starts."""
+    return node_count(requested) or (1 if requested.computed_process_count == 1 else None)
+
+
+def _require_nodes(draft: kit.Draft) -> int:
+    nodes = _known_nodes(draft.resources)
+    if nodes is None:
+        msg = "Slurm chooses the number of nodes"
+        raise ValueError(msg)
+    return nodes
+
+
+def _tasks_per_node(request: kit.JobRequest) -> int | None:
+    # Together with --ntasks this is a maximum per node (sbatch(1)), so that the last node may have fewer.
+    return request.resources.computed_processes_per_node if node_count(request.resources) else None
+
+
+def _read_tasks_per_node(draft: kit.Draft, value: str) -> None:
+    per_node, resources = kit.read_count(value), draft.resources
+    nodes, processes = resources.node_count, resources.process_count
+    if nodes is not None and processes is not None and -(-processes // per_node) != nodes:
+        msg = f"{processes} tasks on {nodes} nodes are not {per_node} on each"
+        raise ValueError(msg)
+    resources.processes_per_node = per_node
+
+
+def _read_gpus(draft: kit.Draft, value: str) -> None:
+    _set_gpus(draft, kit.read_count(value))
+
+
+def _read_gpus_per_node(draft: kit.Draft, value: str) -> None:
+    _set_gpus(draft, kit.read_count(value) * _require_nodes(draft))
+
+
+def _read_gres(draft: kit.Draft, value: str) -> None:
+    match = _GPUS.fullmatch(value)
+    if match is None:
+        msg = "jpsi can request only GPUs of any type"
+        raise ValueError(msg)
+    _set_gpus(draft, int(match[1] or 1) * _require_nodes(draft))
+
+
+def _set_gpus(draft: kit.Draft, gpus: int) -> None:
+    draft.resources.gpu_cores_per_process = kit.share_gpus(gpus, draft.resources)
+
+
+def _memory_per_node(request: kit.JobRequest) -> str | None:
+    nodes = _known_nodes(request.resources)
+    return None if nodes is None else _memory_share(request.resources, nodes)
+
+
+def _memory_per_cpu(request: kit.JobRequest) -> str | None:
+    return _memory_share(request.resources, _count_cpus(request.resources))
+
+
+def _memory_share(requested: ResourceSpecV1, shares: int) -> str | None:
+    return None if requested.memory is None else f"{units(requested.memory, shares * _MEBIBYTE)}M"
+
+
+def _count_cpus(requested: ResourceSpecV1) -> int:
+    return requested.computed_process_count * (requested.cpu_cores_per_process or 1)
+
+
+def _read_memory(draft: kit.Draft, value: str) -> None:
+    draft.resources.memory = kit.read_amount(value, _UNITS) * _require_nodes(draft)
+
+
+def _read_memory_per_cpu(draft: kit.Draft, value: str) -> None:
+    draft.resources.memory = kit.read_amount(value, _UNITS) * _count_cpus(draft.resources)
+
+
+def _read_export(draft: kit.Draft, value: str) -> None:
+    kit.variables_reader()(draft, value)
+    if "ALL" not in value.split(","):
+        reason = "the job has the whole environment; without it, it would lack the variables of Slurm too"
+        draft.lose("export", value, reason)
+
+
+def _dependency(request: kit.JobRequest) -> str | None:
+    """Return the dependencies, all of which must be satisfied."""
+    return ",".join(f"after{it.kind.value}:{it.native_id}" for it in request.context.after) or None
+
+
+# sbatch(1), OPTIONS, in the order in which they are written and read; a reader may use the results of those
+# before it. All others become custom attributes or are not supported by jpsi.
+_OPTIONS = {
+    "job-name": kit.Option(lambda it: it.spec.name or "jpsi", kit.read_name),
+    "comment": kit.Option(lambda it: it.context.tag),
+    "array": kit.Option(lambda it: it.indices),
+    # The runner opens the job's streams. A directory or file that Slurm cannot open would end the job before
+    # it starts, without any message.
+    "chdir": kit.Option("/", kit.path_reader("directory", _path)),
+    "input": kit.Option(None, kit.path_reader("stdin_path", _path)),
+    "output": kit.Option("/dev/null", kit.output_reader(_path, lambda draft: "error" not in draft.options)),
+    "error": kit.Option("/dev/null", kit.path_reader("stderr_path", _path)),
+    # Any other value than ALL runs a login shell and sets SLURM_EXPORT_ENV, through which srun's tasks lose
+    # their environment; and sbatch cuts values with commas in this option.
+    "export": kit.Option("ALL", _read_export),
+    "partition": kit.attribute_option("queue_name"),
+    "account": kit.attribute_option("project_name"),
+    "reservation": kit.attribute_option("reservation_id"),
+    # `--time=0` means UNLIMITED; partitions with a limit never start such a job.
+    "time": kit.duration_option(timedelta(minutes=1), parse_time),
+    "nodes": kit.count_option("node_count", lambda it: node_count(it.resources)),
+    "ntasks": kit.count_option("process_count", lambda it: it.resources.computed_process_count),
+    "ntasks-per-node": kit.Option(_tasks_per_node, _read_tasks_per_node),
+    "cpus-per-task": kit.count_option("cpu_cores_per_process"),
+    # The only option that counts GPUs per process however many nodes Slurm chooses.
+    "gpus-per-task": kit.count_option("gpu_cores_per_process"),
+    "gpus": kit.Option(None, _read_gpus),
+    "gpus-per-node": kit.Option(None, _read_gpus_per_node),
+    "gres": kit.Option(None, _read_gres),
+    "exclusive": kit.Option(lambda it: it.resources.exclusive_node_use, kit.read_exclusive),
+    "mem": kit.Option(_memory_per_node, _read_memory),
+    "mem-per-cpu": kit.Option(
+        lambda it: None if _known_nodes(it.resources) else _memory_per_cpu(it), _read_memory_per_cpu
+    ),
+    "requeue": kit.Option(lambda it: it.config.requeue is True),
+    "no-requeue": kit.Option(lambda it: it.config.requeue is False),
+    "dependency": kit.Option(_dependency, kit.dependencies_reader(r"(?P<word>\w+):(?P<ids>\d+(?::\d+)*)")),
+    # Otherwise a job whose dependency can no longer be satisfied stays pending for ever.
+    "kill-on-invalid-dep": kit.Option(lambda it: "yes" if it.context.after else None),
+    **dict.fromkeys(("parsable", "quiet", "verbose"), kit.Option(None, kit.ignore_option)),
+}
+
+
+def _parse_options(words: Sequence[str]) -> Iterator[kit.ParsedOption]:
+    if words[:1] in (["hetjob"], ["packjob"]):
+        msg = "the parts of a heterogeneous job are several jobs"
+        raise ValueError(msg)
+    return kit.gnu_options(words, _LETTERS, _FLAGS, _OPTIONS)
+
+
+# slurmctld refuses values of more bytes (src/slurmctld/job_mgr.c, _test_strlen)
+_FORM = kit.ScriptForm(mark="#SBATCH", longest=1024, options=_OPTIONS, custom=CUSTOM, parse=_parse_options)
+# For a component that has --mem-per-cpu in place of --mem
+_CPU_MEMORY_FORM = attrs.evolve(
+    _FORM,
+    options={
+        **{name: option for name, option in _OPTIONS.items() if name not in ("mem", "mem-per-cpu")},
+        "mem-per-cpu": kit.Option(_memory_per_cpu),
+    },
+)
