@@ -45,7 +45,7 @@ def extract_intact_tag(text: str) -> str | None:
     >>> [extract_intact_tag(it) for it in ("my%20name jpsi-5-1", "my own job", "jpsi-5~1", "j~si-5-1")]
     ['jpsi-5-1', '', None, None]
     """
-    tag, last = extract_tag(text), text.rstrip().rpartition(" ")[2]
+    tag, last = extract_tag(text), text.rpartition(" ")[2]
     matches = len(_TAG_PREFIX) - _count_differences(last, _TAG_PREFIX)
     is_like_tag = len(last) >= len(_TAG_PREFIX) and matches >= _MIN_MATCHES
     # a corrupt byte is replaced, or arrives as a character that is not printable
