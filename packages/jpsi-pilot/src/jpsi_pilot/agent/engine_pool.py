@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..protocol import EngineMaker, PilotEngine, Place, PlaceLost, Settings
+from ..protocol import EngineMaker, NodeLost, PilotEngine, PilotNode, Settings
 
 
 class EnginePool:
@@ -16,7 +16,7 @@ class EnginePool:
 
         Args:
             new_engine: makes engines; it may take a while.
-            changed: called whenever a place has come or gone.
+            changed: called whenever a node has come or gone.
         """
         self._new_engine = new_engine
         self._changed = changed
@@ -42,19 +42,19 @@ class EnginePool:
         """Return the engine for pilots with these settings.
 
         Raises:
-            PlaceLost: this agent never started that engine.
+            NodeLost: this agent never started that engine.
         """
         try:
             return self._engines[_engine_key(settings)]
         except KeyError:
-            raise PlaceLost(settings.engine) from None
+            raise NodeLost(settings.engine) from None
 
-    def places(self) -> dict[str, Place]:
-        """Return the places of all engines, by name."""
-        return {name: place for engine in self._engines.values() for name, place in engine.places().items()}
+    def nodes(self) -> dict[str, PilotNode]:
+        """Return the nodes of all engines, by name."""
+        return {name: node for engine in self._engines.values() for name, node in engine.nodes().items()}
 
     async def close(self) -> None:
-        """Close all engines; jobs in their places run on."""
+        """Close all engines; jobs in their nodes run on."""
         for engine in self._engines.values():
             await engine.close()
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..client import LOCK, SOCKET, enter_directory
 from ..engines import EngineMissing, new_engine
-from ..protocol import Need, Request, Settings, read_request, render_answer
+from ..protocol import Need, PilotEngine, Request, Settings, read_request, render_answer
 from .journal import Journal
 from .request_handler import RequestHandler
 
@@ -77,12 +77,7 @@ class Agent:
                 loop.call_soon_threadsafe(self._changed.set)
 
         self._scheduling = Scheduling(
-            self._journal,
-            self._folder,
-            time.time,
-            wake=wake,
-            jobs=PilotJobs(wake),
-            new_engine=new_engine,
+            self._journal, self._folder, time.time, wake=wake, jobs=PilotJobs(wake), new_engine=new_engine
         )
         self._requests = RequestHandler(self._journal, self._folder, time.time, self._scheduling.problems)
         self._requests.remove_unused_environments()
@@ -144,9 +139,8 @@ class Agent:
             case "query":
                 return self._requests.query(**request.values)
             case what:
-                return {
-                    "refused": f"the pilots' agent does not know the request {what}; is its version another?"
-                }
+                why = f"the pilots' agent does not know the request {what}; is its version another?"
+                return {"refused": why}
 
     async def _submit(self, request: Request) -> dict[str, Any]:  # as above
         values = dict(request.values)
@@ -162,22 +156,22 @@ class Agent:
             # a fence: engines are plugins, and a client waits for an answer
             log.exception("the pilot engine cannot be started")
             return {"unable": f"the pilot engine cannot be started: {e!r}"}
-        if need.nodes > 1 and not engine.spans_nodes:
-            return {
-                "refused": f"the engine {engine.name} runs each job on one node, and this one needs "
-                f"{need.nodes} nodes"
-            }
-        if need.nodes > 1 and engine.needs_launcher and not has_launcher:
-            return {
-                "refused": f"with the engine {engine.name}, a job on {need.nodes} nodes must name a launcher "
-                "that starts its processes, such as srun; the engine flux needs none"
-            }
+        if need.nodes > 1 and (why := _multinode_problem(engine, need.nodes, has_launcher=has_launcher)):
+            return {"refused": why}
         self._linger = settings.idle
         self._scheduling.request_client_check()
         self._changed.set()
-        return self._requests.submit(
-            **values,
-            environment=request.environment,
-            umask=request.umask,
-            client=request.client,
+        values |= {"environment": request.environment, "umask": request.umask, "client": request.client}
+        return self._requests.submit(**values)
+
+
+def _multinode_problem(engine: PilotEngine, nodes: int, *, has_launcher: bool) -> str:
+    """Return why an engine cannot run a job on several nodes; an empty text if it can."""
+    if not engine.spans_nodes:
+        return f"the engine {engine.name} runs each job on one node, and this one needs {nodes} nodes"
+    if engine.needs_launcher and not has_launcher:
+        return (
+            f"with the engine {engine.name}, a job on {nodes} nodes must name a launcher that starts its "
+            "processes, such as srun; the engine flux needs none"
         )
+    return ""

@@ -16,10 +16,8 @@ import attrs
 
 from ..protocol import ALLOCATION, JOB_VARIABLE, End, Task
 from .devices import Devices, NoDeviceError
-from .node_log import NodeLog
-from .process_wait import wait_for_exit
-from .sessions import end_marked, end_session, has_members
-from .stop_requests import requested_stops
+from .node_log import NodeLog, requested_stops
+from .sessions import end_marked, end_session, has_members, wait_for_exit
 
 log = logging.getLogger(__name__)
 
