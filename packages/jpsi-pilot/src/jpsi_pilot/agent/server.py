@@ -8,17 +8,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import signal
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..client import LOCK, SOCKET, enter_directory
+import attrs
+
+from ..client import LOCK, NOT_SENT, REFUSED, SOCKET, enter_directory
 from ..engines import EngineMissing, new_engine
-from ..protocol import Need, PilotEngine, Request, Settings, read_request, render_answer
+from ..protocol import Need, PilotEngine, Settings
 from .journal import Journal
 from .request_handler import RequestHandler
 
@@ -31,6 +35,9 @@ _RETENTION = 86400.0
 _CLEANUP_INTERVAL = 3600.0
 # The seconds for which an agent that never took a job waits for requests before it ends.
 _LINGER = 20.0
+
+# The client's exit codes for answers with such a key, whose value says why.
+_EXIT_CODES = {"unable": NOT_SENT, "refused": REFUSED}
 
 
 def main(folder: str) -> None:
@@ -175,3 +182,50 @@ def _multinode_problem(engine: PilotEngine, nodes: int, *, has_launcher: bool) -
             "processes, such as srun; the engine flux needs none"
         )
     return ""
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Request:
+    """A client's request."""
+
+    what: str
+    values: Mapping[str, Any]  # Any: as JSON has it
+    #: The umask and environment of client.py's process; each byte is a character there, as JSON has no bytes.
+    umask: int
+    environment: Mapping[str, str]
+    #: The process that started client.py, and that the jobs belong to.
+    client: str
+
+
+def read_request(text: bytes) -> Request | None:
+    r"""Parse a request; None if it is incomplete.
+
+    >>> request = read_request(b"22\x0017.4\x00A=1\x00" b'{"do": "find", "tags": []}\n')
+    >>> request.what, request.values, request.umask, request.client, request.environment
+    ('find', {'tags': []}, 18, '17.4', {'A': '1'})
+    >>> read_request(b"22\x0017.4\x00A=1\n")
+    """
+    *headers, line = text.split(b"\0")
+    if not line.startswith(b"{") or not line.endswith(b"\n"):
+        return None
+    umask, client, *variables = (header.decode("latin-1") for header in headers)
+    values = json.loads(line)
+    return Request(
+        what=values.pop("do"),
+        values=values,
+        umask=int(umask, 8),
+        environment=dict(variable.split("=", 1) for variable in variables),
+        client=client,
+    )
+
+
+def render_answer(values: Mapping[str, Any]) -> bytes:  # as above
+    r"""Render an answer: a line with the client's exit code, and the line that it prints.
+
+    >>> render_answer({"id": "a-1"}), render_answer({"refused": "no"})
+    (b'0\n{"id":"a-1"}\n', b'4\nno\n')
+    """
+    for key, code in _EXIT_CODES.items():
+        if key in values:
+            return f"{code}\n{values[key]}\n".encode()
+    return b"0\n" + json.dumps(values, separators=(",", ":")).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The needs of a job, and the reasons why no pilot could ever run it."""
+"""The needs of a job, the reasons why no pilot could ever run it, and the nodes of its processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from jpsi.plugin import (
     JobSpec,
     Script,
+    ShellLine,
     Site,
     attributes,
     custom_options,
@@ -25,6 +26,18 @@ _SECOND = timedelta(seconds=1)
 _RETRY_OPTION = "retry_on_pilot_loss"
 # Attributes of a job that has its own node in a queue; for pilots, the configuration sets them.
 _PILOT_ATTRIBUTES = ("queue_name", "project_name", "reservation_id")
+
+# Spreads processes evenly; the first nodes get one more where the numbers do not divide, as Flux does it.
+_SPREAD = """\
+for node in $JPSI_PILOT_NODES; do
+  count=$(((left + nodes - 1) / nodes))
+  left=$((left - count))
+  nodes=$((nodes - 1))
+  while [ "$count" -gt 0 ]; do
+    echo "$node"
+    count=$((count - 1))
+  done
+done"""
 
 
 @hookimpl
@@ -47,6 +60,16 @@ def check_spec(spec: JobSpec, site: Site) -> Iterator[str]:
 def render_script() -> Script:
     """Return a script without directives: the request carries the job's needs beside the script."""
     return Script([])
+
+
+@hookimpl
+def nodes(spec: JobSpec) -> list[ShellLine] | None:
+    """Return shell that prints the node of each process; None if all are on the node that runs the shell."""
+    requested = resources(spec)
+    if requested.computed_node_count == 1:
+        return None
+    numbers = f"left={requested.computed_process_count} nodes={requested.computed_node_count}"
+    return [ShellLine(line) for line in (numbers, *_SPREAD.splitlines())]
 
 
 def job_need(spec: JobSpec, config: PilotConfig) -> Need:

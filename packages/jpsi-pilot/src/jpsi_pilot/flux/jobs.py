@@ -171,18 +171,11 @@ class FluxJobs:
             return
         del self._runs[run.task.native_id]
         if not self._is_closed:
-            self._log_end(run.task, end)
+            if end is not None:
+                self._log.record_ended(run.task.native_id, run.task.restarts, end)
             self._report(run.task, end)
         if not self._runs:
             self._empty.set()
-
-    def _log_end(self, task: Task, end: End | None) -> None:
-        try:
-            if end is not None:
-                self._log.record_ended(task.native_id, task.restarts, end)
-        except OSError as e:
-            # the agent gets the end all the same; only a later agent would have read the log
-            log.warning("the node could not record the end of job %s in its log: %s", task.native_id, e)
 
     def _environment(self, task: Task, *, is_multinode: bool) -> Path:
         """Return a script that runs a task in its environment; all tasks with the same one share it."""

@@ -5,6 +5,7 @@ An agent requests the end of a run by a file if the node reports to an earlier a
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import attrs
 
 from ..client import process_name
 from ..protocol import End, pilot_of
+
+log = logging.getLogger(__name__)
 
 _FOLDER, _STOPS = "nodes", "stops"
 
@@ -54,10 +57,15 @@ class NodeLog:
         self._append(f"begun {native_id} {restarts} {process_name(pid)}")
 
     def record_ended(self, native_id: str, restarts: int, end: End) -> None:
-        """Record the end of a run."""
-        self._append(
-            f"ended {native_id} {restarts} {'-' if end.code is None else end.code} {end.why}".rstrip()
-        )
+        """Record the end of a run; if that fails, log a warning.
+
+        The agent gets the end all the same; only a later agent would have read the log.
+        """
+        code = "-" if end.code is None else end.code
+        try:
+            self._append(f"ended {native_id} {restarts} {code} {end.why}".rstrip())
+        except OSError as e:
+            log.warning("the node could not record the end of job %s in its log: %s", native_id, e)
 
     def record_over(self) -> None:
         """Record that nothing runs on this node any more, or ever will."""

@@ -9,13 +9,14 @@ import socket
 from pathlib import Path
 
 from ..client import process_name
+from ..protocol import hostname_of
 from .node_log import NodeLog, read_node_log
 from .sessions import end_session
 
 
 def is_on_this_machine(node: str) -> bool:
     """Return True if a node is on this machine."""
-    return node.partition("/")[2].rpartition(".")[0] == socket.gethostname()
+    return hostname_of(node) == socket.gethostname()
 
 
 def end_orphans(path: Path) -> None:
