@@ -80,11 +80,7 @@ def observe_job(job: ListedJob, system: str, derive_end: Callable[[ListedJob], E
     if end is not None:
         return attrs.evolve(
             observation,
-            state=end.state,
-            reason=end.reason,
-            message=end.message,
-            exit_code=end.exit_code,
-            ran=end.ran,
+            **attrs.asdict(end),
             time=job.moment("obittime", "mtime"),
             restarts=_restarts(job, has_begun=True),
             nodes=job.nodes,
