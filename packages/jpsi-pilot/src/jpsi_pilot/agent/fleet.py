@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import attrs
 
 from jpsi import Job, JobState, JpsiError
 
@@ -18,7 +21,7 @@ from .journal import Journal
 from .pilot import Pilot
 from .pilot_jobs import PilotJobs, create_pilot_directory, pilot_spec
 from .placement import NodeCapacity, Waiting, count_pilots_to_start
-from .state import PilotEntry
+from .state import AgentState, PilotEntry
 
 log = logging.getLogger(__name__)
 
@@ -28,50 +31,52 @@ _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0
 _RETRY_DELAY, _LONG_RETRY_DELAY = 2.0, 30.0
 
 
+@attrs.define(slots=True, eq=False)
 class Fleet:
-    """The part of the poll loop that checks, starts and ends pilots, and records them in the journal."""
+    """The part of the poll loop that checks, starts and ends pilots, and records them in the journal.
 
-    def __init__(  # noqa: PLR0913  the parts that it connects
-        self,
-        journal: Journal,
-        folder: Path,
-        now: Callable[[], float],
-        *,
-        engines: EnginePool,
-        jobs: PilotJobs,
-        background_tasks: BackgroundTasks,
-    ) -> None:
-        """Begin with the pilots in the journal; look each of them up as a job and close it to new jobs.
+    It begins with the pilots in the journal: it looks each of them up as a job, and closes it to new jobs.
+    """
 
-        Args:
-            journal: records every change.
-            folder: the directory that holds the directories of pilots.
-            now: returns the time.
-            engines: the engines that run jobs in pilots.
-            jobs: submits pilots as jobs.
-            background_tasks: runs slow steps, such as submitting a pilot, in the background.
-        """
-        self._journal = journal
-        self._state = journal.state
-        self._folder = folder
-        self._now = now
-        self._engines = engines
-        self._jobs = jobs
-        self._background_tasks = background_tasks
-        self._failures: dict[str, int] = {}
-        self._retry_at: dict[str, float] = {}
-        #: The reasons why pilots do not start, by the key of their settings.
-        self.problems: dict[str, str] = {}
-        #: The pilots that are not known to be over, by name.
-        self.pilots: dict[str, Pilot] = {}
+    #: Records every change.
+    _journal: Journal
+    #: The directory that holds the directories of pilots.
+    _folder: Path
+    #: Returns the time.
+    _now: Callable[[], float]
+    #: The engines that run jobs in pilots.
+    _engines: EnginePool
+    #: Submits pilots as jobs.
+    _jobs: PilotJobs
+    #: Runs slow steps, such as submitting a pilot, in the background.
+    _background_tasks: BackgroundTasks
+    _failures: Counter[str] = attrs.field(init=False, factory=Counter)
+    _retry_at: dict[str, float] = attrs.field(init=False, factory=dict)
+    #: The reasons why pilots do not start, by the key of their settings.
+    problems: dict[str, str] = attrs.field(init=False, factory=dict)
+    #: The pilots that are not known to be over, by name.
+    pilots: dict[str, Pilot] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
         for entry in self._state.pilots.values():
-            settings = self._state.settings[entry.settings]
             # its nodes report to an agent that is gone
-            pilot = Pilot(
-                entry=entry, settings=settings, job=None, last_useful=now(), is_closing=True, has_worked=True
-            )
-            self.pilots[entry.name] = pilot
-            background_tasks.start(self._recall(pilot))
+            pilot = self._add(entry, is_closing=True, has_worked=True)
+            self._background_tasks.start(self._recall(pilot))
+
+    @property
+    def _state(self) -> AgentState:
+        return self._journal.state
+
+    def _add(self, entry: PilotEntry, *, is_closing: bool = False, has_worked: bool = False) -> Pilot:
+        pilot = self.pilots[entry.name] = Pilot(
+            entry=entry,
+            settings=self._state.settings[entry.settings],
+            job=None,
+            last_useful=self._now(),
+            is_closing=is_closing,
+            has_worked=has_worked,
+        )
+        return pilot
 
     # The state of pilots.
 
@@ -134,8 +139,8 @@ class Fleet:
     def _record_failure(self, pilot: Pilot, why: str) -> None:
         """Record the failure of a pilot; the backoff before the next one doubles each time."""
         key = pilot.settings.key
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = min(_FIRST_DELAY * 2 ** (failures - 1), _LONGEST_DELAY)
+        delay = min(_FIRST_DELAY * 2 ** self._failures[key], _LONGEST_DELAY)
+        self._failures[key] += 1
         self._retry_at[key] = self._now() + delay
         summary = (
             "the last pilot ended before any of its jobs" if pilot.reported_nodes else "no pilot has started"
@@ -191,9 +196,7 @@ class Fleet:
         name = str(self._state.last_pilot + 1)
         event = {"name": name, "settings": settings.key, "client": client, "job_id": job.id, "time": now}
         self._journal.write({"what": "pilot", **event}, synced=True)
-        pilot = Pilot(entry=self._state.pilots[name], settings=settings, job=None, last_useful=now)
-        self.pilots[name] = pilot
-        self._background_tasks.start(self._start(pilot, job))
+        self._background_tasks.start(self._start(self._add(self._state.pilots[name]), job))
 
     # The slow steps.
 

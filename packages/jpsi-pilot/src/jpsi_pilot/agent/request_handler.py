@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from ..client import process_name
 from ..protocol import Need, Settings, hostname_of, write_private
 from .journal import Journal
-from .state import FINAL, Job, Submission
+from .state import FINAL, AgentState, Job, Submission
 
 ENVIRONMENTS = "environments"
 
@@ -29,25 +31,22 @@ def is_client_running(client: str) -> bool:
     return True
 
 
+@attrs.frozen(slots=True, eq=False)
 class RequestHandler:
     """A handler with a method for each request; every answer is a value that JSON can represent."""
 
-    def __init__(
-        self, journal: Journal, folder: Path, now: Callable[[], float], problems: Mapping[str, str]
-    ) -> None:
-        """Create the handler.
+    #: Records every change.
+    _journal: Journal
+    #: The agent's directory.
+    _folder: Path
+    #: Returns the time.
+    _now: Callable[[], float]
+    #: The reasons why pilots do not start, by the key of their settings.
+    _problems: Mapping[str, str]
 
-        Args:
-            journal: records every change.
-            folder: the agent's directory.
-            now: returns the time.
-            problems: the reasons why pilots do not start, by the key of their settings.
-        """
-        self._journal = journal
-        self._state = journal.state
-        self._folder = folder
-        self._now = now
-        self._problems = problems
+    @property
+    def _state(self) -> AgentState:
+        return self._journal.state
 
     def submit(
         self,

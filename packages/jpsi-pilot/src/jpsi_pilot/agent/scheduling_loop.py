@@ -53,14 +53,7 @@ class Scheduling:
         self._jobs = jobs
         self._background_tasks = BackgroundTasks(wake)
         self._engines = EnginePool(new_engine, wake)
-        self._fleet = Fleet(
-            journal,
-            self._folder,
-            now,
-            engines=self._engines,
-            jobs=jobs,
-            background_tasks=self._background_tasks,
-        )
+        self._fleet = Fleet(journal, self._folder, now, self._engines, jobs, self._background_tasks)
         self._clients_checked_at = float("-inf")
         #: The runs whose end an engine has still to report, by native id and number of restarts.
         self._tracked_runs: set[tuple[str, int]] = set()

@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
+import attrs
+
 from ..node import NodeLogContent, end_orphans, engine_log_node, is_on_this_machine, log_path, read_node_log
 from ..protocol import End, pilot_of
 from .background_tasks import BackgroundTasks
@@ -21,26 +23,19 @@ log = logging.getLogger(__name__)
 _FINAL_STATES = {"cancel": "cancelled", "timeout": "timeout", "unable": "unable"}
 
 
+@attrs.define(slots=True, eq=False)
 class Verdicts:
     """The part of the poll loop that records ends, and requeues jobs; all methods run in one event loop."""
 
-    def __init__(
-        self, journal: Journal, folder: Path, now: Callable[[], float], background_tasks: BackgroundTasks
-    ) -> None:
-        """Create it; nothing is judged yet.
-
-        Args:
-            journal: records every verdict.
-            folder: the directory that holds the directories of pilots, which have the logs of nodes.
-            now: returns the time.
-            background_tasks: runs slow steps in the background.
-        """
-        self._journal = journal
-        self._state = journal.state
-        self._folder = folder
-        self._now = now
-        self._background_tasks = background_tasks
-        self._cleanups: dict[str, asyncio.Task[None]] = {}
+    #: Records every verdict.
+    _journal: Journal
+    #: The directory that holds the directories of pilots, which have the logs of nodes.
+    _folder: Path
+    #: Returns the time.
+    _now: Callable[[], float]
+    #: Runs slow steps in the background.
+    _background_tasks: BackgroundTasks
+    _cleanups: dict[str, asyncio.Task[None]] = attrs.field(init=False, factory=dict)
 
     def judge(
         self, nodes: Container[str], pilots: Mapping[str, Pilot], tracked_runs: Container[tuple[str, int]]
@@ -53,7 +48,7 @@ class Verdicts:
             tracked_runs: the runs whose end an engine will report.
         """
         read_log = functools.cache(self._read_log)
-        for job in self._state.running:
+        for job in self._journal.state.running:
             lost = [it for it in job.nodes if it not in nodes]
             if not lost or (len(lost) < len(job.nodes) and job.run_key in tracked_runs):
                 continue
