@@ -48,13 +48,7 @@ def has_members(session: int) -> bool:
     return True
 
 
-def end_session(
-    session: int,
-    delay: float,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.monotonic,
-) -> None:
+def end_session(session: int, delay: float) -> None:
     """End a session: send TERM, and KILL after the delay; return when it is empty.
 
     The leader, which is jpsi's runner, gets the signal first, so that it knows of the signal before it sees a
@@ -64,12 +58,12 @@ def end_session(
     for pid, parent in session_members(session):
         if session not in {pid, parent}:
             _send(pid, signal.SIGTERM)
-    deadline = now() + delay
+    deadline = time.monotonic() + delay
     while remaining := session_members(session):
-        if now() >= deadline:
+        if time.monotonic() >= deadline:
             for pid, _ in remaining:
                 _send(pid, signal.SIGKILL)
-        sleep(_POLL_INTERVAL)
+        time.sleep(_POLL_INTERVAL)
 
 
 def end_marked(
