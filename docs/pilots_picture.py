@@ -77,7 +77,7 @@ def told(events: Iterable[dict[str, Any]]) -> tuple[dict[str, Bar], dict[str, li
                 pilots[event["name"]] = attrs.evolve(pilots[event["name"]], end=event["time"])
             case "started":
                 for native_id in event["ids"]:
-                    begun[native_id] = (event["place"].partition("/")[0], event["time"])
+                    begun[native_id] = (event["places"][0].partition("/")[0], event["time"])
             case "ended":
                 pilot, start = begun[event["id"]]
                 jobs.setdefault(pilot, []).append(Bar(start, event["time"]))

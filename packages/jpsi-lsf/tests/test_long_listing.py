@@ -272,7 +272,7 @@ def test_a_description_is_found_behind_the_command() -> None:
     told = parse_bjobs(text)
 
     assert told is not None
-    (history,) = told.jobs
+    (history,) = told.parts
     assert (history.name, history.description, history.tag) == ("7[2]", "mine jpsi-a-1", "jpsi-a-1")
 
 

@@ -412,6 +412,15 @@ def test_a_job_is_found_by_its_tag_however_its_variables_are_shown() -> None:
         assert hooks.parse_find(command_result(output), ["jpsi-a-11", "jpsi-a"]) == {}
 
 
+def test_a_tag_whose_line_is_cut_in_two_is_uncertain_but_found() -> None:
+    whole = in_json("7.node01", job_state="R", Variable_List={"A": "b", "JPSI_TAG": "jpsi-a-1", "C": "d"})
+    for noise in ('"\n', '",\n'):
+        cut = command_result(whole.replace("jpsi-a-1", f"jpsi-{noise}a-1"))
+
+        assert observed(PBS, cut)["7.node01"].tag is None
+        assert PBS.parse_find(cut, ["jpsi-"]) == {"jpsi-": "7.node01"}
+
+
 def test_a_value_that_looks_like_a_tag_hides_no_tag() -> None:
     variables = {"NOTE": "was JPSI_TAG=jpsi-old-1", "JPSI_TAG": "jpsi-a-1"}
     inside = in_xml("7.node01", job_state="R", Variable_List="NOTE=was JPSI_TAG=jpsi-old-1,JPSI_TAG=jpsi-a-1")

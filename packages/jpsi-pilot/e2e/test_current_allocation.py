@@ -14,7 +14,7 @@ from datetime import timedelta
 import jpsi
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate
-from pilot_support import wait_for_place
+from pilot_support import wait_for_node
 from pathlib import Path
 
 gate = Gate(Path(sys.argv[1], "gate"))
@@ -27,9 +27,9 @@ spec.attributes = jpsi.JobAttributes(duration=timedelta(minutes=1))
 with jpsi.JobExecutor.get_instance("pilot", config=config) as executor:
     jobs = [jpsi.Job(spec) for _ in range(8)]
     executor.submit_many(jobs)
-    places = [wait_for_place(executor, job) for job in jobs]
+    nodes = [wait_for_node(executor, job) for job in jobs]
     gate.open()
-    print(*sorted(places.count(place) for place in set(places)), *[job.wait().exit_code for job in jobs])
+    print(*sorted(nodes.count(node) for node in set(nodes)), *[job.wait().exit_code for job in jobs])
 """
 
 

@@ -15,7 +15,7 @@ from jpsi import Job, JobAttributes, JobExecutor, JobState, Reason
 from jpsi_pilot.config import PilotConfig
 from jpsi_testing.conformance.base import Gate, Proof, shell
 from jpsi_testing.waiting import eventually
-from pilot_support import PATIENCE, end, proving, wait_for_place
+from pilot_support import PATIENCE, end, proving, wait_for_node
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def test_both_nodes_of_a_pilot_run_jobs(executor: JobExecutor, tmp_path: Path) -
     jobs = [Job(gate.job()) for _ in range(8)]
     executor.submit_many(jobs)
 
-    places = [wait_for_place(executor, job) for job in jobs]
+    nodes = [wait_for_node(executor, job) for job in jobs]
     pilots = slurm_jobs()
     gate.open()
 
-    assert sorted(places.count(place) for place in set(places)) == [4, 4]
+    assert sorted(nodes.count(node) for node in set(nodes)) == [4, 4]
     assert len(pilots) == 1
     assert [end(job).exit_code for job in jobs] == [0] * 8
 

@@ -97,19 +97,19 @@ def proving(proof: Proof, gate: Gate, **custom: Any) -> JobSpec:
     return shell(f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3", proof.path, gate.path, attributes=attributes)
 
 
-def wait_for_place(executor: JobExecutor, job: Job) -> str:
+def wait_for_node(executor: JobExecutor, job: Job) -> str:
     """Where a job runs, once it does; what the agent says of it may be older than what it says itself."""
-    place = ""
+    node = ""
 
-    def is_place_known() -> bool:
-        nonlocal place
+    def is_node_known() -> bool:
+        nonlocal node
         info = executor.info(job)
-        place = "" if info is None else info.details.get("pilot.place", "")
-        return bool(place)
+        node = "" if info is None else info.details.get("pilot.place", "")
+        return bool(node)
 
     assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
-    assert eventually(is_place_known), job
-    return place
+    assert eventually(is_node_known), job
+    return node
 
 
 def processes(folder: Path, module: str) -> list[psutil.Process]:

@@ -14,7 +14,7 @@ import pytest
 
 from fake_processes import FIRST, add_process
 from jpsi_pilot.dask.engine import DaskEngine
-from jpsi_pilot.protocol.places import PlaceLost
+from jpsi_pilot.protocol.nodes import NodeLost
 from jpsi_pilot.protocol.values import End, Task
 from test_scheduling_loop import SETTINGS
 
@@ -81,7 +81,7 @@ class Pilot:
         self.engine.equip(pilot, SETTINGS)
         for name in ("n0", "n1"):
             self._start_worker(pilot, name)
-        await self.until(lambda: len(self.engine.places()) == 2)
+        await self.until(lambda: len(self.engine.nodes()) == 2)
 
     def _start_worker(self, pilot: Path, name: str) -> None:
         words = ["-c", WORKER, str(self.proc), str(pilot), "2", f"1/{name}.1"]
@@ -97,9 +97,9 @@ class Pilot:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.changed.wait(), 0.05)
 
-    async def run(self, native_id: str, script: str, *places: str, gpus: int | None = 1) -> End:
+    async def run(self, native_id: str, script: str, *nodes: str, gpus: int | None = 1) -> End:
         async with asyncio.timeout(PATIENCE):
-            return await self.engine.run(places, task(self.folder, native_id, script, gpus))
+            return await self.engine.run(nodes, task(self.folder, native_id, script, gpus))
 
 
 @pytest.fixture
@@ -133,8 +133,8 @@ def test_a_job_of_two_nodes_has_their_names_and_its_gpus_on_each(
         several = asyncio.ensure_future(it.run("a-1", SCRIPT.format(path=lines), *BOTH))
         await it.until(lines.exists)
         beside = [
-            await it.run(f"a-{n}", f'echo "$CUDA_VISIBLE_DEVICES" >{tmp_path}/{n}', place)
-            for n, place in enumerate(BOTH, 2)
+            await it.run(f"a-{n}", f'echo "$CUDA_VISIBLE_DEVICES" >{tmp_path}/{n}', node)
+            for n, node in enumerate(BOTH, 2)
         ]
         (tmp_path / "told.go").touch()
         end = await several
@@ -177,7 +177,7 @@ def test_a_job_that_loses_a_node_before_it_begins_is_lost_and_holds_no_gpus(
     async def test(it: Pilot) -> None:
         it.workers[BOTH[1]].kill()
         # whether it is known to be gone already or not
-        with pytest.raises(PlaceLost):
+        with pytest.raises(NodeLost):
             await it.run("a-1", "true", *BOTH, gpus=2)
         again = await it.run("a-2", "true", BOTH[0], gpus=2)
 

@@ -13,7 +13,7 @@ import pytest
 from jpsi_pilot.flux.engine import ADDRESS, FluxEngine
 from jpsi_pilot.network.certificates import Authority, client_context
 from jpsi_pilot.network.wire import Message, Wire
-from jpsi_pilot.protocol.places import PlaceLost
+from jpsi_pilot.protocol.nodes import NodeLost
 from jpsi_pilot.protocol.values import End, Task
 from test_flux_parts import task
 from test_scheduling_loop import SETTINGS
@@ -65,10 +65,10 @@ class Stage:
         for node in self.nodes:
             await node.wire.close()
 
-    async def report(self, place: str, rank: int) -> Node:
+    async def report(self, name: str, rank: int) -> Node:
         """A node of the pilot that reports."""
         node = await self.connected(client_context(self.folder))
-        await self.until(lambda: node.wire.send(place=place, rank=rank))
+        await self.until(lambda: node.wire.send(node=name, rank=rank))
         return node
 
     async def until(self, act: Callable[[], object]) -> None:
@@ -97,14 +97,14 @@ def run_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[S
     return lambda scenario: asyncio.run(run_to_end(scenario))
 
 
-def test_nodes_are_places_once_the_first_node_has_reported(
+def test_nodes_count_once_the_first_node_has_reported(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
     async def scenario(stage: Stage) -> None:
         await stage.report(OTHER, 1)
-        assert stage.engine.places() == {}
+        assert stage.engine.nodes() == {}
         await stage.report(HEAD, 0)
-        assert set(stage.engine.places()) == {HEAD, OTHER}
+        assert set(stage.engine.nodes()) == {HEAD, OTHER}
 
     run_scenario(scenario)
 
@@ -117,7 +117,7 @@ def test_a_task_goes_to_the_first_node_and_its_end_comes_back(
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER], task()))
         message = await head.next_message()
-        assert (message["do"], message["ranks"], message["place"]) == ("run", [1], OTHER)
+        assert (message["do"], message["ranks"], message["node"]) == ("run", [1], OTHER)
         assert Task.from_dict(message["task"]) == task()
         await stage.engine.stop(OTHER, "a-1")
         assert await head.next_message() == {"do": "stop", "native_id": "a-1"}
@@ -135,7 +135,7 @@ def test_a_job_of_several_nodes_knows_them_in_the_order_of_its_processes(
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER, HEAD], task()))
         message = await head.next_message()
-        assert (message["ranks"], message["place"]) == ([0, 1], HEAD)
+        assert (message["ranks"], message["node"]) == ([0, 1], HEAD)
         assert message["task"]["variables"]["JPSI_PILOT_NODES"] == "a b"
         head.send_end(task(), End(code=0))
         assert await asyncio.wait_for(run, PATIENCE) == End(code=0)
@@ -150,23 +150,25 @@ def test_the_loss_of_the_first_node_loses_all_runs(run_scenario: Callable[[Scena
         run = asyncio.ensure_future(stage.engine.run([OTHER], task()))
         await head.next_message()
         await stage.until(lambda: asyncio.ensure_future(head.wire.close()))
-        with pytest.raises(PlaceLost):
+        with pytest.raises(NodeLost):
             await asyncio.wait_for(run, PATIENCE)
-        assert stage.engine.places() == {}
+        assert stage.engine.nodes() == {}
 
     run_scenario(scenario)
 
 
-def test_a_node_that_flux_has_lost_is_no_place_any_more(run_scenario: Callable[[Scenario], None]) -> None:
+def test_a_node_that_flux_has_lost_takes_no_jobs_any_more(
+    run_scenario: Callable[[Scenario], None],
+) -> None:
     async def scenario(stage: Stage) -> None:
         head = await stage.report(HEAD, 0)
         await stage.report(OTHER, 1)
         run = asyncio.ensure_future(stage.engine.run([OTHER], task()))
         await head.next_message()
         head.send_end(task(), None)
-        with pytest.raises(PlaceLost):
+        with pytest.raises(NodeLost):
             await asyncio.wait_for(run, PATIENCE)
-        assert set(stage.engine.places()) == {HEAD}
+        assert set(stage.engine.nodes()) == {HEAD}
 
     run_scenario(scenario)
 
@@ -184,10 +186,10 @@ def test_a_connection_without_a_certificate_of_the_agent_is_refused(
     async def scenario(stage: Stage) -> None:
         for context in (stranger_certificate, no_certificate):
             node = await stage.connected(context)
-            node.wire.send(place=HEAD, rank=0)
+            node.wire.send(node=HEAD, rank=0)
             with pytest.raises(StopAsyncIteration):
                 await node.next_message()
-        assert stage.engine.places() == {}
+        assert stage.engine.nodes() == {}
 
     run_scenario(scenario)
 
@@ -195,9 +197,9 @@ def test_a_connection_without_a_certificate_of_the_agent_is_refused(
 def test_a_node_can_report_only_as_one_of_its_own_pilot(run_scenario: Callable[[Scenario], None]) -> None:
     async def scenario(stage: Stage) -> None:
         node = await stage.connected(client_context(stage.folder))
-        node.wire.send(place="8/a.1", rank=0)
+        node.wire.send(node="8/a.1", rank=0)
         with pytest.raises(StopAsyncIteration):
             await node.next_message()
-        assert stage.engine.places() == {}
+        assert stage.engine.nodes() == {}
 
     run_scenario(scenario)

@@ -13,7 +13,7 @@ import pytest
 
 from jpsi import BulkException, Job, JobExecutor, SubmitException
 from jpsi_pilot.flux.jobs import FluxJobs
-from jpsi_pilot.node.node_log import NodeLog, engine_log_place, log_path, read_node_log
+from jpsi_pilot.node.node_log import NodeLog, engine_log_node, log_path, read_node_log
 from jpsi_pilot.protocol.values import End, Task
 from jpsi_testing.fake import on_path
 from jpsi_testing.waiting import eventually
@@ -63,9 +63,7 @@ def test_ends_are_reported_and_recorded(run_scenario: Callable[[Scenario], None]
     async def scenario(stage: Stage) -> None:
         stage.jobs.run(task(script="exit 3"), PLACE, [0])
         assert await stage.next_end() == ("a-1", End(code=3))
-        assert read_node_log(log_path(stage.folder, engine_log_place(PLACE))).ends == {
-            ("a-1", 2): End(code=3)
-        }
+        assert read_node_log(log_path(stage.folder, engine_log_node(PLACE))).ends == {("a-1", 2): End(code=3)}
         assert read_node_log(log_path(stage.folder, PLACE)).begun == {("a-1", 2)}
         await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
 
@@ -111,7 +109,7 @@ def test_tasks_that_end_with_the_pilot_are_not_reported(run_scenario: Callable[[
         stage.jobs.close()
         await asyncio.wait_for(stage.jobs.drain(), PATIENCE)
         assert stage.ends.empty()
-        assert read_node_log(log_path(stage.folder, engine_log_place(PLACE))).ends == {}
+        assert read_node_log(log_path(stage.folder, engine_log_node(PLACE))).ends == {}
 
     run_scenario(scenario)
 

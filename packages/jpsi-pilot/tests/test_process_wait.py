@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from jpsi_pilot.node.process_wait import wait_for_exit
+from jpsi_pilot.node.sessions import wait_for_exit
 
 PATIENCE = 30.0
 

@@ -21,21 +21,21 @@ from pilot_support import end_agent, send_request
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
+def node(tmp_path: Path) -> Iterator[Path]:
     """A work directory, whose agent goes in the end."""
     yield tmp_path / "work"
     end_agent(tmp_path / "work" / "pilots")
 
 
-def pilots(place: Path, **settings: Any) -> JobExecutor:
+def pilots(node: Path, **settings: Any) -> JobExecutor:
     """An executor with such pilots."""
-    return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=place, **settings))
+    return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=node, **settings))
 
 
-def test_submit_fails_if_the_engine_is_not_installed(place: Path) -> None:
+def test_submit_fails_if_the_engine_is_not_installed(node: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
-    with pilots(place, engine="abacus") as executor, pytest.raises(jpsi.InvalidJobException, match="abacus"):
+    with pilots(node, engine="abacus") as executor, pytest.raises(jpsi.InvalidJobException, match="abacus"):
         executor.submit(job)
 
     assert job.status.state is JobState.NEW
@@ -43,10 +43,10 @@ def test_submit_fails_if_the_engine_is_not_installed(place: Path) -> None:
 
 @pytest.mark.parametrize("has_launcher", [False, True])
 def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
-    place: Path, *, has_launcher: bool
+    node: Path, *, has_launcher: bool
 ) -> None:
     """No launcher is installed with this package that could start it."""
-    config = PilotConfig(work_directory=place, engine="dask", nodes_per_pilot=2)
+    config = PilotConfig(work_directory=node, engine="dask", nodes_per_pilot=2)
     request = {
         "tag": "a-tag",
         "script": "true",
@@ -59,18 +59,18 @@ def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
     }
 
     if has_launcher:
-        assert send_request(place / "pilots", "submit", **request)["id"]
+        assert send_request(node / "pilots", "submit", **request)["id"]
     else:
         with pytest.raises(subprocess.CalledProcessError) as raised:
-            send_request(place / "pilots", "submit", **request)
+            send_request(node / "pilots", "submit", **request)
         assert raised.value.returncode == client.REFUSED
 
 
-def test_submit_fails_if_the_network_interface_does_not_exist(place: Path) -> None:
+def test_submit_fails_if_the_network_interface_does_not_exist(node: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
     with (
-        pilots(place, interface="carrier-pigeon0") as executor,
+        pilots(node, interface="carrier-pigeon0") as executor,
         pytest.raises(jpsi.SubmitException, match="carrier-pigeon0"),
     ):
         executor.submit(job)
@@ -78,9 +78,9 @@ def test_submit_fails_if_the_network_interface_does_not_exist(place: Path) -> No
     assert job.status.state is JobState.NEW
 
 
-def test_waiting_jobs_report_why_pilots_do_not_start(place: Path) -> None:
+def test_waiting_jobs_report_why_pilots_do_not_start(node: Path) -> None:
     quick = timedelta(seconds=0.1)
-    with pilots(place, launcher="nowhere", shortest_interval=quick, longest_interval=quick) as executor:
+    with pilots(node, launcher="nowhere", shortest_interval=quick, longest_interval=quick) as executor:
         job = Job(JobSpec("/bin/true"))
         executor.submit(job)
 
@@ -113,28 +113,28 @@ targets:
     ],
 )
 def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(
-    place: Path, tmp_path: Path, target: str, error: type[Exception], why: str
+    node: Path, tmp_path: Path, target: str, error: type[Exception], why: str
 ) -> None:
     folder = tmp_path / "config" / "jpsi"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(_TARGETS)
 
     with pytest.raises(error, match=why):
-        pilots(place, target=target)
+        pilots(node, target=target)
 
 
-def test_on_another_machine_a_python_must_be_named(place: Path) -> None:
+def test_on_another_machine_a_python_must_be_named(node: Path) -> None:
     with pytest.raises(jpsi.ConfigError, match="must name, as `python`"):
-        JobExecutor.get_instance("pilot", url="elsewhere:///", config=PilotConfig(work_directory=place))
+        JobExecutor.get_instance("pilot", url="elsewhere:///", config=PilotConfig(work_directory=node))
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o755], ids=oct)
-def test_an_agents_folder_that_others_can_use_is_refused(place: Path, mode: int) -> None:
-    (place / "pilots").mkdir(parents=True)
-    (place / "pilots").chmod(mode)
+def test_an_agents_folder_that_others_can_use_is_refused(node: Path, mode: int) -> None:
+    (node / "pilots").mkdir(parents=True)
+    (node / "pilots").chmod(mode)
 
     with (
-        pilots(place) as executor,
+        pilots(node) as executor,
         pytest.raises(jpsi.SubmitException, match="other users have access to it"),
     ):
         executor.submit(Job(JobSpec("/bin/true")))

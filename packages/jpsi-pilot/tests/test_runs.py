@@ -262,7 +262,14 @@ def test_a_run_whose_begin_cannot_be_recorded_is_not_started(
 def test_a_run_whose_end_cannot_be_recorded_still_reports_it(
     monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
-    monkeypatch.setattr(NodeLog, "record_ended", raise_disk_full)
+    append = NodeLog._append
+
+    def fail_at_end(log: NodeLog, line: str) -> None:
+        if line.startswith("ended"):
+            raise_disk_full()
+        append(log, line)
+
+    monkeypatch.setattr(NodeLog, "_append", fail_at_end)
 
     assert runs.run(task("exit 3")) == End(code=3)
     runs.drain()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jpsi_pilot.agent.placement import Kind, NodeCapacity, Waiting
-from jpsi_pilot.agent.scaling import PilotFigures, count_pilots_to_start, find_needless_pilots
+from jpsi_pilot.agent.pilot import Pilot
+from jpsi_pilot.agent.placement import Kind, NodeCapacity, Waiting, count_pilots_to_start
+from jpsi_pilot.agent.state import PilotEntry
 from jpsi_pilot.protocol.values import Need
+from test_scheduling_loop import SETTINGS
 
 FRESH = [NodeCapacity(name="fresh", cores=4, seconds=100)]
 
@@ -47,12 +51,21 @@ def test_a_pilot_with_several_nodes_counts_as_all_of_them() -> None:
     assert count_pilots_to_start(waiting(9), [], two, 9) == 2
 
 
-def test_a_pilot_is_needless_if_idle_for_too_long_or_out_of_time() -> None:
-    pilots = [
-        PilotFigures(name="busy", idle_seconds=None, seconds=0),
-        PilotFigures(name="young", idle_seconds=9, seconds=50),
-        PilotFigures(name="idle", idle_seconds=10, seconds=50),
-        PilotFigures(name="ending", idle_seconds=0, seconds=0.5),
-    ]
+@pytest.mark.parametrize(
+    ("idle_seconds", "seconds", "is_out_of_use"), [(9, 50, False), (10, 50, True), (0, 0.5, True)]
+)
+def test_a_pilot_is_out_of_use_if_idle_for_too_long_or_out_of_time(
+    idle_seconds: float, seconds: float, is_out_of_use: bool
+) -> None:
+    settings = attrs.evolve(SETTINGS, idle=10.0, walltime=100, margin=0)
+    entry = PilotEntry(name="1", settings="s", client=None, job_id="", time=0.0)
+    now = 1000.0
+    pilot = Pilot(
+        entry=entry,
+        settings=settings,
+        job=None,
+        last_useful=now - idle_seconds,
+        began_at=now - (settings.walltime - seconds),
+    )
 
-    assert find_needless_pilots(pilots, 10, 1) == ["idle", "ending"]
+    assert pilot.is_out_of_use(now) is is_out_of_use

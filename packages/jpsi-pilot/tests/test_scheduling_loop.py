@@ -15,10 +15,9 @@ from jpsi import Job, JobState, JobStatus
 from jpsi_pilot.agent.journal import Journal
 from jpsi_pilot.agent.pilot_jobs import PilotJobs
 from jpsi_pilot.agent.scheduling_loop import PILOTS, Scheduling
-from jpsi_pilot.node.node_log import NodeLog, engine_log_place, log_path
-from jpsi_pilot.node.stop_requests import requested_stops
+from jpsi_pilot.node.node_log import NodeLog, engine_log_node, log_path, requested_stops
 from jpsi_pilot.protocol.engine import Equipment
-from jpsi_pilot.protocol.places import Place, PlaceLost
+from jpsi_pilot.protocol.nodes import NodeLost, PilotNode
 from jpsi_pilot.protocol.values import End, Need, Settings, Task
 from pilot_support import submitted
 
@@ -51,7 +50,7 @@ class FakeEngine:
     needs_launcher = False
 
     def __init__(self) -> None:
-        self.existing_places: dict[str, Place] = {}
+        self.existing_nodes: dict[str, PilotNode] = {}
         self.runs: dict[str, asyncio.Future[End]] = {}
         self.tasks: list[Task] = []
         self.stopped: list[str] = []
@@ -62,17 +61,17 @@ class FakeEngine:
     def equip(self, folder: Path, settings: Settings) -> Equipment:
         return Equipment(module=["a.module"])
 
-    def places(self) -> Mapping[str, Place]:
-        return self.existing_places
+    def nodes(self) -> Mapping[str, PilotNode]:
+        return self.existing_nodes
 
-    async def run(self, places: Sequence[str], task: Task) -> End:
+    async def run(self, nodes: Sequence[str], task: Task) -> End:
         self.tasks.append(task)
         self.runs[task.native_id] = asyncio.get_running_loop().create_future()
         return await self.runs[task.native_id]
 
-    async def stop(self, place: str, native_id: str) -> None:
-        if place not in self.existing_places:
-            raise PlaceLost(place)
+    async def stop(self, node: str, native_id: str) -> None:
+        if node not in self.existing_nodes:
+            raise NodeLost(node)
         self.stopped.append(native_id)
 
     async def close(self) -> None:
@@ -81,15 +80,15 @@ class FakeEngine:
     def report(self, pilot: str, node: str = "node") -> str:
         """A node of a pilot reports."""
         name = f"{pilot}/{node}.1"
-        self.existing_places[name] = Place(name=name)
+        self.existing_nodes[name] = PilotNode(name=name)
         return name
 
-    def lose(self, place: str) -> None:
+    def lose(self, node: str) -> None:
         """A node is gone, with all that ran there."""
-        del self.existing_places[place]
+        del self.existing_nodes[node]
         for run in self.runs.values():
             if not run.done():
-                run.set_exception(PlaceLost(place))
+                run.set_exception(NodeLost(node))
 
 
 class FakePilots(PilotJobs):
@@ -244,7 +243,7 @@ def test_a_pilot_that_started_too_late_for_all_waiting_jobs_is_cancelled_with_a_
         stage.engine.report("1")
         await stage.run_round(21)
         assert stage.pilots.cancelled == stage.pilots.started
-        stage.engine.existing_places.clear()
+        stage.engine.existing_nodes.clear()
         stage.set_pilot_state(JobState.CANCELED)
         await stage.run_round()
         assert "increase margin" in stage.scheduling.problems[SETTINGS.key]
@@ -255,17 +254,17 @@ def test_a_pilot_that_started_too_late_for_all_waiting_jobs_is_cancelled_with_a_
     run_scenario(scenario)
 
 
-def test_a_job_of_a_lost_place_is_judged_once_nothing_runs_there_any_more(
+def test_a_job_of_a_lost_node_is_judged_once_nothing_runs_there_any_more(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
     async def scenario(stage: Stage) -> None:
         job = stage.submit()
         await stage.run_round()
-        place = stage.engine.report("1")
+        node = stage.engine.report("1")
         await stage.run_round()
-        log = NodeLog(log_path(stage.folder / PILOTS / "1", place))
+        log = NodeLog(log_path(stage.folder / PILOTS / "1", node))
         log.record_beginning(job, 0)
-        stage.engine.lose(place)
+        stage.engine.lose(node)
         await stage.run_round(1000)
         assert stage.job_word(job) == "running", "it may run still"
         log.record_over()
@@ -282,11 +281,11 @@ def test_a_lost_job_with_retry_runs_again_in_another_pilot(
     async def scenario(stage: Stage) -> None:
         job = stage.submit(retry=True)
         await stage.run_round()
-        place = stage.engine.report("1")
+        node = stage.engine.report("1")
         await stage.run_round()
-        log = NodeLog(log_path(stage.folder / PILOTS / "1", place))
+        log = NodeLog(log_path(stage.folder / PILOTS / "1", node))
         log.record_beginning(job, 0)
-        stage.engine.lose(place)
+        stage.engine.lose(node)
         if why == "log":
             log.record_over()
         stage.set_pilot_state(JobState.FAILED)
@@ -301,20 +300,20 @@ def test_a_lost_job_with_retry_runs_again_in_another_pilot(
     run_scenario(scenario)
 
 
-def test_a_job_that_is_cancelled_as_its_place_is_lost_gets_a_stop_request_file(
+def test_a_job_that_is_cancelled_as_its_node_is_lost_gets_a_stop_request_file(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
     async def scenario(stage: Stage) -> None:
         job = stage.submit()
         await stage.run_round()
-        place = stage.engine.report("1")
+        node = stage.engine.report("1")
         await stage.run_round()
-        NodeLog(log_path(stage.folder / PILOTS / "1", place)).record_beginning(job, 0)
+        NodeLog(log_path(stage.folder / PILOTS / "1", node)).record_beginning(job, 0)
         stage.journal.write({"what": "stopped", "ids": [job]})
         stage.scheduling.stop([stage.state.jobs[job]])
         await stage.run_round()
         assert stage.engine.stopped == [job]
-        stage.engine.lose(place)
+        stage.engine.lose(node)
         await stage.run_round()
         assert requested_stops(stage.folder / PILOTS / "1") == [job]
 
@@ -327,28 +326,28 @@ def test_the_end_of_a_run_is_read_from_the_log_if_no_engine_reported_it(
     async def scenario(stage: Stage) -> None:
         job = stage.submit()
         await stage.run_round()
-        place = stage.engine.report("1")
+        node = stage.engine.report("1")
         await stage.run_round()
-        log = NodeLog(log_path(stage.folder / PILOTS / "1", place))
+        log = NodeLog(log_path(stage.folder / PILOTS / "1", node))
         log.record_beginning(job, 0)
         log.record_ended(job, 0, End(code=0))
-        stage.engine.lose(place)
+        stage.engine.lose(node)
         await stage.run_round()
         assert stage.job_word(job) == "done"
 
     run_scenario(scenario)
 
 
-def test_a_task_that_a_lost_place_never_began_does_not_count_as_a_run(
+def test_a_task_that_a_lost_node_never_began_does_not_count_as_a_run(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
     async def scenario(stage: Stage) -> None:
         job = stage.submit()
         await stage.run_round()
-        place = stage.engine.report("1")
+        node = stage.engine.report("1")
         await stage.run_round()
-        NodeLog(log_path(stage.folder / PILOTS / "1", place)).record_over()
-        stage.engine.lose(place)
+        NodeLog(log_path(stage.folder / PILOTS / "1", node)).record_over()
+        stage.engine.lose(node)
         await stage.run_round()
         assert (stage.job_word(job), stage.state.jobs[job].restarts) == ("waiting", 0)
 
@@ -397,9 +396,9 @@ def test_pilots_that_are_lost_before_any_of_their_jobs_ended_are_retried_with_ba
         stage.submit(retry=True)
         for pilot, pause in (("1", 2.0), ("2", 4.0), ("3", 8.0)):
             await stage.run_round()
-            place = stage.engine.report(pilot)
+            node = stage.engine.report(pilot)
             await stage.run_round()
-            stage.engine.lose(place)
+            stage.engine.lose(node)
             stage.set_pilot_state(JobState.FAILED)
             await stage.run_round()
             assert (
@@ -444,7 +443,7 @@ def test_a_cancelled_pilot_gets_no_job(run_scenario: Callable[[Scenario], None])
         second = stage.submit(2)
         await stage.run_round()
         assert stage.job_word(second) == "waiting"
-        stage.engine.existing_places.clear()
+        stage.engine.existing_nodes.clear()
         stage.set_pilot_state(JobState.CANCELED)
         await stage.run_round()
         await stage.run_round()
@@ -502,7 +501,7 @@ def test_a_task_has_a_number_of_gpus_only_if_the_pilot_has_any(
 def test_a_cancel_of_a_pilot_that_raises_an_unexpected_error_is_retried(
     run_scenario: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_pilot.agent.pilot_lifecycle._RETRY_DELAY", 0.0)
+    monkeypatch.setattr("jpsi_pilot.agent.fleet._RETRY_DELAY", 0.0)
 
     async def scenario(stage: Stage) -> None:
         job = stage.submit()
@@ -521,7 +520,7 @@ def test_a_cancel_of_a_pilot_that_raises_an_unexpected_error_is_retried(
     run_scenario(scenario)
 
 
-def test_a_job_of_several_nodes_is_judged_once_its_engine_and_its_lost_places_are_done(
+def test_a_job_of_several_nodes_is_judged_once_its_engine_and_its_lost_nodes_are_done(
     tmp_path: Path,
 ) -> None:
     async def scenario(stage: Stage) -> None:
@@ -529,14 +528,14 @@ def test_a_job_of_several_nodes_is_judged_once_its_engine_and_its_lost_places_ar
         await stage.run_round()
         first, second = stage.engine.report("1", "a"), stage.engine.report("1", "b")
         await stage.run_round()
-        assert (stage.job_word(job), set(stage.state.jobs[job].places)) == ("running", {first, second})
-        logs = {place: NodeLog(log_path(stage.folder / PILOTS / "1", place)) for place in (first, second)}
+        assert (stage.job_word(job), set(stage.state.jobs[job].nodes)) == ("running", {first, second})
+        logs = {node: NodeLog(log_path(stage.folder / PILOTS / "1", node)) for node in (first, second)}
         logs[first].record_beginning(job, 0)
         logs[second].record_over()
-        del stage.engine.existing_places[second]
+        del stage.engine.existing_nodes[second]
         await stage.run_round()
         assert stage.job_word(job) == "running", "it may still run on the first"
-        stage.engine.runs[job].set_exception(PlaceLost(second))
+        stage.engine.runs[job].set_exception(NodeLost(second))
         await stage.run_round()
         await stage.run_round()
         assert stage.job_word(job) == "lost"
@@ -548,18 +547,18 @@ def test_a_job_of_several_nodes_is_judged_once_its_engine_and_its_lost_places_ar
     asyncio.run(run_to_end())
 
 
-def test_the_log_of_an_engine_counts_for_a_lost_place(
+def test_the_log_of_an_engine_counts_for_a_lost_node(
     run_scenario: Callable[[Scenario], None],
 ) -> None:
     async def scenario(stage: Stage) -> None:
         job = stage.submit()
         await stage.run_round()
-        place = stage.engine.report("1")
+        node = stage.engine.report("1")
         await stage.run_round()
-        NodeLog(log_path(stage.folder / PILOTS / "1", engine_log_place(place))).record_ended(
+        NodeLog(log_path(stage.folder / PILOTS / "1", engine_log_node(node))).record_ended(
             job, 0, End(code=7)
         )
-        stage.engine.lose(place)
+        stage.engine.lose(node)
         await stage.run_round()
         assert (stage.job_word(job), stage.state.jobs[job].code) == ("failed", 7)
 

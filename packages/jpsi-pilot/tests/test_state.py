@@ -23,9 +23,9 @@ def state(*events: dict[str, Any]) -> AgentState:
     return agent_state
 
 
-def started(*ids: str, place: str = "1/n.2") -> dict[str, Any]:
+def started(*ids: str, node: str = "1/n.2") -> dict[str, Any]:
     """Jobs that began to run."""
-    return {"what": "started", "ids": list(ids), "places": [place], "time": 2.0}
+    return {"what": "started", "ids": list(ids), "places": [node], "time": 2.0}
 
 
 def ended(native_id: str, word: str = "done", code: int | None = 0, time: float = 3.0) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def ended(native_id: str, word: str = "done", code: int | None = 0, time: float 
 
 def seen(agent_state: AgentState) -> dict[str, Any]:
     """Everything that a client can see, and what waits."""
-    jobs = {it: (job.word, job.code, job.restarts, job.places) for it, job in agent_state.jobs.items()}
+    jobs = {it: (job.word, job.code, job.restarts, job.nodes) for it, job in agent_state.jobs.items()}
     return {
         "jobs": jobs,
         "waiting": agent_state.waiting(),

@@ -8,9 +8,8 @@ import pytest
 
 from jpsi.plugin import JobState, Reason
 from jpsi_slurm import hooks
-from jpsi_slurm.queue.exit_status import End, decode_accounting_code, decode_wait_status
-from jpsi_slurm.queue.reason_codes import pending_message, pending_reason
-from jpsi_slurm.states import STATES
+from jpsi_slurm.queue.observations import End, decode_accounting_code, decode_wait_status
+from jpsi_slurm.states import STATES, pending_message, pending_reason
 from slurm_support import recordings, squeue_answer, squeue_line
 
 
@@ -79,12 +78,12 @@ def test_a_job_held_after_a_launch_failure_has_that_reason() -> None:
     ],
 )
 def test_a_status_of_wait(status: int, expected: End) -> None:
-    assert decode_wait_status(status) == expected
+    assert decode_wait_status(str(status)) == expected
 
 
 def test_an_error_number_is_no_status() -> None:
-    assert decode_wait_status(4021).reason is Reason.LAUNCH
-    assert decode_wait_status(4021).exit_code is None
+    assert decode_wait_status("4021").reason is Reason.LAUNCH
+    assert decode_wait_status("4021").exit_code is None
 
 
 @pytest.mark.parametrize("text", ["", "x", "7", "x:0", "0:125", "0:64", "-1:0"])

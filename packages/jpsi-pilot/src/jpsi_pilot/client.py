@@ -3,8 +3,8 @@
     client.py WORK_DIRECTORY <REQUEST >ANSWER
 
 It runs for every submission, so that it has to be quick: it is run by its path, without site-packages, and
-with as little of the standard library as it can; `messages` is the agent's side of the protocol. Its exit
-code is 3 if the agent did not take the request, and 4 if the agent refuses it.
+with as little of the standard library as it can; the agent's `server` is the other side of the protocol. Its
+exit code is 3 if the agent did not take the request, and 4 if the agent refuses it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,33 +15,33 @@ HERE = "here"
 _LARGEST_ARRAY = 10_000
 
 
-def _check_count(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    minimum = 0 if attribute.name == "gpus_per_node" else 1
-    if type(value) is not int or value < minimum:
-        msg = f"{attribute.name} must be a whole number of at least {minimum}, not {value!r}"
-        raise ValueError(msg)
+_Validator = Callable[[object, "attrs.Attribute[Any]", object], None]
 
 
-def _check_interval(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, timedelta) or value <= timedelta(0):
-        msg = f"{attribute.name} must be a positive timedelta, not {value!r}"
-        raise ValueError(msg)
+def _checked(requirement: str, is_valid: Callable[[Any], bool]) -> _Validator:  # Any: of whatever type
+    """Return a validator whose message says what a setting must be."""
+
+    def check(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if not is_valid(value):
+            msg = f"{attribute.name} must be {requirement}, not {value!r}"
+            raise ValueError(msg)
+
+    return check
 
 
-def _check_name(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, str) or not value:
-        msg = f"{attribute.name} must be a name, not {value!r}"
-        raise ValueError(msg)
-
-
-def _check_lines(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, tuple) or not all(isinstance(line, str) and "\0" not in line for line in value):
-        msg = f"{attribute.name} must be a list of lines of shell, not {value!r}"
-        raise ValueError(msg)
+def _is_lines(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(it, str) and "\0" not in it for it in value)
 
 
 def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
+
+
+_check_count = _checked("a whole number of at least 1", lambda it: type(it) is int and it >= 1)
+_check_gpus = _checked("a whole number of at least 0", lambda it: type(it) is int and it >= 0)
+_check_interval = _checked("a positive timedelta", lambda it: isinstance(it, timedelta) and it > timedelta(0))
+_check_name = _checked("a name", lambda it: isinstance(it, str) and bool(it))
+_check_lines = _checked("a list of lines of shell", _is_lines)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class PilotConfig(BatchConfig):
     #: The number of cores of a node that a pilot asks for, and jobs share.
     cores_per_node: int = attrs.field(default=1, validator=_check_count)
     #: The number of GPUs of a node that a pilot asks for, and jobs share.
-    gpus_per_node: int = attrs.field(default=0, validator=_check_count)
+    gpus_per_node: int = attrs.field(default=0, validator=_check_gpus)
     #: The memory of a node that a pilot asks for, in bytes, and jobs share; None leaves it to the target, and
     #: the memory that jobs ask for is not counted.
     memory_per_node: int | None = attrs.field(default=None, validator=attrs.validators.optional(_check_count))

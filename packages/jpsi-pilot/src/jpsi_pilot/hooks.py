@@ -18,23 +18,3 @@ from .executor import (
     render_script,
     submit,
 )
-
-__all__ = [
-    "arrays_of",
-    "cancel",
-    "canonical_id",
-    "capabilities",
-    "check_spec",
-    "classify_failure",
-    "config_class",
-    "find",
-    "make_engine",
-    "nodes",
-    "parse_cancel",
-    "parse_find",
-    "parse_status",
-    "parse_submit",
-    "query",
-    "render_script",
-    "submit",
-]

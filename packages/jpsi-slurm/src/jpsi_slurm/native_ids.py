@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 
 from jpsi.plugin import hookimpl
-from jpsi.plugin.kit import IdForm, read_indices, write_indices
+from jpsi.plugin.kit import ArrayIds, IdForm
 
 #: The id of a job (`17`), an array element (`17_1`) or a component of a heterogeneous job (`17+1`).
 IDS = IdForm("Slurm", r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?", largest=0xFFFFFFFF)
-# Several array elements as one text; the number after the percent sign is the limit of running elements
-_ELEMENTS = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,:-]+)(?:%[0-9]+)?\]")
+_ARRAY_IDS = ArrayIds(IDS, "{}_{}", "{}_[{}]")
+element_ids, arrays_of, compress_ids = _ARRAY_IDS.element_ids, _ARRAY_IDS.arrays_of, _ARRAY_IDS.compress
 
 # The suffix of the first component of a heterogeneous job, which runs the script
 _FIRST_COMPONENT = "+0"
@@ -28,48 +28,18 @@ def canonical_id(native_id: str) -> str:
     return IDS.canonical(native_id).removesuffix(_FIRST_COMPONENT)
 
 
-@hookimpl
-def element_ids(native_id: str, indices: Sequence[int]) -> list[str]:
-    """Return the native ids of an array's elements with these indices."""
-    return [f"{native_id}_{index}" for index in indices]
+def expand_ids(text: str) -> Iterable[str]:
+    """Return the native ids that a text names: one job, or several elements of one array.
 
-
-@hookimpl
-def arrays_of(native_ids: Sequence[str]) -> dict[str, str]:
-    """Return the array of each native id that is an array element; other ids are left out."""
-    return {native_id: native_id.partition("_")[0] for native_id in native_ids if "_" in native_id}
-
-
-def group_by_array(native_ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
-    """Return the native ids of array elements by array and index; other ids are left out."""
-    elements: dict[str, dict[int, str]] = {}
-    for native_id in native_ids:
-        array, is_element, index = native_id.partition("_")
-        if is_element:
-            elements.setdefault(array, {})[int(index)] = native_id
-    return elements
-
-
-def expand_ids(text: str) -> Iterator[str]:
-    """Yield the native ids that a text names: one job, or several elements of one array.
-
-    >>> list(expand_ids("17_[1-3,7%2]")), list(expand_ids("17_1")), list(expand_ids("all"))
+    >>> expand_ids("17_[1-3,7%2]"), expand_ids("17_1"), expand_ids("all")
     (['17_1', '17_2', '17_3', '17_7'], ['17_1'], [])
 
     The first component of a heterogeneous job runs the script and stands for the job.
 
-    >>> list(expand_ids("17+0")), list(expand_ids("17+1"))
+    >>> expand_ids("17+0"), expand_ids("17+1")
     (['17'], ['17+1'])
     """
-    match = _ELEMENTS.fullmatch(text)
-    if match is None:
-        yield from [text.removesuffix(_FIRST_COMPONENT)] if IDS.is_id(text) else []
-        return
-    try:
-        indices = read_indices(match[2])
-    except ValueError:
-        return  # Slurm cut the list of indices, as it was too long
-    yield from (f"{match[1]}_{index}" for part in indices for index in part)
+    return _ARRAY_IDS.expand(text.removesuffix(_FIRST_COMPONENT))
 
 
 def parent_id(text: str) -> str:
@@ -88,18 +58,4 @@ def truncated_array(text: str) -> str | None:
     ('17', None, None)
     """
     match = _ARRAY.match(text)
-    return match[1] if match is not None and not any(expand_ids(text)) else None
-
-
-def compress_ids(native_ids: Sequence[str]) -> list[str]:
-    """Return the fewest arguments that name these jobs; elements of one array become one argument.
-
-    >>> compress_ids(["17_1", "18", "17_3", "17_2"])
-    ['18', '17_[1-3]']
-    """
-    arrays = group_by_array(native_ids)
-    single = [native_id for native_id in native_ids if "_" not in native_id]
-    return single + [
-        f"{array}_[{write_indices(elements)}]" if len(elements) > 1 else next(iter(elements.values()))
-        for array, elements in arrays.items()
-    ]
+    return match[1] if match is not None and not expand_ids(text) else None

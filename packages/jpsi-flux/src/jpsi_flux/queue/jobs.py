@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
-from jpsi.plugin.kit import ids_by_tag
+from jpsi.plugin.kit import ids_by_tag, is_nearly
 
 from ..commands import command
 from ..native_ids import canonical_id
 from ..states import EXCEPTIONS
-from .corruption import is_nearly, parse_tag
-from .observations import Job, job_name, observe_job
+from .observations import Job, job_name, job_tag, observe_job
 
 # Flux's message about each unknown job; the exit code is 1 if all are unknown, but 0 before Flux 0.80
 _UNKNOWN = re.compile(r"^JobID (\S+) unknown$", re.MULTILINE)
@@ -61,7 +60,7 @@ def _observe_or_unknown(job: Job) -> Observation:
         return observe_job(job)
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
         # A malformed job keeps its state, and the other jobs still get theirs.
-        return Observation(state=None, word=str(job["status"]), tag=parse_tag(job_name(job)))
+        return Observation(state=None, word=str(job["status"]), tag=job_tag(job))
 
 
 @hookimpl

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jpsi.plugin import JobState, Observation, Reason
-from jpsi.plugin.kit import expand_hostlist
+from jpsi.plugin.kit import expand_hostlist, extract_intact_tag
 
 from ..native_ids import f58
 from ..states import EXCEPTIONS, EXEC_NOTES, STATES
-from .corruption import parse_tag
 
 #: One job of the JSON output.
 Job = Mapping[str, Any]
@@ -26,30 +25,26 @@ _NOT_STARTED = frozenset({126, 127})
 
 def observe_job(job: Job) -> Observation:
     """Return the Observation of a job; Flux leaves out keys, or leaves them empty, until they apply."""
-    word = str(job.get("status", ""))
-    state = STATES.get(word)
-    ran_on = expand_hostlist(str(job.get("nodelist") or ""))
-    has_run = "t_run" in job
-    if word == "CLEANUP" and not has_run:
-        state = JobState.QUEUED
-    reason, message = _explain(job, state)
+    word, has_run = str(job.get("status", "")), "t_run" in job
+    state = JobState.QUEUED if word == "CLEANUP" and not has_run else STATES.get(word)
+    is_queued, has_ended = state is JobState.QUEUED, state is not None and state.final
+    reason, message = _explain_end(job, state) if has_ended else (None, None)
     if reason is Reason.DEPENDENCY and not has_run:
         # no user cancelled the job, but it will never run
         state = JobState.CANCELED
+    entered = "t_submit" if is_queued else "t_inactive" if has_ended else "t_run"
     return Observation(
         state=state,
         word=word,
-        tag=parse_tag(job_name(job)),
+        tag=job_tag(job),
         submitted=_parse_time(job.get("t_submit")),
         reason=reason,
-        message=message,
-        exit_code=_exit_code(job, reason) if state is not None and state.final else None,
-        ran=_has_run(state, has_run=has_run),
-        time=_state_time(job, state),
-        nodes=ran_on,
-        start_estimate=_parse_time(_scheduler_annotations(job).get("t_estimate"))
-        if state is JobState.QUEUED
-        else None,
+        message=_explain_pending(job) if is_queued else message,
+        exit_code=_exit_code(job, reason) if has_ended else None,
+        ran=has_run if has_ended else None,
+        time=None if state is None else _parse_time(job.get(entered)),
+        nodes=expand_hostlist(str(job.get("nodelist") or "")),
+        start_estimate=_parse_time(_scheduler_annotations(job).get("t_estimate")) if is_queued else None,
         details=_details(job),
     )
 
@@ -60,12 +55,9 @@ def job_name(job: Job) -> str:
     return name
 
 
-def _explain(job: Job, state: JobState | None) -> tuple[Reason | None, str | None]:
-    if state is JobState.QUEUED:
-        return None, _explain_pending(job)
-    if state is None or not state.final:
-        return None, None
-    return _explain_end(job, state)
+def job_tag(job: Job) -> str | None:
+    """Return the tag at the end of a job's name, "" if there is none; None for a possibly corrupt tag."""
+    return extract_intact_tag(" ".join(job_name(job).split()))
 
 
 def _explain_pending(job: Job) -> str | None:
@@ -78,7 +70,7 @@ def _explain_pending(job: Job) -> str | None:
     return str(pending) if pending else None
 
 
-def _explain_end(job: Job, state: JobState) -> tuple[Reason | None, str | None]:
+def _explain_end(job: Job, state: JobState | None) -> tuple[Reason | None, str | None]:
     kind, note = _exception(job)
     if kind is None:
         return None, _explain_shell_signal(job)
@@ -119,17 +111,6 @@ def _exit_code(job: Job, reason: Reason | None) -> int | None:
     if not isinstance(status, int) or not os.WIFEXITED(status) or reason is not None:
         return None
     return os.WEXITSTATUS(status)
-
-
-def _has_run(state: JobState | None, *, has_run: bool) -> bool | None:
-    return None if state is None or not state.final else has_run
-
-
-def _state_time(job: Job, state: JobState | None) -> datetime | None:
-    if state is None:
-        return None
-    name = "t_submit" if state is JobState.QUEUED else "t_inactive" if state.final else "t_run"
-    return _parse_time(job.get(name))
 
 
 def _parse_time(seconds: object) -> datetime | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl
+from jpsi.plugin.kit import parse_count, parse_limit
 
 from ..commands import command
 
@@ -46,21 +47,11 @@ def _parse_queue(row: Sequence[str]) -> Queue:
         is_open=submission == "enabled",
         is_started=scheduling == "started",
         is_default=not name or name.endswith(_DEFAULT),
-        max_walltime=_parse_limit(maximum_limit),
-        default_walltime=_parse_limit(default_limit),
-        max_nodes=_parse_maximum(nodes),
+        max_walltime=parse_limit(maximum_limit, _parse_seconds),
+        default_walltime=parse_limit(default_limit, _parse_seconds),
+        max_nodes=parse_count(nodes.partition("-")[2]),
     )
 
 
-def _parse_limit(text: str) -> timedelta | None:
-    if text == _UNLIMITED:
-        return timedelta(0)
-    try:
-        return timedelta(seconds=float(text))
-    except (ValueError, OverflowError):
-        return None
-
-
-def _parse_maximum(text: str) -> int | None:
-    _, _, maximum = text.partition("-")
-    return int(maximum) if maximum.isdecimal() else None
+def _parse_seconds(text: str) -> timedelta:
+    return timedelta(0) if text == _UNLIMITED else timedelta(seconds=float(text))

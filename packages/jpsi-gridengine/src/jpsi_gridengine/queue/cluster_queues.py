@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
+from jpsi.plugin.kit import parse_limit
 
 from ..commands import gridengine_command
 
@@ -18,7 +19,7 @@ _SUMMARY = re.compile(
     re.MULTILINE,
 )
 _SETTING = re.compile(r"^(\w+) +(.*?) *$", re.MULTILINE)
-_NAME = "qname"
+_QUEUE = re.compile(r"^qname +(.*?) *$", re.MULTILINE)
 _UNLIMITED = "INFINITY"
 
 
@@ -38,22 +39,10 @@ def queues() -> Command:
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
     """Return the queues in the output; qstat(1) -g c, and queue_conf(5)."""
     text = result.checked().stdout
-    settings = {
-        configuration[_NAME]: configuration
-        for configuration in _parse_configurations(text)
-        if _NAME in configuration
-    }
+    # the summary of all queues, and then the name and the settings of each
+    _, *parts = _QUEUE.split(text)
+    settings = {name: dict(_SETTING.findall(it)) for name, it in zip(parts[::2], parts[1::2], strict=True)}
     return [_parse_queue(row, settings.get(row["name"], {})) for row in _SUMMARY.finditer(text)]
-
-
-def _parse_configurations(text: str) -> Iterator[Mapping[str, str]]:
-    settings: dict[str, str] = {}
-    for name, value in _SETTING.findall(text):
-        if name == _NAME:
-            yield settings
-            settings = {}
-        settings[name] = value
-    yield settings
 
 
 def _parse_queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
@@ -65,7 +54,7 @@ def _parse_queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
         # a queue accepts jobs whatever the state of its nodes
         is_open=True,
         is_started=None if total == 0 else stopped < total,
-        max_walltime=_parse_limit(settings.get("h_rt")),
+        max_walltime=parse_limit(settings.get("h_rt"), _parse_duration),
         details={
             **{f"gridengine.slots_{name}": count for name, count in slots.items()},
             **{f"gridengine.{name}": settings[name] for name in ("pe_list", "qtype") if name in settings},
@@ -73,12 +62,7 @@ def _parse_queue(row: re.Match[str], settings: Mapping[str, str]) -> Queue:
     )
 
 
-def _parse_limit(text: str | None) -> timedelta | None:
-    """Return a queue's limit; limits of single nodes follow after a comma and are ignored."""
-    default = None if text is None else text.partition(",")[0]
-    if default is None or default.upper() == _UNLIMITED:
-        return None if default is None else timedelta(0)
-    try:
-        return parse_duration(default)
-    except ValueError:
-        return None
+def _parse_duration(text: str) -> timedelta:
+    """Parse a queue's limit; limits of single nodes follow after a comma and are ignored."""
+    default = text.partition(",")[0]
+    return timedelta(0) if default.upper() == _UNLIMITED else parse_duration(default)

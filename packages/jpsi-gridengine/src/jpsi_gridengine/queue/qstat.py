@@ -16,8 +16,10 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import attrs
+
 from jpsi.plugin import Command, CommandResult, JobState, Observation, SubmitException, hookimpl
-from jpsi.plugin.kit import extract_tag, ids_by_tag, parse_time
+from jpsi.plugin.kit import extract_tag, ids_by_tag, parse_time, read_indices
 
 from ..commands import gridengine_command
 from ..job_names import NAME_DETAIL
@@ -38,9 +40,6 @@ _FULL_NAME, _SUBMITTED, _STARTED = "full_job_name", "JB_submission_time", "JAT_s
 _REQUIRED = frozenset({_NUMBER, _NAME, _STATE})
 _SINGLE_FIELDS = _REQUIRED | {_TASKS, _FULL_NAME, _SUBMITTED, _STARTED}
 _HAS_ENDED, _WAS_REQUEUED = "z", "R"
-# The tasks of an array: `2`, `3-9:1`, or several of these separated by commas
-_RANGE = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?(?::([1-9][0-9]*))?")
-_RANGES = re.compile(rf"{_RANGE.pattern}(?:,{_RANGE.pattern})*")
 
 
 @hookimpl
@@ -65,7 +64,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
             continue
         number = job[_NUMBER]
         observation = _observe_job(job)
-        tasks = _parse_tasks(job)
+        tasks = read_indices(job[_TASKS]) if _TASKS in job else []
         if not tasks and number in arrays:
             msg = f"qstat printed no tasks of the array {number}"
             raise SubmitException(msg, transient=True)
@@ -144,14 +143,11 @@ def _validate_row(row: Mapping[str, str]) -> Mapping[str, str]:
     """Return the fields of a job; raise ValueError if they are invalid."""
     name = row.get(_NAME)
     is_known = row.keys() >= _REQUIRED and re.fullmatch(r"[1-9][0-9]*", row[_NUMBER]) is not None
-    if not is_known or row.get(_FULL_NAME, name) != name or not _RANGES.fullmatch(row.get(_TASKS, "1")):
+    if not is_known or row.get(_FULL_NAME, name) != name:
         raise ValueError(row)
+    # the tasks of an array are `2`, `3-9:1`, or several of these separated by commas
+    read_indices(row.get(_TASKS, "1"))
     return row
-
-
-def _parse_tasks(job: Mapping[str, str]) -> list[range]:
-    ranges = _RANGE.findall(job.get(_TASKS, ""))
-    return [range(int(first), int(last or first) + 1, int(step or 1)) for first, last, step in ranges]
 
 
 def _observe_job(job: Mapping[str, str]) -> Observation:
@@ -161,22 +157,19 @@ def _observe_job(job: Mapping[str, str]) -> Observation:
     # For a requeued job qstat prints the time of the requeue, and so for all tasks of an array.
     submitted = None if _TASKS in job or _WAS_REQUEUED in word else queue_time
     details = {"gridengine.state": word, **({NAME_DETAIL: name} if tag else {})}
+    queue, _, node = job.get("queue_name", "").partition("@")
+    observation = Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
     meaning = state_meaning(word)
     if meaning is None:
-        return Observation(state=None, word=word, tag=tag, submitted=submitted, details=details)
-    queue, _, node = job.get("queue_name", "").partition("@")
-    if queue:
-        details["gridengine.queue"] = queue
+        return observation
     is_active = meaning.state is JobState.ACTIVE
-    return Observation(
+    return attrs.evolve(
+        observation,
         state=meaning.state,
-        word=word,
-        tag=tag,
-        submitted=submitted,
         reason=meaning.reason,
         message=meaning.message,
         ran=True if is_active else None,
         time=parse_time(job.get(_STARTED, "")) if is_active else queue_time,
         nodes=(node,) if node else (),
-        details=details,
+        details=details | ({"gridengine.queue": queue} if queue else {}),
     )

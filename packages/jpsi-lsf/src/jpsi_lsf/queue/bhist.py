@@ -50,9 +50,7 @@ def parse_finished(result: CommandResult, native_ids: Sequence[str], site: Site)
     if result.returncode <= 0 or not errors or not all(map(_UNKNOWN_JOB.match, errors)):
         result.checked()
     is_lsf_10 = site.offers.get("json") is True
-    observations = {
-        history.name: observe_history(history, done_is_zero=is_lsf_10) for history in histories.jobs
-    }
+    observations = {it.name: observe_history(it, done_is_zero=is_lsf_10) for it in histories.parts}
     if not histories.is_ended and not observations.keys() >= set(native_ids):
         raise result.no_answer
     return observations

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -22,8 +22,8 @@ from jpsi.plugin.kit import ids_by_tag
 
 from ..commands import lsf_command
 from ..native_ids import array_of, expand_ids
-from .json_listing import FIELDS, observe_record, parse_records, record_fields, record_id
-from .long_listing import Histories, observe_history, parse_bjobs
+from .json_listing import FIELDS, observe_record, observed_fields, parse_records, record_id
+from .long_listing import observe_history, parse_bjobs
 
 # bjobs's message about an unknown job; its exit code is the same as for failures.
 _UNKNOWN_JOB = re.compile(r"^(Job <(.+?)> is not found|(.+): Illegal job ID)\b", re.MULTILINE)
@@ -126,9 +126,9 @@ def _parse_json_listing(result: CommandResult) -> _Listing | None:
     # many elements of an array have equal records
     observe = functools.cache(observe_record)
     jobs = [
-        _ListedJob(record_id(record), record["JOB_DESCRIPTION"], observe(fields))
+        _ListedJob(record_id(record), record["JOB_DESCRIPTION"], observe(observed_fields(record)))
         for record in records
-        if (fields := record_fields(record)) is not None
+        if "STAT" in record
     ]
     errors = "\n".join(record["ERROR"] for record in records if "ERROR" in record)
     return _Listing(jobs, {**unknown, **_parse_unknown_ids(errors)}, is_ended=True)
@@ -137,17 +137,15 @@ def _parse_json_listing(result: CommandResult) -> _Listing | None:
 def _parse_long_listing(result: CommandResult) -> _Listing | None:
     """Parse output in paragraphs; return None if bjobs failed or a paragraph is incomplete."""
     unknown = _parse_unknown_ids(result.stderr)
-    histories = parse_bjobs(result.stdout)
-    if histories is None or (result.returncode != 0 and not unknown):
+    listing = parse_bjobs(result.stdout)
+    if listing is None or (result.returncode != 0 and not unknown):
         return _empty_listing(result, unknown)
-    return _Listing(list(_observe_histories(histories)), unknown, is_ended=histories.is_ended)
-
-
-def _observe_histories(histories: Histories) -> Iterator[_ListedJob]:
     observe = functools.cache(functools.partial(observe_history, done_is_zero=False))
-    for history in histories.jobs:
+    jobs = []
+    for history in listing.parts:
         observation = observe(attrs.evolve(history, name=""))
-        yield _ListedJob(history.name, history.description, None if observation.final else observation)
+        jobs.append(_ListedJob(history.name, history.description, None if observation.final else observation))
+    return _Listing(jobs, unknown, listing.is_ended)
 
 
 def _empty_listing(result: CommandResult, unknown: Mapping[str, str]) -> _Listing | None:
@@ -159,4 +157,4 @@ def _empty_listing(result: CommandResult, unknown: Mapping[str, str]) -> _Listin
 def _parse_unknown_ids(text: str) -> dict[str, str]:
     """Return bjobs's message for each id that it does not know."""
     messages = ((match[1], match[2] or match[3]) for match in _UNKNOWN_JOB.finditer(text))
-    return {name: message for message, names in messages for name in (list(expand_ids(names)) or [names])}
+    return {name: message for message, names in messages for name in expand_ids(names) or [names]}

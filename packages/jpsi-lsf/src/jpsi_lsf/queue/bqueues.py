@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from jpsi.plugin import Command, CommandResult, Queue, hookimpl
+from jpsi.plugin.kit import parse_count
 
 from ..commands import lsf_command
 
@@ -36,13 +37,11 @@ def queues() -> Command:
 def parse_queues(result: CommandResult) -> Sequence[Queue]:
     """Return the queues in the output of `bqueues -l`; bqueues of LSF 10.1, "Long output"."""
     text = result.checked().stdout
-    starts = list(_QUEUE.finditer(text))
-    if not starts:
+    # the text before the first queue, and then the name and the properties of each
+    _, *parts = _QUEUE.split(text)
+    if not parts:
         raise result.no_answer
-    ends = [*(match.start() for match in starts[1:]), len(text)]
-    return [
-        _parse_queue(match[1], text[match.start() : end]) for match, end in zip(starts, ends, strict=True)
-    ]
+    return [_parse_queue(*it) for it in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _parse_queue(name: str, text: str) -> Queue:
@@ -59,8 +58,8 @@ def _parse_queue(name: str, text: str) -> Queue:
         is_default=_IS_DEFAULT in text,
         max_walltime=limits.get(_MAXIMUM),
         default_walltime=limits.get(_DEFAULT),
-        pending=_parse_count(columns.get("PEND")),
-        running=_parse_count(columns.get("RUN")),
+        pending=parse_count(columns.get("PEND")),
+        running=parse_count(columns.get("RUN")),
     )
 
 
@@ -82,7 +81,3 @@ def _parse_run_limits(lines: Sequence[str]) -> Iterator[tuple[str, timedelta]]:
         minutes = _MINUTES.match(row[column:]) if column >= 0 else None
         if minutes is not None:
             yield kind, timedelta(minutes=float(minutes[1]))
-
-
-def _parse_count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None

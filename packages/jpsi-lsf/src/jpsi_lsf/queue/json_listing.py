@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
 from jpsi.plugin import Observation
+from jpsi.plugin.kit import is_nearly
 
-from ..native_ids import is_id
-from .corruption import is_nearly, job_tag
-from .observations import End, is_termination, make_observation, nodes
+from ..native_ids import IDS
+from .observations import End, is_termination, job_tag, make_observation, nodes
 
 #: The fields for `bjobs -o`. If LSF does not know one of them, it prints no jobs at all.
 FIELDS = "jobid jobindex stat exit_code exit_reason pend_reason exec_host job_description command"
@@ -27,6 +27,8 @@ _FIELD = re.compile(r'"([A-Z_]+)"\s*:\s*"(.*?)"\s*(?=,\s*"[A-Z_]+"\s*:|\}\s*[,\]
 _DOCUMENT = re.compile(r'"JOBS"\s*:\s*(\d+)\s*,\s*"RECORDS"\s*:\s*\[(.*)\]\s*\}', re.DOTALL)
 _NO_VALUES = frozenset({"", "-"})
 _REQUESTED = frozenset(FIELDS.upper().split())
+# The fields that decide a job's Observation
+_OBSERVED = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION", "COMMAND")
 _ERROR = re.compile(r"Job <.+> is not found")
 _TERMINATION = "TERM_"
 _HOSTS = re.compile(r"(?:(?:\d+\*)?[A-Za-z0-9][A-Za-z0-9_.-]*:?)*|-")
@@ -75,7 +77,7 @@ def _is_record(record: object) -> bool:
         return False
     if "ERROR" in record:
         return "STAT" not in record and _ERROR.fullmatch(record["ERROR"]) is not None
-    return record.keys() >= _REQUESTED and is_id(record_id(record)) and _has_valid_values(record)
+    return record.keys() >= _REQUESTED and IDS.is_id(record_id(record)) and _has_valid_values(record)
 
 
 def _has_valid_values(record: Record) -> bool:
@@ -104,37 +106,23 @@ def record_id(record: Record) -> str:
     return f"{name}[{index}]" if index.isdecimal() and index != "0" and "[" not in name else name
 
 
-class RecordFields(NamedTuple):
-    """The fields of a record that decide its Observation; elements of an array may have equal ones."""
-
-    word: str
-    code: str
-    termination: str
-    pending: str
-    nodes: str
-    description: str
-    command: str
+def observed_fields(record: Record) -> tuple[str, ...]:
+    """Return the fields of a record for `observe_record`; elements of an array may have equal ones."""
+    return tuple(record[field] for field in _OBSERVED)
 
 
-def record_fields(record: Record) -> RecordFields | None:
-    """Return the fields of a record; None for a job that LSF does not know."""
-    if "STAT" not in record:
-        return None
-    fields = ("STAT", "EXIT_CODE", "EXIT_REASON", "PEND_REASON", "EXEC_HOST", "JOB_DESCRIPTION", "COMMAND")
-    return RecordFields(*(record.get(field, "") for field in fields))
-
-
-def observe_record(fields: RecordFields) -> Observation:
+def observe_record(fields: tuple[str, ...]) -> Observation:
     """Return the Observation for the fields of a record."""
+    word, code, termination, pending, hosts, description, command = fields
     # DONE comes without a code, which is 0 or one that the site counts as a success.
-    exit_code = int(fields.code) if fields.code.isdecimal() else 0 if fields.word == "DONE" else None
+    exit_code = int(code) if code.isdecimal() else 0 if word == "DONE" else None
     observation = make_observation(
-        fields.word,
-        pending=_text(fields.pending),
-        end=End(exit_code, "" if fields.termination in _NO_VALUES else fields.termination),
-        ran_on=nodes(fields.nodes),
+        word,
+        pending=_text(pending),
+        end=End(exit_code, "" if termination in _NO_VALUES else termination),
+        ran_on=nodes(hosts),
     )
-    return attrs.evolve(observation, tag=job_tag(fields.description, fields.command))
+    return attrs.evolve(observation, tag=job_tag(description, command))
 
 
 def _text(text: str) -> str:

@@ -10,11 +10,10 @@ from datetime import datetime
 import attrs
 
 from jpsi.plugin import Observation
-from jpsi.plugin.kit import parse_time
+from jpsi.plugin.kit import is_nearly, parse_time
 
-from .corruption import is_nearly, job_tag
-from .observations import End, is_termination, make_observation, nodes
-from .paragraphs import BHIST_FORM, BJOBS_FORM, EMBEDDED_EVENT, EVENT, Form, Paragraph, split_paragraphs
+from .observations import End, is_termination, job_tag, make_observation, nodes
+from .paragraphs import BHIST_FORM, BJOBS_FORM, EMBEDDED_EVENT, EVENT, Listing, Paragraph, split_paragraphs
 
 _STATUS = re.compile(r", Status <([A-Z_]+)>")
 _DESCRIPTION = re.compile(r", Job Description <([^<>]*)>")
@@ -79,32 +78,20 @@ class History:
     run_time: float | None
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Histories:
-    """The jobs in the output of bjobs or bhist."""
-
-    jobs: tuple[History, ...]
-    #: True if the end of the output has arrived, so that no other job can follow.
-    is_ended: bool
-
-
-def parse_bjobs(output: str) -> Histories | None:
+def parse_bjobs(output: str) -> Listing[History] | None:
     """Return the jobs in the output of `bjobs -l`, in order; None if one of them is incomplete."""
-    return _parse_histories(output, BJOBS_FORM)
+    return _parse_histories(split_paragraphs(output, BJOBS_FORM), is_bjobs=True)
 
 
-def parse_bhist(output: str) -> Histories | None:
+def parse_bhist(output: str) -> Listing[History] | None:
     """Return the jobs in the output of `bhist -l`, in order; None if one of them is incomplete."""
-    return _parse_histories(output, BHIST_FORM)
+    return _parse_histories(split_paragraphs(output, BHIST_FORM), is_bjobs=False)
 
 
-def _parse_histories(output: str, form: Form) -> Histories | None:
-    listing = split_paragraphs(output, form)
-    if listing is None:
-        return None
-    histories = [_parse_history(paragraph, is_bjobs=form is BJOBS_FORM) for paragraph in listing.paragraphs]
-    jobs = [history for history in histories if history is not None]
-    return Histories(jobs=tuple(jobs), is_ended=listing.is_ended) if len(jobs) == len(histories) else None
+def _parse_histories(listing: Listing[Paragraph] | None, *, is_bjobs: bool) -> Listing[History] | None:
+    found = [_parse_history(paragraph, is_bjobs=is_bjobs) for paragraph in (listing.parts if listing else ())]
+    jobs = [history for history in found if history is not None]
+    return Listing(jobs, listing.is_ended) if listing and len(jobs) == len(found) else None
 
 
 def _parse_history(paragraph: Paragraph, *, is_bjobs: bool) -> History | None:
@@ -238,16 +225,11 @@ def observe_history(history: History, *, done_is_zero: bool) -> Observation:
         and history.run_time is not None
         and 0 < history.limit <= history.run_time
     )
-    exit_code = run.exit_code
+    exit_code = 0 if lsf_state == "DONE" and done_is_zero else run.exit_code
     observation = make_observation(
         lsf_state,
         pending=history.pending,
-        end=End(
-            0 if lsf_state == "DONE" and done_is_zero else exit_code,
-            run.termination,
-            run.killed_by,
-            is_over_limit,
-        ),
+        end=End(exit_code, run.termination, run.killed_by, is_over_limit),
         ran_on=nodes(":".join(re.findall(r"<([^<>]+)>", run.nodes_text))),
         restarts=run.restarts if history.lsf_state is None else None,
     )

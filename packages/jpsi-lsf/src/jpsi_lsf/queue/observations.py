@@ -6,14 +6,18 @@ import re
 from typing import Any, NamedTuple
 
 from jpsi.plugin import JobState, Meaning, Observation, Reason
+from jpsi.plugin.kit import extract_intact_tag, is_nearly
 
 from ..states import STATES, TERMINATIONS
-from .corruption import is_nearly
 
 _TERMINATION = re.compile(r"(TERM_[A-Z_]+)")
 # From LSF's list of pending reasons, which is the same in all versions ("PENDING REASONS" of bjobs -l)
 _NEVER_SATISFIED = "Dependency condition invalid or never satisfied"
 _SIGNAL_BASE = 128
+# The directive with the tag, in a job's script that LSF prints as a single line
+_DIRECTIVE = re.compile(r"#BSUB -Jd [^;\n]*?(jpsi-[A-Za-z0-9-]+)'?(?:;|\n)")
+# A directive that may be corrupt. Only comment lines count, as a foreign job may run a program named jpsi-...
+_POSSIBLE_DIRECTIVE = re.compile(r"(?:^|[;\n])#(?!!)[^;\n]*jpsi-")
 
 
 class End(NamedTuple):
@@ -53,18 +57,18 @@ def make_observation(
     meaning = STATES.get(word)
     if meaning is None:
         return Observation(state=None, word=word, details=details)
-    has_ended = meaning.state.final
+    is_queued, has_ended = meaning.state is JobState.QUEUED, meaning.state.final
     # not all versions report the nodes
     has_run = bool(ran_on) or end.exit_code is not None
+    values = {
+        "pending": pending if is_queued else "",
+        "reason": end.termination if has_ended else "",
+        "killed_by": end.killed_by,
+    }
     if has_ended:
         meaning = _explain_end(meaning, end, has_run=has_run)
-    elif meaning.state is JobState.QUEUED and pending:
+    elif is_queued and pending:
         meaning = _explain_pending(meaning, pending)
-        details["lsf.pending"] = pending
-    if has_ended and end.termination:
-        details["lsf.reason"] = end.termination
-    if end.killed_by is not None:
-        details["lsf.killed_by"] = end.killed_by
     return Observation(
         state=meaning.state,
         word=word,
@@ -74,7 +78,7 @@ def make_observation(
         ran=has_run if has_ended else None,
         restarts=restarts,
         nodes=() if meaning.state is JobState.QUEUED else ran_on,
-        details=details,
+        details=details | {f"lsf.{name}": value for name, value in values.items() if value},
     )
 
 
@@ -86,6 +90,25 @@ def nodes(text: str) -> tuple[str, ...]:
     """
     names = (slot.strip().rpartition("*")[2] for slot in text.split(":"))
     return tuple(dict.fromkeys(name for name in names if name not in {"", "-"}))
+
+
+def job_tag(description: str, command: str) -> str | None:
+    """Return the tag of a job; None if there are two different tags, or a possibly corrupt one.
+
+    LSF reports the whole script as the job's command. Its directive repeats the tag, even if a user has
+    changed the job's description.
+
+    >>> job_tag("", "#!/bin/sh;#BSUB -Jd jpsi-5-1;exec x")
+    'jpsi-5-1'
+    >>> job_tag("jpsi-5-1", "exec x"), job_tag("", "exec x")
+    ('jpsi-5-1', '')
+    >>> job_tag("", "#!/bin/sh;#BS~B -Jd jpsi-5-1;exec x"), job_tag("", "#!/bin/sh;exec jpsi-tool")
+    (None, '')
+    """
+    tag, directive = extract_intact_tag(description), _DIRECTIVE.search(command)
+    if directive is None:
+        return None if not tag and _POSSIBLE_DIRECTIVE.search(command) else tag
+    return directive[1] if not tag or tag == directive[1] else None
 
 
 def is_termination(code: str) -> bool:

@@ -13,11 +13,14 @@ the output has only once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import attrs
 
 from ..native_ids import ID_PATTERN
+
+Part = TypeVar("Part")
 
 # LSF wraps lines after 80 characters, even within words, and continues them after 21 blanks.
 _FOLD = re.compile(r"\n {21}")
@@ -77,16 +80,16 @@ class Paragraph:
     closing: re.Match[str]
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Paragraphs:
-    """The paragraphs of the output."""
+class Listing(NamedTuple, Generic[Part]):
+    """The jobs in the output."""
 
-    paragraphs: tuple[Paragraph, ...]
+    #: The paragraphs, or what they say.
+    parts: Sequence[Part]
     #: True if the end of the output has arrived, so that no other job can follow.
     is_ended: bool
 
 
-def split_paragraphs(output: str, form: Form) -> Paragraphs | None:
+def split_paragraphs(output: str, form: Form) -> Listing[Paragraph] | None:
     """Return the paragraphs of the output, skipping text before them; None if one is incomplete."""
     text = _FOLD.sub("", output)
     chunks = _SEPARATOR.split(text)
@@ -97,7 +100,7 @@ def split_paragraphs(output: str, form: Form) -> Paragraphs | None:
     complete = [paragraph for paragraph in paragraphs if paragraph is not None]
     if not complete or len(complete) != len(paragraphs):
         return None
-    return Paragraphs(paragraphs=tuple(complete), is_ended=form.end.search(chunks[-1]) is not None)
+    return Listing(complete, is_ended=form.end.search(chunks[-1]) is not None)
 
 
 def _has_part(chunk: str, form: Form) -> bool:
@@ -112,15 +115,11 @@ def _parse_paragraph(chunk: str, form: Form, *, is_first: bool) -> Paragraph | N
     before, body = chunk[: heads[0].start()], chunk[heads[0].end() :]
     is_separated = not EVENT.search(before) if is_first else before == "\n"
     # the event of the submission follows the first line
-    if not is_separated or not EVENT.match(body) or any(_unknown_lines(body, closings[0], form)):
+    if not is_separated or not EVENT.match(body) or not _has_known_lines(body, closings[0], form):
         return None
     return Paragraph(name=heads[0][1], head=heads[0][2], body=body, closing=closings[0])
 
 
-def _unknown_lines(body: str, closing: re.Match[str], form: Form) -> Iterator[str]:
-    """Yield the lines that do not have this form."""
-    if form.other is None:
-        return
-    for line in body.replace(closing[0], "").split("\n"):
-        if not EVENT.fullmatch(line) and not form.other.fullmatch(line):
-            yield line
+def _has_known_lines(body: str, closing: re.Match[str], form: Form) -> bool:
+    lines = body.replace(closing[0], "").split("\n")
+    return form.other is None or all(EVENT.fullmatch(it) or form.other.fullmatch(it) for it in lines)

@@ -7,9 +7,8 @@ and yields no Observation. PBS and Torque differ in the form of the listing and 
 from .control import cancel, change_by_ranges, hold, parse_cancel, parse_hold, release
 from .exit_status import End, derive_openpbs_end, derive_torque_end
 from .json_listing import parse_json_jobs
-from .listing import ListedJob
+from .listing import ListedJob, own_jobs, unwrap_listing, wrap_listing
 from .observations import observe_jobs
 from .qstat_errors import is_valid_answer, parse_undecided_jobs, parse_unknown_jobs
 from .queue_list import parse_queue_listing, queues, version
-from .user_jobs import own_jobs, unwrap_listing, wrap_listing
 from .xml_listing import parse_xml_jobs

@@ -60,6 +60,8 @@ class _DocumentParser:
         self._is_list = self._has_variables = False
         self._native_id, self._attributes = "", dict[str, str]()
         self._variables: list[str] | None = None
+        # the line before, if it is a variable that may be the tag
+        self._last_tag = ""
         self._found: list[ListedJob] = []
 
     def parse(self, lines: Iterable[str]) -> list[ListedJob]:
@@ -83,13 +85,19 @@ class _DocumentParser:
         if line.startswith(self._margins[_PART]):
             if self._is_list and line.lstrip().startswith("}]"):
                 self._depth, self._is_followed = _ATTRIBUTE, line.endswith(",")
-            elif self._variables is not None and any(text in line for text in _POSSIBLE_TAGS):
+                return True
+            self._last_tag = ""
+            if self._variables is not None and any(text in line for text in _POSSIBLE_TAGS):
+                self._last_tag = line.strip()
                 self._variables.append(self._parse_variable(line))
             return True
         # the name of a variable may contain a line break
         is_odd = not line.startswith((" ", "\t", "{", "}", "]"))
         if is_odd:
             self._has_variables = False
+            if self._last_tag and self._variables:
+                # the tag itself may be cut: it is found, but proves nothing
+                self._variables[-1], self._last_tag = self._last_tag, ""
         return is_odd
 
     def _parse_variable(self, line: str) -> str:

@@ -1,15 +1,33 @@
-"""The attributes of one job in qstat's listing, independent of the listing's format."""
+"""The jobs in qstat's listing, independent of its format, and the frame of a listing of all jobs.
+
+Two lines frame it, which prove it complete. jpsi selects the user's jobs itself, as no qstat option lists
+them alone with all needed attributes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
 import attrs
 
+from jpsi.plugin import Command, CommandResult
 from jpsi.plugin.kit import parse_time
 
 from ..job_names import parse_tag
+
+# The user is the one on the machine where the commands run, which may be a remote host.
+_SCRIPT = """\
+user=$(id -un) || exit
+printf 'jobs for %s\\n' "$user"
+"$@"
+code=$?
+printf 'no more jobs for %s\\n' "$user"
+exit "$code"
+"""
+_WRAPPED_LISTING = re.compile(r"^jobs for ([^\n]+)\n(.*)^no more jobs for \1$", re.MULTILINE | re.DOTALL)
+_OWNER_NAME = re.compile(r"([A-Za-z0-9._$+\\-]+)@")
 
 
 @attrs.frozen(slots=True)
@@ -53,3 +71,26 @@ class ListedJob:
         """The nodes that the job runs on, such as those of `node1/0*2+node2/1`."""
         slots = self.text("exec_host").split("+")
         return tuple(dict.fromkeys(name for slot in slots if (name := slot.partition("/")[0])))
+
+
+def wrap_listing(listing: Command) -> Command:
+    """Return the command that prints the user's name before and after the listing."""
+    return attrs.evolve(listing, argv=("/bin/sh", "-c", _SCRIPT, "qstat", *listing.argv))
+
+
+def unwrap_listing(result: CommandResult) -> tuple[str, CommandResult]:
+    """Return the user's name and the listing between the two lines.
+
+    Raises:
+        SubmitException: the first or the last line is missing.
+    """
+    match = _WRAPPED_LISTING.search(result.stdout)
+    if match is None:
+        raise result.no_answer
+    return match[1], attrs.evolve(result, stdout=match[2])
+
+
+def own_jobs(user: str, jobs: list[ListedJob]) -> list[ListedJob]:
+    """Return this user's jobs without whole arrays, as their elements are listed as well."""
+    owners = ((_OWNER_NAME.match(job.text("Job_Owner")), job) for job in jobs)
+    return [job for owner, job in owners if "[]" not in job.native_id and (owner is None or owner[1] == user)]

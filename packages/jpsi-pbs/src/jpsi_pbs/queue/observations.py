@@ -14,8 +14,6 @@ from ..states import ENDED, STATES
 from .exit_status import End
 from .listing import ListedJob
 
-_QUEUED = JobState.QUEUED
-
 # src/include/job.h of OpenPBS 23.06.06: JOB_SUBSTATE_FINISHED
 _FINISHED = 92
 # The array's attributes that also hold for an element that qstat lists with them
@@ -60,63 +58,45 @@ def observe_jobs(
     for job, names in named:
         if is_not_observable(job) or not names:
             continue
-        if not _has_array_attributes(job):
-            observations.update(dict.fromkeys(names, observe_job(job, system, derive_end)))
-            continue
-        key = job.native_id.partition("[")[0], job.text("job_state")
-        if key not in array_observations:
-            attributes = {
-                name: job.attributes[name] for name in _ELEMENT_ATTRIBUTES if name in job.attributes
-            }
-            array_observations[key] = observe_job(
-                attrs.evolve(job, attributes=attributes), system, derive_end
-            )
-        observations.update(dict.fromkeys(names, array_observations[key]))
+        if _has_array_attributes(job):
+            key = job.native_id.partition("[")[0], job.text("job_state")
+            if key not in array_observations:
+                kept = {it: job.attributes[it] for it in _ELEMENT_ATTRIBUTES if it in job.attributes}
+                array_observations[key] = observe_job(attrs.evolve(job, attributes=kept), system, derive_end)
+            observation = array_observations[key]
+        else:
+            observation = observe_job(job, system, derive_end)
+        observations.update(dict.fromkeys(names, observation))
     return observations
 
 
 def observe_job(job: ListedJob, system: str, derive_end: Callable[[ListedJob], End | None]) -> Observation:
-    """Return the Observation of a listed job, with its tag and time of submission.
-
-    Args:
-        job: the listed job.
-        system: the prefix of the names of details.
-        derive_end: derives the end of a finished job; returns None if the listing does not say.
-    """
-    return attrs.evolve(_observe_state(job, system, derive_end), tag=job.tag, submitted=job.submitted)
-
-
-def _observe_state(job: ListedJob, system: str, derive_end: Callable[[ListedJob], End | None]) -> Observation:
+    """Return the Observation of a listed job, with its tag and time of submission; arguments as above."""
     word = job.text("job_state")
-    details = _details(job, system)
-    end = derive_end(job) if word in ENDED else None
+    observation = Observation(
+        state=None, word=word, tag=job.tag, submitted=job.submitted, details=_details(job, system)
+    )
+    end, meaning = derive_end(job) if word in ENDED else None, STATES.get(word)
     if end is not None:
-        return Observation(
-            state=end.state,
-            word=word,
-            reason=end.reason,
-            message=end.message,
-            exit_code=end.exit_code,
-            ran=end.ran,
+        return attrs.evolve(
+            observation,
+            **attrs.asdict(end),
             time=job.moment("obittime", "mtime"),
             restarts=_restarts(job, has_begun=True),
             nodes=job.nodes,
-            details=details,
         )
-    meaning = STATES.get(word)
     if meaning is None:
-        return Observation(state=None, word=word, details=details)
-    is_queued = meaning.state is _QUEUED
+        return observation
+    is_queued = meaning.state is JobState.QUEUED
     restarts = _restarts(job, has_begun=not is_queued)
-    return Observation(
+    return attrs.evolve(
+        observation,
         state=meaning.state,
-        word=word,
         reason=_pending_reason(job, restarts) if is_queued else None,
         message=(_pending_message(job) if is_queued else None) or meaning.message,
-        time=job.moment("qtime") if is_queued else job.moment("stime"),
+        time=job.moment("qtime" if is_queued else "stime"),
         restarts=restarts,
         nodes=() if is_queued else job.nodes,
-        details=details,
     )
 
 

@@ -38,10 +38,7 @@ def is_valid_answer(result: CommandResult, native_ids: Sequence[str], *, has_job
 
 def parse_unknown_jobs(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
     """Return qstat's message for each of these jobs that it says does not exist."""
-    messages = [
-        (match["job"], line) for line in error_lines(result) if (match := _UNKNOWN_JOB.fullmatch(line))
-    ]
-    return map_to_queried({job: line.removeprefix("qstat: ").strip() for job, line in messages}, native_ids)
+    return _messages(_UNKNOWN_JOB, result, native_ids)
 
 
 def parse_undecided_jobs(result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
@@ -50,16 +47,24 @@ def parse_undecided_jobs(result: CommandResult, native_ids: Sequence[str]) -> di
     If a server cannot be reached, or an id is malformed for it, qstat may not have looked for the other jobs.
     On a machine that the server does not trust, qstat refuses even the user's own jobs.
     """
-    lines = error_lines(result)
-    unauthorized = [(match["job"], line) for line in lines if (match := _UNAUTHORIZED.fullmatch(line))]
-    undecided = map_to_queried({job: line.strip() for job, line in unauthorized}, native_ids)
-    denials = [
-        (_UNKNOWN_JOB.fullmatch(line), line.strip()) for line in lines if not _UNAUTHORIZED.fullmatch(line)
-    ]
-    general = [line for denial, line in denials if denial is None or denial["malformed"]]
-    if general:
-        unknown = parse_unknown_jobs(result, native_ids)
-        undecided = {
-            native_id: general[0] for native_id in native_ids if native_id not in unknown
-        } | undecided
-    return undecided
+    unauthorized = {
+        native_id: f"qstat: {message}"
+        for native_id, message in _messages(_UNAUTHORIZED, result, native_ids).items()
+    }
+    others = [line for line in error_lines(result) if not _UNAUTHORIZED.fullmatch(line)]
+    general = [line.strip() for line in others if _is_general(_UNKNOWN_JOB.fullmatch(line))]
+    if not general:
+        return unauthorized
+    unknown = parse_unknown_jobs(result, native_ids)
+    return {native_id: general[0] for native_id in native_ids if native_id not in unknown} | unauthorized
+
+
+def _is_general(denial: re.Match[str] | None) -> bool:
+    return denial is None or denial["malformed"] is not None
+
+
+def _messages(pattern: re.Pattern[str], result: CommandResult, native_ids: Sequence[str]) -> dict[str, str]:
+    """Return qstat's messages of this form, without its name, by the jobs that they are about."""
+    matches = [match for line in error_lines(result) if (match := pattern.fullmatch(line))]
+    found = {match["job"]: match[0].removeprefix("qstat: ").strip() for match in matches}
+    return map_to_queried(found, native_ids)

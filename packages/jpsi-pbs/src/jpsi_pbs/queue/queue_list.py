@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 
-from jpsi.plugin import Command, CommandResult, Queue, hookimpl, parse_duration
+from jpsi.plugin import Command, CommandResult, Queue, hookimpl
+from jpsi.plugin.kit import parse_count, parse_limit
 
 # The second command prints which queue is the default.
 _SCRIPT = "qstat -Q -f && exec qstat -B -f"
@@ -14,8 +14,8 @@ _SCRIPT = "qstat -Q -f && exec qstat -B -f"
 _CLIENT_VARIABLES = ("PBS_QSTAT_*",)
 # A long value continues in lines that begin with a tab.
 _FOLD = re.compile(r"\n\t")
-_HEAD = re.compile(r"(Queue|Server): (\S+)\s*\Z")
-_ATTRIBUTE = re.compile(r" +(\S+) = (.*?)\s*\Z")
+_HEAD = re.compile(r"^(Queue|Server): (\S+)[ \t\r]*$", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^ +(\S+) = (.*?)[ \t\r]*$", re.MULTILINE)
 _COUNT = re.compile(r"(\w+):(\d+)")
 
 
@@ -48,15 +48,10 @@ def parse_queue_listing(result: CommandResult, system: str) -> Sequence[Queue]:
 
 
 def _parse_objects(output: str) -> Iterator[tuple[str, str, dict[str, str]]]:
-    kind, name, attributes = "", "", dict[str, str]()
-    for line in _FOLD.sub("", output).splitlines():
-        head, attribute = _HEAD.match(line), _ATTRIBUTE.match(line)
-        if head is not None:
-            yield kind, name, attributes
-            kind, name, attributes = head[1], head[2], {}
-        elif attribute is not None:
-            attributes[attribute[1]] = attribute[2]
-    yield kind, name, attributes
+    """Yield the kind, the name and the attributes of each queue and server."""
+    _, *parts = _HEAD.split(_FOLD.sub("", output))
+    for kind, name, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        yield kind, name, dict(_ATTRIBUTE.findall(text))
 
 
 def _parse_queue(name: str, attributes: Mapping[str, str], system: str, *, is_default: bool) -> Queue:
@@ -69,11 +64,11 @@ def _parse_queue(name: str, attributes: Mapping[str, str], system: str, *, is_de
         is_open=enabled,
         is_started=started,
         is_default=is_default,
-        max_walltime=_parse_time(attributes.get("resources_max.walltime")),
-        default_walltime=_parse_time(attributes.get("resources_default.walltime")),
-        max_nodes=_parse_count(attributes.get("resources_max.nodect")),
-        pending=_parse_count(counts.get("Queued")),
-        running=_parse_count(counts.get("Running")),
+        max_walltime=parse_limit(attributes.get("resources_max.walltime")),
+        default_walltime=parse_limit(attributes.get("resources_default.walltime")),
+        max_nodes=parse_count(attributes.get("resources_max.nodect")),
+        pending=parse_count(counts.get("Queued")),
+        running=parse_count(counts.get("Running")),
         details={f"{system}.{it}": attributes[it] for it in details if "assigned" not in it},
     )
 
@@ -84,14 +79,3 @@ def _parse_boolean(value: str | None) -> bool | None:
 
 def _describe_flag(name: str, value: bool | None) -> str:  # noqa: FBT001  what is said of it
     return {True: name, False: f"not {name}", None: f"{name} or not"}[value]
-
-
-def _parse_time(text: str | None) -> timedelta | None:
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError:
-        return None
-
-
-def _parse_count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None

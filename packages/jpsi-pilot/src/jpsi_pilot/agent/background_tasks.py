@@ -7,15 +7,17 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import attrs
+
 log = logging.getLogger(__name__)
 
 
+@attrs.frozen(slots=True, eq=False)
 class BackgroundTasks:
     """Tasks of the event loop; the end of each one wakes the agent's poll loop."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-        self._tasks: set[asyncio.Task[None]] = set()
+    _wake: Callable[[], None]
+    _tasks: set[asyncio.Task[None]] = attrs.field(init=False, factory=set)
 
     def __len__(self) -> int:
         return len(self._tasks)

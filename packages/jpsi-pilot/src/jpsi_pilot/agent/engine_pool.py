@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..protocol import EngineMaker, PilotEngine, Place, PlaceLost, Settings
+import attrs
+
+from ..protocol import EngineMaker, NodeLost, PilotEngine, PilotNode, Settings
 
 
+@attrs.define(slots=True, eq=False)
 class EnginePool:
     """Engines by engine name and network interface; all methods run in one event loop."""
 
-    def __init__(self, new_engine: EngineMaker, changed: Callable[[], None]) -> None:
-        """Create a pool without engines.
-
-        Args:
-            new_engine: makes engines; it may take a while.
-            changed: called whenever a place has come or gone.
-        """
-        self._new_engine = new_engine
-        self._changed = changed
-        self._engines: dict[tuple[str | None, str | None], PilotEngine] = {}
-        self._starting = asyncio.Lock()
+    #: Makes engines; it may take a while.
+    _new_engine: EngineMaker
+    #: Called whenever a node has come or gone.
+    _changed: Callable[[], None]
+    _engines: dict[tuple[str | None, str | None], PilotEngine] = attrs.field(init=False, factory=dict)
+    _starting: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
 
     async def get_or_start(self, settings: Settings) -> PilotEngine:
         """Return the engine for pilots with these settings; start it if this is its first use.
@@ -42,19 +40,19 @@ class EnginePool:
         """Return the engine for pilots with these settings.
 
         Raises:
-            PlaceLost: this agent never started that engine.
+            NodeLost: this agent never started that engine.
         """
         try:
             return self._engines[_engine_key(settings)]
         except KeyError:
-            raise PlaceLost(settings.engine) from None
+            raise NodeLost(settings.engine) from None
 
-    def places(self) -> dict[str, Place]:
-        """Return the places of all engines, by name."""
-        return {name: place for engine in self._engines.values() for name, place in engine.places().items()}
+    def nodes(self) -> dict[str, PilotNode]:
+        """Return the nodes of all engines, by name."""
+        return {name: node for engine in self._engines.values() for name, node in engine.nodes().items()}
 
     async def close(self) -> None:
-        """Close all engines; jobs in their places run on."""
+        """Close all engines; jobs in their nodes run on."""
         for engine in self._engines.values():
             await engine.close()
 

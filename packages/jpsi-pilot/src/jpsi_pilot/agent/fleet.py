@@ -2,95 +2,106 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from jpsi import Job, JobState
+import attrs
 
-from ..protocol import Place, Settings
+from jpsi import Job, JobState, JpsiError
+
+from ..engines import EngineMissing
+from ..protocol import PilotNode, Settings
 from .background_tasks import BackgroundTasks
+from .engine_pool import EnginePool
 from .journal import Journal
 from .pilot import Pilot
-from .pilot_lifecycle import NotStartedError, PilotLifecycle
-from .placement import NodeCapacity, Waiting
-from .scaling import PilotFigures, count_pilots_to_start, find_needless_pilots
-from .state import PilotEntry
+from .pilot_jobs import PilotJobs, create_pilot_directory, pilot_spec
+from .placement import NodeCapacity, Waiting, count_pilots_to_start
+from .state import AgentState, PilotEntry
 
 log = logging.getLogger(__name__)
 
-# No job is placed in a pilot with less time left than this, in seconds.
-_MIN_SECONDS = 1.0
 # The backoff after a pilot failed without running a job, in seconds: the first delay and the longest.
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0
+# The delays before a retry of a cancel, and of a lookup, in seconds.
+_RETRY_DELAY, _LONG_RETRY_DELAY = 2.0, 30.0
 
 
+@attrs.define(slots=True, eq=False)
 class Fleet:
-    """The part of the poll loop that checks, starts and ends pilots, and records them in the journal."""
+    """The part of the poll loop that checks, starts and ends pilots, and records them in the journal.
 
-    def __init__(
-        self,
-        journal: Journal,
-        folder: Path,
-        now: Callable[[], float],
-        lifecycle: PilotLifecycle,
-        background_tasks: BackgroundTasks,
-    ) -> None:
-        """Begin with the pilots in the journal; look each of them up as a job and close it to new jobs.
+    It begins with the pilots in the journal: it looks each of them up as a job, and closes it to new jobs.
+    """
 
-        Args:
-            journal: records every change.
-            folder: the directory that holds the directories of pilots.
-            now: returns the time.
-            lifecycle: carries out slow steps, such as submitting a pilot.
-            background_tasks: runs these steps in the background.
-        """
-        self._journal = journal
-        self._state = journal.state
-        self._folder = folder
-        self._now = now
-        self._lifecycle = lifecycle
-        self._background_tasks = background_tasks
-        self._failures: dict[str, int] = {}
-        self._retry_at: dict[str, float] = {}
-        #: The reasons why pilots do not start, by the key of their settings.
-        self.problems: dict[str, str] = {}
-        #: The pilots that are not known to be over, by name.
-        self.pilots: dict[str, Pilot] = {}
+    #: Records every change.
+    _journal: Journal
+    #: The directory that holds the directories of pilots.
+    _folder: Path
+    #: Returns the time.
+    _now: Callable[[], float]
+    #: The engines that run jobs in pilots.
+    _engines: EnginePool
+    #: Submits pilots as jobs.
+    _jobs: PilotJobs
+    #: Runs slow steps, such as submitting a pilot, in the background.
+    _background_tasks: BackgroundTasks
+    _failures: Counter[str] = attrs.field(init=False, factory=Counter)
+    _retry_at: dict[str, float] = attrs.field(init=False, factory=dict)
+    #: The reasons why pilots do not start, by the key of their settings.
+    problems: dict[str, str] = attrs.field(init=False, factory=dict)
+    #: The pilots that are not known to be over, by name.
+    pilots: dict[str, Pilot] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
         for entry in self._state.pilots.values():
-            settings = self._state.settings[entry.settings]
             # its nodes report to an agent that is gone
-            pilot = Pilot(
-                entry=entry, settings=settings, job=None, last_useful=now(), is_closing=True, has_worked=True
-            )
-            self.pilots[entry.name] = pilot
-            background_tasks.start(lifecycle.recall(pilot))
+            pilot = self._add(entry, is_closing=True, has_worked=True)
+            self._background_tasks.start(self._recall(pilot))
+
+    @property
+    def _state(self) -> AgentState:
+        return self._journal.state
+
+    def _add(self, entry: PilotEntry, *, is_closing: bool = False, has_worked: bool = False) -> Pilot:
+        pilot = self.pilots[entry.name] = Pilot(
+            entry=entry,
+            settings=self._state.settings[entry.settings],
+            job=None,
+            last_useful=self._now(),
+            is_closing=is_closing,
+            has_worked=has_worked,
+        )
+        return pilot
 
     # The state of pilots.
 
-    def update_states(self, places: Mapping[str, Place], now: float) -> None:
+    def update_states(self, nodes: Mapping[str, PilotNode], now: float) -> None:
         """Update which pilots have begun and which are over."""
-        for place in places.values():
-            pilot = self.pilots.get(place.pilot)
+        for node in nodes.values():
+            pilot = self.pilots.get(node.pilot)
             if pilot is not None:
-                pilot.reported_places.add(place.name)
+                pilot.reported_nodes.add(node.name)
         for pilot in self.pilots.values():
             job = pilot.job
             if pilot.began_at is None and job is not None and job.status.state is JobState.ACTIVE:
                 pilot.began_at = min(now, job.status.time.timestamp())
-            if pilot.began_at is None and pilot.reported_places:
+            if pilot.began_at is None and pilot.reported_nodes:
                 pilot.began_at = now
             if job is not None and job.status.final:
                 pilot.is_over = pilot.is_closing = True
 
-    def remove_ended(self, places: Mapping[str, Place]) -> None:
-        """Remove pilots that are over and have no running job and no place left.
+    def remove_ended(self, nodes: Mapping[str, PilotNode]) -> None:
+        """Remove pilots that are over and have no running job and no node left.
 
         A pilot counts as a failure if it ended before any of its jobs did, the agent did not cancel it, and
         jobs of its kind wait.
         """
-        busy = {job.pilot for job in self._state.running} | {it.pilot for it in places.values()}
+        busy = {job.pilot for job in self._state.running} | {it.pilot for it in nodes.values()}
         for pilot in [it for it in self.pilots.values() if it.is_over and it.name not in busy]:
             if (
                 not pilot.has_worked
@@ -100,11 +111,11 @@ class Fleet:
                 self._record_failure(pilot, pilot.explain_end(self._folder / pilot.name))
             self._remove(pilot)
 
-    def capacities(self, places: Mapping[str, Place], now: float) -> dict[str, NodeCapacity]:
-        """Return the capacity of each place for jobs, as if nothing ran there."""
+    def capacities(self, nodes: Mapping[str, PilotNode], now: float) -> dict[str, NodeCapacity]:
+        """Return the capacity of each node for jobs, as if nothing ran there."""
         capacities = {}
-        for name, place in places.items():
-            pilot = self.pilots.get(place.pilot)
+        for name, node in nodes.items():
+            pilot = self.pilots.get(node.pilot)
             if pilot is not None and not pilot.is_closing:
                 capacities[name] = pilot.capacity(name, now)
         return capacities
@@ -128,11 +139,11 @@ class Fleet:
     def _record_failure(self, pilot: Pilot, why: str) -> None:
         """Record the failure of a pilot; the backoff before the next one doubles each time."""
         key = pilot.settings.key
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = min(_FIRST_DELAY * 2 ** (failures - 1), _LONGEST_DELAY)
+        delay = min(_FIRST_DELAY * 2 ** self._failures[key], _LONGEST_DELAY)
+        self._failures[key] += 1
         self._retry_at[key] = self._now() + delay
         summary = (
-            "the last pilot ended before any of its jobs" if pilot.reported_places else "no pilot has started"
+            "the last pilot ended before any of its jobs" if pilot.reported_nodes else "no pilot has started"
         )
         self.problems[key] = f"{summary}: {why}"
         log.warning("pilot %s failed: %s", pilot.name, why)
@@ -156,42 +167,28 @@ class Fleet:
 
     def _shrink(self, waiting: Sequence[Waiting], running: set[str | None], now: float) -> None:
         for pilot in self.pilots.values():
-            is_free = pilot.name not in running and not pilot.is_over
-            figures = PilotFigures(
-                name=pilot.name,
-                idle_seconds=now - pilot.last_useful if is_free else None,
-                is_late=pilot.last_useful < now and any(pilot.is_for(it.kind) for it in waiting),
-                seconds=pilot.remaining_seconds(now),
-            )
-            idle_limit = 0.0 if pilot.is_closing else pilot.settings.idle
-            if (
-                find_needless_pilots([figures], idle_limit, _MIN_SECONDS)
-                and pilot.job is not None
-                and not pilot.is_cancelled
-            ):
-                if figures.is_late and not pilot.has_worked:
-                    self._record_failure(pilot, "the last pilot took too long to start; increase margin")
+            if pilot.name in running or pilot.is_over or pilot.job is None or pilot.is_cancelled:
+                continue
+            # jobs of its kind wait, and it has not enough time left for any of them
+            is_late = pilot.last_useful < now and any(pilot.is_for(it.kind) for it in waiting)
+            if is_late and not pilot.has_worked:
+                self._record_failure(pilot, "the last pilot took too long to start; increase margin")
+            if is_late or pilot.is_out_of_use(now):
                 pilot.is_closing = pilot.is_cancelled = True
-                self._background_tasks.start(self._lifecycle.cancel(pilot, pilot.job))
+                self._background_tasks.start(self._cancel(pilot, pilot.job))
 
     def _grow(self, waiting: Sequence[Waiting], capacities: Sequence[NodeCapacity], now: float) -> None:
         expected = [capacity for pilot in self.pilots.values() for capacity in pilot.expected_capacities(now)]
+        free = [*capacities, *expected]
         for key, client in dict.fromkeys((it.kind.settings, it.kind.client) for it in waiting):
-            settings = self._state.settings[key]
             if now < self._retry_at.get(key, 0):
                 continue
+            settings = self._state.settings[key]
             waiting_here = [it for it in waiting if (it.kind.settings, it.kind.client) == (key, client)]
-            own_pilots = [
-                it for it in self.pilots.values() if it.is_for(waiting_here[0].kind) and not it.is_over
-            ]
+            own = [it for it in self.pilots.values() if it.is_for(waiting_here[0].kind) and not it.is_over]
             entry = PilotEntry(name="0", settings=key, client=client, job_id="", time=now)
-            fresh_pilot = Pilot(entry=entry, settings=settings, job=None, last_useful=now)
-            allowed = settings.max_pilots - len(own_pilots)
-            for _ in range(
-                count_pilots_to_start(
-                    waiting_here, [*capacities, *expected], fresh_pilot.expected_capacities(now), allowed
-                )
-            ):
+            fresh = Pilot(entry=entry, settings=settings, job=None, last_useful=now).expected_capacities(now)
+            for _ in range(count_pilots_to_start(waiting_here, free, fresh, settings.max_pilots - len(own))):
                 self._launch(settings, client, now)
 
     def _launch(self, settings: Settings, client: str | None, now: float) -> None:
@@ -199,13 +196,49 @@ class Fleet:
         name = str(self._state.last_pilot + 1)
         event = {"name": name, "settings": settings.key, "client": client, "job_id": job.id, "time": now}
         self._journal.write({"what": "pilot", **event}, synced=True)
-        pilot = Pilot(entry=self._state.pilots[name], settings=settings, job=None, last_useful=now)
-        self.pilots[name] = pilot
-        self._background_tasks.start(self._start(pilot, job))
+        self._background_tasks.start(self._start(self._add(self._state.pilots[name]), job))
+
+    # The slow steps.
 
     async def _start(self, pilot: Pilot, job: Job) -> None:
+        """Submit a pilot as this job."""
+        folder, settings = self._folder / pilot.name, pilot.settings
         try:
-            await self._lifecycle.start(pilot, job)
-        except NotStartedError as e:
-            self._record_failure(pilot, str(e))
+            engine = await self._engines.get_or_start(settings)
+            create_pilot_directory(folder, settings)
+            job.spec = pilot_spec(pilot.name, settings, folder, engine.equip(folder, settings))
+            await asyncio.to_thread(self._jobs.submit, job, settings.target)
+        except Exception as e:  # noqa: BLE001  a fence: targets and engines are plugins
+            # nothing is left of the pilot but its directory, and it does not count
+            _warn(e, "pilot %s could not be started: %s", pilot.name)
+            self._record_failure(pilot, str(e) or type(e).__name__)
             self._remove(pilot)
+        else:
+            pilot.job = job
+
+    async def _recall(self, pilot: Pilot) -> None:
+        """Find the pilot of an earlier agent; retry until its target answers."""
+        while True:
+            try:
+                job = await asyncio.to_thread(self._jobs.recall, pilot.entry.job_id, pilot.settings.target)
+            except Exception as e:  # noqa: BLE001  a fence, as in `_start`
+                _warn(e, "the lookup of pilot %s of an earlier agent failed, and is retried: %s", pilot.name)
+                await asyncio.sleep(_LONG_RETRY_DELAY)
+            else:
+                pilot.job, pilot.is_over = job, job is None
+                return
+
+    async def _cancel(self, pilot: Pilot, job: Job) -> None:
+        """Cancel a pilot's job; if that fails, the poll loop retries after a pause."""
+        try:
+            await asyncio.to_thread(self._jobs.cancel, job)
+        except Exception as e:  # noqa: BLE001  a fence, as in `_start`
+            _warn(e, "the cancel of pilot %s failed, and is retried: %s", pilot.name)
+            await asyncio.sleep(_RETRY_DELAY)
+            pilot.is_cancelled = False
+
+
+def _warn(error: Exception, message: str, name: str) -> None:
+    """Log a problem with a pilot; add a traceback if the exception is an unexpected one."""
+    is_expected = isinstance(error, (EngineMissing, JpsiError, OSError))
+    log.warning(message, name, error, exc_info=None if is_expected else error)

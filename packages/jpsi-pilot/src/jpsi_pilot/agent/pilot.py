@@ -15,6 +15,8 @@ from .state import PilotEntry
 
 # The part of the margin that a pilot has to start.
 _START_SHARE = 2 / 3
+# No job is placed in a pilot with less time left than this, in seconds.
+_MIN_SECONDS = 1.0
 # The number of characters of a pilot's output that a message quotes.
 _MAX_OUTPUT = 300
 
@@ -31,8 +33,8 @@ class Pilot:
     last_useful: float
     #: The time when it began to run; None if it has not.
     began_at: float | None = None
-    #: The names of the places that it has had.
-    reported_places: set[str] = attrs.field(factory=set)
+    #: The names of the nodes that it has had.
+    reported_nodes: set[str] = attrs.field(factory=set)
     #: True if a job has ended in it.
     has_worked: bool = False
     #: True if it gets no more jobs.
@@ -62,6 +64,11 @@ class Pilot:
         """Return True if such jobs would have enough time in it, if nothing else ran there."""
         return not self.is_closing and self.is_for(kind) and kind.need.seconds <= self.remaining_seconds(now)
 
+    def is_out_of_use(self, now: float) -> bool:
+        """Return True if it has been idle for too long, or has too little time left, for one that is idle."""
+        idle_limit = 0.0 if self.is_closing else self.settings.idle
+        return now - self.last_useful >= idle_limit or self.remaining_seconds(now) < _MIN_SECONDS
+
     def capacity(self, name: str, now: float) -> NodeCapacity:
         """Return the capacity of one of its nodes, as if nothing ran there."""
         settings = self.settings
@@ -77,7 +84,7 @@ class Pilot:
 
     def expected_capacities(self, now: float) -> list[NodeCapacity]:
         """Return the capacity of each of its nodes that has not reported yet."""
-        count = 0 if self.is_closing or self.is_over else self.settings.nodes - len(self.reported_places)
+        count = 0 if self.is_closing or self.is_over else self.settings.nodes - len(self.reported_nodes)
         return [self.capacity(f"{self.name}/expected.{number}", now) for number in range(count)]
 
     def explain_end(self, folder: Path) -> str:

@@ -1,14 +1,15 @@
-"""Decides which waiting jobs start on which nodes; all functions are pure."""
+"""Decides which waiting jobs start on which nodes, and how many pilots to start; all functions are pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import attrs
 
 from ..protocol import Need, pilot_of
 
-#: Jobs to start: their kind, the names of the places that each of them takes, and the number of jobs.
+#: Jobs to start: their kind, the names of the nodes that each of them takes, and the number of jobs.
 Start = tuple["Kind", tuple[str, ...], int]
 
 
@@ -16,7 +17,7 @@ Start = tuple["Kind", tuple[str, ...], int]
 class NodeCapacity:
     """The free capacity of one node of a pilot."""
 
-    #: The name of the place.
+    #: The name of the node.
     name: str
     cores: int
     gpus: int = 0
@@ -84,7 +85,7 @@ def accepts(capacity: NodeCapacity, kind: Kind) -> bool:
 
 
 def place_jobs(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -> list[Start]:
-    """Return how many jobs of which kind start at which places.
+    """Return how many jobs of which kind start at which nodes.
 
     The kinds that have waited longest come first. A job that fits nowhere now does not keep others from
     starting.
@@ -101,8 +102,8 @@ def place_jobs(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -
     starts: list[Start] = []
     for it in waiting:
         remaining, need = it.count, it.kind.need
-        for group in _group_places(it.kind, free.values()):
-            while remaining and (fit := _find_places(need, [free[name] for name in group])):
+        for group in _group_nodes(it.kind, free.values()):
+            while remaining and (fit := _find_nodes(need, [free[name] for name in group])):
                 names, fitting = fit
                 times = min(remaining, fitting)
                 starts.append((it.kind, names, times))
@@ -112,10 +113,10 @@ def place_jobs(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -
     return starts
 
 
-def _group_places(kind: Kind, capacities: Iterable[NodeCapacity]) -> Iterable[Sequence[str]]:
-    """Return the groups of places among which one job finds its own.
+def _group_nodes(kind: Kind, capacities: Iterable[NodeCapacity]) -> Iterable[Sequence[str]]:
+    """Return the groups of nodes among which one job finds its own.
 
-    A job on one node gets a group for each place; a job on several nodes gets one for each pilot.
+    A job on one node gets a group for each node; a job on several nodes gets one for each pilot.
     """
     names = [capacity.name for capacity in capacities if accepts(capacity, kind)]
     if kind.need.nodes == 1:
@@ -126,8 +127,8 @@ def _group_places(kind: Kind, capacities: Iterable[NodeCapacity]) -> Iterable[Se
     return pilots.values()
 
 
-def _find_places(need: Need, capacities: Sequence[NodeCapacity]) -> tuple[tuple[str, ...], int] | None:
-    """Return the places that a job gets, and how many such jobs fit there; None if it does not fit.
+def _find_nodes(need: Need, capacities: Sequence[NodeCapacity]) -> tuple[tuple[str, ...], int] | None:
+    """Return the nodes that a job gets, and how many such jobs fit there; None if it does not fit.
 
     The job gets the nodes with the most capacity, so that as many such jobs as possible start together.
     """
@@ -136,3 +137,34 @@ def _find_places(need: Need, capacities: Sequence[NodeCapacity]) -> tuple[tuple[
         return None
     fitting = largest[-1].count_fitting(need)
     return (tuple(capacity.name for capacity in largest), fitting) if fitting else None
+
+
+def count_pilots_to_start(
+    waiting: Sequence[Waiting], free: Sequence[NodeCapacity], fresh: Sequence[NodeCapacity], allowed: int
+) -> int:
+    """Return how many pilots to start so that every waiting job could start at once, up to the limit.
+
+    Args:
+        waiting: the jobs that could run in such pilots.
+        free: the free capacity of existing pilots, and of those that are starting.
+        fresh: the capacity of one more pilot.
+        allowed: how many more pilots there may be.
+    """
+    remaining = _remaining(waiting, free)
+    count = 0
+    while remaining and count < allowed:
+        next_remaining = _remaining(remaining, fresh)
+        if next_remaining == remaining:
+            break
+        remaining, count = next_remaining, count + 1
+    return count
+
+
+def _remaining(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -> list[Waiting]:
+    """Return the jobs that would still wait after a placement on nodes with these capacities."""
+    waiting = list(waiting)
+    started = Counter[Kind]()
+    for kind, _, count in place_jobs(waiting, capacities):
+        started[kind] += count
+    remaining = [attrs.evolve(it, count=it.count - started[it.kind]) for it in waiting]
+    return [it for it in remaining if it.count > 0]

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from ..client import process_name
-from ..protocol import Need, Settings, node_of, write_private
+from ..protocol import Need, Settings, hostname_of, write_private
 from .journal import Journal
-from .state import FINAL, Job
+from .state import FINAL, AgentState, Job, Submission
 
 ENVIRONMENTS = "environments"
 
@@ -24,89 +26,69 @@ def is_client_running(client: str) -> bool:
         return process_name(int(pid)) == client
     try:
         os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as e:
+        return isinstance(e, PermissionError)
     return True
 
 
+@attrs.frozen(slots=True, eq=False)
 class RequestHandler:
     """A handler with a method for each request; every answer is a value that JSON can represent."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        folder: Path,
-        now: Callable[[], float],
-        problems: Mapping[str, str],
-    ) -> None:
-        """Create the handler.
+    #: Records every change.
+    _journal: Journal
+    #: The agent's directory.
+    _folder: Path
+    #: Returns the time.
+    _now: Callable[[], float]
+    #: The reasons why pilots do not start, by the key of their settings.
+    _problems: Mapping[str, str]
 
-        Args:
-            journal: records every change.
-            folder: the agent's directory.
-            now: returns the time.
-            problems: the reasons why pilots do not start, by the key of their settings.
-        """
-        self._journal = journal
-        self._state = journal.state
-        self._folder = folder
-        self._now = now
-        self._problems = problems
+    @property
+    def _state(self) -> AgentState:
+        return self._journal.state
 
-    def submit(  # noqa: PLR0913  the fields of a submission
+    def submit(
         self,
         *,
-        tag: str,
-        script: str,
-        elements: int | None,
-        at_a_time: int | None,
         need: Mapping[str, Any],  # Any: as JSON has it
         settings: Mapping[str, Any],
-        retry: bool,
         environment: Mapping[str, str],
-        umask: int,
         client: str,
+        **values: Any,  # noqa: ANN401  as above
     ) -> dict[str, Any]:
-        """Take a job or an array; a repeated submission with the same tag returns the same id."""
-        number = self._state.submission_number(tag)
+        """Take a job or an array; a repeated submission with the same tag returns the same id.
+
+        Args:
+            need: the need of a job, as `Need.to_dict` returns it.
+            settings: the settings of its pilots, as `Settings.to_dict` returns them.
+            environment: its environment.
+            client: the process that submits it.
+            values: the other fields of `Submission`.
+        """
+        number = self._state.submission_number(values["tag"])
         if number is None:
             number = self._state.last_number + 1
             pilot_settings = Settings.from_dict(settings)
-            events: list[dict[str, Any]] = []
-            if pilot_settings.key not in self._state.settings:
-                events.append({"what": "settings", "values": pilot_settings.to_dict()})
-            events.append(
-                {
-                    "what": "submitted",
-                    "number": number,
-                    "time": self._now(),
-                    "tag": tag,
-                    "script": script,
-                    "elements": elements,
-                    "at_a_time": at_a_time,
-                    "need": Need.from_dict(need).to_dict(),
-                    "settings": pilot_settings.key,
-                    "retry": retry,
-                    "environment": self._store_environment(environment),
-                    "umask": umask,
-                    "client": None if pilot_settings.shared or not is_client_running(client) else client,
-                }
+            submission = Submission(
+                number=number,
+                need=Need.from_dict(need),
+                settings=pilot_settings.key,
+                environment=self._store_environment(environment),
+                client=None if pilot_settings.shared or not is_client_running(client) else client,
+                **values,
             )
+            events = [submission.to_event(self._now())]
+            if pilot_settings.key not in self._state.settings:
+                events.insert(0, {"what": "settings", "values": pilot_settings.to_dict()})
             self._journal.write(*events, synced=True)
         return {"id": self._state.native_id(number, None)}
 
     def find(self, *, tags: Sequence[str]) -> dict[str, Any]:
         """Return the native ids of the jobs that carry these tags."""
-        numbers = {tag: self._state.submission_number(tag) for tag in tags}
-        return {
-            "found": {
-                tag: self._state.native_id(number, None)
-                for tag, number in numbers.items()
-                if number is not None
-            }
-        }
+        numbers = ((tag, self._state.submission_number(tag)) for tag in tags)
+        found = {tag: self._state.native_id(number, None) for tag, number in numbers if number is not None}
+        return {"found": found}
 
     def query(self, *, ids: Sequence[str] | None) -> dict[str, Any]:
         """Return the states of these jobs, array elements one by one, or of all jobs that have not ended."""
@@ -134,14 +116,10 @@ class RequestHandler:
             for job in self._state.find_jobs(it)
             if job.word not in FINAL and (tags or {}).get(it, job.submission.tag) == job.submission.tag
         ]
-        now = self._now()
+        ended = {"what": "ended", "word": "cancelled", "code": None, "time": self._now()}
         self._journal.write(
             {"what": "stopped", "ids": [job.native_id for job in jobs]},
-            *(
-                {"what": "ended", "id": job.native_id, "word": "cancelled", "code": None, "time": now}
-                for job in jobs
-                if job.word == "waiting"
-            ),
+            *({**ended, "id": job.native_id} for job in jobs if job.word == "waiting"),
             synced=True,
         )
         running = [job for job in jobs if job.word == "running"]
@@ -155,22 +133,17 @@ class RequestHandler:
                 path.unlink(missing_ok=True)
 
     def _describe_job(self, job: Job) -> dict[str, Any]:
-        answer: dict[str, Any] = {"word": job.word, "time": job.time, "tag": job.submission.tag}
-        if job.restarts:
-            answer["restarts"] = job.restarts
-        if job.code is not None:
-            answer["code"] = job.code
-        if job.word in FINAL:
-            answer["ran"] = bool(job.places) and job.word != "unable"
-        if job.message:
-            answer["message"] = job.message
-        if job.places:
-            answer["place"] = job.places[0]
-            answer["nodes"] = [node_of(place) for place in job.places]
-        problem = self._problems.get(job.submission.settings)
-        if job.word == "waiting" and problem:
-            answer["message"] = problem
-        return answer
+        has_ended, problem = job.word in FINAL, self._problems.get(job.submission.settings)
+        values = {
+            "restarts": job.restarts or None,
+            "code": job.code,
+            "ran": bool(job.nodes) and job.word != "unable" if has_ended else None,
+            "message": (problem if job.word == "waiting" else None) or job.message or None,
+            "place": job.nodes[0] if job.nodes else None,
+            "nodes": [hostname_of(it) for it in job.nodes] or None,
+        }
+        answer = {"word": job.word, "time": job.time, "tag": job.submission.tag}
+        return answer | {name: value for name, value in values.items() if value is not None}
 
     def _store_environment(self, environment: Mapping[str, str]) -> str:
         """Store this environment in a file, once for all jobs that have the same; return the file's name."""

@@ -1,4 +1,4 @@
-"""The agent's poll loop: records ended runs, places waiting jobs, and starts and ends pilots."""
+"""The agent's poll loop: records ended runs, nodes waiting jobs, and starts and ends pilots."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ..node import request_stop
-from ..protocol import JOB_VARIABLE, EngineMaker, PilotEngine, Place, PlaceLost, Settings, Task
+from ..protocol import JOB_VARIABLE, EngineMaker, NodeLost, PilotEngine, PilotNode, Settings, Task
 from .background_tasks import BackgroundTasks
 from .engine_pool import EnginePool
 from .fleet import Fleet
 from .journal import Journal
-from .lost_places import LostPlaces
 from .pilot_jobs import PilotJobs
-from .pilot_lifecycle import PilotLifecycle
 from .placement import NodeCapacity, place_jobs
 from .request_handler import is_client_running
 from .state import Job
@@ -26,7 +24,7 @@ _CLIENT_CHECK_INTERVAL = 1.0
 
 
 class Scheduling:
-    """Decides which job runs at which place, and starts it there; all methods run in one event loop."""
+    """Decides which job runs at which node, and starts it there; all methods run in one event loop."""
 
     def __init__(  # noqa: PLR0913  the parts that it connects
         self,
@@ -55,13 +53,11 @@ class Scheduling:
         self._jobs = jobs
         self._background_tasks = BackgroundTasks(wake)
         self._engines = EnginePool(new_engine, wake)
-        lifecycle = PilotLifecycle(self._folder, self._engines, jobs)
-        self._fleet = Fleet(journal, self._folder, now, lifecycle, self._background_tasks)
+        self._fleet = Fleet(journal, self._folder, now, self._engines, jobs, self._background_tasks)
         self._clients_checked_at = float("-inf")
-        self._lost_places = LostPlaces(self._folder, self._background_tasks)
         #: The runs whose end an engine has still to report, by native id and number of restarts.
         self._tracked_runs: set[tuple[str, int]] = set()
-        self._verdicts = Verdicts(journal, now, self._lost_places)
+        self._verdicts = Verdicts(journal, self._folder, now, self._background_tasks)
 
     @property
     def problems(self) -> Mapping[str, str]:
@@ -76,13 +72,13 @@ class Scheduling:
     def run_round(self) -> None:
         """Run the poll loop once."""
         now = self._now()
-        places = self._engines.places()
+        nodes = self._engines.nodes()
         self._check_clients(now)
-        self._fleet.update_states(places, now)
-        self._verdicts.judge(places, self._fleet.pilots, self._tracked_runs)
-        self._fleet.remove_ended(places)
-        self._lost_places.forget_others(self._fleet.pilots)
-        capacities = self._start_waiting_jobs(places, now)
+        self._fleet.update_states(nodes, now)
+        self._verdicts.judge(nodes, self._fleet.pilots, self._tracked_runs)
+        self._fleet.remove_ended(nodes)
+        self._verdicts.forget_others(self._fleet.pilots)
+        capacities = self._start_waiting_jobs(nodes, now)
         self._fleet.adjust_count(capacities, now)
 
     def request_client_check(self) -> None:
@@ -110,11 +106,11 @@ class Scheduling:
                 if not is_client_running(client):
                     self._state.release_client(client)
 
-    def _start_waiting_jobs(self, places: Mapping[str, Place], now: float) -> list[NodeCapacity]:
+    def _start_waiting_jobs(self, nodes: Mapping[str, PilotNode], now: float) -> list[NodeCapacity]:
         """Start the jobs that fit, and return the capacity that is left."""
-        capacities = self._fleet.capacities(places, now)
+        capacities = self._fleet.capacities(nodes, now)
         for job in self._state.running:
-            for it in capacities.keys() & job.places:
+            for it in capacities.keys() & job.nodes:
                 capacities[it] = capacities[it].without(job.submission.need)
         for kind, names, times in place_jobs(self._state.waiting(), list(capacities.values())):
             jobs = self._state.next_jobs(kind, times)
@@ -126,7 +122,7 @@ class Scheduling:
                 self._background_tasks.start(self._run_job(job, names))
         return list(capacities.values())
 
-    async def _run_job(self, job: Job, places: tuple[str, ...]) -> None:
+    async def _run_job(self, job: Job, nodes: tuple[str, ...]) -> None:
         run, pilot, submission = job.run_key, job.pilot, job.submission
         settings = self._state.settings[submission.settings]
         variables = {JOB_VARIABLE: job.native_id}
@@ -147,8 +143,8 @@ class Scheduling:
         )
         self._tracked_runs.add(run)
         try:
-            end = await self._engines.get(settings).run(places, task)
-        except PlaceLost:
+            end = await self._engines.get(settings).run(nodes, task)
+        except NodeLost:
             if job.stopped:
                 # the engine may not have passed on the request to stop
                 await self._stop(job)
@@ -157,18 +153,18 @@ class Scheduling:
             self._tracked_runs.discard(run)
         if pilot is not None and end.why != "lost":
             self._fleet.record_success(pilot)
-        if (job.word, job.places, job.run_key) == ("running", places, run):
+        if (job.word, job.nodes, job.run_key) == ("running", nodes, run):
             self._verdicts.record_end(job, end)
 
     async def _stop(self, job: Job) -> None:
-        if not job.places:
+        if not job.nodes:
             # the job was requeued meanwhile, and is not started again
             return
         try:
             engine = self._engines.get(self._state.settings[job.submission.settings])
-            await engine.stop(job.places[0], job.native_id)
-        except PlaceLost:
-            # it may still run at a place that reports to an earlier agent; else the verdict counts it as
+            await engine.stop(job.nodes[0], job.native_id)
+        except NodeLost:
+            # it may still run at a node that reports to an earlier agent; else the verdict counts it as
             # cancelled
             with contextlib.suppress(OSError):
                 request_stop(self._folder / (job.pilot or ""), job.native_id)

@@ -8,17 +8,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import signal
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..client import LOCK, SOCKET, enter_directory
+import attrs
+
+from ..client import LOCK, NOT_SENT, REFUSED, SOCKET, enter_directory
 from ..engines import EngineMissing, new_engine
-from ..protocol import Need, Request, Settings, read_request, render_answer
+from ..protocol import Need, PilotEngine, Settings
 from .journal import Journal
 from .request_handler import RequestHandler
 
@@ -31,6 +35,9 @@ _RETENTION = 86400.0
 _CLEANUP_INTERVAL = 3600.0
 # The seconds for which an agent that never took a job waits for requests before it ends.
 _LINGER = 20.0
+
+# The client's exit codes for answers with such a key, whose value says why.
+_EXIT_CODES = {"unable": NOT_SENT, "refused": REFUSED}
 
 
 def main(folder: str) -> None:
@@ -77,12 +84,7 @@ class Agent:
                 loop.call_soon_threadsafe(self._changed.set)
 
         self._scheduling = Scheduling(
-            self._journal,
-            self._folder,
-            time.time,
-            wake=wake,
-            jobs=PilotJobs(wake),
-            new_engine=new_engine,
+            self._journal, self._folder, time.time, wake=wake, jobs=PilotJobs(wake), new_engine=new_engine
         )
         self._requests = RequestHandler(self._journal, self._folder, time.time, self._scheduling.problems)
         self._requests.remove_unused_environments()
@@ -144,9 +146,8 @@ class Agent:
             case "query":
                 return self._requests.query(**request.values)
             case what:
-                return {
-                    "refused": f"the pilots' agent does not know the request {what}; is its version another?"
-                }
+                why = f"the pilots' agent does not know the request {what}; is its version another?"
+                return {"refused": why}
 
     async def _submit(self, request: Request) -> dict[str, Any]:  # as above
         values = dict(request.values)
@@ -162,22 +163,69 @@ class Agent:
             # a fence: engines are plugins, and a client waits for an answer
             log.exception("the pilot engine cannot be started")
             return {"unable": f"the pilot engine cannot be started: {e!r}"}
-        if need.nodes > 1 and not engine.spans_nodes:
-            return {
-                "refused": f"the engine {engine.name} runs each job on one node, and this one needs "
-                f"{need.nodes} nodes"
-            }
-        if need.nodes > 1 and engine.needs_launcher and not has_launcher:
-            return {
-                "refused": f"with the engine {engine.name}, a job on {need.nodes} nodes must name a launcher "
-                "that starts its processes, such as srun; the engine flux needs none"
-            }
+        if need.nodes > 1 and (why := _multinode_problem(engine, need.nodes, has_launcher=has_launcher)):
+            return {"refused": why}
         self._linger = settings.idle
         self._scheduling.request_client_check()
         self._changed.set()
-        return self._requests.submit(
-            **values,
-            environment=request.environment,
-            umask=request.umask,
-            client=request.client,
+        values |= {"environment": request.environment, "umask": request.umask, "client": request.client}
+        return self._requests.submit(**values)
+
+
+def _multinode_problem(engine: PilotEngine, nodes: int, *, has_launcher: bool) -> str:
+    """Return why an engine cannot run a job on several nodes; an empty text if it can."""
+    if not engine.spans_nodes:
+        return f"the engine {engine.name} runs each job on one node, and this one needs {nodes} nodes"
+    if engine.needs_launcher and not has_launcher:
+        return (
+            f"with the engine {engine.name}, a job on {nodes} nodes must name a launcher that starts its "
+            "processes, such as srun; the engine flux needs none"
         )
+    return ""
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Request:
+    """A client's request."""
+
+    what: str
+    values: Mapping[str, Any]  # Any: as JSON has it
+    #: The umask and environment of client.py's process; each byte is a character there, as JSON has no bytes.
+    umask: int
+    environment: Mapping[str, str]
+    #: The process that started client.py, and that the jobs belong to.
+    client: str
+
+
+def read_request(text: bytes) -> Request | None:
+    r"""Parse a request; None if it is incomplete.
+
+    >>> request = read_request(b"22\x0017.4\x00A=1\x00" b'{"do": "find", "tags": []}\n')
+    >>> request.what, request.values, request.umask, request.client, request.environment
+    ('find', {'tags': []}, 18, '17.4', {'A': '1'})
+    >>> read_request(b"22\x0017.4\x00A=1\n")
+    """
+    *headers, line = text.split(b"\0")
+    if not line.startswith(b"{") or not line.endswith(b"\n"):
+        return None
+    umask, client, *variables = (header.decode("latin-1") for header in headers)
+    values = json.loads(line)
+    return Request(
+        what=values.pop("do"),
+        values=values,
+        umask=int(umask, 8),
+        environment=dict(variable.split("=", 1) for variable in variables),
+        client=client,
+    )
+
+
+def render_answer(values: Mapping[str, Any]) -> bytes:  # as above
+    r"""Render an answer: a line with the client's exit code, and the line that it prints.
+
+    >>> render_answer({"id": "a-1"}), render_answer({"refused": "no"})
+    (b'0\n{"id":"a-1"}\n', b'4\nno\n')
+    """
+    for key, code in _EXIT_CODES.items():
+        if key in values:
+            return f"{code}\n{values[key]}\n".encode()
+    return b"0\n" + json.dumps(values, separators=(",", ":")).encode() + b"\n"

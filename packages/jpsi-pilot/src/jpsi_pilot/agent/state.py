@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,7 +18,7 @@ FINAL = frozenset({"done", "failed", "cancelled", "timeout", "lost", "unable"})
 Event = Mapping[str, Any]  # Any: as JSON has it
 
 
-@attrs.define(slots=True, kw_only=True)
+@attrs.define(slots=True, kw_only=True, eq=False)
 class Submission:
     """A job or an array, as a client submitted it."""
 
@@ -37,14 +38,21 @@ class Submission:
     elements: int | None
     #: The number of elements that may run at a time; None if there is no limit.
     at_a_time: int | None
-    running: int = 0
-    unfinished: int = 0
+    #: Its jobs, in order.
+    jobs: list[Job] = attrs.field(init=False, factory=list, repr=False)
+    running: int = attrs.field(init=False, default=0)
+    unfinished: int = attrs.field(init=False, default=0)
 
     @property
     def kind(self) -> Kind:
         """The properties of its jobs that placement looks at."""
         array = None if self.at_a_time is None else self.number
         return Kind(need=self.need, settings=self.settings, client=self.client, array=array)
+
+    def to_event(self, time: float) -> Event:
+        """Return the event of its submission at this time."""
+        values = attrs.asdict(self, filter=lambda it, _: it.init)
+        return {"what": "submitted", "time": time, **values}
 
 
 @attrs.define(slots=True, kw_only=True)
@@ -60,8 +68,8 @@ class Job:
     #: The time of its last change of state.
     time: float
     restarts: int = 0
-    #: The places where it runs or ran; several if it needs several nodes.
-    places: tuple[str, ...] = ()
+    #: The nodes where it runs or ran; several if it needs several nodes.
+    nodes: tuple[str, ...] = ()
     #: True if a client cancelled it.
     stopped: bool = False
     #: An explanation of how it ended.
@@ -75,7 +83,7 @@ class Job:
     @property
     def pilot(self) -> str | None:
         """The pilot that it runs in, or ran in."""
-        return pilot_of(self.places[0]) if self.places else None
+        return pilot_of(self.nodes[0]) if self.nodes else None
 
 
 @attrs.define(slots=True, kw_only=True)
@@ -126,9 +134,11 @@ class AgentState:
         self.last_number = max(self.last_number, number)
         self.submissions[number] = submission
         self._tags[submission.tag] = number
-        for index in self._indices(submission):
+        indices = (None,) if submission.elements is None else range(1, submission.elements + 1)
+        for index in indices:
             job = Job(native_id=self.native_id(number, index), index=index, submission=submission, time=time)
             self.jobs[job.native_id] = job
+            submission.jobs.append(job)
             submission.unfinished += 1
             self._enqueue(job)
 
@@ -136,7 +146,7 @@ class AgentState:
         for native_id in ids:
             job = self.jobs[native_id]
             self._dequeue(job)
-            job.word, job.places, job.time = "running", tuple(places), time
+            job.word, job.nodes, job.time = "running", tuple(places), time
             job.submission.running += 1
             self._running[native_id] = job
 
@@ -153,7 +163,7 @@ class AgentState:
     def _back(self, *, id: str, ran: bool, time: float) -> None:  # noqa: A002  as above
         job = self.jobs[id]
         self._dequeue(job)
-        job.word, job.places, job.time = "waiting", (), time
+        job.word, job.nodes, job.time = "waiting", (), time
         # a run that never began does not count
         job.restarts += ran
         self._enqueue(job)
@@ -173,25 +183,18 @@ class AgentState:
         """
         for kind in [it for it in self._waiting if it.client == client]:
             jobs = self._waiting.pop(kind)
-            for job in jobs.values():
-                job.submission.client = None
-            target = self._waiting.setdefault(attrs.evolve(kind, client=None), {})
-            target.update(jobs)
-        for submission in self.submissions.values():
-            if submission.client == client:
-                submission.client = None
-        for entry in self.pilots.values():
-            if entry.client == client:
-                entry.client = None
+            self._waiting.setdefault(attrs.evolve(kind, client=None), {}).update(jobs)
+        owned: list[Submission | PilotEntry] = [*self.submissions.values(), *self.pilots.values()]
+        for it in owned:
+            if it.client == client:
+                it.client = None
 
     def prune(self, before: float) -> None:
         """Drop submissions all of whose jobs ended before this time."""
-        ended = [it for it in self.submissions.values() if not it.unfinished]
-        for submission in ended:
-            ids = [self.native_id(submission.number, it) for it in self._indices(submission)]
-            if all(self.jobs[it].time < before for it in ids):
-                for native_id in ids:
-                    del self.jobs[native_id]
+        for submission in list(self.submissions.values()):
+            if not submission.unfinished and all(job.time < before for job in submission.jobs):
+                for job in submission.jobs:
+                    del self.jobs[job.native_id]
                 self._tags.pop(submission.tag, None)
                 del self.submissions[submission.number]
 
@@ -217,7 +220,7 @@ class AgentState:
             or native_id != self.native_id(int(number), None)
         ):
             return []
-        return [self.jobs[self.native_id(submission.number, it)] for it in self._indices(submission)]
+        return list(submission.jobs)
 
     @property
     def unfinished(self) -> list[Job]:
@@ -237,13 +240,18 @@ class AgentState:
 
     def waiting(self) -> list[Waiting]:
         """Return the waiting jobs by kind, the oldest kinds first, within each array's limit."""
-        by_age = sorted(self._waiting.items(), key=lambda it: self._oldest(it[1]).submission.number)
-        return [Waiting(kind=kind, count=self._startable(jobs)) for kind, jobs in by_age]
+        oldest = {kind: next(iter(jobs.values())).submission for kind, jobs in self._waiting.items()}
+        found = []
+        for kind, submission in sorted(oldest.items(), key=lambda it: it[1].number):
+            count = len(self._waiting[kind])
+            if submission.at_a_time is not None:
+                count = min(count, submission.at_a_time - submission.running)
+            found.append(Waiting(kind=kind, count=count))
+        return found
 
     def next_jobs(self, kind: Kind, count: int) -> list[Job]:
         """Return the jobs of a kind that start first."""
-        jobs = iter(self._waiting[kind].values())
-        return [job for job, _ in zip(jobs, range(count), strict=False)]
+        return list(itertools.islice(self._waiting[kind].values(), count))
 
     def events(self) -> Iterator[Event]:
         """Yield events that lead to the current state, for a rewrite of the journal."""
@@ -256,40 +264,17 @@ class AgentState:
             yield from self._events_of(submission)
 
     def _events_of(self, submission: Submission) -> Iterator[Event]:
-        jobs = [self.jobs[self.native_id(submission.number, it)] for it in self._indices(submission)]
-        values = attrs.asdict(submission, filter=lambda it, _: it.name not in {"running", "unfinished"})
-        yield {"what": "submitted", "time": min(job.time for job in jobs), **values}
-        for job in jobs:
+        yield submission.to_event(min(job.time for job in submission.jobs))
+        for job in submission.jobs:
             for _ in range(job.restarts):
                 yield {"what": "back", "id": job.native_id, "ran": True, "time": job.time}
-            if job.places:
-                yield {"what": "started", "ids": [job.native_id], "places": job.places, "time": job.time}
+            if job.nodes:
+                yield {"what": "started", "ids": [job.native_id], "places": job.nodes, "time": job.time}
             if job.stopped:
                 yield {"what": "stopped", "ids": [job.native_id]}
             if job.word in FINAL:
-                yield {
-                    "what": "ended",
-                    "id": job.native_id,
-                    "word": job.word,
-                    "code": job.code,
-                    "time": job.time,
-                    "message": job.message,
-                }
-
-    @staticmethod
-    def _startable(jobs: Mapping[str, Job]) -> int:
-        submission = AgentState._oldest(jobs).submission
-        if submission.at_a_time is None:
-            return len(jobs)
-        return min(len(jobs), submission.at_a_time - submission.running)
-
-    @staticmethod
-    def _oldest(jobs: Mapping[str, Job]) -> Job:
-        return next(iter(jobs.values()))
-
-    @staticmethod
-    def _indices(submission: Submission) -> Iterable[int | None]:
-        return (None,) if submission.elements is None else range(1, submission.elements + 1)
+                values = {name: getattr(job, name) for name in ("word", "code", "time", "message")}
+                yield {"what": "ended", "id": job.native_id, **values}
 
     def _enqueue(self, job: Job) -> None:
         self._waiting.setdefault(job.submission.kind, {})[job.native_id] = job

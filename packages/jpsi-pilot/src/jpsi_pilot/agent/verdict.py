@@ -1,53 +1,58 @@
-"""The verdict on jobs whose runs have ended, or whose places are gone."""
+"""The verdict on jobs whose runs have ended, or whose nodes are gone."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import logging
 from collections.abc import Callable, Container, Mapping
+from pathlib import Path
 
-from ..node import engine_log_place
-from ..protocol import End
+import attrs
+
+from ..node import NodeLogContent, end_orphans, engine_log_node, is_on_this_machine, log_path, read_node_log
+from ..protocol import End, pilot_of
+from .background_tasks import BackgroundTasks
 from .journal import Journal
-from .lost_places import LostPlaces
 from .pilot import Pilot
 from .state import Job
+
+log = logging.getLogger(__name__)
 
 # The final state by the reason why a run was ended.
 _FINAL_STATES = {"cancel": "cancelled", "timeout": "timeout", "unable": "unable"}
 
 
+@attrs.define(slots=True, eq=False)
 class Verdicts:
-    """The part of the poll loop that records ends, and requeues jobs."""
+    """The part of the poll loop that records ends, and requeues jobs; all methods run in one event loop."""
 
-    def __init__(self, journal: Journal, now: Callable[[], float], lost_places: LostPlaces) -> None:
-        """Create it; nothing is judged yet.
-
-        Args:
-            journal: records every verdict.
-            now: returns the time.
-            lost_places: reads the logs of places that are gone.
-        """
-        self._journal = journal
-        self._state = journal.state
-        self._now = now
-        self._lost_places = lost_places
+    #: Records every verdict.
+    _journal: Journal
+    #: The directory that holds the directories of pilots, which have the logs of nodes.
+    _folder: Path
+    #: Returns the time.
+    _now: Callable[[], float]
+    #: Runs slow steps in the background.
+    _background_tasks: BackgroundTasks
+    _cleanups: dict[str, asyncio.Task[None]] = attrs.field(init=False, factory=dict)
 
     def judge(
-        self, places: Container[str], pilots: Mapping[str, Pilot], tracked_runs: Container[tuple[str, int]]
+        self, nodes: Container[str], pilots: Mapping[str, Pilot], tracked_runs: Container[tuple[str, int]]
     ) -> None:
-        """Judge the jobs whose place is gone, by the place's log or by the end of their pilot.
+        """Judge the jobs whose node is gone, by the node's log or by the end of their pilot.
 
         Args:
-            places: the names of the existing places.
+            nodes: the names of the existing nodes.
             pilots: the pilots that are not known to be over, or not yet removed.
             tracked_runs: the runs whose end an engine will report.
         """
-        read_log = functools.cache(self._lost_places.read_log)
-        for job in self._state.running:
-            lost = [it for it in job.places if it not in places]
-            if not lost or (len(lost) < len(job.places) and job.run_key in tracked_runs):
+        read_log = functools.cache(self._read_log)
+        for job in self._journal.state.running:
+            lost = [it for it in job.nodes if it not in nodes]
+            if not lost or (len(lost) < len(job.nodes) and job.run_key in tracked_runs):
                 continue
-            logs = [read_log(it) for it in (*job.places, engine_log_place(job.places[0]))]
+            logs = [read_log(it) for it in (*job.nodes, engine_log_node(job.nodes[0]))]
             ends = [it.ends[job.run_key] for it in logs if job.run_key in it.ends]
             is_over = all(read_log(it).over for it in lost)
             pilot = pilots.get(job.pilot or "")
@@ -56,24 +61,24 @@ class Verdicts:
             elif is_over and not any(job.run_key in it.begun for it in logs):
                 self.record_end(job, End(code=None, why="pilot"))
             elif is_over or pilot is None or pilot.is_over:
-                is_cleaned_up = [self._lost_places.is_cleaned_up(it, read_log(it)) for it in lost]
+                is_cleaned_up = [self._is_cleaned_up(it, read_log(it)) for it in lost]
                 if all(is_cleaned_up):
                     self._record_loss(job)
 
+    def forget_others(self, pilots: Container[str]) -> None:
+        """Forget the nodes of all pilots but these."""
+        self._cleanups = {it: task for it, task in self._cleanups.items() if pilot_of(it) in pilots}
+
     def record_end(self, job: Job, end: End) -> None:
         """Record the end of a run: the job gets its final state, or waits again."""
-        if end.why == "pilot":
-            if end.code is None:
-                # it never began
-                self._requeue(job, ran=False)
-            else:
-                self._record_loss(job, end.code)
-            return
-        if end.why == "lost":
-            self._record_loss(job, message=end.message)
-            return
-        word = _FINAL_STATES.get(end.why, "failed" if end.code else "done")
-        self._record_final_state(job, word, end.code, end.message)
+        if end.why == "pilot" and end.code is None:
+            # it never began
+            self._requeue(job, ran=False)
+        elif end.why in {"pilot", "lost"}:
+            self._record_loss(job, end.code, end.message)
+        else:
+            word = _FINAL_STATES.get(end.why, "failed" if end.code else "done")
+            self._record_final_state(job, word, end.code, end.message)
 
     def _record_loss(self, job: Job, code: int | None = None, message: str = "") -> None:
         """Record a run that was lost with its pilot or its node; requeue the job if it asked for a retry."""
@@ -89,14 +94,33 @@ class Verdicts:
             self._journal.write({"what": "back", "id": job.native_id, "ran": ran, "time": self._now()})
 
     def _record_final_state(self, job: Job, word: str, code: int | None, message: str = "") -> None:
-        explanation = {"message": message} if message else {}
-        self._journal.write(
-            {
-                "what": "ended",
-                "id": job.native_id,
-                "word": word,
-                "code": code,
-                "time": self._now(),
-                **explanation,
-            }
-        )
+        event = {"what": "ended", "id": job.native_id, "word": word, "code": code, "time": self._now()}
+        self._journal.write({**event, "message": message} if message else event)
+
+    # The nodes that are gone.
+
+    def _read_log(self, node: str) -> NodeLogContent:
+        """Return the content of a node's log; an empty one if the log cannot be read now."""
+        try:
+            return read_node_log(self._log_path(node))
+        except OSError as e:
+            log.warning("the node log of %s cannot be read, and is retried: %s", node, e)
+            return NodeLogContent()
+
+    def _is_cleaned_up(self, node: str, content: NodeLogContent) -> bool:
+        """Return True if nothing runs any more on a node whose pilot is over.
+
+        The batch system that ends a pilot may miss the sessions that its jobs started, if the node supervisor
+        did not live to end them. Where the node is this machine, this starts a task that ends them, and
+        returns False until that task is done.
+        """
+        if content.over or not is_on_this_machine(node):
+            return True
+        if node not in self._cleanups:
+            self._cleanups[node] = self._background_tasks.start(
+                asyncio.to_thread(end_orphans, self._log_path(node))
+            )
+        return self._cleanups[node].done()
+
+    def _log_path(self, node: str) -> Path:
+        return log_path(self._folder / pilot_of(node), node)

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 import dask
@@ -15,26 +15,23 @@ from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from ..network import Authority, dask_security
-from ..protocol import End, Equipment, Place, PlaceLost, Settings, Share, Task
+from ..protocol import End, Equipment, NodeLost, PilotNode, Settings, Share, Task
 from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 
 _FOLDER = Path("dask")
 _CLOSE_TIMEOUT = 5.0
-T = TypeVar("T")
 
 
 class _PilotScheduler(Scheduler):
-    """A scheduler that accepts only its workers, and passes on the ends of runs that they report."""
+    """A scheduler that accepts only its workers, and passes on their answers to requests."""
 
     def __init__(
         self,
-        on_ended: Callable[[int, End], None],
-        on_held: Callable[[int, Share], None],
+        on_answer: Callable[[int, object], None],
         **options: Any,  # noqa: ANN401  dask's
     ) -> None:
         super().__init__(**options)
-        self._ended = on_ended
-        self._held = on_held
+        self._on_answer = on_answer
         self.stream_handlers[ENDED] = self._handle_ended
         self.stream_handlers[HELD] = self._handle_held
 
@@ -42,17 +39,17 @@ class _PilotScheduler(Scheduler):
         """Do nothing: the pages that it would serve are open to everybody."""
 
     def _handle_ended(self, number: int, end: dict[str, Any], worker: str) -> None:  # noqa: ARG002  Any: as JSON has it
-        self._ended(number, End.from_dict(end))
+        self._on_answer(number, End.from_dict(end))
 
     def _handle_held(self, number: int, share: dict[str, Any], worker: str) -> None:  # noqa: ARG002  as above
-        self._held(number, Share.from_dict(share))
+        self._on_answer(number, Share.from_dict(share))
 
 
 @attrs.define(slots=True)
 class _Worker:
     """A worker that has reported."""
 
-    place: Place
+    node: PilotNode
     address: str
     #: The numbers of the requests that it got and has not answered.
     requests: set[int] = attrs.field(factory=set)
@@ -71,8 +68,8 @@ class DaskEngine:
         self._interface = settings.interface
         self._authority = Authority()
         self._workers: dict[str, _Worker] = {}
-        self._ends: dict[int, asyncio.Future[End]] = {}
-        self._shares: dict[int, asyncio.Future[Share]] = {}
+        # the requests to workers by number: the end of a run, or the share of a node
+        self._answers: dict[int, asyncio.Future[Any]] = {}
         self._last_number = 0
         self._scheduler: Scheduler | None = None
 
@@ -83,8 +80,7 @@ class DaskEngine:
         _FOLDER.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240  it takes no time
         self._authority.write(_FOLDER, "agent")
         self._scheduler = await _PilotScheduler(
-            self.resolve_run,
-            self.resolve_hold,
+            self.resolve,
             protocol="tls",
             interface=self._interface,
             security=dask_security(_FOLDER),
@@ -99,25 +95,26 @@ class DaskEngine:
         (folder / ADDRESS).write_text(self._scheduler.address, encoding="ascii")
         return Equipment(module=["jpsi_pilot.dask.worker"])
 
-    def places(self) -> Mapping[str, Place]:
+    def nodes(self) -> Mapping[str, PilotNode]:
         """See `PilotEngine`."""
-        return {name: worker.place for name, worker in self._workers.items()}
+        return {name: worker.node for name, worker in self._workers.items()}
 
-    async def run(self, places: Sequence[str], task: Task) -> End:
-        """Run a task; on several places the script runs on the first, and all reserve GPUs for it."""
-        if len(places) == 1:
-            return await self._run(places[0], task)
+    async def run(self, nodes: Sequence[str], task: Task) -> End:
+        """Run a task; on several nodes the script runs on the first, and all reserve GPUs for it."""
+        if len(nodes) == 1:
+            return await self._run(nodes[0], task)
         # if this is cancelled, the agent ends and jobs run on: their GPUs stay reserved
         try:
-            end = await self._run_on_several_places(places, task)
-        except PlaceLost:
-            self._release(places, task)
+            end = await self._run_on_several_nodes(nodes, task)
+        except NodeLost:
+            self._release(nodes, task)
             raise
-        self._release(places, task)
+        self._release(nodes, task)
         return end
 
-    async def _run_on_several_places(self, places: Sequence[str], task: Task) -> End:
-        replies = await asyncio.gather(*(self._hold(it, task) for it in places), return_exceptions=True)
+    async def _run_on_several_nodes(self, nodes: Sequence[str], task: Task) -> End:
+        hold = {"op": HOLD, "native_id": task.native_id, "gpus": task.gpus}
+        replies = await asyncio.gather(*(self._request(it, hold) for it in nodes), return_exceptions=True)
         shares: list[Share] = []
         for it in replies:
             if isinstance(it, BaseException):
@@ -125,38 +122,34 @@ class DaskEngine:
             if it.problem:
                 return End(code=None, why="unable", message=it.problem)
             shares.append(it)
-        return await self._run(places[0], _with_nodes(task, shares))
+        return await self._run(nodes[0], _with_nodes(task, shares))
 
-    def _release(self, places: Sequence[str], task: Task) -> None:
-        for worker in (self._workers[it] for it in places if it in self._workers):
+    def _release(self, nodes: Sequence[str], task: Task) -> None:
+        for worker in (self._workers[it] for it in nodes if it in self._workers):
             self._send(worker, {"op": RELEASE, "native_id": task.native_id})
 
-    async def _run(self, place: str, task: Task) -> End:
+    async def _run(self, node: str, task: Task) -> End:
         # dask sends messages of about the same time as one
-        return await self._request(place, self._ends, {"op": RUN, "task": task.to_dict()})
+        end: End = await self._request(node, {"op": RUN, "task": task.to_dict()})
+        return end
 
-    async def _hold(self, place: str, task: Task) -> Share:
-        message = {"op": HOLD, "native_id": task.native_id, "gpus": task.gpus}
-        return await self._request(place, self._shares, message)
-
-    async def _request(self, place: str, pending: dict[int, asyncio.Future[T]], message: dict[str, Any]) -> T:
+    async def _request(self, node: str, message: dict[str, Any]) -> Any:  # noqa: ANN401  as the message has it
         """Send a worker a message with a number, and return the worker's answer."""
-        worker = self._get_worker(place)
+        worker = self._get_worker(node)
         self._last_number += 1
         number = self._last_number
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        pending[number] = answer
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
         worker.requests.add(number)
         self._send(worker, {**message, "number": number})
         try:
             return await answer
         finally:
-            del pending[number]
+            del self._answers[number]
             worker.requests.discard(number)
 
-    async def stop(self, place: str, native_id: str) -> None:
+    async def stop(self, node: str, native_id: str) -> None:
         """See `PilotEngine`."""
-        self._send(self._get_worker(place), {"op": STOP, "native_id": native_id})
+        self._send(self._get_worker(node), {"op": STOP, "native_id": native_id})
 
     async def close(self) -> None:
         """See `PilotEngine`."""
@@ -165,11 +158,11 @@ class DaskEngine:
             with contextlib.suppress(TimeoutError, OSError):
                 await asyncio.wait_for(self._scheduler.close(), _CLOSE_TIMEOUT)
 
-    def _get_worker(self, place: str) -> _Worker:
+    def _get_worker(self, node: str) -> _Worker:
         try:
-            return self._workers[place]
+            return self._workers[node]
         except KeyError:
-            raise PlaceLost(place) from None
+            raise NodeLost(node) from None
 
     def _send(self, worker: _Worker, message: dict[str, Any]) -> None:
         assert self._scheduler is not None  # noqa: S101  a worker has reported to it
@@ -178,34 +171,24 @@ class DaskEngine:
     # Called by the scheduler.
 
     def add_worker(self, name: str, address: str) -> None:
-        """Add a worker that has reported; its name is that of its place."""
-        self._workers[name] = _Worker(Place(name=name), address)
+        """Add a worker that has reported; its name is that of its node."""
+        self._workers[name] = _Worker(PilotNode(name=name), address)
         self._changed()
 
     def remove_worker(self, address: str) -> None:
-        """Remove a worker; the runs there may have ended or not."""
+        """Remove a worker; the runs there may have ended or not, and it answers no requests any more."""
         for name, it in list(self._workers.items()):
             if it.address == address:
                 del self._workers[name]
                 for number in it.requests:
-                    self._fail_request(number)
+                    if not self._answers[number].done():
+                        self._answers[number].set_exception(NodeLost(number))
         self._changed()
 
-    def resolve_run(self, number: int, end: End) -> None:
-        """Resolve the run of this number."""
-        if number in self._ends and not self._ends[number].done():
-            self._ends[number].set_result(end)
-
-    def resolve_hold(self, number: int, share: Share) -> None:
-        """Resolve the request of this number for GPUs."""
-        if number in self._shares and not self._shares[number].done():
-            self._shares[number].set_result(share)
-
-    def _fail_request(self, number: int) -> None:
-        """Fail the request of this number, as its worker cannot answer any more."""
-        for pending in (self._ends.get(number), self._shares.get(number)):
-            if pending is not None and not pending.done():
-                pending.set_exception(PlaceLost(number))
+    def resolve(self, number: int, answer: object) -> None:
+        """Resolve the request of this number."""
+        if number in self._answers and not self._answers[number].done():
+            self._answers[number].set_result(answer)
 
 
 def _with_nodes(task: Task, shares: Sequence[Share]) -> Task:

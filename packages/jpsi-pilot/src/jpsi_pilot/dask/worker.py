@@ -15,8 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ import dask
 from distributed import Worker
 
 from ..network import dask_security
-from ..node import NodeLog, NoDeviceError, Runs, log_path
+from ..node import NodeLog, NoDeviceError, Runs, log_path, watch_supervisor
 from ..protocol import ALLOCATION, Share, Task
 from .messages import ADDRESS, ENDED, HELD, HOLD, RELEASE, RUN, SETTINGS, STOP
 
@@ -85,21 +84,18 @@ def _allocation(environment: Mapping[str, str]) -> Mapping[str, str]:
     return {name: environment[name] for name in _ALLOCATION_VARIABLES if name in environment}
 
 
-async def serve(folder: Path, cores: int, place: str) -> None:
+async def serve(folder: Path, cores: int, node: str) -> None:
     """Be a worker until the scheduler is gone, or the node supervisor is."""
     shutdown = asyncio.Event()
-    runs = Runs(folder.parent.parent, NodeLog(log_path(folder, place)))
+    runs = Runs(folder.parent.parent, NodeLog(log_path(folder, node)))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, runs.close)
-    # a daemon thread: the process does not wait for it at its end
-    threading.Thread(
-        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(shutdown.set),), daemon=True
-    ).start()
+    watch_supervisor(lambda: loop.call_soon_threadsafe(shutdown.set))
     dask.config.set(SETTINGS)
     with tempfile.TemporaryDirectory(prefix="jpsi-pilot-") as scratch:
         worker = PilotWorker(
             (folder / ADDRESS).read_text(encoding="ascii"),
-            name=place,
+            name=node,
             runs=runs,
             nthreads=cores,
             security=dask_security(folder),
@@ -122,12 +118,6 @@ async def serve(folder: Path, cores: int, place: str) -> None:
 
 async def _wait_finished(worker: Worker) -> None:
     await worker.finished()
-
-
-def _wait_for_supervisor(on_gone: Callable[[], object]) -> None:
-    while sys.stdin.buffer.read(1):
-        pass
-    on_gone()
 
 
 if __name__ == "__main__":

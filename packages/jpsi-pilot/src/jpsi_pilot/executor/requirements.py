@@ -1,4 +1,4 @@
-"""The needs of a job, and the reasons why no pilot could ever run it."""
+"""The needs of a job, the reasons why no pilot could ever run it, and the nodes of its processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from jpsi.plugin import (
     JobSpec,
     Script,
+    ShellLine,
     Site,
     attributes,
     custom_options,
@@ -23,8 +24,20 @@ from ..protocol import Need, Settings
 
 _SECOND = timedelta(seconds=1)
 _RETRY_OPTION = "retry_on_pilot_loss"
-# Attributes of a job that has its own place in a queue; for pilots, the configuration sets them.
+# Attributes of a job that has its own node in a queue; for pilots, the configuration sets them.
 _PILOT_ATTRIBUTES = ("queue_name", "project_name", "reservation_id")
+
+# Spreads processes evenly; the first nodes get one more where the numbers do not divide, as Flux does it.
+_SPREAD = """\
+for node in $JPSI_PILOT_NODES; do
+  count=$(((left + nodes - 1) / nodes))
+  left=$((left - count))
+  nodes=$((nodes - 1))
+  while [ "$count" -gt 0 ]; do
+    echo "$node"
+    count=$((count - 1))
+  done
+done"""
 
 
 @hookimpl
@@ -49,24 +62,32 @@ def render_script() -> Script:
     return Script([])
 
 
+@hookimpl
+def nodes(spec: JobSpec) -> list[ShellLine] | None:
+    """Return shell that prints the node of each process; None if all are on the node that runs the shell."""
+    requested = resources(spec)
+    if requested.computed_node_count == 1:
+        return None
+    numbers = f"left={requested.computed_process_count} nodes={requested.computed_node_count}"
+    return [ShellLine(line) for line in (numbers, *_SPREAD.splitlines())]
+
+
 def job_need(spec: JobSpec, config: PilotConfig) -> Need:
     """Return the resources that a valid job takes on each of its nodes."""
     requested = resources(spec)
     nodes = requested.computed_node_count
+    seconds = time_limit(spec, config, _SECOND) or 0
+    if requested.exclusive_node_use:
+        cores, gpus, memory = config.cores_per_node, config.gpus_per_node, config.memory_per_node or 0
+        return Need(nodes=nodes, cores=cores, gpus=gpus, memory=memory, seconds=seconds)
     # on several nodes, the need of the fullest one
     processes = requested.computed_process_count if nodes == 1 else requested.computed_processes_per_node
     return Need(
         nodes=nodes,
-        cores=config.cores_per_node
-        if requested.exclusive_node_use
-        else processes * (requested.cpu_cores_per_process or 1),
-        gpus=config.gpus_per_node
-        if requested.exclusive_node_use
-        else processes * (requested.gpu_cores_per_process or 0),
-        memory=(config.memory_per_node or 0)
-        if requested.exclusive_node_use
-        else math.ceil((requested.memory or 0) / nodes),
-        seconds=time_limit(spec, config, _SECOND) or 0,
+        cores=processes * (requested.cpu_cores_per_process or 1),
+        gpus=processes * (requested.gpu_cores_per_process or 0),
+        memory=math.ceil((requested.memory or 0) / nodes),
+        seconds=seconds,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from jpsi.plugin import (
     CommandResult,
@@ -33,6 +33,7 @@ _STATES: Mapping[str, Meaning] = {
     "unable": Meaning(JobState.FAILED, Reason.LAUNCH),
     "lost": Meaning(JobState.FAILED, Reason.NODE_FAIL, "the pilot that the job ran in was lost"),
 }
+T = TypeVar("T")
 # The key of the agent's answer that lists the ids of no known job.
 _UNKNOWN = "unknown"
 # The exit codes of client.py: the agent did not take the request, or refuses the job.
@@ -56,7 +57,7 @@ def classify_failure(result: CommandResult) -> Failure | None:
 @hookimpl
 def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
     """Return the native ids of the jobs that carry these tags."""
-    found = _answer_part(result, "found")
+    found = _answer_part(result, "found", dict)
     return {tag: str(found[tag]) for tag in tags if tag in found}
 
 
@@ -67,13 +68,12 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     Raises:
         SubmitException: the agent did not answer, or its answer leaves out one of the jobs.
     """
-    unknown = _parse_checked_answer(result).get(_UNKNOWN)
+    unknown = _answer_part(result, _UNKNOWN, list)
     try:
-        found = {native_id: _parse_observation(it) for native_id, it in _answer_part(result, "jobs").items()}
+        jobs = _answer_part(result, "jobs", dict).items()
+        found = {native_id: _parse_observation(it) for native_id, it in jobs}
     except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
         raise result.no_answer from None
-    if not isinstance(unknown, list):
-        raise result.no_answer
     for native_id in native_ids or ():
         if native_id in unknown or native_id.partition("[")[0] in unknown:
             found.setdefault(native_id, Observation.denied(_UNKNOWN))
@@ -87,18 +87,15 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
 def parse_cancel(result: CommandResult, native_ids: Sequence[str]) -> Mapping[str, str]:
     """Return no problems if the agent has answered: jobs that are unknown or have ended need no cancel."""
     try:
-        _answer_part(result, "cancelled")
+        _answer_part(result, "cancelled", dict)
     except SubmitException as e:
         return dict.fromkeys(native_ids, str(e))
     return {}
 
 
 def _parse_observation(entry: Mapping[str, Any]) -> Observation:  # Any: as JSON has it
-    word = str(entry["word"])
-    meaning = _STATES.get(word)
-    state, reason, message = (None, None, None) if meaning is None else meaning
-    time = entry.get("time")
-    details = {f"pilot.{name}": entry[name] for name in ("place", "engine") if entry.get(name)}
+    word, node, time = str(entry["word"]), entry.get("place"), entry.get("time")
+    state, reason, message = _STATES.get(word, (None, None, None))
     return Observation(
         state=state,
         word=word,
@@ -110,27 +107,23 @@ def _parse_observation(entry: Mapping[str, Any]) -> Observation:  # Any: as JSON
         time=None if time is None else datetime.fromtimestamp(time, UTC),
         restarts=entry.get("restarts"),
         nodes=tuple(entry.get("nodes", ())),
-        details=details,
+        details={"pilot.place": node} if node else {},
     )
 
 
-def _answer_part(result: CommandResult, name: str) -> dict[str, Any]:  # as above
+def _answer_part(result: CommandResult, name: str, kind: type[T]) -> T:
     """Return one part of an answer.
 
     Raises:
-        SubmitException: the agent did not answer.
+        SubmitException: the agent did not answer, or the part is missing or of another type.
     """
-    part = _parse_checked_answer(result).get(name)
-    if not isinstance(part, dict):
-        raise result.no_answer
-    return part
-
-
-def _parse_checked_answer(result: CommandResult) -> dict[str, Any]:  # as above
     try:
-        return _parse_answer(result.checked())
+        part = _parse_answer(result.checked()).get(name)
     except ValueError:
         raise result.no_answer from None
+    if not isinstance(part, kind):
+        raise result.no_answer
+    return part
 
 
 def _parse_answer(result: CommandResult) -> dict[str, Any]:  # as above

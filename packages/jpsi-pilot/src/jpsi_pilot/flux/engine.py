@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from ..network import LONGEST, Authority, Message, Wire, address_of, server_context
-from ..protocol import End, Equipment, Place, PlaceLost, Settings, Task, pilot_of
+from ..protocol import End, Equipment, NodeLost, PilotNode, Settings, Task, pilot_of
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +24,11 @@ _BROKER_ENVIRONMENT = {"SLURM_MPI_TYPE": "pmi2"}
 
 
 @attrs.define(slots=True, eq=False)
-class _Node:
-    """A node that has reported."""
+class _Broker:
+    """The broker of a node that has reported."""
 
-    place: Place
-    #: The rank of its broker in the instance; rank 0 takes the tasks.
+    node: PilotNode
+    #: Its rank in the instance; rank 0 takes the tasks.
     rank: int
     wire: Wire
     #: True if Flux has lost it, which its own connection may show only later.
@@ -39,7 +39,7 @@ class _Node:
 class _Run:
     """A run whose end has not been reported."""
 
-    places: tuple[str, ...]
+    nodes: tuple[str, ...]
     end: asyncio.Future[End]
 
 
@@ -57,7 +57,7 @@ class FluxEngine:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._address = ""
-        self._nodes: dict[str, _Node] = {}
+        self._brokers: dict[str, _Broker] = {}
         self._runs: dict[tuple[str, int], _Run] = {}
 
     async def start(self) -> None:
@@ -77,37 +77,40 @@ class FluxEngine:
         shape = (settings.nodes, settings.gpus, settings.kill_delay)
         return Equipment(module=["jpsi_pilot.flux.node", *map(str, shape)], environment=_BROKER_ENVIRONMENT)
 
-    def places(self) -> Mapping[str, Place]:
-        """Return the places of pilots whose node of rank 0, which takes the tasks, is connected."""
-        connected_pilots = {node.place.pilot for node in self._nodes.values() if node.rank == 0}
+    def nodes(self) -> Mapping[str, PilotNode]:
+        """Return the nodes of pilots whose node of rank 0, which takes the tasks, is connected."""
+        connected_pilots = {broker.node.pilot for broker in self._brokers.values() if broker.rank == 0}
         return {
-            name: node.place
-            for name, node in self._nodes.items()
-            if node.place.pilot in connected_pilots and not node.is_lost
+            name: broker.node
+            for name, broker in self._brokers.items()
+            if broker.node.pilot in connected_pilots and not broker.is_lost
         }
 
-    async def run(self, places: Sequence[str], task: Task) -> End:
+    async def run(self, nodes: Sequence[str], task: Task) -> End:
         """See `PilotEngine`."""
-        if not set(places) <= self.places().keys():
-            raise PlaceLost(*places)
-        nodes = sorted((self._nodes[name] for name in places), key=lambda node: node.rank)
-        first_node = self._first_node(places[0])
-        if len(nodes) > 1:
-            names = " ".join(node.place.node for node in nodes)
+        if not set(nodes) <= self.nodes().keys():
+            raise NodeLost(*nodes)
+        brokers = sorted((self._brokers[name] for name in nodes), key=lambda broker: broker.rank)
+        first_broker = self._first_broker(nodes[0])
+        if len(brokers) > 1:
+            names = " ".join(broker.node.hostname for broker in brokers)
             task = attrs.evolve(task, variables={**task.variables, "JPSI_PILOT_NODES": names})
         key = (task.native_id, task.restarts)
-        run = self._runs[key] = _Run(tuple(places), asyncio.get_running_loop().create_future())
+        run = self._runs[key] = _Run(tuple(nodes), asyncio.get_running_loop().create_future())
         try:
-            first_node.wire.send(
-                do="run", task=task.to_dict(), place=nodes[0].place.name, ranks=[node.rank for node in nodes]
+            first_broker.wire.send(
+                do="run",
+                task=task.to_dict(),
+                node=brokers[0].node.name,
+                ranks=[it.rank for it in brokers],
             )
             return await run.end
         finally:
             del self._runs[key]
 
-    async def stop(self, place: str, native_id: str) -> None:
+    async def stop(self, node: str, native_id: str) -> None:
         """See `PilotEngine`."""
-        self._first_node(place).wire.send(do="stop", native_id=native_id)
+        self._first_broker(node).wire.send(do="stop", native_id=native_id)
 
     async def close(self) -> None:
         """See `PilotEngine`."""
@@ -119,11 +122,11 @@ class FluxEngine:
             # do not wait for a node that does not answer any more
             await asyncio.wait(self._connections, timeout=_CLOSE_TIMEOUT)
 
-    def _first_node(self, place: str) -> _Node:
-        for node in self._nodes.values():
-            if node.rank == 0 and node.place.pilot == pilot_of(place):
-                return node
-        raise PlaceLost(place)
+    def _first_broker(self, node: str) -> _Broker:
+        for broker in self._brokers.values():
+            if broker.rank == 0 and broker.node.pilot == pilot_of(node):
+                return broker
+        raise NodeLost(node)
 
     # Messages from nodes.
 
@@ -133,36 +136,36 @@ class FluxEngine:
         connection.add_done_callback(self._connections.discard)
 
     async def _serve_node(self, wire: Wire) -> None:
-        node: _Node | None = None
+        broker: _Broker | None = None
         try:
             async for message in wire.messages():
-                if node is not None:
+                if broker is not None:
                     self._handle_message(message)
-                elif (node := self._register(message, wire)) is None:
+                elif (broker := self._register(message, wire)) is None:
                     break
         finally:
-            if node is not None:
-                self._unregister(node)
+            if broker is not None:
+                self._unregister(broker)
             await wire.close()
 
-    def _register(self, message: Message, wire: Wire) -> _Node | None:
-        node = _Node(Place(name=message["place"]), message["rank"], wire)
-        if node.place.pilot != wire.peer:
+    def _register(self, message: Message, wire: Wire) -> _Broker | None:
+        broker = _Broker(PilotNode(name=message["node"]), message["rank"], wire)
+        if broker.node.pilot != wire.peer:
             log.warning(
-                "the agent rejected a node of pilot %s that reported as %s", wire.peer, node.place.name
+                "the agent rejected a node of pilot %s that reported as %s", wire.peer, broker.node.name
             )
             return None
-        self._nodes[node.place.name] = node
+        self._brokers[broker.node.name] = broker
         self._changed()
-        return node
+        return broker
 
-    def _unregister(self, node: _Node) -> None:
+    def _unregister(self, broker: _Broker) -> None:
         """Remove a node; if it was the first of its instance, all runs of the pilot are lost."""
-        if self._nodes.get(node.place.name) is node:
-            del self._nodes[node.place.name]
-        if node.rank == 0:
+        if self._brokers.get(broker.node.name) is broker:
+            del self._brokers[broker.node.name]
+        if broker.rank == 0:
             self._fail_runs(
-                [run for run in self._runs.values() if pilot_of(run.places[0]) == node.place.pilot]
+                [run for run in self._runs.values() if pilot_of(run.nodes[0]) == broker.node.pilot]
             )
         self._changed()
 
@@ -173,8 +176,8 @@ class FluxEngine:
         if message["end"] is not None:
             run.end.set_result(End.from_dict(message["end"]))
             return
-        for node in self._nodes.values():
-            node.is_lost |= node.place.name in run.places
+        for broker in self._brokers.values():
+            broker.is_lost |= broker.node.name in run.nodes
         self._fail_runs([run])
         self._changed()
 
@@ -182,4 +185,4 @@ class FluxEngine:
     def _fail_runs(runs: Sequence[_Run]) -> None:
         for run in runs:
             if not run.end.done():
-                run.end.set_exception(PlaceLost(*run.places))
+                run.end.set_exception(NodeLost(*run.nodes))

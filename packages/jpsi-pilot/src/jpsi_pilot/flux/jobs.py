@@ -16,7 +16,7 @@ import attrs
 from jpsi import BulkException, Job, JobExecutor, JobStatus, JpsiError
 from jpsi.plugin import BatchConfig
 
-from ..node import NodeLog, engine_log_place, log_path, read_environment, requested_stops
+from ..node import NodeLog, engine_log_node, log_path, read_environment, requested_stops
 from ..protocol import End, Task, write_private
 from .task import end_from_status, environment_script, task_spec
 
@@ -48,16 +48,16 @@ class FluxJobs:
     All methods are called in one event loop. The environment of this process has the instance's address.
     """
 
-    def __init__(self, folder: Path, place: str, report: Callable[[Task, End | None], None]) -> None:
+    def __init__(self, folder: Path, node: str, report: Callable[[Task, End | None], None]) -> None:
         """Begin without tasks.
 
         Args:
             folder: the pilot's directory.
-            place: the name of one of its places.
+            node: the name of one of its nodes.
             report: called with each task and its end, or None if Flux has lost one of its nodes.
         """
         self._folder = folder
-        self._log = NodeLog(log_path(folder, engine_log_place(place)))
+        self._log = NodeLog(log_path(folder, engine_log_node(node)))
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._runs: dict[str, _Run] = {}
@@ -74,12 +74,12 @@ class FluxJobs:
         self._executor = JobExecutor.get_instance("flux", config=config)
         self._executor.set_job_status_callback(self._handle_status)
 
-    def run(self, task: Task, place: str, ranks: Sequence[int]) -> None:
+    def run(self, task: Task, node: str, ranks: Sequence[int]) -> None:
         """Run a task.
 
         Args:
             task: the task.
-            place: the first of its places, whose log records the beginning of the run.
+            node: the first of its nodes, whose log records the beginning of the run.
             ranks: the ranks of its brokers.
         """
         try:
@@ -88,7 +88,7 @@ class FluxJobs:
             why = f"the node could not prepare the environment of the job: {e}"
             self._report(task, End(code=None, why="unable", message=why))
             return
-        job = Job(task_spec(task, ranks, log_path(self._folder, place), environment))
+        job = Job(task_spec(task, ranks, log_path(self._folder, node), environment))
         run = self._runs[task.native_id] = _Run(task, job)
         self._empty.clear()
         self._to_submit.append(run)
@@ -171,18 +171,11 @@ class FluxJobs:
             return
         del self._runs[run.task.native_id]
         if not self._is_closed:
-            self._log_end(run.task, end)
+            if end is not None:
+                self._log.record_ended(run.task.native_id, run.task.restarts, end)
             self._report(run.task, end)
         if not self._runs:
             self._empty.set()
-
-    def _log_end(self, task: Task, end: End | None) -> None:
-        try:
-            if end is not None:
-                self._log.record_ended(task.native_id, task.restarts, end)
-        except OSError as e:
-            # the agent gets the end all the same; only a later agent would have read the log
-            log.warning("the node could not record the end of job %s in its log: %s", task.native_id, e)
 
     def _environment(self, task: Task, *, is_multinode: bool) -> Path:
         """Return a script that runs a task in its environment; all tasks with the same one share it."""

@@ -13,13 +13,11 @@ import os
 import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from ..flux_installation import flux_problem
 from ..network import LONGEST, Wire, client_context
-from ..node import NodeLog, log_path
+from ..node import NodeLog, log_path, watch_supervisor
 from ..protocol import End, Task
 from .engine import ADDRESS
 from .instance import Instance, Shape
@@ -37,24 +35,21 @@ class _UnfitError(Exception):
     """The instance is not the one that the pilot needs."""
 
 
-async def serve(shape: Shape, folder: Path, place: str) -> str:
+async def serve(shape: Shape, folder: Path, node: str) -> str:
     """Be a node until the instance has ended; return the problem, or nothing if the pilot was cancelled."""
     shutdown = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, shutdown.set)
-    # a daemon thread: the process does not wait for it at its end
-    threading.Thread(
-        target=_wait_for_supervisor, args=(lambda: loop.call_soon_threadsafe(shutdown.set),), daemon=True
-    ).start()
+    watch_supervisor(lambda: loop.call_soon_threadsafe(shutdown.set))
     if problem := await asyncio.to_thread(flux_problem):
         return problem
-    log = NodeLog(log_path(folder, place))
+    log = NodeLog(log_path(folder, node))
     with tempfile.TemporaryDirectory(prefix="jpsi-flux-") as scratch:
         instance = await Instance.start(shape, Path(scratch))
         # the node supervisor reads this, and ends what a killed broker leaves behind
         log.record_begun(_BROKER, 0, instance.pid)
         broker_exit = asyncio.ensure_future(instance.wait())
-        agent_part = asyncio.ensure_future(_serve_agent(instance, shape, folder, place))
+        agent_part = asyncio.ensure_future(_serve_agent(instance, shape, folder, node))
         futures = [broker_exit, agent_part, asyncio.ensure_future(shutdown.wait())]
         await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         problem = _find_problem(broker_exit, agent_part)
@@ -74,7 +69,7 @@ def _find_problem(broker_exit: asyncio.Future[int], agent_part: asyncio.Future[N
     )
 
 
-async def _serve_agent(instance: Instance, shape: Shape, folder: Path, place: str) -> None:
+async def _serve_agent(instance: Instance, shape: Shape, folder: Path, node: str) -> None:
     """Report to the agent; return when the agent is gone and nothing runs any more.
 
     Raises:
@@ -91,27 +86,27 @@ async def _serve_agent(instance: Instance, shape: Shape, folder: Path, place: st
     reader, writer = await asyncio.open_connection(host, int(port), ssl=client_context(folder), limit=LONGEST)
     wire = Wire(reader, writer)
     if status.rank == _FIRST_RANK:
-        await _run_tasks(wire, instance, folder, place)
+        await _run_tasks(wire, instance, folder, node)
         return
-    wire.send(place=place, rank=status.rank)
+    wire.send(node=node, rank=status.rank)
     async for _ in wire.messages():
         pass
     # the first broker ends what runs on this node
     await instance.wait()
 
 
-async def _run_tasks(wire: Wire, instance: Instance, folder: Path, place: str) -> None:
+async def _run_tasks(wire: Wire, instance: Instance, folder: Path, node: str) -> None:
     def report(task: Task, end: End | None) -> None:
         end_dict = None if end is None else end.to_dict()
         wire.send(native_id=task.native_id, restarts=task.restarts, end=end_dict)
 
     os.environ["FLUX_URI"] = instance.uri
-    jobs = FluxJobs(folder, place, report)
+    jobs = FluxJobs(folder, node, report)
     try:
-        wire.send(place=place, rank=_FIRST_RANK)
+        wire.send(node=node, rank=_FIRST_RANK)
         async for message in wire.messages():
             if message["do"] == "run":
-                jobs.run(Task.from_dict(message["task"]), message["place"], message["ranks"])
+                jobs.run(Task.from_dict(message["task"]), message["node"], message["ranks"])
             else:
                 jobs.stop(message["native_id"])
         await jobs.drain()
@@ -119,14 +114,8 @@ async def _run_tasks(wire: Wire, instance: Instance, folder: Path, place: str) -
         jobs.close()
 
 
-def _wait_for_supervisor(on_gone: Callable[[], object]) -> None:
-    while sys.stdin.buffer.read(1):
-        pass
-    on_gone()
-
-
-async def _run_node(shape: Shape, folder: Path, place: str) -> None:
-    problem = await serve(shape, folder, place)
+async def _run_node(shape: Shape, folder: Path, node: str) -> None:
+    problem = await serve(shape, folder, node)
     if problem:
         sys.stderr.write(f"{problem}\n")
         sys.stderr.flush()
@@ -135,6 +124,6 @@ async def _run_node(shape: Shape, folder: Path, place: str) -> None:
 
 
 if __name__ == "__main__":
-    nodes, gpus, delay, folder_argument, cores, place_argument = sys.argv[1:]
+    nodes, gpus, delay, folder_argument, cores, node_argument = sys.argv[1:]
     shape_argument = Shape(nodes=int(nodes), cores=int(cores), gpus=int(gpus), kill_delay=float(delay))
-    asyncio.run(_run_node(shape_argument, Path(folder_argument), place_argument))
+    asyncio.run(_run_node(shape_argument, Path(folder_argument), node_argument))

@@ -4,6 +4,5 @@ The address by which nodes reach this machine, the certificates by which both si
 JSON over TLS.
 """
 
-from .addresses import address_of
 from .certificates import Authority, client_context, dask_security, server_context
-from .wire import LONGEST, Message, Wire
+from .wire import LONGEST, Message, Wire, address_of

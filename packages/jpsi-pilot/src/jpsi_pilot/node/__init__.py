@@ -4,9 +4,16 @@ The `node_supervisor` starts the worker of the engine and ends its `orphans`. Th
 each a session with devices of its own, and records in the `node_log` which runs have begun and ended.
 """
 
-from .command_line import python_command
 from .devices import NoDeviceError
-from .node_log import NodeLog, NodeLogContent, engine_log_place, log_path, read_node_log
+from .node_log import (
+    NodeLog,
+    NodeLogContent,
+    engine_log_node,
+    log_path,
+    read_node_log,
+    request_stop,
+    requested_stops,
+)
 from .orphans import end_orphans, is_on_this_machine
 from .runs import Runs, read_environment
-from .stop_requests import request_stop, requested_stops
+from .supervision import python_command, watch_supervisor

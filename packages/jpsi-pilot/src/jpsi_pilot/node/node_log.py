@@ -1,7 +1,11 @@
-"""The log that a node writes into its pilot's directory: its runs' begins and ends, and its own end."""
+"""The files of nodes in their pilot's directory: logs of runs' begins and ends, and requests to end runs.
+
+An agent requests the end of a run by a file if the node reports to an earlier agent.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -10,26 +14,28 @@ import attrs
 from ..client import process_name
 from ..protocol import End, pilot_of
 
-_FOLDER = "nodes"
+log = logging.getLogger(__name__)
+
+_FOLDER, _STOPS = "nodes", "stops"
 
 
-def log_path(folder: Path, place: str) -> Path:
-    """Return the log file of a place."""
-    return folder / _FOLDER / place.partition("/")[2]
+def log_path(folder: Path, node: str) -> Path:
+    """Return the log file of a node."""
+    return folder / _FOLDER / node.partition("/")[2]
 
 
-def engine_log_place(place: str) -> str:
+def engine_log_node(node: str) -> str:
     """Return the log name of an engine that itself runs the tasks of all nodes.
 
-    The log lies beside those of places. It records how runs ended, as machines do not write into each other's
+    The log lies beside those of nodes. It records how runs ended, as machines do not write into each other's
     files.
     """
-    return f"{pilot_of(place)}/carrier"
+    return f"{pilot_of(node)}/carrier"
 
 
 @attrs.frozen(slots=True)
 class NodeLog:
-    """The log of one place; the node supervisor or its worker writes each line at once."""
+    """The log of one node; the node supervisor or its worker writes each line at once."""
 
     path: Path
 
@@ -51,10 +57,15 @@ class NodeLog:
         self._append(f"begun {native_id} {restarts} {process_name(pid)}")
 
     def record_ended(self, native_id: str, restarts: int, end: End) -> None:
-        """Record the end of a run."""
-        self._append(
-            f"ended {native_id} {restarts} {'-' if end.code is None else end.code} {end.why}".rstrip()
-        )
+        """Record the end of a run; if that fails, log a warning.
+
+        The agent gets the end all the same; only a later agent would have read the log.
+        """
+        code = "-" if end.code is None else end.code
+        try:
+            self._append(f"ended {native_id} {restarts} {code} {end.why}".rstrip())
+        except OSError as e:
+            log.warning("the node could not record the end of job %s in its log: %s", native_id, e)
 
     def record_over(self) -> None:
         """Record that nothing runs on this node any more, or ever will."""
@@ -111,3 +122,26 @@ def read_node_log(path: Path) -> NodeLogContent:
             case ["over"]:
                 content.over = True
     return content
+
+
+def request_stop(folder: Path, native_id: str) -> None:
+    """Request the end of a run.
+
+    Args:
+        folder: the directory of its pilot.
+        native_id: the native id of its job.
+
+    Raises:
+        OSError: the request cannot be written; the directory of a pilot that is over is gone.
+    """
+    requests = folder / _STOPS
+    requests.mkdir(mode=0o700, exist_ok=True)
+    (requests / native_id).touch()
+
+
+def requested_stops(folder: Path) -> list[str]:
+    """Return the native ids of the jobs that another agent requests to stop in a pilot's directory."""
+    try:
+        return [it.name for it in (folder / _STOPS).iterdir()]
+    except OSError:
+        return []

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from .command_line import python_command
 from .node_log import NodeLog, log_path
 from .orphans import end_orphans
 from .runs import PILOT_DELAY
+from .supervision import python_command
 
 # The time that the worker has to end its jobs and itself, in seconds.
 _STOP_TIMEOUT = PILOT_DELAY + 1.5
@@ -32,15 +32,15 @@ def main(arguments: list[str]) -> int:
     """Supervise a worker until it has ended, or a signal ends the pilot."""
     folder, cores, module, *engine_arguments = arguments
     pilot = Path(folder).name
-    place = f"{pilot}/{socket.gethostname()}.{os.getpid()}"
-    log = NodeLog(log_path(Path(folder), place))
+    node = f"{pilot}/{socket.gethostname()}.{os.getpid()}"
+    log = NodeLog(log_path(Path(folder), node))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _handle_signal)
     code = 1
     with (
         subprocess.Popen(  # noqa: S603  a program of our own
             # the worker inherits open files, as a launcher may have passed one by which nodes find each other
-            python_command(module, *engine_arguments, folder, cores, place),
+            python_command(module, *engine_arguments, folder, cores, node),
             stdin=subprocess.PIPE,
             close_fds=False,
         ) as worker,

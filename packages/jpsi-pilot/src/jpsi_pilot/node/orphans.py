@@ -9,20 +9,21 @@ import socket
 from pathlib import Path
 
 from ..client import process_name
+from ..protocol import hostname_of
 from .node_log import NodeLog, read_node_log
 from .sessions import end_session
 
 
-def is_on_this_machine(place: str) -> bool:
-    """Return True if a place is on this machine."""
-    return place.partition("/")[2].rpartition(".")[0] == socket.gethostname()
+def is_on_this_machine(node: str) -> bool:
+    """Return True if a node is on this machine."""
+    return hostname_of(node) == socket.gethostname()
 
 
 def end_orphans(path: Path) -> None:
     """End the worker and the runs that have not ended, and record in the log that the node is done.
 
     Args:
-        path: the log of a place that is on this machine.
+        path: the log of a node that is on this machine.
     """
     content = read_node_log(path)
     # first the worker, as it could start others

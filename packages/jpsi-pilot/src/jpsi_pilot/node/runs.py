@@ -16,10 +16,8 @@ import attrs
 
 from ..protocol import ALLOCATION, JOB_VARIABLE, End, Task
 from .devices import Devices, NoDeviceError
-from .node_log import NodeLog
-from .process_wait import wait_for_exit
-from .sessions import end_marked, end_session, has_members
-from .stop_requests import requested_stops
+from .node_log import NodeLog, requested_stops
+from .sessions import end_marked, end_session, has_members, wait_for_exit
 
 log = logging.getLogger(__name__)
 
@@ -78,11 +76,7 @@ class Runs:
             end_session(started.process.pid, 0)
             started.process.wait()
             end = End(code=None, why="lost", message=f"the node could not monitor the job: {e}")
-        try:
-            self._log.record_ended(task.native_id, task.restarts, end)
-        except OSError as e:
-            # the agent gets the end all the same; only a later agent would have read the log
-            log.warning("the node could not record the end of job %s in its log: %s", task.native_id, e)
+        self._log.record_ended(task.native_id, task.restarts, end)
         self._forget(started)
         return end
 

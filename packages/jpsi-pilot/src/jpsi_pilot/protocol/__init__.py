@@ -4,7 +4,6 @@ Authors of engines use `PilotEngine` and the types of its methods.
 """
 
 from .engine import EngineMaker, Equipment, PilotEngine
-from .messages import Request, read_request, render_answer
-from .places import Place, PlaceLost, node_of, pilot_of
+from .nodes import NodeLost, PilotNode, hostname_of, pilot_of
 from .private_files import write_private
 from .values import ALLOCATION, JOB_VARIABLE, End, Need, Settings, Share, Task

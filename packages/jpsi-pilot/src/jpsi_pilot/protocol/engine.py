@@ -8,7 +8,7 @@ from typing import Protocol
 
 import attrs
 
-from .places import Place
+from .nodes import PilotNode
 from .values import End, Settings, Task
 
 
@@ -17,21 +17,21 @@ class Equipment:
     """The process that a pilot runs on each of its nodes."""
 
     #: A module with arguments, run as `python -m` would; the pilot's directory, the number of cores of a
-    #: node, and the name of the place follow as further arguments. It ends when its standard input ends, by
+    #: node, and the name of the node follow as further arguments. It ends when its standard input ends, by
     #: which the node supervisor controls it, and when it has no agent to report to any more and the last of
     #: its jobs has ended. It records each job's beginning in the node's log before it starts the job, and its
-    #: end afterwards: there, or, if another machine does that, in `engine_log_place` the place.
+    #: end afterwards: there, or, if another machine does that, in `engine_log_node` the node.
     module: Sequence[str]
     #: The environment of the launcher that starts the pilot on its nodes.
     environment: Mapping[str, str] = attrs.field(factory=dict)
 
 
 class PilotEngine(Protocol):
-    """Runs tasks at places; all methods are called in the agent's event loop.
+    """Runs tasks at nodes; all methods are called in the agent's event loop.
 
     The agent makes an engine by a call of what its entry point names, with a function that the engine calls
-    whenever a place has come or gone, and the settings of the first pilot. Every port that it opens to the
-    network must authenticate its peers. The agent, not the engine, retries lost tasks and chooses places.
+    whenever a node has come or gone, and the settings of the first pilot. Every port that it opens to the
+    network must authenticate its peers. The agent, not the engine, retries lost tasks and chooses nodes.
     """
 
     @property
@@ -40,7 +40,7 @@ class PilotEngine(Protocol):
 
     @property
     def spans_nodes(self) -> bool:
-        """True if a job can have several places of a pilot; if not, a job that needs them is refused.
+        """True if a job can have several nodes of a pilot; if not, a job that needs them is refused.
 
         Such a job's script runs on the first of them, in whatever order, and finds their nodes in that order,
         separated by blanks, in `JPSI_PILOT_NODES`. There must be a launcher that starts its processes. Where
@@ -57,7 +57,7 @@ class PilotEngine(Protocol):
 
     @property
     def needs_launcher(self) -> bool:
-        """True if a job of several places has to name the launcher that starts its processes.
+        """True if a job of several nodes has to name the launcher that starts its processes.
 
         Otherwise that is `flux`, and the engine makes sure that it works.
         """
@@ -65,34 +65,34 @@ class PilotEngine(Protocol):
     def equip(self, folder: Path, settings: Settings) -> Equipment:
         """Write the files that its nodes need into a pilot's private directory, and return their process."""
 
-    def places(self) -> Mapping[str, Place]:
-        """Return the places that have reported and are not gone, by name."""
+    def nodes(self) -> Mapping[str, PilotNode]:
+        """Return the nodes that have reported and are not gone, by name."""
 
-    async def run(self, places: Sequence[str], task: Task) -> End:
-        """Run a task at these places, once, and return its end.
+    async def run(self, nodes: Sequence[str], task: Task) -> End:
+        """Run a task at these nodes, once, and return its end.
 
         Args:
-            places: the place; several, of one pilot, only for an engine that spans nodes.
-            task: the task, with its number of cores and GPUs of each place.
+            nodes: the node; several, of one pilot, only for an engine that spans nodes.
+            task: the task, with its number of cores and GPUs of each node.
 
         Raises:
-            PlaceLost: the engine lost contact, and cannot say how or if the run ended. The lost place is no
-                longer among `places`, and the agent judges the job by its log, or by the end of the pilot.
+            NodeLost: the engine lost contact, and cannot say how or if the run ended. The lost node is no
+                longer among `nodes`, and the agent judges the job by its log, or by the end of the pilot.
         """
 
-    async def stop(self, place: str, native_id: str) -> None:
+    async def stop(self, node: str, native_id: str) -> None:
         """End the run of a job, with the reason `cancel`; `run` returns when it has ended.
 
         Args:
-            place: a place of the run.
+            node: a node of the run.
             native_id: the job.
 
         Raises:
-            PlaceLost: the engine has no contact with the place.
+            NodeLost: the engine has no contact with the node.
         """
 
     async def close(self) -> None:
-        """Disconnect from the places; their jobs run on."""
+        """Disconnect from the nodes; their jobs run on."""
 
 
 #: The type of an entry point of the group `jpsi.pilot_engines`.

@@ -9,7 +9,7 @@ import attrs
 
 from jpsi.plugin import Command, CommandResult
 
-from ..native_ids import expand_ids, parent_id, truncated_array
+from ..native_ids import arrays_of, expand_ids, parent_id, truncated_array
 
 #: The text after each column; rare in texts of users, which may contain it nonetheless.
 SEPARATOR = "|=|"
@@ -65,7 +65,7 @@ class Row:
 
 
 def list_twice_command(
-    command: Command, ids: str, rows: str, *, ids_order: str = "", rows_order: str = ""
+    command: Command, form: str, columns: Mapping[str, str], *, ids_order: str = "", rows_order: str = ""
 ) -> Command:
     """Return the command that lists the ids of jobs, without a header, and then the jobs.
 
@@ -74,13 +74,14 @@ def list_twice_command(
 
     Args:
         command: the command that lists jobs, without the option that names the columns.
-        ids: the option that selects the ids alone.
-        rows: the option that selects all columns.
+        form: the form of that option, as for `columns_option`.
+        columns: the columns of `Row`.
         ids_order: the option that sorts the ids; it becomes part of the shell's text.
         rows_order: the option that sorts the rows, preferably in the opposite order.
     """
     text = " ".join(_LIST_TWICE.format(ids=ids_order, rows=rows_order).split())
     program, *others = command.argv
+    ids, rows = columns_option(form, [columns["displayed_id"]]), columns_option(form, columns.values(), 2)
     return attrs.evolve(command, argv=("/bin/sh", "-c", text, program, ids, rows, *others))
 
 
@@ -89,9 +90,18 @@ def list_once_command(command: Command) -> Command:
     return attrs.evolve(command, argv=("/bin/sh", "-c", _LIST_ONCE, *command.argv))
 
 
-def double_columns(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return all columns of a row twice, so that the parser can check that a row is complete."""
-    return (*columns, *columns)
+def columns_option(form: str, columns: Iterable[str], times: int = 1) -> str:
+    """Return the option that selects columns, all of them several times in order.
+
+    Twice is for rows: the parser then checks that a row is complete.
+
+    Args:
+        form: the option's name, and below it the form of each column, as `--format={}`.
+        columns: the names of the columns.
+        times: the number of times.
+    """
+    option, _, column = form.partition("=")
+    return f"{option}={','.join(column.format(it) for it in [*columns] * times)}"
 
 
 def parse_listing(
@@ -116,10 +126,8 @@ def parse_listing(
     if header is None:
         raise result.no_answer
     rows, rest = _parse_rows(output[header.end() :], columns)
-    is_complete = (
-        _has_row_for_each_id(rows, output[: header.start()]) if is_listed_twice else rest == f"{_END_LINE}\n"
-    )
-    if not is_complete:
+    ids = output[: header.start()]
+    if not (_has_row_for_each_id(rows, ids) if is_listed_twice else rest == f"{_END_LINE}\n"):
         raise result.no_answer
     return [row for row in rows if row.native_ids]
 
@@ -153,7 +161,7 @@ def _has_row_for_each_id(rows: Sequence[Row], listing: str) -> bool:
     ids = [line.removesuffix(SEPARATOR) for line in listing.splitlines() if line.endswith(SEPARATOR)]
     displayed = {row.displayed_id for row in rows}
     listed_ids = {name for row in rows for name in row.native_ids}
-    arrays = {parent_id(name) for name in listed_ids if "_" in name}
+    arrays = arrays_of(listed_ids).values()
     # sacct prints several rows for a requeued job
     return (
         bool(ids) == bool(rows)
@@ -161,7 +169,7 @@ def _has_row_for_each_id(rows: Sequence[Row], listing: str) -> bool:
         and all(
             text in displayed
             or truncated_array(text) in arrays
-            or (any(expand_ids(text)) and listed_ids.issuperset(expand_ids(text)))
+            or (expand_ids(text) and listed_ids.issuperset(expand_ids(text)))
             for text in ids
         )
     )

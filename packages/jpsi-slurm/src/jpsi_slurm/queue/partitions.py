@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl
+from jpsi.plugin.kit import parse_count, parse_limit
 
 from ..commands import slurm_command
 from ..sbatch_options import parse_time
@@ -55,22 +55,9 @@ def _parse_partition(fields: Mapping[str, str]) -> Queue:
         is_open=is_open,
         is_started=is_started,
         is_default=fields.get("Default") == "YES",
-        max_walltime=_parse_limit(fields.get("MaxTime")),
-        default_walltime=_parse_limit(fields.get("DefaultTime")),
-        max_nodes=_parse_count(fields.get("MaxNodes")),
-        nodes=_parse_count(fields.get("TotalNodes")),
-        details={
-            f"slurm.{name}": fields[name] for name in _DETAIL_FIELDS if fields.get(name, "") not in _NO_VALUES
-        },
+        max_walltime=parse_limit(fields.get("MaxTime"), parse_time),
+        default_walltime=parse_limit(fields.get("DefaultTime"), parse_time),
+        max_nodes=parse_count(fields.get("MaxNodes")),
+        nodes=parse_count(fields.get("TotalNodes")),
+        details={f"slurm.{it}": fields[it] for it in _DETAIL_FIELDS if fields.get(it, "") not in _NO_VALUES},
     )
-
-
-def _parse_limit(text: str | None) -> timedelta | None:
-    try:
-        return None if text is None else parse_time(text)
-    except ValueError:
-        return None
-
-
-def _parse_count(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None

@@ -15,24 +15,16 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from jpsi.plugin import (
-    NOT_OFFERED,
-    Command,
-    CommandResult,
-    NotOffered,
-    Observation,
-    Site,
-    hookimpl,
-)
+from jpsi.plugin import NOT_OFFERED, Command, CommandResult, NotOffered, Observation, Site, hookimpl
 from jpsi.plugin.kit import extract_tag
 
 from ..commands import slurm_command
 from ..states import STATES
-from .exit_status import End, decode_accounting_code
-from .listing import SEPARATOR, Row, double_columns, list_twice_command, parse_listing
-from .observations import observe_row
+from .listing import SEPARATOR, Row, list_twice_command, parse_listing
+from .observations import End, decode_accounting_code, observe_row
 
 # sacct(1): --format
+_FORM = "--format={}"
 _COLUMNS = {
     "displayed_id": "JobID",
     "number": "JobIDRaw",
@@ -74,25 +66,12 @@ def query_finished(native_ids: Sequence[str], site: Site) -> Command | NotOffere
     Without accounting there is no other source: `squeue` has already reported everything that slurmctld
     remembers, with exit codes, and `scontrol show job` reads the same memory, one job at a time.
     """
-    has_accounting = site.config.accounting
-    if has_accounting is None:
-        has_accounting = site.offers.get("accounting")
-    if has_accounting is False:
+    configured = site.config.accounting
+    if (site.offers.get("accounting") if configured is None else configured) is False:
         return NOT_OFFERED
-    command = slurm_command(
-        site,
-        "sacct",
-        "--allocations",
-        "--duplicates",
-        "--parsable",
-        f"--delimiter={SEPARATOR}",
-        _START_TIME,
-        f"--jobs={','.join(native_ids)}",
-    )
-    columns = _columns(site)
-    return list_twice_command(
-        command, _format([columns["displayed_id"]]), _format(double_columns(columns.values()))
-    )
+    options = ("--allocations", "--duplicates", "--parsable", f"--delimiter={SEPARATOR}", _START_TIME)
+    command = slurm_command(site, "sacct", *options, f"--jobs={','.join(native_ids)}")
+    return list_twice_command(command, _FORM, _columns(site))
 
 
 @hookimpl
@@ -118,14 +97,11 @@ def _columns(site: Site) -> Mapping[str, str]:
     return _COLUMNS_WITH_LINE if has_line else _COLUMNS
 
 
-def _format(fields: Sequence[str]) -> str:
-    return f"--format={','.join(fields)}"
-
-
 def _with_first_submit_time(earlier: Row | None, row: Row) -> Row:
     """Return the row, with the earlier run's submit time if that was requeued, which resets the time."""
-    is_requeued = earlier is not None and earlier.state in _REQUEUED_STATES
-    return attrs.evolve(row, submitted=earlier.submitted) if earlier is not None and is_requeued else row
+    if earlier is None or earlier.state not in _REQUEUED_STATES:
+        return row
+    return attrs.evolve(row, submitted=earlier.submitted)
 
 
 def _is_incomplete(row: Row) -> bool:

@@ -14,7 +14,7 @@ no such job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -22,10 +22,9 @@ from jpsi.plugin import Command, CommandResult, Observation, Site, hookimpl
 from jpsi.plugin.kit import ids_by_tag
 
 from ..commands import slurm_command
-from ..native_ids import group_by_array, parent_id
-from .exit_status import End, decode_wait_status
-from .listing import SEPARATOR, double_columns, list_once_command, list_twice_command, parse_listing
-from .observations import observe_row
+from ..native_ids import arrays_of, parent_id
+from .listing import SEPARATOR, columns_option, list_once_command, list_twice_command, parse_listing
+from .observations import decode_wait_status, observe_row
 
 # squeue(1): --Format. The text after a colon ends the field, whatever its length (Slurm 20.02 and later). The
 # comment may be any text of the user's, and comes last.
@@ -42,6 +41,7 @@ _COLUMNS = {
     "reason": "Reason",
     "comment": "Comment",
 }
+_FORM = f"--Format={{}}:{SEPARATOR}"
 _TAG_COLUMNS = {name: _COLUMNS[name] for name in ("displayed_id", "comment")}
 # Include finished jobs and jobs in hidden partitions; pending elements of an array share one line
 _ALL_JOBS = ("--all", "--states=all")
@@ -58,9 +58,8 @@ def query(native_ids: Sequence[str] | None, site: Site) -> Command:
     selection = f"--jobs={','.join(native_ids)}"
     if _is_single_job(native_ids):
         return _query_twice(site, _COLUMNS, selection)
-    return list_once_command(
-        slurm_command(site, "squeue", _format(double_columns(_COLUMNS.values())), *_ALL_JOBS, selection)
-    )
+    columns = columns_option(_FORM, _COLUMNS.values(), 2)
+    return list_once_command(slurm_command(site, "squeue", columns, *_ALL_JOBS, selection))
 
 
 @hookimpl
@@ -81,7 +80,7 @@ def parse_status(result: CommandResult, native_ids: Sequence[str] | None) -> Map
     components: dict[str, Observation] = {}
     for row in rows:
         names = row.native_ids if native_ids is None else row.all_ids
-        observed = dict.fromkeys(names, observe_row(row, _decode_end(row.exit_code)))
+        observed = dict.fromkeys(names, observe_row(row, decode_wait_status(row.exit_code)))
         observations |= observed
         if "+" in row.displayed_id:
             components[row.displayed_id] = observed[row.native_ids[0]]
@@ -107,7 +106,7 @@ def _merge_component_nodes(
 
 
 def _observe_unlisted_elements(
-    observations: Mapping[str, Observation], native_ids: Iterable[str]
+    observations: Mapping[str, Observation], native_ids: Sequence[str]
 ) -> dict[str, Observation]:
     """Return Observations of elements that squeue does not list, derived from their array's own row.
 
@@ -116,20 +115,18 @@ def _observe_unlisted_elements(
     cancelled one. An element that ran and that Slurm has since forgotten has no row either, so that `ran` is
     None.
     """
-    found: dict[str, Observation] = {}
-    ended = {name for name, observation in observations.items() if "_" not in name and observation.final}
-    for array, elements in group_by_array(native_ids).items() if ended else ():
-        if array in ended:
-            derived = attrs.evolve(observations[array], ran=None)
-            found[array] = derived
-            found.update(
-                (native_id, derived) for native_id in elements.values() if native_id not in observations
-            )
-    return found
-
-
-def _decode_end(exit_code: str) -> End:
-    return decode_wait_status(int(exit_code)) if exit_code.isdecimal() else End()
+    ended = {
+        name: attrs.evolve(observation, ran=None)
+        for name, observation in observations.items()
+        if "_" not in name and observation.final
+    }
+    return {
+        name: ended[array]
+        for element, array in arrays_of(native_ids).items()
+        if array in ended
+        for name in (array, element)
+        if name == array or name not in observations
+    }
 
 
 @hookimpl
@@ -152,14 +149,5 @@ def parse_find(result: CommandResult, tags: Sequence[str]) -> Mapping[str, str]:
 
 def _query_twice(site: Site, columns: Mapping[str, str], selection: str) -> Command:
     """Return the command that lists the ids of jobs and then, in the opposite order, their rows."""
-    return list_twice_command(
-        slurm_command(site, "squeue", *_ALL_JOBS, selection),
-        _format([columns["displayed_id"]]),
-        _format(double_columns(columns.values())),
-        ids_order="--sort=-i",
-        rows_order="--sort=i",
-    )
-
-
-def _format(fields: Iterable[str]) -> str:
-    return "--Format=" + ",".join(f"{field}:{SEPARATOR}" for field in fields)
+    command = slurm_command(site, "squeue", *_ALL_JOBS, selection)
+    return list_twice_command(command, _FORM, columns, ids_order="--sort=-i", rows_order="--sort=i")

@@ -7,6 +7,7 @@ from jpsi.contract import (
     directories_command,
     read_directories,
 )
+from jpsi.plugin.kit.array_ids import ArrayIds
 from jpsi.plugin.kit.command_results import (
     IdForm,
     SubmitErrors,
@@ -16,6 +17,7 @@ from jpsi.plugin.kit.command_results import (
     refusals,
     require_one_id,
 )
+from jpsi.plugin.kit.output_fields import extract_intact_tag, is_nearly, parse_count, parse_limit
 from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
 from jpsi.plugin.kit.script_form import Draft, JobRequest, Option, Reader, ScriptForm
 from jpsi.plugin.kit.script_options import (
@@ -48,6 +50,7 @@ from jpsi.plugin.kit.shell_lines import (
 __all__ = [
     "AFTER",
     "SIGNALS",
+    "ArrayIds",
     "Draft",
     "IdForm",
     "JobRequest",
@@ -64,12 +67,16 @@ __all__ = [
     "directories_command",
     "duration_option",
     "expand_hostlist",
+    "extract_intact_tag",
     "extract_tag",
     "forward_signals",
     "gnu_options",
     "ids_by_tag",
     "ignore_option",
+    "is_nearly",
     "output_reader",
+    "parse_count",
+    "parse_limit",
     "parse_time",
     "path_reader",
     "read_amount",
