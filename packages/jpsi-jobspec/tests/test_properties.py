@@ -34,7 +34,7 @@ WANTED = st.integers(1, 8).flatmap(
 
 @given(WANTED)
 def test_a_cycle_is_found_if_there_is_one_and_each_of_it_wants_the_next(wanted: list[list[int]]) -> None:
-    cycle = find_cycle(wanted)
+    cycle = find_cycle(dict(enumerate(wanted)))
 
     assert all(after in wanted[it] for it, after in zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
     assert len(set(cycle)) == len(cycle)

@@ -16,7 +16,7 @@ from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.conversion.canonical import to_canonical
 from jpsi_jobspec.document.shape import Shape, as_resources
 from jpsi_jobspec.planning.plan import Entry, Kind, Plan
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.reporting.plan_text import render_plan
 from jpsi_jobspec.running.job_specs import submitted_spec
 

@@ -123,7 +123,7 @@ def test_jobs_of_a_killed_client_are_recovered_once_the_batch_system_answers(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("jpsi_engine.submission.submission.SubmissionPipeline._note", killed)
+        patch.setattr("jpsi_engine.submission.submission.SubmissionPipeline._record_native_id", killed)
         with pytest.raises(KeyboardInterrupt):
             first.run()
     journal.close()
