@@ -10,7 +10,7 @@ import yaml
 
 import jpsi
 from jobspec_support import example, planned
-from jpsi_jobspec.conversion.canonical import from_canonical, to_canonical
+from jpsi_jobspec.conversion import from_canonical, to_canonical
 from jpsi_jobspec.planning.site import Site
 
 FLUX: dict[str, Any] = {

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import jpsi
 from jobspec_support import EXAMPLES, VALID, example, found, loaded, planned
-from jpsi_jobspec.conversion.canonical import from_canonical, to_canonical
-from jpsi_jobspec.conversion.jpsi_jobs import from_job
+from jpsi_jobspec.conversion import from_canonical, from_job, to_canonical
 from jpsi_jobspec.document.graph import find_cycle
 from jpsi_jobspec.document.loader import load
 from jpsi_jobspec.document.model import Expression
