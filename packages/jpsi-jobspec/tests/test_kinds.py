@@ -15,7 +15,7 @@ from jpsi_jobspec.commands.arguments import Arguments
 from jpsi_jobspec.commands.preparation import prepare_plan
 from jpsi_jobspec.conversion import from_job, to_canonical
 from jpsi_jobspec.planning.site import Site
-from jpsi_jobspec.reporting.plan_json import plan_to_dict
+from jpsi_jobspec.reporting.plan_text import plan_to_dict
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.running.driver import Driver
 from jpsi_jobspec.running.job_specs import job_spec

@@ -19,6 +19,7 @@ from .model import (
     Expression,
     Group,
     Ready,
+    Requester,
     Requirement,
     Step,
     Task,

@@ -159,38 +159,40 @@ class Ready(_Part):
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Task(_Part):
-    """An item of a list of tasks: a command, a reference to a group, or steps alone."""
+class Requester(_Part):
+    """A task or a group: what it needs, and what it waits for."""
 
     #: The name in the document, or a generated id.
     name: str
+    resources: Expression | None = None
+    requires: Expression | None = None
+    depends_on: tuple[Needed, ...] | None = None
+    attributes: Attributes = NO_ATTRIBUTES
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Task(Requester):
+    """An item of a list of tasks: a command, a reference to a group, or steps alone."""
+
+    #: False if its name was generated.
     is_named: bool = True
     #: The words of the command; empty if the task has none.
     command: tuple[str, ...] = ()
     #: The group that the task names.
     group: str | None = None
     steps: tuple[Step, ...] = ()
-    resources: Expression | None = None
-    requires: Expression | None = None
     replicas: int = 1
-    depends_on: tuple[Needed, ...] | None = None
     is_local: bool = False
     is_service: bool = False
     ready: Ready | None = None
     when: When | None = None
-    attributes: Attributes = NO_ATTRIBUTES
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Group(_Part):
+class Group(Requester):
     """Tasks that run in one allocation."""
 
-    name: str
     tasks: tuple[Task, ...] = ()
-    resources: Expression | None = None
-    requires: Expression | None = None
-    depends_on: tuple[Needed, ...] | None = None
-    attributes: Attributes = NO_ATTRIBUTES
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -212,7 +214,7 @@ class Document:
         for group in self.groups.values():
             yield from group.tasks
 
-    def top_items(self) -> list[Task | Group]:
+    def top_items(self) -> list[Requester]:
         """Return the tasks at the top, and the groups that are in no other group."""
         inside = {it.group for group in self.groups.values() for it in group.tasks}
         return [*self.tasks, *(it for it in self.groups.values() if it.name not in inside)]

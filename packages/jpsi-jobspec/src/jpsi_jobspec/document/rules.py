@@ -8,7 +8,7 @@ from datetime import timedelta
 import attrs
 
 from .graph import resolve
-from .model import Document, Expression, Group, Resource, Task
+from .model import Document, Expression, Group, Requester, Resource, Task
 from .problems import Findings, suggest_name
 from .shape import Shape, combine_pieces, find_excess, measure, merge_alike, vertices
 
@@ -45,8 +45,7 @@ def _check_resource(resource: Resource, findings: Findings) -> None:
 
 
 def _check_references(document: Document, findings: Findings) -> None:
-    requesters: list[Task | Group] = [*document.all_tasks(), *document.groups.values()]
-    for it in requesters:
+    for it in (*document.all_tasks(), *document.groups.values()):
         _check_names(it.resources, "resource", document.resources, findings)
         _check_names(it.requires, "requirement", document.requires, findings)
 
@@ -141,7 +140,7 @@ def _check_inside(document: Document, group: Group, outer: _OuterLimits, finding
     limits = _narrow_limits(document, group, outer)
     for task in group.tasks:
         inner_group = document.groups.get(task.group) if task.group else None
-        inner: Task | Group = inner_group or task
+        inner: Requester = inner_group or task
         _check_time(document, inner, limits, findings)
         _check_capacity(document, inner, limits, findings)
         if inner_group is not None:
@@ -167,7 +166,7 @@ def _narrow_limits(document: Document, group: Group, outer: _OuterLimits) -> _Ou
     return found
 
 
-def _check_time(document: Document, inner: Task | Group, outer: _OuterLimits, findings: Findings) -> None:
+def _check_time(document: Document, inner: Requester, outer: _OuterLimits, findings: Findings) -> None:
     for duration in _durations(document, inner):
         if outer.duration and (not duration or duration > outer.duration):
             limit = f"in the group {outer.duration_group!r} that has {outer.duration}"
@@ -175,7 +174,7 @@ def _check_time(document: Document, inner: Task | Group, outer: _OuterLimits, fi
             findings.add_error("JS063", inner.at, message, "give it less time, or the group more")
 
 
-def _check_capacity(document: Document, inner: Task | Group, outer: _OuterLimits, findings: Findings) -> None:
+def _check_capacity(document: Document, inner: Requester, outer: _OuterLimits, findings: Findings) -> None:
     if outer.resource is None:
         return
     alternatives = () if inner.resources is None else inner.resources.alternatives
@@ -196,7 +195,7 @@ def _sum(resources: Sequence[Resource]) -> Shape:
     return merge_alike(shapes) or combine_pieces(shapes)
 
 
-def _durations(document: Document, it: Task | Group) -> list[timedelta]:
+def _durations(document: Document, it: Requester) -> list[timedelta]:
     """Return the durations that a task or group may have: its own, else those of its resources."""
     if it.attributes.duration is not None:
         return [it.attributes.duration]
@@ -204,6 +203,6 @@ def _durations(document: Document, it: Task | Group) -> list[timedelta]:
     return [duration for duration in found if duration is not None]
 
 
-def _named_resources(document: Document, it: Task | Group) -> list[Resource]:
+def _named_resources(document: Document, it: Requester) -> list[Resource]:
     names = () if it.resources is None else it.resources.names
     return [document.resources[name] for name in names if name in document.resources]

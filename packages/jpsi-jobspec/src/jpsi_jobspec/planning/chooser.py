@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from .. import document as documents
-from ..document import ONE_SLOT, Attributes, Document, Expression, Findings, Group, Position, Shape, Task
+from ..document import ONE_SLOT, Attributes, Document, Expression, Findings, Position, Requester, Shape, Task
 from .allocations import share_allocation, total_duration
 from .requirements import Answer, Verdict, all_of, evaluate_expression, evaluate_requirement
 from .site import Mapped, Site, explain_refusal
@@ -42,7 +42,7 @@ class Chooser:
         factory=dict, init=False
     )
 
-    def choose(self, requester: Task | Group, resources: Expression | None) -> Choice:
+    def choose(self, requester: Requester, resources: Expression | None) -> Choice:
         """Return the first available resource at the top, where jobs ask for scheduled resources only."""
         options = self.options(requester, resources, documents.schedulable(self.document))
         if len(options) == 1 or resources is None:
@@ -52,7 +52,7 @@ class Chooser:
         return attrs.evolve(first, why=(*first.why, f"{first.name!r} is preferred to {others}"))
 
     def options(
-        self, requester: Task | Group, resources: Expression | None, allowed: Container[str] | None = None
+        self, requester: Requester, resources: Expression | None, allowed: Container[str] | None = None
     ) -> list[Choice]:
         """Return the available resources, the preferred one first; note why if none is available."""
         self._check_requires(requester)
@@ -84,7 +84,7 @@ class Chooser:
             raise _UnavailableError(missing)
         return attrs.evolve(choice, lost=(*choice.lost, f"{missing}, and it runs here all the same"))
 
-    def _check_queue_limits(self, choice: Choice, requester: Task | Group) -> None:
+    def _check_queue_limits(self, choice: Choice, requester: Requester) -> None:
         duration = requester.attributes.duration
         if duration is None:
             duration = choice.attributes.duration
@@ -94,7 +94,7 @@ class Chooser:
             raise _UnavailableError(refusal)
 
     def _evaluate(
-        self, requester: Task | Group, names: tuple[str, ...], allowed: Container[str] | None
+        self, requester: Requester, names: tuple[str, ...], allowed: Container[str] | None
     ) -> Choice:
         """Return one alternative, if it is available."""
         if allowed is not None and any(name not in allowed for name in names):
@@ -163,7 +163,7 @@ class Chooser:
         key = f"{requirement.name}.{requirement.field or requirement.attribute}"
         return self.site.constraints.get(key)
 
-    def _check_requires(self, requester: Task | Group) -> None:
+    def _check_requires(self, requester: Requester) -> None:
         requires = requester.requires
         if requires is None:
             return

@@ -13,6 +13,7 @@ from ..document import (
     Findings,
     Group,
     Position,
+    Requester,
     Scope,
     Shape,
     Task,
@@ -242,9 +243,7 @@ class _Planner:
         return _with_share(entry, group, choices, ("a group in a group has a part of its allocation",))
 
 
-def _with_share(
-    entry: Entry, requester: Task | Group, choices: Sequence[Choice], why: tuple[str, ...]
-) -> Entry:
+def _with_share(entry: Entry, requester: Requester, choices: Sequence[Choice], why: tuple[str, ...]) -> Entry:
     """Return an entry inside of a group with its share, and the alternatives to it."""
     if requester.resources is None:
         taken = "it has no resources of its own, and takes" if entry.kind is not Kind.POOL else "it takes"

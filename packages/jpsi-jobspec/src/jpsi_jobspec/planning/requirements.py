@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from ..document import Document, Expression, Group, Requirement, Task, get_matcher
+from ..document import Document, Expression, Requirement, Task, get_matcher
 from .subsystems import SubsystemNode, Subsystems
 
 
@@ -69,10 +69,9 @@ def evaluate_requirement(requirement: Requirement, subsystems: Subsystems) -> An
 
 def evaluate_requirements(document: Document, subsystems: Subsystems) -> Iterator[tuple[str, Answer]]:
     """Yield the requirements of each task, group and resource, by its name, and the verdict on them."""
-    requesters: list[tuple[str, Task | Group]] = [("group", it) for it in document.groups.values()]
-    requesters += [("task", it) for it in document.all_tasks()]
-    for kind, it in requesters:
+    for it in (*document.groups.values(), *document.all_tasks()):
         if it.requires is not None:
+            kind = "task" if isinstance(it, Task) else "group"
             yield f"{kind} {it.name}", evaluate_expression(it.requires, document.requires, subsystems)
     for name, resource in document.resources.items():
         if requirements := resource.vertex.all_requirements():
