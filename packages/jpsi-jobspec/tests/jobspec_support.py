@@ -10,7 +10,8 @@ from jpsi_jobspec.document.loader import load
 from jpsi_jobspec.document.model import Document
 from jpsi_jobspec.document.problems import Findings, Problem, WorkflowError
 from jpsi_jobspec.planning.plan import Entry, Plan
-from jpsi_jobspec.planning.planner import Site, make_plan
+from jpsi_jobspec.planning.planner import make_plan
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_jobspec.running.driver import Driver
@@ -36,7 +37,7 @@ def planned(text: str, site: Site | None = None) -> Plan:
 
 
 def entries(plan: Plan) -> dict[str, Entry]:
-    return {it.id: it for it in plan.walk()}
+    return {it.id: it for top in plan.entries for it in top.walk()}
 
 
 def found(text: str, *, is_strict: bool = False, site: Site | None = None) -> list[Problem]:

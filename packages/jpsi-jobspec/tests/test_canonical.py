@@ -10,8 +10,8 @@ import yaml
 
 import jpsi
 from jobspec_support import example, planned
-from jpsi_jobspec.conversion.canonical import from_canonical, to_canonical
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.conversion import from_canonical, to_canonical
+from jpsi_jobspec.planning.site import Site
 
 FLUX: dict[str, Any] = {
     "version": 1,

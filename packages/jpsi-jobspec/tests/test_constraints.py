@@ -9,7 +9,7 @@ import pytest
 from jpsi import ConfigError
 from jpsi_jobspec.commands.arguments import Arguments
 from jpsi_jobspec.commands.preparation import find_site
-from jpsi_jobspec.planning.constraints import Mapped, configured_constraints
+from jpsi_jobspec.planning.site import Mapped, configured_constraints
 
 CONFIG = """\
 constraints:

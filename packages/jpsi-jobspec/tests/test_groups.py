@@ -11,9 +11,9 @@ import pytest
 
 from jobspec_support import begun, driven, entries, example, found, planned
 from jpsi import JobExecutor, JobState
+from jpsi_jobspec.planning.allocations import flatten
 from jpsi_jobspec.planning.capacity import Capacity
-from jpsi_jobspec.planning.flattening import flatten
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal

@@ -10,7 +10,7 @@ import yaml
 
 import jpsi
 from jobspec_support import planned
-from jpsi_jobspec.conversion.jpsi_jobs import from_job
+from jpsi_jobspec.conversion import from_job
 from jpsi_jobspec.document.shape import as_resources
 from jpsi_jobspec.planning.plan import Entry, Kind
 

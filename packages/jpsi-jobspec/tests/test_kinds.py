@@ -13,10 +13,9 @@ from jobspec_support import found, planned
 from jpsi import HeterogeneousResources, JobExecutor, JobSpec, ResourceSpecV1
 from jpsi_jobspec.commands.arguments import Arguments
 from jpsi_jobspec.commands.preparation import prepare_plan
-from jpsi_jobspec.conversion.canonical import to_canonical
-from jpsi_jobspec.conversion.jpsi_jobs import from_job
-from jpsi_jobspec.planning.planner import Site
-from jpsi_jobspec.reporting.plan_json import plan_to_dict
+from jpsi_jobspec.conversion import from_job, to_canonical
+from jpsi_jobspec.planning.site import Site
+from jpsi_jobspec.reporting.plan_text import plan_to_dict
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.running.driver import Driver
 from jpsi_jobspec.running.job_specs import job_spec

@@ -12,8 +12,7 @@ from jobspec_support import found, planned
 from jpsi import Queue
 from jpsi_jobspec.commands.arguments import Arguments
 from jpsi_jobspec.commands.preparation import prepare_plan
-from jpsi_jobspec.planning.limits import Limit, queue_limit
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Limit, Site, queue_limit
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.running.job_specs import job_spec
 from jpsi_testing.fake import FakeScheduler

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from jobspec_support import entries, example, found, planned
+from jpsi_jobspec import planning
 from jpsi_jobspec.commands import preparation
 from jpsi_jobspec.commands.arguments import Arguments
-from jpsi_jobspec.planning.machine import Machine, this_machine
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Machine, Site, this_machine
 from jpsi_jobspec.run_store import runs
 
 HEAD = """\
@@ -118,7 +118,7 @@ def test_a_machine_without_any_has_none(tmp_path: Path) -> None:
 def test_the_hardware_of_the_machine_is_detected_when_a_document_is_read(
     tmp_path: Path, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "this_machine", lambda: PLAIN)
+    monkeypatch.setattr(planning, "this_machine", lambda: PLAIN)
 
     assert preparation.find_site(Arguments(file="x", executor="local")).machine == PLAIN
     assert preparation.find_site(Arguments(file="x", executor="slurm")).machine is None

@@ -13,7 +13,7 @@ import pytest
 from example_runs import check_ended
 from jobspec_support import driven
 from jpsi import JobAttributes, JobSpec, ResourceSpecV1
-from jpsi_jobspec.groups.multinode import launch_on_nodes
+from jpsi_jobspec.groups.executors import launch_on_nodes
 from jpsi_testing.fake import FakeScheduler
 
 Log = Callable[[], list[str]]

@@ -15,11 +15,10 @@ import pytest
 from jobspec_support import planned
 from jpsi import Job, JobExecutor, JobState, JobStatus
 from jpsi_jobspec.document.shape import Shape
+from jpsi_jobspec.planning.allocations import flatten, multinode_entries, slots_of_nodes
 from jpsi_jobspec.planning.capacity import Capacity
 from jpsi_jobspec.planning.engines import DASK, FLUX, find_unsupported_groups
-from jpsi_jobspec.planning.flattening import flatten
-from jpsi_jobspec.planning.nodes import multinode_entries, slots_of_nodes
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import journal as journals
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal

@@ -11,9 +11,8 @@ from jobspec_support import INVALID, VALID, entries, example, found, loaded, pla
 from jpsi import ResourceSpecV1
 from jpsi_jobspec.document.problems import WorkflowError
 from jpsi_jobspec.document.shape import as_resources
-from jpsi_jobspec.planning.constraints import Mapped
 from jpsi_jobspec.planning.plan import Kind, Plan
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Mapped, Site
 from jpsi_jobspec.running.job_specs import job_spec
 
 Line = tuple[str, str, int, str, list[str]]
@@ -84,7 +83,7 @@ def lines(plan: Plan) -> list[Line]:
             it.resources,
             [f"{after.id.rpartition('/')[2]} {after.when}" for after in it.after],
         )
-        for it in plan.walk()
+        for it in entries(plan).values()
     ]
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from jobspec_support import found
 from jpsi_jobspec.commands import WORKFLOW
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_testing import RemoteTransport
 from jpsi_testing.fake import FakeScheduler

@@ -13,10 +13,10 @@ from example_runs import PLAYED, runnable, told
 from jobspec_support import SYSTEMS, driven, example, found, planned
 from jpsi import JobState, ResourceSpecV1
 from jpsi_jobspec.commands import WORKFLOW
-from jpsi_jobspec.conversion.canonical import to_canonical
+from jpsi_jobspec.conversion import to_canonical
 from jpsi_jobspec.document.shape import Shape, as_resources
 from jpsi_jobspec.planning.plan import Entry, Kind, Plan
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.reporting.plan_text import render_plan
 from jpsi_jobspec.running.job_specs import submitted_spec
 

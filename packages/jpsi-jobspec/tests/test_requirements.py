@@ -13,8 +13,8 @@ from jpsi import InvalidJobException
 from jpsi_jobspec.document.matchers import GROUP, get_matcher, is_match
 from jpsi_jobspec.document.model import Expression, Requirement
 from jpsi_jobspec.document.problems import WorkflowError
-from jpsi_jobspec.planning.planner import Site
 from jpsi_jobspec.planning.requirements import Verdict, evaluate_expression, evaluate_requirement
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.planning.subsystems import read_subsystem, read_subsystems
 
 SPACK = {

@@ -8,8 +8,8 @@ import pytest
 
 from jobspec_support import planned
 from jpsi import JobState
-from jpsi_jobspec.groups import restart
-from jpsi_jobspec.planning.flattening import flatten
+from jpsi_jobspec.groups import lifetime
+from jpsi_jobspec.planning.allocations import flatten
 from jpsi_jobspec.planning.plan import Plan
 from jpsi_jobspec.run_store.journal import Journal, Part
 
@@ -35,7 +35,7 @@ def inside(tmp_path: Path) -> Journal:
     entries = flatten(planned(GROUP).entries[0])
     states = {"g/prepare": COMPLETED, "g/good": COMPLETED, "g/bad": FAILED, "g/cut": CANCELED}
     parts = {
-        it.id: [Part(state=states.get(it.id, JobState.NEW), job_id="x" if it.id in states else None)]
+        it.id: [Part(it, 1, states.get(it.id, JobState.NEW), job_id="x" if it.id in states else None)]
         for it in entries
     }
     return Journal(tmp_path, Plan(source="g", target="local", entries=entries), parts)
@@ -48,17 +48,17 @@ def new(journal: Journal) -> set[str]:
 def test_entries_that_were_ended_run_again_and_those_that_ended_by_themselves_do_not(inside: Journal) -> None:
     inside.cancel(reason="interrupted")
 
-    assert not restart.begin_life(inside, "1 first", is_wanted=True)
+    assert not lifetime.begin_life(inside, "1 first", is_wanted=True)
 
     assert new(inside) == {"cut", "clean"}
     assert not inside.is_cancelled
 
 
 def test_what_was_cleaned_up_is_prepared_again(inside: Journal) -> None:
-    inside.parts["g/clean"] = [Part(state=COMPLETED, job_id="x")]
+    inside.append([inside.parts["g/clean"][0].event(job="x", state="COMPLETED")])
     inside.cancel(reason="interrupted")
 
-    restart.begin_life(inside, "1 first", is_wanted=True)
+    lifetime.begin_life(inside, "1 first", is_wanted=True)
 
     assert new(inside) == {"prepare", "cut", "clean"}
 
@@ -66,7 +66,7 @@ def test_what_was_cleaned_up_is_prepared_again(inside: Journal) -> None:
 def test_a_cancelled_entry_is_not_restarted(inside: Journal) -> None:
     inside.cancel()
 
-    restart.begin_life(inside, "1 first", is_wanted=False)
+    lifetime.begin_life(inside, "1 first", is_wanted=False)
 
     assert new(inside) == {"clean"}
     assert inside.is_cancelled
@@ -75,14 +75,14 @@ def test_a_cancelled_entry_is_not_restarted(inside: Journal) -> None:
 def test_each_start_of_an_allocation_is_distinguished(inside: Journal) -> None:
     lives = ["1 first", "1 first", "2 second", "2 second"]
 
-    assert [restart.begin_life(inside, it, is_wanted=True) for it in lives] == [False, False, True, False]
+    assert [lifetime.begin_life(inside, it, is_wanted=True) for it in lives] == [False, False, True, False]
 
 
 def test_within_one_start_ended_entries_stay_ended(inside: Journal) -> None:
     """What runs the inside was killed while it ended it."""
-    restart.begin_life(inside, "1 first", is_wanted=True)
+    lifetime.begin_life(inside, "1 first", is_wanted=True)
     inside.cancel(reason="timeout")
 
-    restart.begin_life(inside, "1 first", is_wanted=True)
+    lifetime.begin_life(inside, "1 first", is_wanted=True)
 
     assert (inside.is_cancelled, inside.cancel_reason) == (True, "timeout")

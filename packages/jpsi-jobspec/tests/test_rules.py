@@ -10,7 +10,7 @@ import pytest
 from jobspec_support import found, loaded
 from jpsi_jobspec.document.loader import load
 from jpsi_jobspec.document.problems import Findings, WorkflowError
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 
 NODE = "{type: node, count: 1}"
 HEAD = f"version: 1\nresources:\n  r: {NODE}\n"

@@ -17,9 +17,10 @@ from click.testing import CliRunner
 from jobspec_support import begun, driven
 from jpsi import JobState
 from jpsi_jobspec.commands import WORKFLOW
+from jpsi_jobspec.planning.plan import Entry, Kind
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal, Part
-from jpsi_jobspec.running.exit_codes import exit_code_of
+from jpsi_jobspec.running.outcome import exit_code_of
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
 
@@ -349,18 +350,21 @@ def test_what_all_replicas_have_written_is_shown_with_their_names(run: Run) -> N
     assert run("logs", file, "a.2")[1] == "2\n"
 
 
+ENTRY = Entry(id="a", kind=Kind.JOB)
+
+
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (Part(JobState.COMPLETED), 0),
-        (Part(JobState.FAILED, exit_code=7, reason="exit_code"), 7),
-        (Part(JobState.FAILED, exit_code=143, reason="signal"), 143),
-        (Part(JobState.FAILED, exit_code=137, reason="timeout"), 124),
-        (Part(JobState.FAILED, reason="lost"), 125),
-        (Part(JobState.FAILED, exit_code=0, reason="node_fail"), 125),
-        (Part(JobState.CANCELED, reason="cancelled"), 130),
-        (Part(JobState.CANCELED, reason="dependency_failed"), 0),
-        (Part(JobState.CANCELED, reason="no_longer_needed"), 0),
+        (Part(ENTRY, 1, JobState.COMPLETED), 0),
+        (Part(ENTRY, 1, JobState.FAILED, exit_code=7, reason="exit_code"), 7),
+        (Part(ENTRY, 1, JobState.FAILED, exit_code=143, reason="signal"), 143),
+        (Part(ENTRY, 1, JobState.FAILED, exit_code=137, reason="timeout"), 124),
+        (Part(ENTRY, 1, JobState.FAILED, reason="lost"), 125),
+        (Part(ENTRY, 1, JobState.FAILED, exit_code=0, reason="node_fail"), 125),
+        (Part(ENTRY, 1, JobState.CANCELED, reason="cancelled"), 130),
+        (Part(ENTRY, 1, JobState.CANCELED, reason="dependency_failed"), 0),
+        (Part(ENTRY, 1, JobState.CANCELED, reason="no_longer_needed"), 0),
     ],
     ids=lambda it: f"{it.state.value}-{it.reason}" if isinstance(it, Part) else str(it),
 )

@@ -13,7 +13,7 @@ from jpsi import Job, JobExecutor, JobSpec, JobState
 from jpsi_jobspec.document.model import Attributes, Ready
 from jpsi_jobspec.planning.plan import Entry, Kind
 from jpsi_jobspec.run_store import runs
-from jpsi_jobspec.run_store.events import EntryReplica
+from jpsi_jobspec.run_store.journal import Part
 from jpsi_jobspec.running.driver import Driver
 from jpsi_jobspec.running.live_output import LiveOutput
 from jpsi_jobspec.running.probes import is_ready
@@ -107,24 +107,24 @@ def test_a_service_that_could_be_used_is_not_asked_again_by_another_client(tmp_p
     assert again.states["a"] == [JobState.COMPLETED]
 
 
-def entry_replica(ready: Ready, **attributes: object) -> EntryReplica:
+def part(ready: Ready, **attributes: object) -> Part:
     given = Attributes(**attributes)  # type: ignore[arg-type]  # fields of attributes
-    return EntryReplica(Entry(id="s", kind=Kind.SERVICE, ready=ready, attributes=given), 1)
+    return Part(Entry(id="s", kind=Kind.SERVICE, ready=ready, attributes=given), 1)
 
 
 def test_a_port_is_ready_once_a_process_listens() -> None:
     files = JobExecutor("local").files
     with socket.create_server(("127.0.0.1", 0)) as server:
         ready = Ready(tcp=f"localhost:{server.getsockname()[1]}")
-        assert is_ready(entry_replica(ready), files)
+        assert is_ready(part(ready), files)
 
-    assert not is_ready(entry_replica(ready), files)
+    assert not is_ready(part(ready), files)
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 70, "no.such.host.invalid"])
 def test_a_host_that_cannot_be_is_not_ready(host: str) -> None:
     """And whoever looks goes on looking: a thread that ends would leave all waiting."""
-    assert not is_ready(entry_replica(Ready(tcp=f"{host}:80")), JobExecutor("local").files)
+    assert not is_ready(part(Ready(tcp=f"{host}:80")), JobExecutor("local").files)
 
 
 def test_a_command_says_by_its_exit_code_whether_a_service_is_ready(tmp_path: Path) -> None:
@@ -132,19 +132,19 @@ def test_a_command_says_by_its_exit_code_whether_a_service_is_ready(tmp_path: Pa
     files = JobExecutor("local").files
     ready = Ready(command=("sh", "-c", 'test "$WORD" = yes && test -e here'))
 
-    assert not is_ready(entry_replica(ready, cwd=str(tmp_path), environment={"WORD": "yes"}), files)
+    assert not is_ready(part(ready, cwd=str(tmp_path), environment={"WORD": "yes"}), files)
     (tmp_path / "here").touch()
-    assert is_ready(entry_replica(ready, cwd=str(tmp_path), environment={"WORD": "yes"}), files)
-    assert not is_ready(entry_replica(ready, cwd=str(tmp_path), environment={"WORD": "no"}), files)
-    assert not is_ready(entry_replica(Ready(command=("/nowhere",))), files)
+    assert is_ready(part(ready, cwd=str(tmp_path), environment={"WORD": "yes"}), files)
+    assert not is_ready(part(ready, cwd=str(tmp_path), environment={"WORD": "no"}), files)
+    assert not is_ready(part(Ready(command=("/nowhere",))), files)
 
 
 def test_a_file_is_looked_for_in_the_directory_of_the_service(tmp_path: Path) -> None:
     files = JobExecutor("local").files
 
-    assert not is_ready(entry_replica(Ready(file="up"), cwd=str(tmp_path)), files)
+    assert not is_ready(part(Ready(file="up"), cwd=str(tmp_path)), files)
     (tmp_path / "up").touch()
-    assert is_ready(entry_replica(Ready(file="up"), cwd=str(tmp_path)), files)
+    assert is_ready(part(Ready(file="up"), cwd=str(tmp_path)), files)
 
 
 def test_a_port_without_a_number_is_reported_with_its_position() -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from jobspec_support import SYSTEMS, driven, entries, planned
 from jpsi import JobState
 from jpsi_jobspec.commands import WORKFLOW
-from jpsi_jobspec.planning.planner import Site
+from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.reporting.plan_text import render_plan
 from jpsi_jobspec.running.staging import archive_path, is_shared_with_nodes, pack, staging_command
 from jpsi_testing.fake import FakeScheduler
@@ -58,7 +58,7 @@ def test_each_process_sees_to_what_is_staged_before_it() -> None:
 def test_where_all_runs_on_one_machine_nothing_is_copied() -> None:
     plan = planned(FLOW, Site(is_one_machine=True))
 
-    assert {it.staged for it in plan.walk()} == {()}
+    assert {it.staged for it in entries(plan).values()} == {()}
 
 
 @pytest.mark.clause("ng-stage-transformer")

@@ -8,7 +8,7 @@ import pytest
 
 from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, SubmitException
 from jpsi.plugin import Observation
-from jpsi_jobspec.groups.stalls import why_waiting
+from jpsi_jobspec.groups.executors import why_waiting
 
 
 class Says(JobExecutor):

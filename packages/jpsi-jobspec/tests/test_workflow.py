@@ -246,7 +246,7 @@ def test_a_usage_error_is_reported_in_a_sentence(arguments: list[str], said: str
 def test_tasks_on_several_nodes_of_a_group_are_planned_with_a_warning_and_refused_where_they_would_be_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_jobspec.commands.preparation.usable_engines", lambda: frozenset({"dask"}))
+    monkeypatch.setattr("jpsi_jobspec.planning.usable_engines", lambda: frozenset({"dask"}))
     says = "JS092: groups[0] has tasks that need several of its nodes each, which mpirun does not start: "
     file = str(EXAMPLES / "06-mini-mummi-mended.yaml")
 
@@ -292,7 +292,7 @@ def lacking(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_packages_are_reported_beside_other_problems(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jpsi_jobspec.commands.preparation.usable_engines", frozenset[str])
+    monkeypatch.setattr("jpsi_jobspec.planning.usable_engines", frozenset[str])
     file = flow(
         "version: 1\nresources:\n  two: {type: node, count: 2}\n  one: {type: node, count: 1}\n"
         "  thick: {type: slot, count: 1, with: [{type: node, count: 2}]}\n"

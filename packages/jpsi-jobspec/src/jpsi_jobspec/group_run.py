@@ -29,7 +29,7 @@ from .planning import (
     usable_engines,
 )
 from .run_store import CANCELLED, Journal, inner_journal, read_run
-from .running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, exit_code_of
+from .running import EXIT_CANCELLED, EXIT_TIMEOUT, Driver, exit_code_of, show_output
 
 log = logging.getLogger(__name__)
 
@@ -65,11 +65,15 @@ def _run(journal: Journal, allocation: Entry, target: str, *, is_restarted: bool
     nodes = _nodes(allocation)
     launcher = "" if len(nodes) == 1 else JobExecutor(target).system.capabilities.default_launcher
     with open_executor(allocation, nodes, launcher, journal.work) as executor:
-        capacity = Capacity(allocation, nodes, can_span=any(multinode_entries(allocation)))
+        capacity = Capacity(allocation, nodes, can_span=bool(multinode_entries(allocation)))
         # the output of watched tasks is shown outside as well, without lines of this process in between
         is_watched = any(it.is_watched for it in flatten(allocation))
-        on_state = _ignore_state if is_watched else _print_state
-        Driver(journal, executor, on_state, capacity, is_restarted=is_restarted, show=_show).run()
+
+        def report_state(entry: Entry, state: JobState) -> None:
+            if not is_watched:
+                _show(f"{entry.id}: {state.value}\n".encode(), "stdout")
+
+        Driver(journal, executor, report_state, capacity, is_restarted=is_restarted, show=_show).run()
     code = exit_code_of(journal.all_parts())
     return EXIT_TIMEOUT if code == EXIT_CANCELLED and journal.cancel_reason == TIMEOUT else code
 
@@ -85,21 +89,11 @@ def _nodes(allocation: Entry) -> tuple[int, ...]:
     return nodes
 
 
-def _print_state(entry: Entry, state: JobState) -> None:
-    _show(f"{entry.id}: {state.value}\n".encode(), "stdout")
-
-
-def _ignore_state(_: Entry, __: JobState) -> None:
-    """Write nothing about the state of an entry."""
-
-
 def _show(data: bytes, stream: str) -> None:
     """Write the output of a task as output of the group."""
     # a full disk, or a pipe that no process reads, is no reason to end the group
     with contextlib.suppress(OSError):
-        file = sys.stdout if stream == "stdout" else sys.stderr
-        file.buffer.write(data)
-        file.flush()
+        show_output(data, stream)
 
 
 if __name__ == "__main__":

@@ -18,83 +18,62 @@ from ..reporting import group_journals, plan_to_dict, render_plan, render_svg, r
 from ..run_store import latest_run
 from ..running import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, combined_state, submitted_spec
 from .arguments import Arguments
-from .messages import handle_errors, print_warnings
-from .preparation import find_site, load_document, plan_document, read_text
+from .messages import print_warnings
+from .preparation import find_site, load_document, prepare_plan, read_text
 
 
 def validate(arguments: Arguments, *, as_json: bool) -> int:
     """Report the problems of a document, and return the exit code."""
-
-    def command() -> int:
-        try:
-            found = load_document(arguments)[1].warnings
-        except WorkflowError as e:
-            if not as_json:
-                raise
-            found = [*e.errors, *e.warnings]
-        if as_json:
-            click.echo(json.dumps([attrs.asdict(it) for it in found], indent=2))
-            return EXIT_USAGE if any(it.is_error for it in found) else EXIT_DONE
-        print_warnings(found)
-        click.echo(f"{arguments.file}: {_verdict(len(found))}")
-        return EXIT_DONE
-
-    return handle_errors(command)
-
-
-def _verdict(warnings: int) -> str:
-    if not warnings:
-        return "nothing is wrong"
-    return f"{warnings} warning{'s' if warnings > 1 else ''}, no errors"
+    try:
+        found = load_document(arguments)[1].warnings
+    except WorkflowError as e:
+        if not as_json:
+            raise
+        found = [*e.errors, *e.warnings]
+    if as_json:
+        click.echo(json.dumps([attrs.asdict(it) for it in found], indent=2))
+        return EXIT_USAGE if any(it.is_error for it in found) else EXIT_DONE
+    print_warnings(found)
+    count = f"{len(found)} warning{'s' if len(found) > 1 else ''}"
+    click.echo(f"{arguments.file}: {f'{count}, no errors' if found else 'nothing is wrong'}")
+    return EXIT_DONE
 
 
 def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
     """Show the plan of a document, and return the exit code."""
-
-    def command() -> int:
-        made, findings = plan_document(arguments)
-        if as_json:
-            click.echo(json.dumps(plan_to_dict(made), indent=2))
-            return EXIT_DONE
-        print_warnings(findings.warnings)
-        for line in render_plan(made, is_explained=is_explained):
-            click.echo(line)
+    made, findings, _ = prepare_plan(arguments)
+    if as_json:
+        click.echo(json.dumps(plan_to_dict(made), indent=2))
         return EXIT_DONE
-
-    return handle_errors(command)
+    print_warnings(findings.warnings)
+    for line in render_plan(made, is_explained=is_explained):
+        click.echo(line)
+    return EXIT_DONE
 
 
 def graph(arguments: Arguments, *, has_states: bool, output: str | None) -> int:
     """Draw the dependency graph of a document, and return the exit code."""
-
-    def command() -> int:
-        made, findings = plan_document(arguments)
-        print_warnings(findings.warnings)
-        run = latest_run(arguments.file) if has_states else None
-        found = () if run is None else (run, *group_journals(run))
-        states = {name: combined_state(it).value for each in found for name, it in each.states.items()}
-        if output is not None:
-            Path(output).write_text(render_svg(made, states), encoding="utf-8")
-            return EXIT_DONE
-        for line in render_tree(made, states):
-            click.echo(line)
+    made, findings, _ = prepare_plan(arguments)
+    print_warnings(findings.warnings)
+    run = latest_run(arguments.file) if has_states else None
+    found = () if run is None else (run, *group_journals(run))
+    states = {name: combined_state(it).value for each in found for name, it in each.states.items()}
+    if output is not None:
+        Path(output).write_text(render_svg(made, states), encoding="utf-8")
         return EXIT_DONE
-
-    return handle_errors(command)
+    for line in render_tree(made, states):
+        click.echo(line)
+    return EXIT_DONE
 
 
 def render(arguments: Arguments) -> int:
     """Show what would be submitted, and return the exit code."""
-
-    def command() -> int:
-        made, findings = plan_document(arguments)
-        print_warnings(findings.warnings)
-        with JobExecutor(made.target) as executor:
-            for entry in made.entries:
-                click.echo(_render_entry(entry, executor))
-        return EXIT_DONE
-
-    return handle_errors(command)
+    made, findings, _ = prepare_plan(arguments)
+    print_warnings(findings.warnings)
+    with JobExecutor(made.target) as executor:
+        for entry in made.entries:
+            click.echo(_render_entry(entry, executor))
+    return EXIT_DONE
 
 
 def _render_entry(entry: Entry, executor: JobExecutor) -> str:
@@ -111,42 +90,29 @@ def _render_entry(entry: Entry, executor: JobExecutor) -> str:
 
 def satisfy(arguments: Arguments, *, as_json: bool) -> int:
     """Report whether the requirements of a document are met, and return the exit code."""
-
-    def command() -> int:
-        document, _ = load_document(arguments)
-        known = find_site(arguments).subsystems
-        answers = dict(evaluate_requirements(document, known))
-        if as_json:
-            content = {
-                name: {"verdict": it.verdict.value, "reasons": it.reasons} for name, it in answers.items()
-            }
-            click.echo(json.dumps(content, indent=2))
-        else:
-            for name, answer in answers.items():
-                click.echo(f"{name}: {answer.verdict.value}")
-                for reason in answer.reasons:
-                    click.echo(f"  {reason}")
-            if not answers:
-                click.echo(f"{arguments.file}: nothing is required")
-        failing = {Verdict.NO, Verdict.UNKNOWN} if arguments.missing == "fail" else {Verdict.NO}
-        return EXIT_FAILED if any(it.verdict in failing for it in answers.values()) else EXIT_DONE
-
-    return handle_errors(command)
+    document, _ = load_document(arguments)
+    known = find_site(arguments).subsystems
+    answers = dict(evaluate_requirements(document, known))
+    if as_json:
+        click.echo(json.dumps({name: attrs.asdict(it) for name, it in answers.items()}, indent=2))
+    else:
+        for name, answer in answers.items():
+            click.echo("\n  ".join((f"{name}: {answer.verdict}", *answer.reasons)))
+        if not answers:
+            click.echo(f"{arguments.file}: nothing is required")
+    failing = {Verdict.NO, Verdict.UNKNOWN} if arguments.missing == "fail" else {Verdict.NO}
+    return EXIT_FAILED if any(it.verdict in failing for it in answers.values()) else EXIT_DONE
 
 
 def convert(arguments: Arguments, *, direction: str) -> int:
     """Convert a document, report what was lost, and return the exit code."""
-
-    def command() -> int:
-        if direction == "to-flux":
-            _to_flux(arguments)
-            return EXIT_DONE
-        converted = _convert(arguments, direction)
-        print_warnings(converted.lost)
-        click.echo(yaml.safe_dump(dict(converted.content), sort_keys=False), nl=False)
+    if direction == "to-flux":
+        _to_flux(arguments)
         return EXIT_DONE
-
-    return handle_errors(command)
+    converted = _convert(arguments, direction)
+    print_warnings(converted.lost)
+    click.echo(yaml.safe_dump(dict(converted.content), sort_keys=False), nl=False)
+    return EXIT_DONE
 
 
 def _convert(arguments: Arguments, direction: str) -> Converted:
@@ -163,7 +129,7 @@ def _convert(arguments: Arguments, direction: str) -> Converted:
 
 def _to_flux(arguments: Arguments) -> None:
     document, _ = load_document(arguments)
-    made, _ = plan_document(arguments)
+    made, _, _ = prepare_plan(arguments)
     found = {it.id: to_canonical(it, document.user) for it in made.entries if it.command or it.replicated}
     for entry in made.entries:
         lost = found[entry.id].lost if entry.id in found else ("it is no job, and left out",)

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
-from jpsi import InvalidJobException, configuration, plugins
+from jpsi import InvalidJobException, System, configuration, plugins
 
+from .. import planning
 from ..document import NOWHERE, Document, Findings, Position, load, suggest_name
-from ..planning import (
-    SUBSYSTEM_DIRECTORY,
-    Mapped,
-    Plan,
-    Site,
-    Subsystems,
-    configured_constraints,
-    default_duration,
-    draft_plan,
-    find_unsupported_groups,
-    has_choice,
-    has_pieces,
-    launcher_of,
-    multinode_groups,
-    queue_limits,
-    read_subsystems,
-    supports_heterogeneous_jobs,
-    this_machine,
-    usable_engines,
-)
+from ..planning import Mapped, Plan, Site, query_system
 from .arguments import Arguments
 
 
@@ -47,9 +30,8 @@ def read_text(file: str) -> str:
 def load_document(arguments: Arguments) -> tuple[Document, Findings]:
     """Return the document and its findings; raise WorkflowError as `load` does."""
     findings = Findings(arguments.file, arguments.is_strict)
-    return load(
-        read_text(arguments.file), findings, parse_pairs(arguments.parameters, "NAME=VALUE")
-    ), findings
+    parameters = parse_pairs(arguments.parameters, "NAME=VALUE")
+    return load(read_text(arguments.file), findings, parameters), findings
 
 
 def find_site(arguments: Arguments, document: Document | None = None) -> Site:
@@ -57,44 +39,53 @@ def find_site(arguments: Arguments, document: Document | None = None) -> Site:
     known = configuration()
     target = arguments.executor or known.default_executor or "local"
     section = known.targets.get(target.lower())
-    executor = (section.executor if section is not None else None) or target
-    sections = (section, known.executors.get(executor.lower()))
+    executor = ((section.executor if section is not None else None) or target).lower()
     typed = parse_pairs(arguments.constraints, "SUBSYSTEM.FIELD=OPTION")
+    sections = (section, known.executors.get(executor))
     is_remote = any(it is not None and it.url is not None for it in sections)
-    is_one_machine = executor.lower() == "local"
+    is_one_machine = executor == "local"
+    has_choice, has_pieces = (False, False) if document is None else _find_choices(document)
     return Site(
         target=target,
         is_one_machine=is_one_machine,
-        machine=this_machine() if is_one_machine and not is_remote else None,
-        default_duration=default_duration(target) if executor.lower() == "pilot" else None,
+        machine=planning.this_machine() if is_one_machine and not is_remote else None,
+        default_duration=query_system(target, _default_duration, None) if executor == "pilot" else None,
         is_remote=is_remote,
         subsystems=known_subsystems(arguments.subsystems),
         is_missing_error=arguments.missing == "fail",
         constraints={
-            **configured_constraints(executor.lower()),
-            **configured_constraints(target.lower()),
+            **planning.configured_constraints(executor),
+            **planning.configured_constraints(target.lower()),
             **{name: Mapped(option=it) for name, it in typed.items()},
         },
-        is_heterogeneous=document is not None
-        and has_pieces(document)
-        and supports_heterogeneous_jobs(target),
-        limits=queue_limits(target) if document is not None and has_choice(document) else (),
+        is_heterogeneous=has_pieces and query_system(target, _is_heterogeneous, default=False),
+        limits=query_system(target, planning.queue_limits, ()) if has_choice else (),
     )
 
 
-def known_subsystems(directory: str | None) -> Subsystems:
+def _default_duration(system: System) -> timedelta | None:
+    return system.default_duration
+
+
+def _is_heterogeneous(system: System) -> bool:
+    return system.capabilities.heterogeneous
+
+
+def _find_choices(document: Document) -> tuple[bool, bool]:
+    """Return True if anything names alternatives, and True if a task at the top needs several resources."""
+    named = [it.resources.alternatives for it in document.groups.values() if it.resources is not None]
+    of_tasks = [it.resources.alternatives for it in document.tasks if it.resources is not None]
+    has_pieces = any(len(names) > 1 for alternatives in of_tasks for names in alternatives)
+    return any(len(it) > 1 for it in (*named, *of_tasks)), has_pieces
+
+
+def known_subsystems(directory: str | None) -> planning.Subsystems:
     """Return the subsystems of a directory; raise InvalidJobException if a named directory does not exist."""
-    path = Path(directory or SUBSYSTEM_DIRECTORY).expanduser()
+    path = Path(directory or planning.SUBSYSTEM_DIRECTORY).expanduser()
     if directory is not None and not path.is_dir():
         msg = f"{directory} is no directory with subsystems"
         raise InvalidJobException(msg)
-    return read_subsystems(path)
-
-
-def plan_document(arguments: Arguments) -> tuple[Plan, Findings]:
-    """Return the plan of a document and its findings; raise WorkflowError if it cannot run on the target."""
-    plan, findings, _ = prepare_plan(arguments)
-    return plan, findings
+    return planning.read_subsystems(path)
 
 
 def prepare_plan(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan, Findings, Site]:
@@ -105,12 +96,13 @@ def prepare_plan(arguments: Arguments, *, is_to_run: bool = False) -> tuple[Plan
     """
     document, findings = load_document(arguments)
     found = find_site(arguments, document)
-    plan = draft_plan(document, found, findings)
+    plan = planning.draft_plan(document, found, findings)
     if not is_to_run:
         _check_target(found.target, findings)
     add_problem = findings.add_error if is_to_run else findings.add_warning
-    launcher = launcher_of(plan.target) if multinode_groups(plan) else ""
-    for name, message, hint in find_unsupported_groups(plan, usable_engines(), launcher):
+    launcher = planning.launcher_of(plan.target) if planning.multinode_groups(plan) else ""
+    unsupported = planning.find_unsupported_groups(plan, planning.usable_engines(), launcher)
+    for name, message, hint in unsupported:
         add_problem("JS092", _find_position(name, document), message, hint)
     findings.check()
     return plan, findings, found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import timedelta
 
 import click
 
@@ -13,30 +12,26 @@ from ..run_store import Journal, create_run, latest_run, locked_runs
 from ..running import EXIT_DONE, check_jobs
 from .arguments import Arguments
 from .foreground import Waiting, drive_run
-from .messages import handle_errors, print_errors, print_warnings
+from .messages import print_errors, print_warnings
 from .preparation import parse_pairs, prepare_plan, read_text
 from .selection import last_run, select_entries
 
 
 def run(arguments: Arguments, *, is_new: bool, as_json: bool) -> int:
     """Run a document, or go on with its last run, and return the exit code."""
-
-    def command() -> int:
-        text = read_text(arguments.file)
-        # if two processes begin at the same time, one goes on with the run of the other
-        with locked_runs(arguments.file):
-            last = latest_run(arguments.file)
-            if last is None or is_new:
-                _check_ended(last, arguments)
-                chosen = _begin_run(text, arguments)
-            else:
-                _check_same(last, text, arguments)
-                chosen = last
-                if last.is_over:
-                    print_errors(["this run is over; --again begins a new one"])
-        return drive_run(chosen, Waiting(as_json=as_json))
-
-    return handle_errors(command)
+    text = read_text(arguments.file)
+    # if two processes begin at the same time, one goes on with the run of the other
+    with locked_runs(arguments.file):
+        last = latest_run(arguments.file)
+        if last is None or is_new:
+            _check_ended(last, arguments)
+            chosen = _begin_run(text, arguments)
+        else:
+            _check_same(last, text, arguments)
+            chosen = last
+            if last.is_over:
+                print_errors(["this run is over; --again begins a new one"])
+    return drive_run(chosen, Waiting(as_json=as_json))
 
 
 def _begin_run(text: str, arguments: Arguments) -> Journal:
@@ -75,46 +70,32 @@ def _explain_choices(arguments: Arguments) -> str:
 
 def wait(arguments: Arguments, *, tasks: Collection[str], timeout: str | None, as_json: bool) -> int:
     """Wait for the end of the last run, or of some of its entries, and return the exit code."""
-
-    def command() -> int:
-        limit = None if timeout is None else _duration(timeout)
-        last = last_run(arguments.file)
-        entries = select_entries(tasks, last) or None
-        return drive_run(last, Waiting(entries=entries, limit=limit, as_json=as_json))
-
-    return handle_errors(command)
-
-
-def _duration(text: str) -> timedelta:
     try:
-        return parse_duration(text)
+        limit = None if timeout is None else parse_duration(timeout)
     except ValueError as e:
         msg = f"--timeout: {e}"
         raise InvalidJobException(msg, e) from e
+    last = last_run(arguments.file)
+    entries = select_entries(tasks, last) or None
+    return drive_run(last, Waiting(entries=entries, limit=limit, as_json=as_json))
 
 
 def cancel(arguments: Arguments, *, tasks: Collection[str]) -> int:
     """Cancel the last run, or some of its entries, and return the exit code."""
-
-    def command() -> int:
-        last = last_run(arguments.file)
-        entries = select_entries(tasks, last)
-        if all(it.state.final for it in (entries.parts(last) if entries else last.all_parts())):
-            click.echo("it is over already", err=True)
-            return EXIT_DONE
-        if not entries:
-            last.cancel()
-            drive_run(last, Waiting())
-            return EXIT_DONE
-        ending = entries.cancel(last)
-        for group in entries.inside.keys() - ending.inside.keys():
-            print_errors([f"{group} has not begun; once it does, what was cancelled does not run in it"])
-        if ending:
-            drive_run(last, Waiting(entries=ending, expectation=f"it is asked to cancel {', '.join(tasks)}"))
-            last.read_new_events()
-            click.echo(
-                f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}", err=True
-            )
+    last = last_run(arguments.file)
+    entries = select_entries(tasks, last)
+    if all(it.state.final for it in (entries.parts(last) if entries else last.all_parts())):
+        click.echo("it is over already", err=True)
         return EXIT_DONE
-
-    return handle_errors(command)
+    if not entries:
+        last.cancel()
+        drive_run(last, Waiting())
+        return EXIT_DONE
+    ending = entries.cancel(last)
+    for group in entries.inside.keys() - ending.inside.keys():
+        print_errors([f"{group} has not begun; once it does, what was cancelled does not run in it"])
+    if ending:
+        drive_run(last, Waiting(entries=ending, expectation=f"it is asked to cancel {', '.join(tasks)}"))
+        last.read_new_events()
+        click.echo(f"cancelled: {', '.join(ending.cancelled(last)) or 'nothing, all had ended'}", err=True)
+    return EXIT_DONE

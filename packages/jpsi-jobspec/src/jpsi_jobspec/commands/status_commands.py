@@ -15,52 +15,44 @@ from ..reporting import group_journals, refresh_states, render_entry, run_record
 from ..run_store import Journal, Part
 from ..running import EXIT_DONE
 from .arguments import Arguments
-from .messages import handle_errors, print_errors
+from .messages import print_errors
 from .selection import last_run
 
 
 def status(arguments: Arguments, *, as_json: bool) -> int:
     """Show the state of the last run, and return the exit code."""
-
-    def command() -> int:
-        last = last_run(arguments.file)
-        is_unattended = not last.is_over and not last.is_driven
-        refresh_states(last)
-        if as_json:
-            click.echo(json.dumps(list(run_records(last)), indent=2))
-            return EXIT_DONE
-        for journal in (last, *group_journals(last)):
-            for entry in journal.plan.entries:
-                click.echo(render_entry(entry, journal.parts[entry.id], is_coloured=sys.stdout.isatty()))
-        if is_unattended:
-            print_errors([f"no process drives this run; `jpsi workflow wait {arguments.file}` continues it"])
+    last = last_run(arguments.file)
+    is_unattended = not last.is_over and not last.is_driven
+    refresh_states(last)
+    if as_json:
+        click.echo(json.dumps(list(run_records(last)), indent=2))
         return EXIT_DONE
-
-    return handle_errors(command)
+    for journal in (last, *group_journals(last)):
+        for entry in journal.plan.entries:
+            click.echo(render_entry(entry, journal.parts[entry.id], is_coloured=sys.stdout.isatty()))
+    if is_unattended:
+        print_errors([f"no process drives this run; `jpsi workflow wait {arguments.file}` continues it"])
+    return EXIT_DONE
 
 
 def logs(arguments: Arguments, *, task: str, is_stderr: bool) -> int:
     """Show the output of a task, and return the exit code."""
-
-    def command() -> int:
-        last = last_run(arguments.file)
-        journals = (last, *group_journals(last))
-        chosen = _select_replicas(task, _replicas_by_name(last, journals))
-        jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
-        for name, part in chosen.items():
-            job = jobs.get(part.job_id or "")
-            if len(chosen) > 1:
-                click.echo(f"==> {name} <==")
-            if job is None:
-                print_errors([f"{name} has written nothing: it is {part.state.value}"])
-                continue
-            output, offset = job.output("stderr" if is_stderr else "stdout"), 0
-            while (chunk := output.read(offset)) is not None and chunk.data:
-                click.echo(chunk.data, nl=False)
-                offset = chunk.end
-        return EXIT_DONE
-
-    return handle_errors(command)
+    last = last_run(arguments.file)
+    journals = (last, *group_journals(last))
+    chosen = _select_replicas(task, _replicas_by_name(last, journals))
+    jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
+    for name, part in chosen.items():
+        job = jobs.get(part.job_id or "")
+        if len(chosen) > 1:
+            click.echo(f"==> {name} <==")
+        if job is None:
+            print_errors([f"{name} has written nothing: it is {part.state.value}"])
+            continue
+        output, offset = job.output("stderr" if is_stderr else "stdout"), 0
+        while (chunk := output.read(offset)) is not None and chunk.data:
+            click.echo(chunk.data, nl=False)
+            offset = chunk.end
+    return EXIT_DONE
 
 
 def _replicas_by_name(last: Journal, journals: Iterable[Journal]) -> dict[str, list[Part]]:

@@ -33,44 +33,37 @@ A run that is over is only reported; --again begins a new one.
 _FILE = click.Argument(["file"], metavar="FILE")
 
 
-def _document_options() -> list[click.Parameter]:
-    return [
-        _FILE,
-        click.Option(["--strict", "is_strict"], is_flag=True, help="Treat warnings as errors."),
-        click.Option(
-            ["--set", "parameters"], multiple=True, metavar="NAME=VALUE", help="Give a parameter a value."
-        ),
-    ]
-
-
-def _site_options() -> list[click.Parameter]:
-    return [
-        *_document_options(),
-        click.Option(["-x", "--executor"], metavar="NAME", help="The executor, or a configured target."),
-        click.Option(
-            ["--subsystems"],
-            metavar="DIRECTORY",
-            help="Directory of subsystems (~/.compspec/subsystems).",
-        ),
-        click.Option(
-            ["--missing"],
-            type=click.Choice(["ignore", "fail"]),
-            default="ignore",
-            show_default=True,
-            help="What to do if a subsystem is unknown.",
-        ),
-        click.Option(
-            ["--constraint", "constraints"],
-            multiple=True,
-            metavar="SUBSYSTEM.FIELD=OPTION",
-            help="Map a requirement to a batch system's option, as in system.platform=slurm.constraint.",
-        ),
-    ]
+_DOCUMENT: list[click.Parameter] = [
+    _FILE,
+    click.Option(["--strict", "is_strict"], is_flag=True, help="Treat warnings as errors."),
+    click.Option(
+        ["--set", "parameters"], multiple=True, metavar="NAME=VALUE", help="Give a parameter a value."
+    ),
+]
+_SITE = [
+    *_DOCUMENT,
+    click.Option(["-x", "--executor"], metavar="NAME", help="The executor, or a configured target."),
+    click.Option(
+        ["--subsystems"], metavar="DIRECTORY", help="Directory of subsystems (~/.compspec/subsystems)."
+    ),
+    click.Option(
+        ["--missing"],
+        type=click.Choice(["ignore", "fail"]),
+        default="ignore",
+        show_default=True,
+        help="What to do if a subsystem is unknown.",
+    ),
+    click.Option(
+        ["--constraint", "constraints"],
+        multiple=True,
+        metavar="SUBSYSTEM.FIELD=OPTION",
+        help="Map a requirement to a batch system's option, as in system.platform=slurm.constraint.",
+    ),
+]
 
 
 _TASKS = click.Argument(["tasks"], nargs=-1, metavar="[TASK]...")
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON.")
-_STATES = click.Option(["--states", "has_states"], is_flag=True, help="Colour it by the last run.")
 
 
 def _command(
@@ -93,17 +86,20 @@ def _command(
     )
 
 
+def _direction(name: str, text: str, **more: bool) -> click.Option:
+    return click.Option([f"--{name}", "direction"], flag_value=name, help=text, **more)
+
+
 def _import_on_call(name: str) -> Callable[..., int]:
     """Return the function of a command, which imports the library when it is called, so that help is fast."""
 
     def call(**arguments: Any) -> int:  # noqa: ANN401  what the parameters are
         from . import document_commands, run_commands, status_commands  # noqa: PLC0415  as above
+        from .messages import handle_errors  # noqa: PLC0415  as above
 
         words = {key: arguments.pop(key) for key in list(arguments) if key in Arguments.__slots__}
-        module = next(it for it in (run_commands, status_commands, document_commands) if name in vars(it))
-        function = getattr(module, name)
-        code: int = function(Arguments(**words), **arguments)
-        return code
+        functions = {**vars(document_commands), **vars(status_commands), **vars(run_commands)}
+        return handle_errors(lambda: functions[name](Arguments(**words), **arguments))
 
     return call
 
@@ -128,7 +124,7 @@ WORKFLOW = click.Group(
             "validate",
             "Report the problems of a document.",
             "Report all problems of a document, each with its position and a hint.",
-            [*_document_options(), _JSON],
+            [*_DOCUMENT, _JSON],
             done="nothing is wrong with it",
         ),
         _command(
@@ -136,7 +132,7 @@ WORKFLOW = click.Group(
             "Show which jobs a document becomes.",
             "Show which jobs a document becomes, with their resources and dependencies.",
             [
-                *_site_options(),
+                *_SITE,
                 click.Option(["--explain", "is_explained"], is_flag=True, help="Show the reasons."),
                 _JSON,
             ],
@@ -146,8 +142,8 @@ WORKFLOW = click.Group(
             "Draw the dependency graph.",
             "Draw the dependency graph, as SVG, or on the terminal.",
             [
-                *_site_options(),
-                _STATES,
+                *_SITE,
+                click.Option(["--states", "has_states"], is_flag=True, help="Colour it by the last run."),
                 click.Option(["-o", "--output"], metavar="FILE.svg", help="Write SVG."),
             ],
         ),
@@ -155,13 +151,13 @@ WORKFLOW = click.Group(
             "render",
             "Show what would be submitted.",
             "Show the scripts that a batch system would get, and by which commands.",
-            _site_options(),
+            _SITE,
         ),
         _command(
             "satisfy",
             "Check the requirements of a document.",
             "Check whether the requirements of a document are met: yes, no or unknown, with reasons.",
-            [*_site_options(), _JSON],
+            [*_SITE, _JSON],
             epilog="""\b
 Exit codes:
   0  all of it is there, or unknown (unless --missing fail)
@@ -176,17 +172,11 @@ Exit codes:
             "Make a workflow of a job document, of a submit script, or of a canonical jobspec of Flux"
             " (version 1), or such jobspecs of a workflow, and report what could not be converted.",
             [
-                *_site_options(),
-                click.Option(
-                    ["--from-jpsi", "direction"], flag_value="from-jpsi", default=True, help="The default"
-                ),
-                click.Option(
-                    ["--from-script", "direction"],
-                    flag_value="from-script",
-                    help="FILE is a script with directives, such as #SBATCH.",
-                ),
-                click.Option(["--from-flux", "direction"], flag_value="from-flux", help="FILE is a jobspec."),
-                click.Option(["--to-flux", "direction"], flag_value="to-flux", help="FILE is a workflow."),
+                *_SITE,
+                _direction("from-jpsi", "The default", default=True),
+                _direction("from-script", "FILE is a script with directives, such as #SBATCH."),
+                _direction("from-flux", "FILE is a jobspec."),
+                _direction("to-flux", "FILE is a workflow."),
             ],
         ),
         _command(
@@ -194,7 +184,7 @@ Exit codes:
             "Run a document to its end.",
             _RUN,
             [
-                *_site_options(),
+                *_SITE,
                 click.Option(["--again", "is_new"], is_flag=True, help="Begin a new run."),
                 _JSON,
             ],

@@ -9,7 +9,7 @@ or starts anything.
 
 from __future__ import annotations
 
-from .graph import Graph, Scope, resolve
+from .graph import Scope, resolve
 from .loader import load
 from .matchers import get_matcher
 from .model import (
@@ -19,11 +19,10 @@ from .model import (
     Expression,
     Group,
     Ready,
+    Requester,
     Requirement,
-    Resource,
     Step,
     Task,
-    Vertex,
     When,
 )
 from .problems import NOWHERE, Findings, Position, WorkflowError, describe_value, suggest_name
@@ -37,5 +36,4 @@ from .shape import (
     measure,
     merge_alike,
     unsupported_parts,
-    vertices,
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import graphlib
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
-from .model import Document, Group, Needed, Task, When
+from .model import Document, Needed, Task, When
 from .problems import Findings, suggest_name
+
+T = TypeVar("T", bound=Hashable)
 
 
 @attrs.frozen(slots=True)
@@ -38,27 +42,21 @@ class Scope:
     tail: int
 
 
-@attrs.frozen(slots=True)
-class Graph:
-    """The scopes of a document by the names of their groups; the top has the empty name."""
+def resolve(document: Document, findings: Findings) -> dict[str, Scope]:
+    """Return the scopes by the names of their groups; `findings` gets problems with names and order.
 
-    scopes: Mapping[str, Scope]
-
-
-def resolve(document: Document, findings: Findings) -> Graph:
-    """Return the dependencies in a document; `findings` gets problems with names and order."""
+    The top has the empty name.
+    """
     referenced = _find_referenced_groups(document, findings)
     _check_group_cycles(document, findings)
-    scopes = {"": _resolve_scope("", _top_tasks(document, referenced), document, findings)}
-    for group in document.groups.values():
-        scopes[group.name] = _resolve_scope(group.name, group.tasks, document, findings)
-    return Graph(scopes)
+    lists = {"": _top_tasks(document, referenced)} | {it.name: it.tasks for it in document.groups.values()}
+    return {name: _Resolver(name, tasks, document, findings).scope() for name, tasks in lists.items()}
 
 
 def _find_referenced_groups(document: Document, findings: Findings) -> set[str]:
     """Return the groups that some list names; note those that do not exist or are named twice."""
     first: dict[str, Task] = {}
-    for task in _all_tasks(document):
+    for task in document.all_tasks():
         if task.group is None:
             continue
         if task.group not in document.groups:
@@ -72,248 +70,190 @@ def _find_referenced_groups(document: Document, findings: Findings) -> set[str]:
     return set(first)
 
 
-def _all_tasks(document: Document) -> Iterator[Task]:
-    yield from document.tasks
-    for group in document.groups.values():
-        yield from group.tasks
-
-
 def _top_tasks(document: Document, referenced: set[str]) -> tuple[Task, ...]:
     """Return the tasks at the top and the groups that no list names, in the order of the document."""
-    groups = [
-        Task(name=it.name, group=it.name, at=it.at)
-        for it in document.groups.values()
-        if it.name not in referenced
-    ]
+    own = (it for it in document.groups.values() if it.name not in referenced)
+    groups = [Task(name=it.name, group=it.name, at=it.at) for it in own]
     if not groups:
         return document.tasks
     return tuple(sorted((*document.tasks, *groups), key=lambda it: (it.at.line, it.at.column)))
 
 
 def _check_group_cycles(document: Document, findings: Findings) -> None:
-    names = {name: [it.group for it in group.tasks if it.group] for name, group in document.groups.items()}
-    index = {name: number for number, name in enumerate(names)}
-    dependencies = [[index[it] for it in children if it in index] for children in names.values()]
-    cycle = find_cycle(dependencies)
-    if cycle:
-        known = list(names)
-        path = " -> ".join(known[it] for it in (*cycle, cycle[0]))
-        at = document.groups[known[cycle[0]]].at
-        findings.add_error(
-            "JS032", at, f"is a group that holds itself: {path}", "take one of them out of the other"
-        )
+    groups = document.groups
+    inside = {
+        name: [it.group for it in group.tasks if it.group and it.group in groups]
+        for name, group in groups.items()
+    }
+    if cycle := find_cycle(inside):
+        message = f"is a group that holds itself: {' -> '.join((*cycle, cycle[0]))}"
+        hint = "take one of them out of the other"
+        findings.add_error("JS032", groups[cycle[0]].at, message, hint)
 
 
-def _resolve_scope(name: str, tasks: tuple[Task, ...], document: Document, findings: Findings) -> Scope:
-    indexes = _index_names(tasks, findings)
-    tail = _find_tail(tasks) if name else len(tasks)
-    own_edges = [
-        _find_edges(number, tasks, indexes, document, name, findings) for number in range(len(tasks))
-    ]
-    edges = _add_barriers(tasks, own_edges, tail, is_group=bool(name))
-    order = _sort_tasks(tasks, edges, findings)
-    return Scope(name, tasks, edges, order, tail)
+@attrs.define(slots=True)
+class _Resolver:
+    """The resolver of the names in one list of tasks."""
 
+    _name: str
+    _tasks: tuple[Task, ...]
+    _document: Document
+    _findings: Findings
 
-def _index_names(tasks: Sequence[Task], findings: Findings) -> dict[str, int]:
-    """Return the index of each name in a list; a group has its own name and that of its task."""
-    indexes: dict[str, int] = {}
-    for number, task in enumerate(tasks):
-        for name in dict.fromkeys((task.name, task.group or task.name)):
-            if name in indexes:
-                line = tasks[indexes[name]].at.line
-                message = f"has the name {name!r}, like the entry in line {line}"
-                findings.add_error("JS011", task.at, message, "rename one of them")
-            else:
-                indexes[name] = number
-    return indexes
+    def scope(self) -> Scope:
+        """Return the tasks with their dependencies."""
+        tail = self._find_tail() if self._name else len(self._tasks)
+        indexes = self._index_names()
+        edges = self._add_barriers([self._find_edges(it, indexes) for it in self._tasks], tail)
+        return Scope(self._name, self._tasks, edges, self._sort(edges), tail)
 
+    def _index_names(self) -> dict[str, int]:
+        """Return the index of each name in the list; a group has its own name and that of its task."""
+        indexes: dict[str, int] = {}
+        for number, task in enumerate(self._tasks):
+            for name in dict.fromkeys((task.name, task.group or task.name)):
+                first = indexes.setdefault(name, number)
+                if first != number:
+                    line = self._tasks[first].at.line
+                    message = f"has the name {name!r}, like the entry in line {line}"
+                    self._findings.add_error("JS011", task.at, message, "rename one of them")
+        return indexes
 
-def _find_tail(tasks: Sequence[Task]) -> int:
-    """Return the index of the first local task of the tail of a list; a list of local tasks has no tail."""
-    start = len(tasks)
-    while start and tasks[start - 1].is_local:
-        start -= 1
-    return start or len(tasks)
+    def _find_tail(self) -> int:
+        """Return the index of the first local task of the tail; a list of local tasks has no tail."""
+        start = len(self._tasks)
+        while start and self._tasks[start - 1].is_local:
+            start -= 1
+        return start or len(self._tasks)
 
+    def _find_edges(self, task: Task, indexes: Mapping[str, int]) -> list[Edge] | None:
+        """Return the dependencies that `depends_on` gives a task and its group; None if neither has any."""
+        group = self._document.groups.get(task.group) if task.group else None
+        needs_lists = [it.depends_on for it in (task, group) if it is not None and it.depends_on is not None]
+        if not needs_lists:
+            return None
+        edges: dict[int, Edge] = {}
+        for need in (need for needs in needs_lists for need in needs):
+            index = indexes.get(need.name)
+            if index is None:
+                self._report_unknown_name(need, indexes)
+            elif self._is_possible(need, task, self._tasks[index], edges.get(index)):
+                edges[index] = Edge(index, need.when, need.each)
+        return list(edges.values())
 
-def _find_edges(  # noqa: PLR0913, PLR0917  what a name is looked up in
-    number: int,
-    tasks: Sequence[Task],
-    indexes: Mapping[str, int],
-    document: Document,
-    scope: str,
-    findings: Findings,
-) -> list[Edge] | None:
-    """Return the dependencies that `depends_on` gives a task and its group; None if neither has any."""
-    task = tasks[number]
-    group = document.groups.get(task.group) if task.group else None
-    needs_lists = [it for it in (task.depends_on, group.depends_on if group else None) if it is not None]
-    if not needs_lists:
-        return None
-    edges: dict[int, Edge] = {}
-    for need in (need for needs in needs_lists for need in needs):
-        index = indexes.get(need.name)
-        if index is None:
-            if need.name:
-                _report_unknown_name(need, indexes, document, scope, findings)
-        elif not tasks[index].is_named:
+    def _is_possible(self, need: Needed, task: Task, other: Task, known: Edge | None) -> bool:
+        """Return True if a task may depend on another one; note what is wrong with that.
+
+        `known` is an earlier dependency on the same task.
+        """
+        add_error = self._findings.add_error
+        if not other.is_named:
             # the id contains its place in the list, which changes as lines are added
             message = f"names {need.name!r}, which jpsi generated for a task without a name"
-            findings.add_error("JS053", need.at, message, "give that task a name")
-        elif index == number:
-            findings.add_error("JS052", need.at, f"is {need.name!r} itself", "remove it")
+            add_error("JS053", need.at, message, "give that task a name")
+            return False
+        if other is task:
+            add_error("JS052", need.at, f"is {need.name!r} itself", "remove it")
+            return False
+        if need.each and task.replicas != other.replicas:
+            message = f"waits for each of {other.replicas} replicas, and {task.replicas} wait"
+            add_error("JS050", need.at, message, "give both as many replicas, or remove `each`")
+        if need.each and not self._name and task.replicas > 1:
+            message = f"waits for each replica of {need.name!r}, and those of a task in no group are one job"
+            add_error("JS055", need.at, message, "put both into a group, or remove `each`")
+        message = f"names {need.name!r} again"
+        if known is not None and (known.when, known.each) == (need.when, need.each):
+            self._findings.add_warning("JS050", need.at, message, "remove one of the two")
+        elif known is not None:
+            add_error("JS050", need.at, f"{message}, with another end", "say once after which end it runs")
+        return True
+
+    def _report_unknown_name(self, need: Needed, indexes: Mapping[str, int]) -> None:
+        if not need.name:
+            return
+        lists = {**{name: it.tasks for name, it in self._document.groups.items()}, "": self._document.tasks}
+        owners = [name for name, tasks in lists.items() if any(it.name == need.name for it in tasks)]
+        code, message = "JS050", f"names {need.name!r}, which does not exist"
+        if self._name and need.name in self._document.groups:
+            code, message = "JS054", f"names the group {need.name!r}, which is not in {self._name!r}"
+            hint = f"move it to the group: `depends_on` of {self._name!r} itself"
+        elif owners:
+            where = f"the group {owners[0]!r}" if owners[0] else "the top"
+            code, message = "JS054", f"names {need.name!r}, which is in {where} and not in this list"
+            hint = f"move it to the group: wait for, or in, {self._name or owners[0]!r} as a whole"
         else:
-            _check_need(need, task, tasks[index], edges.get(index), findings)
-            if not scope and need.each and task.replicas > 1:
-                message = (
-                    f"waits for each replica of {need.name!r}, and those of a task in no group are one job"
-                )
-                findings.add_error("JS055", need.at, message, "put both into a group, or remove `each`")
-            edges[index] = Edge(index, need.when, need.each)
-    return list(edges.values())
+            hint = suggest_name(need.name, indexes)
+        self._findings.add_error(code, need.at, message, hint)
 
+    def _add_barriers(
+        self, own_edges: Sequence[list[Edge] | None], tail: int
+    ) -> tuple[tuple[Edge, ...], ...]:
+        """Return the edges in a group: a local task blocks those after it, and waits for those before it.
 
-def _check_need(need: Needed, task: Task, other: Task, known: Edge | None, findings: Findings) -> None:
-    """Note a dependency that conflicts with its tasks, or with an earlier one on the same task."""
-    if need.each and task.replicas != other.replicas:
-        message = f"waits for each of {other.replicas} replicas, and {task.replicas} wait"
-        hint = "give both as many replicas, or remove `each`"
-        findings.add_error("JS050", need.at, message, hint)
-    if known is None:
-        return
-    message = f"names {need.name!r} again"
-    if (known.when, known.each) == (need.when, need.each):
-        findings.add_warning("JS050", need.at, message, "remove one of the two")
-    else:
-        findings.add_error(
-            "JS050", need.at, f"{message}, with another end", "say once after which end it runs"
-        )
+        A local task with `depends_on` waits only for the tasks that it names, and for the last local task
+        before it. Others wait for a service until it has started, since it does not end.
+        """
+        found: list[tuple[Edge, ...]] = []
+        barrier: int | None = None
+        pending: list[int] = []
+        for number, task in enumerate(self._tasks):
+            edges = {it.index: it for it in own_edges[number] or ()}
+            is_barrier = bool(self._name) and task.is_local and not task.is_service
+            if is_barrier and own_edges[number] is None:
+                edges |= {it: Edge(it) for it in pending if not self._tasks[it].is_service}
+                pending = []
+            if barrier is not None:
+                edges.setdefault(barrier, Edge(barrier))
+            when = task.when or (When.ALWAYS if number >= tail else When.ON_SUCCESS)
+            found.append(tuple(self._adapt_edge(it, when) for it in edges.values()))
+            if is_barrier:
+                barrier = number
+            else:
+                pending.append(number)
+        return tuple(found)
 
+    def _adapt_edge(self, edge: Edge, when: When) -> Edge:
+        if self._tasks[edge.index].is_service:
+            return attrs.evolve(edge, when="started")
+        is_any = when is not When.ON_SUCCESS and edge.when == "ok"
+        return attrs.evolve(edge, when="any") if is_any else edge
 
-def _report_unknown_name(
-    need: Needed, indexes: Mapping[str, int], document: Document, scope: str, findings: Findings
-) -> None:
-    owners = [name for name, group in document.groups.items() if _has(group, need.name)]
-    if any(it.name == need.name for it in document.tasks):
-        owners.append("")
-    if scope and need.name in document.groups:
-        message = f"names the group {need.name!r}, which is not in {scope!r}"
-        findings.add_error(
-            "JS054", need.at, message, f"move it to the group: `depends_on` of {scope!r} itself"
-        )
-    elif owners:
-        where = f"the group {owners[0]!r}" if owners[0] else "the top"
-        message = f"names {need.name!r}, which is in {where} and not in this list"
-        group = scope or owners[0]
-        findings.add_error(
-            "JS054", need.at, message, f"move it to the group: wait for, or in, {group!r} as a whole"
-        )
-    else:
-        message = f"names {need.name!r}, which does not exist"
-        findings.add_error("JS050", need.at, message, suggest_name(need.name, indexes))
+    def _sort(self, edges: Sequence[Sequence[Edge]]) -> tuple[int, ...]:
+        """Return an order in which each task comes after its dependencies; none if there is a cycle.
 
-
-def _has(group: Group, name: str) -> bool:
-    return any(it.name == name for it in group.tasks)
-
-
-def _add_barriers(
-    tasks: Sequence[Task], own_edges: Sequence[list[Edge] | None], tail: int, *, is_group: bool
-) -> tuple[tuple[Edge, ...], ...]:
-    """Return the edges in a group: a local task blocks those after it, and waits for those before it.
-
-    A local task with `depends_on` waits only for the tasks that it names, and for the last local task before
-    it. Others wait for a service until it has started, since it does not end.
-    """
-    found: list[tuple[Edge, ...]] = []
-    barrier: int | None = None
-    pending: list[int] = []
-    for number, task in enumerate(tasks):
-        edges = {it.index: it for it in own_edges[number] or ()}
-        is_barrier = is_group and task.is_local and not task.is_service
-        if is_barrier and own_edges[number] is None:
-            edges |= {it: Edge(it) for it in pending if not tasks[it].is_service}
-            pending = []
-        if barrier is not None:
-            edges.setdefault(barrier, Edge(barrier))
-        found.append(tuple(_adapt_edge(it, task, tasks, is_tail=number >= tail) for it in edges.values()))
-        if is_barrier:
-            barrier = number
-        else:
-            pending.append(number)
-    return tuple(found)
-
-
-def _adapt_edge(edge: Edge, task: Task, tasks: Sequence[Task], *, is_tail: bool) -> Edge:
-    if tasks[edge.index].is_service:
-        return attrs.evolve(edge, when="started")
-    when = task.when or (When.ALWAYS if is_tail else When.ON_SUCCESS)
-    return attrs.evolve(edge, when="any") if when is not When.ON_SUCCESS and edge.when == "ok" else edge
-
-
-def _sort_tasks(
-    tasks: Sequence[Task], edges: Sequence[Sequence[Edge]], findings: Findings
-) -> tuple[int, ...]:
-    dependencies = [[it.index for it in own_edges] for own_edges in edges]
-    order = topological_order(dependencies)
-    if len(order) < len(tasks):
-        cycle = find_cycle(dependencies)
-        path = " -> ".join(tasks[it].name for it in (*cycle, cycle[0]))
-        at = tasks[cycle[0]].at
-        findings.add_error(
-            "JS051", at, f"waits in the end for itself: {path}", "remove one of these dependencies"
-        )
-    return tuple(order)
-
-
-def topological_order(dependencies: Sequence[Sequence[int]]) -> list[int]:
-    """Return an order in which each index comes after those it wants, without the members of cycles.
-
-    Of the indexes that may come next, the lowest does.
-    """
-    remaining = [len(set(it)) for it in dependencies]
-    after: list[list[int]] = [[] for _ in dependencies]
-    for number, own_edges in enumerate(dependencies):
-        for it in set(own_edges):
-            after[it].append(number)
-    ready = [number for number, count in enumerate(remaining) if not count]
-    order = []
-    while ready:
-        number = heapq.heappop(ready)
-        order.append(number)
-        for it in after[number]:
-            remaining[it] -= 1
-            if not remaining[it]:
+        Of the tasks that may come next, the first one in the document does.
+        """
+        dependencies = {number: [it.index for it in own] for number, own in enumerate(edges)}
+        if cycle := find_cycle(dependencies):
+            path = " -> ".join(self._tasks[it].name for it in (*cycle, cycle[0]))
+            message = f"waits in the end for itself: {path}"
+            self._findings.add_error(
+                "JS051", self._tasks[cycle[0]].at, message, "remove one of these dependencies"
+            )
+            return ()
+        sorter = graphlib.TopologicalSorter(dependencies)
+        sorter.prepare()
+        ready: list[int] = []
+        order: list[int] = []
+        while sorter.is_active():
+            for it in sorter.get_ready():
                 heapq.heappush(ready, it)
-    return order
+            order.append(heapq.heappop(ready))
+            sorter.done(order[-1])
+        return tuple(order)
 
 
-def find_cycle(dependencies: Sequence[Sequence[int]]) -> list[int]:
+def find_cycle(dependencies: Mapping[T, Iterable[T]]) -> list[T]:
     """Return the members of one cycle, each wanting the next one; empty if there is none.
 
-    >>> find_cycle([[1], [2], [1]]), find_cycle([[1], []])
+    >>> find_cycle({0: [1], 1: [2], 2: [1]}), find_cycle({0: [1], 1: []})
     ([1, 2], [])
     """
-    done: set[int] = set()
-    for start in range(len(dependencies)):
-        path: list[int] = []
-        indexes: dict[int, int] = {}
-        stack = [(start, iter(dependencies[start]))] if start not in done else []
-        if stack:
-            path.append(start)
-            indexes[start] = 0
-        while stack:
-            number, remaining = stack[-1]
-            following = next((it for it in remaining if it not in done), None)
-            if following is None:
-                stack.pop()
-                done.add(number)
-                del indexes[path.pop()]
-            elif following in indexes:
-                return path[indexes[following] :]
-            else:
-                indexes[following] = len(path)
-                path.append(following)
-                stack.append((following, iter(dependencies[following])))
+    try:
+        graphlib.TopologicalSorter(dependencies).prepare()
+    except graphlib.CycleError as e:
+        # each is a dependency of the next one, and the last one is the first one
+        cycle: list[T] = e.args[1][:0:-1]
+        first = cycle.index(next(it for it in dependencies if it in cycle))
+        return cycle[first:] + cycle[:first]
     return []

@@ -9,11 +9,11 @@ import attrs
 from .model import Document, Group
 from .parameters import substitute_parameters
 from .problems import Findings
-from .resources import KEY_ALIASES, read_attributes, read_requirements, read_resource
+from .resources import read_attributes, read_requirements, read_resource
 from .rules import check
 from .tasks import read_group, read_tasks
-from .values import Entries, Reader, describe_kind, to_plain
-from .yaml_text import Value, parse
+from .values import Entries, Value
+from .yaml_text import parse
 
 _ROOT = (
     *("version", "name", "resources", "requires", "tasks", "groups", "attributes", "environment"),
@@ -35,82 +35,69 @@ def load(text: str, findings: Findings, arguments: Mapping[str, str] | None = No
     value = parse(text, findings)
     document = Document(source=findings.source)
     if value is not None:
-        reader = Reader(findings)
-        document = _read_document(substitute_parameters(value, arguments or {}, reader), reader)
+        document = _read_document(substitute_parameters(value, arguments or {}))
         check(document, findings)
     findings.check()
     return document
 
 
-def _read_document(value: Value, reader: Reader) -> Document:
+def _read_document(value: Value) -> Document:
     if isinstance(value.content, list) and value.content:
-        reader.findings.add_warning(
-            "JS001", value.at, "it is a list of tasks alone", "write `tasks:` before it"
-        )
-        value = Value({"tasks": value}, value.at)
+        value.warn("JS001", "it is a list of tasks alone", "write `tasks:` before it")
+        value = attrs.evolve(value, content={"tasks": value})
     elif not isinstance(value.content, dict) or not value.content:
-        message = f"it must be a mapping with tasks or groups, not {describe_kind(value)}"
-        reader.findings.add_error("JS001", value.at, message, "begin with `version: 1`")
-        return Document(source=reader.findings.source)
-    entries = reader.mapping(value, "JS001", _ROOT, KEY_ALIASES)
-    _check_version(value, entries, reader)
-    tasks, user = entries.get("tasks"), entries.get("user")
+        message = f"it must be a mapping with tasks or groups, not {value.describe()}"
+        value.error("JS001", message, "begin with `version: 1`")
+        return Document(source=value.findings.source)
+    entries = value.as_mapping("JS001", _ROOT)
+    _check_version(value, entries)
     document = Document(
-        source=reader.findings.source,
-        resources={
-            name: read_resource(name, it, reader) for name, it in _read_named(entries, "resources", reader)
-        },
-        requires={
-            name: read_requirements(it, reader) for name, it in _read_named(entries, "requires", reader)
-        },
-        tasks=() if tasks is None else read_tasks(tasks, "", reader),
-        groups=_read_groups(entries, reader),
-        attributes=read_attributes(entries, reader),
-        user=None if user is None else to_plain(user),
+        source=value.findings.source,
+        resources={name: read_resource(name, it) for name, it in _named_values(entries, "resources")},
+        requires={name: read_requirements(it) for name, it in _named_values(entries, "requires")},
+        tasks=entries.read("tasks", read_tasks, "") or (),
+        groups=entries.read("groups", _read_groups) or {},
+        attributes=read_attributes(entries),
+        user=entries.read("user", Value.to_plain),
     )
-    if not document.tasks and not document.groups and not reader.findings.errors:
-        reader.findings.add_error("JS001", value.at, "it has nothing to run", "add `tasks:` or `groups:`")
+    if not document.tasks and not document.groups and not value.findings.errors:
+        value.error("JS001", "it has nothing to run", "add `tasks:` or `groups:`")
     return document
 
 
-def _check_version(value: Value, entries: Entries, reader: Reader) -> None:
-    version = entries.get("version")
+def _check_version(value: Value, entries: Entries) -> None:
+    version = entries.find("version")
     if version is None:
         at = attrs.evolve(value.at, line=value.at.line or 1, column=value.at.column or 1)
-        reader.findings.add_warning("JS002", at, "it has no version", "begin it with `version: 1`")
-    elif version.content != 1 or not isinstance(version.content, int) or isinstance(version.content, bool):
-        reader.findings.add_error(
-            "JS002", version.at, f"is {describe_kind(version)}", "write `version: 1`, the only one there is"
-        )
+        value.findings.add_warning("JS002", at, "it has no version", "begin it with `version: 1`")
+    elif type(version.content) is not int or version.content != 1:
+        version.error("JS002", f"is {version.describe()}", "write `version: 1`, the only one there is")
 
 
-def _read_named(entries: Entries, key: str, reader: Reader) -> list[tuple[str, Value]]:
-    value = entries.get(key)
+def _named_values(entries: Entries, key: str) -> list[tuple[str, Value]]:
+    value = entries.find(key)
     if value is None:
         return []
-    if isinstance(value.content, dict):
-        for name, item in value.content.items():
-            reader.check_name(name, item.at)
-        return list(value.content.items())
-    reader.findings.add_error(
-        "JS001", value.at, f"must be a mapping, not {describe_kind(value)}", "write `name:` before each"
-    )
-    return []
+    if not isinstance(value.content, dict):
+        value.must_be("a mapping", "JS001", "write `name:` before each")
+        return []
+    for name, item in value.content.items():
+        item.check_name(name)
+    return list(value.content.items())
 
 
-def _read_groups(entries: Entries, reader: Reader) -> dict[str, Group]:
-    value = entries.get("groups")
+def _read_groups(value: Value) -> dict[str, Group]:
     groups: dict[str, Group] = {}
-    for number, item in enumerate(() if value is None else reader.items(value, "JS012"), 1):
+    for number, item in enumerate(value.as_items("JS012"), 1):
         if not isinstance(item.content, dict):
-            message = f"must be a mapping, not {describe_kind(item)}"
-            reader.findings.add_error("JS012", item.at, message, "write `name:` and `tasks:`")
+            item.must_be("a mapping", "JS012", "write `name:` and `tasks:`")
             continue
-        group = read_group(item, number, reader)
+        group = read_group(item, number)
         if group.name in groups:
             first = groups[group.name].at.line
-            message = f"has the name {group.name!r}, like the group of line {first}"
-            reader.findings.add_error("JS012", item.at, message, "rename one of them")
+            item.error(
+                "JS012", f"has the name {group.name!r}, like the group of line {first}", "rename one of them"
+            )
         else:
             groups[group.name] = group
     return groups

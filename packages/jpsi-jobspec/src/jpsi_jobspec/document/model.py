@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +12,15 @@ import attrs
 from .problems import NOWHERE, Position
 
 
+@attrs.frozen(slots=True)
+class _Part:
+    """A part of a document; parts at different positions are equal if they have the same values."""
+
+    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
+
+
 @attrs.frozen(slots=True, kw_only=True)
-class Attributes:
+class Attributes(_Part):
     """Attributes of a task, group or resource; None if the document does not set one."""
 
     #: Zero is no limit.
@@ -25,10 +32,6 @@ class Attributes:
     watch: bool | None = None
     #: Options of one batch system, `<system>.<option>`.
     options: Mapping[str, Any] = attrs.field(factory=dict)
-    #: Keys that no batch system and no part of jpsi acts upon.
-    hints: Mapping[str, Any] = attrs.field(factory=dict)
-    #: Attributes at different positions are equal if they have the same values.
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
     def overridden_by(self, nearer: Attributes) -> Attributes:
         """Return these attributes, overridden by those that the nearer ones set."""
@@ -38,7 +41,6 @@ class Attributes:
             cwd=self.cwd if nearer.cwd is None else nearer.cwd,
             watch=self.watch if nearer.watch is None else nearer.watch,
             options={**self.options, **nearer.options},
-            hints={**self.hints, **nearer.hints},
             at=nearer.at,
         )
 
@@ -48,7 +50,7 @@ NO_ATTRIBUTES = Attributes()
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Requirement:
+class Requirement(_Part):
     """A requirement that a node of a subsystem must meet: a field of its metadata, an attribute, or both."""
 
     #: The subsystem.
@@ -59,7 +61,6 @@ class Requirement:
     value: str | None = None
     #: The matcher that compares values; None chooses it by the form of the wanted value.
     matcher: str | None = None
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         pairs = ((self.field, self.match), (self.attribute, self.value))
@@ -67,7 +68,7 @@ class Requirement:
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Vertex:
+class Vertex(_Part):
     """A kind of hardware, its amount, and what each unit holds."""
 
     type: str
@@ -81,16 +82,19 @@ class Vertex:
     is_exclusive: bool = False
     requires: tuple[Requirement, ...] = ()
     children: tuple[Vertex, ...] = ()
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
     @property
     def is_slot(self) -> bool:
         """True if a process runs in each unit."""
         return self.is_replicated or self.type == "slot"
 
+    def all_requirements(self) -> list[Requirement]:
+        """Return the requirements of this and of all vertices inside of it."""
+        return [*self.requires, *(it for child in self.children for it in child.all_requirements())]
+
 
 @attrs.frozen(slots=True, kw_only=True)
-class Resource:
+class Resource(_Part):
     """A named resource, the unit that tasks and groups ask for."""
 
     name: str
@@ -98,15 +102,13 @@ class Resource:
     attributes: Attributes = NO_ATTRIBUTES
     #: The value of `schedule`: True if jobs ask for it; None if the document does not set it.
     schedule: bool | None = None
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True)
-class Expression:
+class Expression(_Part):
     """Names joined by `|` and `&`: alternatives in the order of preference, each of one or more names."""
 
     alternatives: tuple[tuple[str, ...], ...]
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ class When(enum.Enum):
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Needed:
+class Needed(_Part):
     """A name in `depends_on`."""
 
     name: str
@@ -134,11 +136,10 @@ class Needed:
     when: str = "ok"
     #: True if each replica waits only for the replica of the same number.
     each: bool = False
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Step:
+class Step(_Part):
     """A step that handles a file before the command runs."""
 
     #: `stage`, or `write`.
@@ -146,54 +147,52 @@ class Step:
     path: str
     #: The text to write.
     content: str | None = None
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Ready:
+class Ready(_Part):
     """The probe that finds that a service can be used; the document gives one of the three."""
 
     tcp: str | None = None
     file: str | None = None
     command: tuple[str, ...] = ()
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Task:
-    """An item of a list of tasks: a command, a reference to a group, or steps alone."""
+class Requester(_Part):
+    """A task or a group: what it needs, and what it waits for."""
 
     #: The name in the document, or a generated id.
     name: str
+    resources: Expression | None = None
+    requires: Expression | None = None
+    depends_on: tuple[Needed, ...] | None = None
+    attributes: Attributes = NO_ATTRIBUTES
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Task(Requester):
+    """An item of a list of tasks: a command, a reference to a group, or steps alone."""
+
+    #: False if its name was generated.
     is_named: bool = True
     #: The words of the command; empty if the task has none.
     command: tuple[str, ...] = ()
     #: The group that the task names.
     group: str | None = None
     steps: tuple[Step, ...] = ()
-    resources: Expression | None = None
-    requires: Expression | None = None
     replicas: int = 1
-    depends_on: tuple[Needed, ...] | None = None
     is_local: bool = False
     is_service: bool = False
     ready: Ready | None = None
     when: When | None = None
-    attributes: Attributes = NO_ATTRIBUTES
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Group:
+class Group(Requester):
     """Tasks that run in one allocation."""
 
-    name: str
     tasks: tuple[Task, ...] = ()
-    resources: Expression | None = None
-    requires: Expression | None = None
-    depends_on: tuple[Needed, ...] | None = None
-    attributes: Attributes = NO_ATTRIBUTES
-    at: Position = attrs.field(default=NOWHERE, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -208,3 +207,14 @@ class Document:
     attributes: Attributes = NO_ATTRIBUTES
     #: Kept for the user; jpsi never reads it.
     user: Any = None
+
+    def all_tasks(self) -> Iterator[Task]:
+        """Yield every task: those at the top, then those of each group."""
+        yield from self.tasks
+        for group in self.groups.values():
+            yield from group.tasks
+
+    def top_items(self) -> list[Requester]:
+        """Return the tasks at the top, and the groups that are in no other group."""
+        inside = {it.group for group in self.groups.values() for it in group.tasks}
+        return [*self.tasks, *(it for it in self.groups.values() if it.name not in inside)]

@@ -9,64 +9,56 @@ import attrs
 import yaml
 
 from .problems import suggest_name
-from .values import Reader, describe_kind
-from .yaml_text import Scalar, Value
+from .values import Scalar, Value
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
 _TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 
 
-def substitute_parameters(value: Value, arguments: Mapping[str, str], reader: Reader) -> Value:
+def substitute_parameters(value: Value, arguments: Mapping[str, str]) -> Value:
     """Return a document with the values of its parameters in their places.
 
     A reference that is all of a text becomes the value itself, so that it may be a count. References to names
     that are no parameters stay: they are variables of the shell.
     """
-    declared = value.content.get("parameters") if isinstance(value.content, dict) else None
+    content = value.content if isinstance(value.content, dict) else {}
+    declared = content.get("parameters")
     if declared is None:
         for name in arguments:
-            reader.findings.add_error(
-                "JS003", value.at, f"it has no parameter {name!r}", "declare `parameters:`"
-            )
+            value.error("JS003", f"it has no parameter {name!r}", "declare `parameters:`")
         return value
-    values = _resolve_values(declared, arguments, reader)
-    content = value.content if isinstance(value.content, dict) else {}
+    values = _resolve_values(declared, arguments)
     changed = {key: it if it is declared else _replace_references(it, values) for key, it in content.items()}
     return attrs.evolve(value, content=changed)
 
 
-def _resolve_values(declared: Value, arguments: Mapping[str, str], reader: Reader) -> dict[str, Scalar]:
+def _resolve_values(declared: Value, arguments: Mapping[str, str]) -> dict[str, Scalar]:
     if not isinstance(declared.content, dict):
-        reader.findings.add_error(
-            "JS001", declared.at, f"must be a mapping, not {describe_kind(declared)}", "write `name: value`"
-        )
+        declared.must_be("a mapping", "JS001", "write `name: value`")
         return {}
-    found = {name: _resolve_value(name, it, arguments, reader) for name, it in declared.content.items()}
+    found = {name: _resolve_value(name, it, arguments) for name, it in declared.content.items()}
     for name in arguments.keys() - found.keys():
-        reader.findings.add_error("JS003", declared.at, f"has no {name!r}", suggest_name(name, found))
+        declared.error("JS003", f"has no {name!r}", suggest_name(name, found))
     return found
 
 
-def _resolve_value(name: str, value: Value, arguments: Mapping[str, str], reader: Reader) -> Scalar:
+def _resolve_value(name: str, value: Value, arguments: Mapping[str, str]) -> Scalar:
     entries = value.content if isinstance(value.content, dict) else {"default": value}
     type_entry, default = entries.get("type"), entries.get("default")
-    unknown = entries.keys() - {"type", "default"}
-    known = type_entry is None or type_entry.text in _TYPES
-    if unknown or not known or isinstance(value.content, list):
-        message = f"must be a value, or have type and default, not {describe_kind(value)}"
-        reader.findings.add_error("JS003", value.at, message, f"types are: {', '.join(_TYPES)}")
+    is_known = type_entry is None or type_entry.text in _TYPES
+    if entries.keys() - {"type", "default"} or not is_known or isinstance(value.content, list):
+        value.must_be("a value, or have type and default", "JS003", f"types are: {', '.join(_TYPES)}")
         return None
     content = None if default is None or isinstance(default.content, list | dict) else default.content
-    type_class = (
-        _TYPES[type_entry.text] if type_entry is not None else type(content) if content is not None else str
-    )
+    implied = str if content is None else type(content)
+    type_class = implied if type_entry is None else _TYPES[type_entry.text]
     chosen = _parse_argument(arguments[name], type_class) if name in arguments else content
     if chosen is None and name not in arguments:
-        reader.findings.add_error("JS003", value.at, "has no value", f"give it one: --set {name}=...")
-    elif not _has_type(chosen, type_class):
+        value.error("JS003", "has no value", f"give it one: --set {name}=...")
+    elif type(chosen) not in ({int, float} if type_class is float else {type_class}):
         message = f"must be {_TYPE_NAMES[type_class]}, not {arguments.get(name, content)!r}"
-        reader.findings.add_error("JS003", value.at, message, "give it another value")
+        value.error("JS003", message, "give it another value")
     return chosen
 
 
@@ -81,28 +73,18 @@ def _parse_argument(text: str, wanted: type) -> Scalar:
     return found if isinstance(found, str | int | float) else text
 
 
-def _has_type(value: Scalar, wanted: type) -> bool:
-    if wanted is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is wanted
-
-
 def _replace_references(value: Value, values: Mapping[str, Scalar]) -> Value:
     content = value.content
     if isinstance(content, dict):
-        return attrs.evolve(
-            value, content={key: _replace_references(it, values) for key, it in content.items()}
-        )
+        replaced = {key: _replace_references(it, values) for key, it in content.items()}
+        return attrs.evolve(value, content=replaced)
     if isinstance(content, list):
         return attrs.evolve(value, content=[_replace_references(it, values) for it in content])
     if not isinstance(content, str) or "${" not in content:
         return value
+    texts = {name: str(it).lower() if isinstance(it, bool) else str(it) for name, it in values.items()}
     reference = _REFERENCE.fullmatch(content)
     if reference is not None and reference[1] in values:
-        return attrs.evolve(value, content=values[reference[1]], text=_render_scalar(values[reference[1]]))
-    text = _REFERENCE.sub(lambda it: _render_scalar(values[it[1]]) if it[1] in values else it[0], content)
+        return attrs.evolve(value, content=values[reference[1]], text=texts[reference[1]])
+    text = _REFERENCE.sub(lambda it: texts.get(it[1], it[0]), content)
     return attrs.evolve(value, content=text, text=text)
-
-
-def _render_scalar(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

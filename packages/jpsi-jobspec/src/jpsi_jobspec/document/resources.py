@@ -9,8 +9,7 @@ import attrs
 from .matchers import matcher_names
 from .model import Attributes, Requirement, Resource, Vertex
 from .problems import closest_name, suggest_name
-from .values import ATTRIBUTES, Entries, Reader, describe_kind, to_plain
-from .yaml_text import Value
+from .values import ATTRIBUTES, KEY_ALIASES, Entries, Value
 
 _TYPES = ("node", "socket", "core", "gpu", "memory", "storage", "rack", "slot")
 _SIZED = {"memory", "storage"}
@@ -18,205 +17,164 @@ _VERTEX = ("type", "count", "replicas", "with", "requires", "size", "unit", "exc
 _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
 _REQUIREMENT = ("name", "field", "match", "attribute", "value", "matcher")
 
-#: Other spellings of keys that the reader accepts with a warning.
-KEY_ALIASES = {
-    "scheduled": "schedule",
-    "dependson": "depends_on",
-    "depends-on": "depends_on",
-    "dependsOn": "depends_on",
-    "resource": "resources",
-    "env": "environment",
-}
 
-
-def read_resource(name: str, value: Value, reader: Reader) -> Resource:
+def read_resource(name: str, value: Value) -> Resource:
     """Return a named resource."""
-    entries = reader.mapping(value, "JS020", _RESOURCE, KEY_ALIASES)
-    schedule = entries.get("schedule")
+    entries = value.as_mapping("JS020", _RESOURCE)
     return Resource(
         name=name,
-        vertex=_read_vertex(value, entries, reader),
-        attributes=read_attributes(entries, reader),
-        schedule=None if schedule is None else reader.flag(schedule, "JS071"),
+        vertex=_read_vertex(value, entries),
+        attributes=read_attributes(entries),
+        schedule=entries.read("schedule", Value.as_flag, "JS071"),
         at=value.at,
     )
 
 
-def _read_vertex(value: Value, entries: Entries, reader: Reader) -> Vertex:
-    type_ = _read_type(value, entries, reader)
-    count, is_replicated = _read_count(value, entries, type_, reader)
-    exclusive, requires = entries.get("exclusive"), entries.get("requires")
+def _read_vertex(value: Value, entries: Entries) -> Vertex:
+    vertex_type = _read_type(value, entries)
+    is_sized = vertex_type in _SIZED
     return Vertex(
-        type=type_,
-        count=count,
-        is_replicated=is_replicated,
-        size=_read_size(value, entries, reader) if type_ in _SIZED else None,
-        is_exclusive=exclusive is not None and reader.flag(exclusive, "JS020"),
-        requires=() if requires is None else read_requirements(requires, reader),
-        children=_read_children(entries, reader),
+        type=vertex_type,
+        count=_read_vertex_count(value, entries, is_sized=is_sized),
+        is_replicated=entries.find("replicas") is not None,
+        size=_read_vertex_size(value, entries) if is_sized else None,
+        is_exclusive=bool(entries.read("exclusive", Value.as_flag, "JS020")),
+        requires=entries.read("requires", read_requirements) or (),
+        children=_read_children(entries["with"]) if "with" in entries else (),
         at=value.at,
     )
 
 
-def _read_type(value: Value, entries: Entries, reader: Reader) -> str:
-    type_value = entries.get("type")
+def _read_type(value: Value, entries: Entries) -> str:
+    type_value = entries.find("type")
     if type_value is None:
         if isinstance(value.content, dict):
-            message = "has no type"
-            reader.findings.add_error("JS020", value.at, message, f"add `type:`, one of {', '.join(_TYPES)}")
+            value.error("JS020", "has no type", f"add `type:`, one of {', '.join(_TYPES)}")
         return "node"
-    name = reader.text(type_value, "JS020")
+    name = type_value.as_text("JS020")
+    singular = name.removesuffix("s")
     if name in _TYPES:
         return name
-    if name.removesuffix("s") in _TYPES:
-        singular = name.removesuffix("s")
-        reader.findings.add_warning("JS023", type_value.at, f"is {name!r}", f"write {singular!r}")
+    if singular in _TYPES:
+        type_value.warn("JS023", f"is {name!r}", f"write {singular!r}")
         return singular
-    reader.findings.add_error(
-        "JS023", type_value.at, f"is {name!r}, which no executor knows", suggest_name(name, _TYPES)
-    )
+    type_value.error("JS023", f"is {name!r}, which no executor knows", suggest_name(name, _TYPES))
     return "node"
 
 
-def _read_count(value: Value, entries: Entries, type_: str, reader: Reader) -> tuple[int, bool]:
-    """Return the number of units, and True if `replicas` gave it."""
-    count, replicas = entries.get("count"), entries.get("replicas")
+def _read_vertex_count(value: Value, entries: Entries, *, is_sized: bool) -> int:
+    count, replicas = entries.find("count"), entries.find("replicas")
     if count is not None and replicas is not None:
-        message = "has both count and replicas"
-        reader.findings.add_error(
-            "JS021", value.at, message, "keep count for what belongs together, else replicas"
-        )
-    elif count is None and replicas is None and type_ not in _SIZED and isinstance(value.content, dict):
-        message = "has neither count nor replicas"
-        reader.findings.add_error("JS021", value.at, message, "add `count: 1`, or more")
-    number = replicas if count is None else count
-    return (1 if number is None else reader.count(number, "JS021"), replicas is not None)
+        hint = "keep count for what belongs together, else replicas"
+        value.error("JS021", "has both count and replicas", hint)
+    elif count is None and replicas is None and not is_sized and isinstance(value.content, dict):
+        value.error("JS021", "has neither count nor replicas", "add `count: 1`, or more")
+    number = count or replicas
+    return 1 if number is None else number.as_count("JS021")
 
 
-def _read_size(value: Value, entries: Entries, reader: Reader) -> int | None:
-    size, unit = entries.get("size"), entries.get("unit")
+def _read_vertex_size(value: Value, entries: Entries) -> int | None:
+    size = entries.find("size")
     if size is None:
-        reader.findings.add_error("JS027", value.at, "has no size", "add `size: 16GB`, or as much as needed")
+        value.error("JS027", "has no size", "add `size: 16GB`, or as much as needed")
         return None
-    return reader.size(size, "" if unit is None else reader.text(unit, "JS027"))
+    return size.as_size(entries.read("unit", Value.as_text, "JS027") or "")
 
 
-def _read_children(entries: Entries, reader: Reader) -> tuple[Vertex, ...]:
-    value = entries.found.get("with")
-    if value is None:
+def _read_children(value: Value) -> tuple[Vertex, ...]:
+    items = value.content if isinstance(value.content, list) else [value]
+    if not value.content or not isinstance(value.content, dict | list):
+        hint = "write what each one holds, or leave out `with`"
+        value.must_be("a list of resources", "JS022", hint)
         return ()
-    if isinstance(value.content, dict) and value.content:
-        reader.findings.add_warning(
-            "JS022", value.at, "is a mapping", "put - before its first key, to make it a list"
-        )
-        items = [value]
-    elif isinstance(value.content, list) and value.content:
-        items = value.content
-    else:
-        message = f"must be a list of resources, not {describe_kind(value)}"
-        reader.findings.add_error(
-            "JS022", value.at, message, "write what each one holds, or leave out `with`"
-        )
-        return ()
-    return tuple(_read_vertex(it, reader.mapping(it, "JS022", _VERTEX, KEY_ALIASES), reader) for it in items)
-
-
-def read_requirements(value: Value, reader: Reader) -> tuple[Requirement, ...]:
-    """Return the requirements of a vertex or task, which must all be met."""
     if isinstance(value.content, dict):
-        reader.findings.add_warning(
-            "JS082", value.at, "is a mapping", "write a list of name, field and match"
-        )
-        if "name" not in value.content:
-            return tuple(_read_short_form(value.content, reader))
-        return (_read_requirement(value, reader),)
-    return tuple(_read_requirement(it, reader) for it in reader.items(value, "JS080"))
+        value.warn("JS022", "is a mapping", "put - before its first key, to make it a list")
+    return tuple(_read_vertex(it, it.as_mapping("JS022", _VERTEX)) for it in items)
 
 
-def _read_short_form(content: Mapping[str, Value], reader: Reader) -> list[Requirement]:
+def read_requirements(value: Value) -> tuple[Requirement, ...]:
+    """Return the requirements of a vertex or task, which must all be met."""
+    if not isinstance(value.content, dict):
+        return tuple(_read_requirement(it) for it in value.as_items("JS080"))
+    value.warn("JS082", "is a mapping", "write a list of name, field and match")
+    if "name" not in value.content:
+        return tuple(_read_short_form(value.content))
+    return (_read_requirement(value),)
+
+
+def _read_short_form(content: Mapping[str, Value]) -> list[Requirement]:
     """Return the requirements in a mapping such as `{hardware: {gpu: a100}}` or `{hardware.gpu: a100}`."""
-    found = []
+    fields: list[tuple[str, str, Value]] = []
     for name, value in content.items():
+        subsystem, dot, field = name.partition(".")
         if isinstance(value.content, dict):
-            for field, match in value.content.items():
-                text = reader.text(match, "JS080")
-                found.append(Requirement(name=name, field=field, match=text, at=match.at))
-        elif "." in name:
-            subsystem, _, field = name.partition(".")
-            text = reader.text(value, "JS080")
-            found.append(Requirement(name=subsystem, field=field, match=text, at=value.at))
+            fields += [(name, key, match) for key, match in value.content.items()]
+        elif dot:
+            fields.append((subsystem, field, value))
         else:
             message = "does not say which field of the subsystem it is about"
-            reader.findings.add_error("JS080", value.at, message, f"write `{name}: {{field: match}}`")
-    return found
+            value.error("JS080", message, f"write `{name}: {{field: match}}`")
+    return [
+        Requirement(name=name, field=field, match=it.as_text("JS080"), at=it.at) for name, field, it in fields
+    ]
 
 
-def _read_requirement(value: Value, reader: Reader) -> Requirement:
-    entries = reader.mapping(value, "JS080", _REQUIREMENT, {})
-    fields = {key: reader.text(it, "JS080") for key in _REQUIREMENT if (it := entries.get(key)) is not None}
+def _read_requirement(value: Value) -> Requirement:
+    entries = value.as_mapping("JS080", _REQUIREMENT)
+    texts = {key: entries.read(key, Value.as_text, "JS080") for key in _REQUIREMENT}
+    fields = {key: text for key, text in texts.items() if text is not None}
     if "field" in fields and not {"match", "attribute"} & fields.keys() and "value" in fields:
-        reader.findings.add_warning("JS080", value.at, "has a value for its field", "call it match")
+        value.warn("JS080", "has a value for its field", "call it match")
         fields["match"] = fields.pop("value")
     pairs = (("field", "match"), ("attribute", "value"))
     is_complete = all((key in fields) == (other in fields) for key, other in pairs)
-    if isinstance(value.content, dict) and not (
-        "name" in fields and is_complete and {"field", "attribute"} & fields.keys()
-    ):
+    has_all = "name" in fields and is_complete and {"field", "attribute"} & fields.keys()
+    if isinstance(value.content, dict) and not has_all:
         message = "needs a name, and field and match, or attribute and value, or all four"
-        reader.findings.add_error("JS080", value.at, message, "add what is missing")
-    if "matcher" in fields and fields["matcher"] not in (known := matcher_names()):
-        message = f"is {fields['matcher']!r}, which is no known matcher"
-        reader.findings.add_error(
-            "JS080", entries["matcher"].at, message, suggest_name(fields["matcher"], known)
-        )
+        value.error("JS080", message, "add what is missing")
+    matcher = fields.get("matcher")
+    if matcher is not None and matcher not in (known := matcher_names()):
+        hint = suggest_name(matcher, known)
+        entries["matcher"].error("JS080", f"is {matcher!r}, which is no known matcher", hint)
     return Requirement(**{"name": "", **fields}, at=value.at)
 
 
-def read_attributes(entries: Entries, reader: Reader) -> Attributes:
+def read_attributes(entries: Entries) -> Attributes:
     """Return the attributes in these entries; an environment may stand beside `attributes`."""
-    value, misplaced = entries.get("attributes"), entries.get("environment")
-    found = Attributes()
-    if value is not None:
-        found = _read_attributes(value, reader)
-    if misplaced is not None:
-        reader.findings.add_warning(
-            "JS003", misplaced.at, "stands beside attributes", "move it into `attributes:`"
-        )
-        found = attrs.evolve(found, environment={**found.environment, **reader.environment(misplaced)})
-    return found
+    found = entries.read("attributes", _read_attributes) or Attributes()
+    misplaced = entries.find("environment")
+    if misplaced is None:
+        return found
+    misplaced.warn("JS003", "stands beside attributes", "move it into `attributes:`")
+    return attrs.evolve(found, environment={**found.environment, **misplaced.as_environment()})
 
 
-def _read_attributes(value: Value, reader: Reader) -> Attributes:
-    if not isinstance(value.content, dict):
-        reader.mapping(value, "JS064", ATTRIBUTES, KEY_ALIASES)
-        return Attributes(at=value.at)
-    unknown = {key: it for key, it in value.content.items() if KEY_ALIASES.get(key, key) not in ATTRIBUTES}
-    known = {key: it for key, it in value.content.items() if key not in unknown}
-    entries = reader.mapping(attrs.evolve(value, content=known), "JS064", ATTRIBUTES, KEY_ALIASES)
+def _read_attributes(value: Value) -> Attributes:
+    content = value.content if isinstance(value.content, dict) else {}
+    unknown = {key: it for key, it in content.items() if KEY_ALIASES.get(key, key) not in ATTRIBUTES}
+    known = {key: it for key, it in content.items() if key not in unknown}
+    is_mapping = isinstance(value.content, dict)
+    entries = (attrs.evolve(value, content=known) if is_mapping else value).as_mapping("JS064", ATTRIBUTES)
     for key, it in unknown.items():
         if "." not in key:
             at = attrs.evolve(it.at, path=(*value.at.path, key))
             closest = closest_name(key, ATTRIBUTES)
             option = f"write `SYSTEM.{key}`, as in slurm.{key}, if it is an option of a batch system"
             hint = option if closest is None else f"did you mean {closest!r}?"
-            reader.findings.add_warning("JS064", at, "is an unknown attribute, and has no effect", hint)
-    duration, cwd = entries.get("duration"), entries.get("cwd")
-    environment, watch = entries.get("environment"), entries.get("watch")
+            value.findings.add_warning("JS064", at, "is an unknown attribute, and has no effect", hint)
     return Attributes(
-        duration=None if duration is None else reader.duration(duration),
-        environment={} if environment is None else reader.environment(environment),
-        cwd=None if cwd is None else _read_directory(cwd, reader),
-        watch=None if watch is None else reader.flag(watch, "JS064"),
-        options={key: to_plain(it) for key, it in unknown.items() if "." in key},
-        hints={key: to_plain(it) for key, it in unknown.items() if "." not in key},
+        duration=entries.read("duration", Value.as_duration),
+        environment=entries.read("environment", Value.as_environment) or {},
+        cwd=entries.read("cwd", _read_directory),
+        watch=entries.read("watch", Value.as_flag, "JS064"),
+        options={key: it.to_plain() for key, it in unknown.items() if "." in key},
         at=value.at,
     )
 
 
-def _read_directory(value: Value, reader: Reader) -> str | None:
-    text = reader.text(value, "JS061")
+def _read_directory(value: Value) -> str | None:
+    text = value.as_text("JS061")
     if text.startswith(("/", "~/")) or text == "~":
         return text
-    message = f"must be absolute, or begin with ~, not {describe_kind(value)}"
-    reader.findings.add_error("JS061", value.at, message, "write out the path where the job runs")
+    value.must_be("absolute, or begin with ~", "JS061", "write out the path where the job runs")
     return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 import attrs
 
 from .graph import resolve
-from .model import Document, Expression, Group, Resource, Task
+from .model import Document, Expression, Group, Requester, Resource, Task
 from .problems import Findings, suggest_name
 from .shape import Shape, combine_pieces, find_excess, measure, merge_alike, vertices
 
@@ -28,38 +28,26 @@ def check(document: Document, findings: Findings) -> None:
 
 def _is_nested(document: Document, findings: Findings) -> bool:
     """Return True if the nesting is known: each named group exists, and no group is inside of itself."""
-    is_known = all(it.group is None or it.group in document.groups for it in _all_tasks(document))
+    is_known = all(it.group is None or it.group in document.groups for it in document.all_tasks())
     return is_known and not any(it.code == "JS032" for it in findings.errors)
 
 
 def _check_resource(resource: Resource, findings: Findings) -> None:
-    root = resource.vertex
-    slots = [it for it in vertices(root) if it.is_slot]
+    inside = list(vertices(resource.vertex))
+    slots = [it for it in inside if it.is_slot]
     if len(slots) > 1:
         message = f"has a second slot, after that of line {slots[0].at.line}"
-        findings.add_error(
-            "JS025", slots[1].at, message, "keep one `replicas`, or slot, and write count in the others"
-        )
-    nodes = [it for it in vertices(root) if it.type == "node"]
-    for outer in nodes:
-        for inner in (it for child in outer.children for it in vertices(child)):
-            if inner.type == "node":
-                findings.add_error(
-                    "JS026", inner.at, "is a node in a node", "write the nodes beside each other"
-                )
+        hint = "keep one `replicas`, or slot, and write count in the others"
+        findings.add_error("JS025", slots[1].at, message, hint)
+    for outer in (it for it in inside if it.type == "node"):
+        for inner in (it for child in outer.children for it in vertices(child) if it.type == "node"):
+            findings.add_error("JS026", inner.at, "is a node in a node", "write the nodes beside each other")
 
 
 def _check_references(document: Document, findings: Findings) -> None:
-    everything: list[Task | Group] = [*_all_tasks(document), *document.groups.values()]
-    for it in everything:
+    for it in (*document.all_tasks(), *document.groups.values()):
         _check_names(it.resources, "resource", document.resources, findings)
         _check_names(it.requires, "requirement", document.requires, findings)
-
-
-def _all_tasks(document: Document) -> Iterator[Task]:
-    yield from document.tasks
-    for group in document.groups.values():
-        yield from group.tasks
 
 
 def _check_names(
@@ -86,12 +74,11 @@ def _check_top_tasks(document: Document, findings: Findings) -> None:
 
 def _check_groups(document: Document, findings: Findings) -> None:
     """Note groups that may not be at the top."""
-    referenced = {it.group for it in _all_tasks(document) if it.group}
-    inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
-    for group in document.groups.values():
-        if group.resources is None and group.name not in inside:
-            where = "stands at the top" if group.name in referenced else "stands alone"
-            findings.add_error("JS044", group.at, f"has no resources, and {where}", "add `resources:`")
+    referenced = {it.group for it in document.tasks}
+    for it in document.top_items():
+        if isinstance(it, Group) and it.resources is None:
+            where = "stands at the top" if it.name in referenced else "stands alone"
+            findings.add_error("JS044", it.at, f"has no resources, and {where}", "add `resources:`")
 
 
 def _check_scheduled(document: Document, findings: Findings) -> None:
@@ -103,34 +90,27 @@ def _check_scheduled(document: Document, findings: Findings) -> None:
     if all(it.schedule is None for it in document.resources.values()):
         return
     allowed = schedulable(document)
-    inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
-    tops: list[Task | Group] = [*document.tasks, *document.groups.values()]
-    requesters = [it for it in tops if not (isinstance(it, Group) and it.name in inside)]
     is_marked = any(it.schedule for it in document.resources.values())
+    reason = "not marked as the scheduled ones are" if is_marked else "not to be scheduled"
     hint = f"{'add `schedule: true` to' if is_marked else 'remove `schedule: false` from'} what it needs"
-    unknown = {name for it in requesters for name in _names(it) if name not in document.resources}
-    for it in requesters:
-        if unknown & set(_names(it)):
+    used: set[str] = set()
+    for it in document.top_items():
+        if it.resources is None:
+            if isinstance(it, Task) and it.command:
+                message = "asks for no resources that are scheduled"
+                findings.add_error("JS071", it.at, message, "give it some, or move it into a group")
             continue
-        if it.resources is not None and not allowed & set(it.resources.names):
-            reason = "not marked as the scheduled ones are" if is_marked else "not to be scheduled"
+        names = set(it.resources.names)
+        used |= names
+        if names <= document.resources.keys() and not allowed & names:
             message = f"asks for {str(it.resources)!r}, which is {reason}"
             findings.add_error("JS071", it.at, message, f"{hint}, or move this into a group")
-        elif it.resources is None and isinstance(it, Task) and it.command:
-            message = "asks for no resources that are scheduled"
-            findings.add_error("JS071", it.at, message, "give it some, or move it into a group")
-    used = {name for it in requesters for name in _names(it)}
     # a name that does not exist may be a misspelled one of these
-    for name in sorted(allowed - used if is_marked and not unknown else ()):
+    has_unknown = bool(used - document.resources.keys())
+    for name in sorted(allowed - used if is_marked and not has_unknown else ()):
         message = "is to be scheduled, and nothing that is submitted asks for it"
-        findings.add_warning(
-            "JS072", document.resources[name].at, message, "remove `schedule: true`, or use it"
-        )
-
-
-def _names(requester: Task | Group) -> tuple[str, ...]:
-    """Return the resources that a task or group names."""
-    return () if requester.resources is None else requester.resources.names
+        at = document.resources[name].at
+        findings.add_warning("JS072", at, message, "remove `schedule: true`, or use it")
 
 
 def schedulable(document: Document) -> set[str]:
@@ -151,17 +131,16 @@ class _OuterLimits:
 
 def check_fit(document: Document, findings: Findings) -> None:
     """Note tasks and groups, at any depth, that do not fit into the group around them."""
-    inside = {it.group for group in document.groups.values() for it in group.tasks if it.group}
-    for group in document.groups.values():
-        if group.name not in inside:
-            _check_inside(document, group, _OuterLimits(), findings)
+    for it in document.top_items():
+        if isinstance(it, Group):
+            _check_inside(document, it, _OuterLimits(), findings)
 
 
 def _check_inside(document: Document, group: Group, outer: _OuterLimits, findings: Findings) -> None:
     limits = _narrow_limits(document, group, outer)
     for task in group.tasks:
         inner_group = document.groups.get(task.group) if task.group else None
-        inner: Task | Group = inner_group or task
+        inner: Requester = inner_group or task
         _check_time(document, inner, limits, findings)
         _check_capacity(document, inner, limits, findings)
         if inner_group is not None:
@@ -174,7 +153,7 @@ def _narrow_limits(document: Document, group: Group, outer: _OuterLimits) -> _Ou
     A group that names alternatives, or a resource that does not exist, sets no limit of resources, since its
     share is not known yet.
     """
-    named = list(_named_resources(document, group.resources))
+    named = _named_resources(document, group)
     count = 0 if group.resources is None else len(group.resources.names)
     found = outer
     if count == len(named) == 1:
@@ -187,19 +166,15 @@ def _narrow_limits(document: Document, group: Group, outer: _OuterLimits) -> _Ou
     return found
 
 
-def _check_time(document: Document, inner: Task | Group, outer: _OuterLimits, findings: Findings) -> None:
-    if not outer.duration:
-        return
+def _check_time(document: Document, inner: Requester, outer: _OuterLimits, findings: Findings) -> None:
     for duration in _durations(document, inner):
-        if not duration or duration > outer.duration:
-            duration_text = f"{duration}" if duration else "without limit"
-            message = (
-                f"may run {duration_text}, in the group {outer.duration_group!r} that has {outer.duration}"
-            )
+        if outer.duration and (not duration or duration > outer.duration):
+            limit = f"in the group {outer.duration_group!r} that has {outer.duration}"
+            message = f"may run {duration or 'without limit'}, {limit}"
             findings.add_error("JS063", inner.at, message, "give it less time, or the group more")
 
 
-def _check_capacity(document: Document, inner: Task | Group, outer: _OuterLimits, findings: Findings) -> None:
+def _check_capacity(document: Document, inner: Requester, outer: _OuterLimits, findings: Findings) -> None:
     if outer.resource is None:
         return
     alternatives = () if inner.resources is None else inner.resources.alternatives
@@ -220,14 +195,14 @@ def _sum(resources: Sequence[Resource]) -> Shape:
     return merge_alike(shapes) or combine_pieces(shapes)
 
 
-def _durations(document: Document, it: Task | Group) -> list[timedelta]:
+def _durations(document: Document, it: Requester) -> list[timedelta]:
     """Return the durations that a task or group may have: its own, else those of its resources."""
     if it.attributes.duration is not None:
         return [it.attributes.duration]
-    found = (resource.attributes.duration for resource in _named_resources(document, it.resources))
+    found = (resource.attributes.duration for resource in _named_resources(document, it))
     return [duration for duration in found if duration is not None]
 
 
-def _named_resources(document: Document, expression: Expression | None) -> Iterator[Resource]:
-    names = () if expression is None else expression.names
-    return (document.resources[name] for name in names if name in document.resources)
+def _named_resources(document: Document, it: Requester) -> list[Resource]:
+    names = () if it.resources is None else it.resources.names
+    return [document.resources[name] for name in names if name in document.resources]

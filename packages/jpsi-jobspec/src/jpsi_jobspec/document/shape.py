@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -65,7 +66,36 @@ def measure(root: Vertex) -> Shape:
 
     Without a slot, each node is one; without a node as well, the whole resource is one slot.
     """
-    return _Measure(next((it for it in vertices(root) if it.is_slot), None), root).shape()
+    everything = list(vertices(root))
+    explicit = next((it for it in everything if it.is_slot), None)
+    slot = explicit or next((it for it in everything if it.type == "node"), None)
+    # the amounts of each type in each slot, and outside of the slots
+    each: Counter[str] = Counter()
+    shared: Counter[str] = Counter()
+    slots = 1
+    nodes: int | None = None
+    for vertex, outside, inside in _walk(root, slot, 1, None if slot else 1):
+        amount = 1 if vertex.size is None else vertex.size
+        if vertex is slot:
+            slots = outside
+        if inside is not None and (vertex is not slot or vertex.type != "node"):
+            each[vertex.type] += inside * amount
+        elif inside is None:
+            shared[vertex.type] += outside * amount
+        if vertex.type == "node" and (inside is None or (vertex is slot and explicit is None)):
+            nodes = outside
+    return Shape(
+        nodes=nodes,
+        slots=slots,
+        cores=each["core"],
+        gpus=each["gpu"] + shared["gpu"] // slots,
+        memory=each["memory"] * slots + shared["memory"],
+        storage=each["storage"] * slots + shared["storage"],
+        racks=each["rack"] * slots + shared["rack"],
+        nodes_per_slot=each["node"],
+        is_exclusive=any(it.is_exclusive for it in everything),
+        is_detailed=any(it.type in {"core", "gpu", "socket"} for it in everything),
+    )
 
 
 def vertices(root: Vertex) -> Iterator[Vertex]:
@@ -75,56 +105,18 @@ def vertices(root: Vertex) -> Iterator[Vertex]:
         yield from vertices(vertex)
 
 
-class _Measure:
-    def __init__(self, slot: Vertex | None, root: Vertex) -> None:
-        self._root = root
-        self._slot = slot or next((it for it in vertices(root) if it.type == "node"), None)
-        self._has_slot = slot is not None
-        self._nodes: int | None = None
-        self._slots = 1
-        self._each: dict[str, int] = {}
-        self._shared: dict[str, int] = {}
-
-    def shape(self) -> Shape:
-        self._walk(self._root, 1, None if self._slot is not None else 1)
-        each, shared, slots = self._each, self._shared, self._slots
-        return Shape(
-            nodes=self._nodes,
-            slots=slots,
-            cores=each.get("core", 0),
-            gpus=each.get("gpu", 0) + shared.get("gpu", 0) // slots,
-            memory=each.get("memory", 0) * slots + shared.get("memory", 0),
-            storage=each.get("storage", 0) * slots + shared.get("storage", 0),
-            racks=shared.get("rack", 0) + each.get("rack", 0) * slots,
-            nodes_per_slot=each.get("node", 0),
-            is_exclusive=any(it.is_exclusive for it in vertices(self._root)),
-            is_detailed=any(it.type in {"core", "gpu", "socket"} for it in vertices(self._root)),
-        )
-
-    def _walk(self, vertex: Vertex, outer_count: int, inner_count: int | None) -> None:
-        """Count a vertex, with the products of the counts around it outside and inside of the slot."""
-        amount = vertex.count if vertex.size is None else vertex.count * vertex.size
-        if inner_count is not None:
-            inner_count *= vertex.count
-            self._add(self._each, vertex, inner_count // vertex.count * amount)
-        elif vertex is self._slot:
-            outer_count *= vertex.count
-            self._slots, inner_count = outer_count, 1
-            if vertex.type == "node":
-                self._nodes = None if self._has_slot else outer_count
-            else:
-                self._add(self._each, vertex, 1)
-        else:
-            outer_count *= vertex.count
-            if vertex.type == "node":
-                self._nodes = outer_count
-            self._add(self._shared, vertex, outer_count // vertex.count * amount)
-        for child in vertex.children:
-            self._walk(child, outer_count, inner_count)
-
-    @staticmethod
-    def _add(counts: dict[str, int], vertex: Vertex, amount: int) -> None:
-        counts[vertex.type] = counts.get(vertex.type, 0) + amount
+def _walk(
+    vertex: Vertex, slot: Vertex | None, outside: int, inside: int | None
+) -> Iterator[tuple[Vertex, int, int | None]]:
+    """Yield each vertex with its number outside of slots, and in each slot; None if it is outside."""
+    if inside is not None:
+        inside *= vertex.count
+    else:
+        outside *= vertex.count
+        inside = 1 if vertex is slot else None
+    yield vertex, outside, inside
+    for child in vertex.children:
+        yield from _walk(child, slot, outside, inside)
 
 
 def merge_alike(pieces: Sequence[Shape]) -> Shape | None:
@@ -158,9 +150,8 @@ def _sum(pieces: Sequence[Shape]) -> Shape:
 
 def as_resources(shape: Shape) -> ResourceSpec:
     """Return the resources of a job with this shape."""
-    if shape.pieces:
-        return HeterogeneousResources([as_one_kind(it) for it in shape.pieces])
-    return as_one_kind(shape)
+    pieces = [as_one_kind(it) for it in shape.pieces]
+    return HeterogeneousResources(pieces) if pieces else as_one_kind(shape)
 
 
 def as_one_kind(shape: Shape) -> ResourceSpecV1:
@@ -178,12 +169,11 @@ def as_one_kind(shape: Shape) -> ResourceSpecV1:
 
 def unsupported_parts(shape: Shape) -> list[str]:
     """Return what a job cannot ask for of a shape, one sentence each."""
-    found = []
-    if shape.racks:
-        found.append("racks are not asked for: jobs do not name them")
-    if shape.storage:
-        found.append("storage is not asked for: jobs do not name it")
-    return found
+    parts = (
+        (shape.racks, "racks are not asked for: jobs do not name them"),
+        (shape.storage, "storage is not asked for: jobs do not name it"),
+    )
+    return [sentence for amount, sentence in parts if amount]
 
 
 def find_excess(child: Shape, parent: Shape) -> list[str]:
@@ -202,14 +192,7 @@ def find_excess(child: Shape, parent: Shape) -> list[str]:
         if requested > available and (available or what == "gpus"):
             found.append(f"{requested} {what} of {available}")
             continue
-        requested_per_node, available_per_node = (
-            (child.slots_per_node or 0) * getattr(child, what),
-            _per_node(parent, what),
-        )
-        if available_per_node and requested_per_node > available_per_node:
-            found.append(f"{requested_per_node} {what} on a node that has {available_per_node}")
+        each, limit = (getattr(it, what) * (it.slots_per_node or 0) for it in (child, parent))
+        if limit and each > limit:
+            found.append(f"{each} {what} on a node that has {limit}")
     return found
-
-
-def _per_node(shape: Shape, what: str) -> int:
-    return int(getattr(shape, what)) * (shape.slots_per_node or 0)

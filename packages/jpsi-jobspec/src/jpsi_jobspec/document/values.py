@@ -1,191 +1,205 @@
 """Reads values of a document as the types they must have; notes problems, and goes on.
 
-After a problem the reader returns a harmless value, so that the rest of the document is checked as well.
+After a problem a function returns a harmless value, so that the rest of the document is checked as well.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from jpsi import parse_duration
 
 from .problems import Findings, Position, closest_name, describe_value, suggest_name
-from .yaml_text import Value
+
+T = TypeVar("T")
 
 #: The form of a name; characters that join names are not allowed.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: The attributes of jobs, besides options of batch systems.
 ATTRIBUTES = ("duration", "environment", "cwd", "watch")
+#: Other spellings of keys, accepted with a warning.
+KEY_ALIASES = {
+    "scheduled": "schedule",
+    "dependson": "depends_on",
+    "depends-on": "depends_on",
+    "dependsOn": "depends_on",
+    "resource": "resources",
+    "env": "environment",
+}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKMGTPE]?i?)[bB]?")
 _POWERS = {letter: power for power, letter in enumerate(("", "K", "M", "G", "T", "P", "E"))}
 
 
+Scalar = str | int | float | bool | None
+
+
 @attrs.frozen(slots=True)
-class Reader:
-    """A reader of values that notes problems with them."""
+class Value:
+    """A scalar, list or mapping of a document, with its position."""
 
-    findings: Findings
+    content: Scalar | list[Value] | dict[str, Value]
+    at: Position
+    #: Get the problems with the value.
+    findings: Findings = attrs.field(eq=False, repr=False)
+    #: The text of a scalar in the document.
+    text: str = ""
+    #: True if YAML 1.1 reads a word as something unexpected, such as `no` and `1:30`.
+    is_ambiguous: bool = False
 
-    def mapping(self, value: Value, code: str, known: Collection[str], aliases: Mapping[str, str]) -> Entries:
-        """Return a mapping with these keys, or with others that stand for them.
+    def error(self, code: str, message: str, hint: str) -> None:
+        """Note an error at this position."""
+        self.findings.add_error(code, self.at, message, hint)
 
-        Args:
-            value: where the mapping should be.
-            code: of the problem if it is no mapping.
-            known: the keys that it may have.
-            aliases: other spellings of some of them.
-        """
-        if not isinstance(value.content, dict):
-            self.findings.add_error(
-                code, value.at, f"must be a mapping, not {describe_kind(value)}", "write `key: value`"
-            )
-            return Entries({})
-        found: dict[str, Value] = {}
-        for key, item in value.content.items():
-            name = aliases.get(key, key)
+    def warn(self, code: str, message: str, hint: str) -> None:
+        """Note a warning at this position."""
+        self.findings.add_warning(code, self.at, message, hint)
+
+    def must_be(self, expected: str, code: str, hint: str) -> None:
+        """Note that the value is something else than it must be."""
+        self.error(code, f"must be {expected}, not {self.describe()}", hint)
+
+    def describe(self) -> str:
+        """Return a short description, for a message."""
+        if isinstance(self.content, list | dict):
+            return describe_value(self.content) + ("" if self.content else " of nothing")
+        return describe_value(self.content) if isinstance(self.content, str) else self.text or "nothing"
+
+    def is_number(self) -> bool:
+        """Return True if the value is a number."""
+        return isinstance(self.content, int | float) and not isinstance(self.content, bool)
+
+    def as_mapping(self, code: str, known: Collection[str]) -> Entries:
+        """Return a mapping with these keys, or with aliases of them; `code` is for what is no mapping."""
+        if not isinstance(self.content, dict):
+            self.must_be("a mapping", code, "write `key: value`")
+            return Entries()
+        found = Entries()
+        for key, item in self.content.items():
+            name = KEY_ALIASES.get(key, key)
             if name not in known:
-                at = attrs.evolve(item.at, path=(*value.at.path, key))
                 hint = _suggest_attributes(key, known) or suggest_name(key, known)
+                at = attrs.evolve(item.at, path=(*self.at.path, key))
                 self.findings.add_warning("JS003", at, "is an unknown key", hint)
                 continue
             if name != key:
-                self.findings.add_warning(
-                    "JS003", item.at, f"is another word for {name!r}", f"write {name!r}"
-                )
+                item.warn("JS003", f"is another word for {name!r}", f"write {name!r}")
             if name in found:
-                self.findings.add_error("JS004", item.at, f"is given twice, as {name!r}, too", "remove one")
+                item.error("JS004", f"is given twice, as {name!r}, too", "remove one")
             found[name] = item
-        return Entries(found)
+        return found
 
-    def text(self, value: Value, code: str) -> str:
+    def as_text(self, code: str) -> str:
         """Return a text; note a word that YAML takes for something else."""
-        if isinstance(value.content, str) and not value.is_ambiguous:
-            return value.content
-        if value.is_ambiguous:
-            message = f"is {value.text} without quotes, which YAML takes for something else"
-            self.findings.add_error("JS005", value.at, message, f"put it in quotes: {value.text!r}")
+        if self.is_ambiguous:
+            message = f"is {self.text} without quotes, which YAML takes for something else"
+            self.error("JS005", message, f"put it in quotes: {self.text!r}")
+        elif not isinstance(self.content, str):
+            self.must_be("text", code, f"put it in quotes: {self.text!r}" if self.text else "write a text")
         else:
-            hint = f"put it in quotes: {value.text!r}" if value.text else "write a text"
-            self.findings.add_error(code, value.at, f"must be text, not {describe_kind(value)}", hint)
-        return value.text
+            return self.content
+        return self.text
 
-    def name(self, value: Value) -> str:
+    def as_name(self) -> str:
         """Return a name; note one that is not valid."""
-        text = self.text(value, "JS010")
-        self.check_name(text, value.at)
-        return text
+        return self.check_name(self.as_text("JS010"))
 
-    def check_name(self, name: str, at: Position) -> None:
-        """Note a name that is not valid, as one with characters that join names."""
+    def check_name(self, name: str) -> str:
+        """Return the name of a value; note one that is not valid, as one with characters that join names."""
         if not NAME.fullmatch(name):
-            message = f"cannot be called {describe_value(name)}"
             hint = "begin with a letter or a digit; then letters, digits, and _ . - may follow"
-            self.findings.add_error("JS010", at, message, hint)
+            self.error("JS010", f"cannot be called {describe_value(name)}", hint)
+        return name
 
-    def flag(self, value: Value, code: str) -> bool:
+    def as_flag(self, code: str) -> bool:
         """Return True or False; False, with a note, if the value is neither."""
-        if isinstance(value.content, bool):
-            if value.is_ambiguous:
-                self.findings.add_warning("JS005", value.at, f"is {value.text}", "write true or false")
-            return value.content
-        self.findings.add_error(
-            code, value.at, f"must be true or false, not {describe_kind(value)}", "write true or false"
-        )
-        return False
+        if not isinstance(self.content, bool):
+            self.must_be("true or false", code, "write true or false")
+            return False
+        if self.is_ambiguous:
+            self.warn("JS005", f"is {self.text}", "write true or false")
+        return self.content
 
-    def count(self, value: Value, code: str) -> int:
+    def as_count(self, code: str) -> int:
         """Return a whole number, at least 1; 1, with a note, if the value is none."""
-        content = value.content
-        if (
-            isinstance(content, int)
-            and not isinstance(content, bool)
-            and content >= 1
-            and not value.is_ambiguous
-        ):
-            return content
-        message = f"must be a whole number from 1 on, not {describe_kind(value)}"
-        self.findings.add_error(code, value.at, message, "write a number such as 4")
+        if type(self.content) is int and self.content >= 1 and not self.is_ambiguous:
+            return self.content
+        self.must_be("a whole number from 1 on", code, "write a number such as 4")
         return 1
 
-    def items(self, value: Value, code: str) -> list[Value]:
+    def as_items(self, code: str) -> list[Value]:
         """Return the items of a list; none, with a note, if the value is no list."""
-        if isinstance(value.content, list):
-            return value.content
-        message = f"must be a list, not {describe_kind(value)}"
-        self.findings.add_error(code, value.at, message, "write its items in [ ], or each on a line after -")
+        if isinstance(self.content, list):
+            return self.content
+        self.must_be("a list", code, "write its items in [ ], or each on a line after -")
         return []
 
-    def duration(self, value: Value) -> timedelta | None:
+    def as_duration(self) -> timedelta | None:
         """Return a duration from a number of seconds or a text such as 1h30m; zero means no limit."""
-        content = value.content
-        if not isinstance(content, bool) and isinstance(content, int | float | str):
-            if (iso := _ISO.fullmatch(value.text)) and any(iso.groups()):
+        if isinstance(self.content, str) or self.is_number():
+            if (iso := _ISO.fullmatch(self.text)) and any(iso.groups()):
                 days, hours, minutes, seconds = (int(part or 0) for part in iso.groups())
                 return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
             with contextlib.suppress(ValueError):
-                return parse_duration(value.text)
-        message = f"must be a time, not {describe_kind(value)}"
-        self.findings.add_error(
-            "JS060", value.at, message, "write seconds, 300s, 1h30m, 1:30:00 or PT5M; 0 is no limit"
-        )
+                return parse_duration(self.text)
+        self.must_be("a time", "JS060", "write seconds, 300s, 1h30m, 1:30:00 or PT5M; 0 is no limit")
         return None
 
-    def size(self, value: Value, unit: str) -> int | None:
+    def as_size(self, unit: str) -> int | None:
         """Return a size in bytes from a number with a unit, in powers of 1024."""
-        match = _SIZE.fullmatch(f"{value.text} {unit}".strip()) if value.text else None
-        if match is not None and not value.is_ambiguous:
+        match = _SIZE.fullmatch(f"{self.text} {unit}".strip()) if self.text else None
+        if match is not None and not self.is_ambiguous:
             return int(float(match[1]) * 1024.0 ** _POWERS[match[2].removesuffix("i").upper()])
-        message = f"must be a size, not {describe_kind(value)}"
-        self.findings.add_error("JS027", value.at, message, "write a number and a unit: 16GB")
+        self.must_be("a size", "JS027", "write a number and a unit: 16GB")
         return None
 
-    def environment(self, value: Value) -> dict[str, str | None]:
+    def as_environment(self) -> dict[str, str | None]:
         """Return environment variables, spelled as in the document; null unsets a variable."""
-        if not isinstance(value.content, dict):
-            message = f"must be a mapping, not {describe_kind(value)}"
-            self.findings.add_error("JS062", value.at, message, "write `NAME: value`")
+        if not isinstance(self.content, dict):
+            self.must_be("a mapping", "JS062", "write `NAME: value`")
             return {}
-        found: dict[str, str | None] = {}
-        for name, item in value.content.items():
+        for name, item in self.content.items():
             if not _VARIABLE.fullmatch(name):
                 hint = "use letters, digits and _, with no digit first"
-                self.findings.add_error(
-                    "JS062", item.at, f"is no name of a variable: {describe_value(name)}", hint
-                )
-            is_number = isinstance(item.content, int | float) and not isinstance(item.content, bool)
-            if item.content is None and not item.is_ambiguous:
-                found[name] = None
-            elif is_number and not item.is_ambiguous:
-                found[name] = item.text
-            else:
-                found[name] = self.text(item, "JS062")
-        return found
+                item.error("JS062", f"is no name of a variable: {describe_value(name)}", hint)
+        return {name: it.as_variable() for name, it in self.content.items()}
+
+    def as_variable(self) -> str | None:
+        """Return the value of an environment variable; None unsets it."""
+        if self.is_ambiguous:
+            return self.as_text("JS062")
+        if self.content is None:
+            return None
+        return self.text if self.is_number() else self.as_text("JS062")
+
+    def to_plain(self) -> Any:  # noqa: ANN401  any value of YAML
+        """Return a value without positions."""
+        if isinstance(self.content, dict):
+            return {key: item.to_plain() for key, item in self.content.items()}
+        if isinstance(self.content, list):
+            return [item.to_plain() for item in self.content]
+        return self.content
 
 
-@attrs.frozen(slots=True)
-class Entries:
+class Entries(dict[str, Value]):
     """The values of a mapping by the keys that a document may have."""
 
-    found: Mapping[str, Value]
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.found
-
-    def __getitem__(self, key: str) -> Value:
-        return self.found[key]
-
-    def get(self, key: str) -> Value | None:
+    def find(self, key: str) -> Value | None:
         """Return the value of a key; None if the key is missing or empty."""
-        value = self.found.get(key)
+        value = self.get(key)
         return None if value is None or value.content is None else value
+
+    def read(self, key: str, convert: Callable[..., T | None], *arguments: object) -> T | None:
+        """Return the value of a key as `convert` reads it; None if the key is missing or empty."""
+        value = self.find(key)
+        return None if value is None else convert(value, *arguments)
 
 
 def _suggest_attributes(key: str, known: Collection[str]) -> str | None:
@@ -196,21 +210,3 @@ def _suggest_attributes(key: str, known: Collection[str]) -> str | None:
         return "move it into `attributes:`"
     closest = closest_name(key, ATTRIBUTES)
     return None if closest is None else f"did you mean {closest!r}, in `attributes:`?"
-
-
-def describe_kind(value: Value) -> str:
-    """Return a short description of a value, for a message."""
-    if isinstance(value.content, list | dict):
-        return (
-            describe_value(value.content) if value.content else f"{describe_value(value.content)} of nothing"
-        )
-    return describe_value(value.content) if isinstance(value.content, str) else value.text or "nothing"
-
-
-def to_plain(value: Value) -> Any:  # noqa: ANN401  any value of YAML
-    """Return a value without positions."""
-    if isinstance(value.content, dict):
-        return {key: to_plain(item) for key, item in value.content.items()}
-    if isinstance(value.content, list):
-        return [to_plain(item) for item in value.content]
-    return value.content

@@ -6,27 +6,13 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-import attrs
 import yaml
 
 from .problems import Findings, Path, Position, describe_value
+from .values import Scalar, Value
 
 #: The limits of a document: its size, the depth of its values, and how many values aliases may repeat.
 MAX_BYTES, MAX_DEPTH, MAX_REPEATED = 32 * 2**20, 60, 10_000
-
-Scalar = str | int | float | bool | None
-
-
-@attrs.frozen(slots=True)
-class Value:
-    """A scalar, list or mapping of a document, with its position."""
-
-    content: Scalar | list[Value] | dict[str, Value]
-    at: Position
-    #: The text of a scalar in the document.
-    text: str = ""
-    #: True if YAML 1.1 reads a word as something unexpected, such as `no` and `1:30`.
-    is_ambiguous: bool = False
 
 
 def parse(text: str, findings: Findings) -> Value | None:
@@ -42,17 +28,13 @@ def parse(text: str, findings: Findings) -> Value | None:
     except yaml.YAMLError as e:
         findings.add_error(*explain_error(text, e))
     except _TooLargeError as e:
-        findings.add_error("JS006", e.at, e.message, "write less")
+        at, message = e.args
+        findings.add_error("JS006", at, message, "write less")
     return None
 
 
 class _TooLargeError(Exception):
-    """A document that is larger than the limits."""
-
-    def __init__(self, at: Position, message: str) -> None:
-        super().__init__(message)
-        self.at = at
-        self.message = message
+    """A document that is larger than the limits: where, and by what."""
 
 
 class _Builder:
@@ -65,17 +47,13 @@ class _Builder:
         self._repeated = 0
 
     def document(self) -> Value:
-        found = Value(None, Position(1, 1))
-        is_first = True
-        for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                if not is_first:
-                    message = "there is a second document in it"
-                    self._findings.add_error(
-                        "JS001", _event_position(event, ()), message, "make it a file of its own"
-                    )
-                    break
-                found, is_first = self._value(next(self._events), ()), False
+        starts = (it for it in self._events if isinstance(it, yaml.DocumentStartEvent))
+        if next(starts, None) is None:
+            return Value(None, Position(1, 1), self._findings)
+        found = self._value(next(self._events), ())
+        if (second := next(starts, None)) is not None:
+            at, message = _event_position(second, ()), "there is a second document in it"
+            self._findings.add_error("JS001", at, message, "make it a file of its own")
         return found
 
     def _value(self, event: yaml.Event, path: Path) -> Value:
@@ -85,11 +63,11 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, at)
         if isinstance(event, yaml.ScalarEvent):
-            value = _scalar(event, at)
+            value = self._scalar(event, at)
         elif isinstance(event, yaml.SequenceStartEvent):
-            value = Value(self._list(path), at)
+            value = Value(self._list(path), at, self._findings)
         else:
-            value = Value(self._mapping(path), at)
+            value = Value(self._mapping(path), at, self._findings)
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
             self._anchors[event.anchor] = value
         return value
@@ -99,11 +77,24 @@ class _Builder:
         if value is None:
             message = f"names the anchor {event.anchor!r}, which is not complete before it"
             self._findings.add_error("JS006", at, message, "write out what is meant")
-            return Value(None, at)
+            return Value(None, at, self._findings)
         self._repeated += _size(value)
         if self._repeated > MAX_REPEATED:
             raise _TooLargeError(at, f"repeats by aliases more than {MAX_REPEATED} values")
         return value
+
+    def _scalar(self, event: yaml.ScalarEvent, at: Position) -> Value:
+        text: str = event.value
+        kind = None if event.style else _resolve(text)
+        if kind is None:
+            return Value(text, at, self._findings, text)
+        try:
+            content = _CONVERTERS[kind](text)
+        except (ValueError, OverflowError):
+            return Value(text, at, self._findings, text, is_ambiguous=True)
+        is_word = kind == "bool" and text.lower() not in {"true", "false"}
+        is_odd = is_word or (kind in {"int", "float"} and ":" in text)
+        return Value(content, at, self._findings, text, is_odd)
 
     def _list(self, path: Path) -> list[Value]:
         found: list[Value] = []
@@ -154,19 +145,6 @@ def _size(value: Value) -> int:
     if isinstance(value.content, dict):
         return 1 + sum(map(_size, value.content.values()))
     return 1
-
-
-def _scalar(event: yaml.ScalarEvent, at: Position) -> Value:
-    text: str = event.value
-    kind = None if event.style else _resolve(text)
-    if kind is None:
-        return Value(text, at, text)
-    try:
-        content = _CONVERTERS[kind](text)
-    except (ValueError, OverflowError):
-        return Value(text, at, text, is_ambiguous=True)
-    is_word = kind == "bool" and text.lower() not in {"true", "false"}
-    return Value(content, at, text, is_ambiguous=is_word or (kind in {"int", "float"} and ":" in text))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ from jpsi import JobExecutor, JobState
 
 from ..planning import Kind
 from ..run_store import Journal, inner_journal
-from .shutdown import INTERRUPTED
+from .lifetime import INTERRUPTED
 
 _LOST = "its group ended before that was known"
 
@@ -36,7 +36,7 @@ def end_orphans(run: Journal, executor: JobExecutor) -> None:
 
 def mark_lost(inside: Journal) -> None:
     """Mark entries of a group that has ended as ended, in this copy of its journal only."""
-    for part in (it for parts in inside.parts.values() for it in parts if not it.state.final):
+    for part in (it for it in inside.all_parts() if not it.state.final):
         if part.job_id is None:
             part.state, part.reason = JobState.CANCELED, INTERRUPTED
         else:

@@ -9,9 +9,8 @@ can be flattened.
 
 from __future__ import annotations
 
+from .allocations import flatten, is_spread, multinode_entries, slots_of_nodes
 from .capacity import Capacity
-from .chooser import evaluate_requirements
-from .constraints import Mapped, configured_constraints
 from .engines import (
     DASK,
     INSTALL_HINT,
@@ -21,11 +20,17 @@ from .engines import (
     multinode_groups,
     usable_engines,
 )
-from .flattening import flatten
-from .limits import Limit, default_duration, has_choice, has_pieces, queue_limits, supports_heterogeneous_jobs
-from .machine import Machine, this_machine
-from .nodes import is_spread, multinode_entries, slots_of_nodes
 from .plan import After, Entry, Kind, Plan
-from .planner import Site, draft_plan, make_plan
-from .requirements import Verdict
+from .planner import draft_plan, make_plan
+from .requirements import Verdict, evaluate_requirements
+from .site import (
+    Limit,
+    Machine,
+    Mapped,
+    Site,
+    configured_constraints,
+    query_system,
+    queue_limits,
+    this_machine,
+)
 from .subsystems import SUBSYSTEM_DIRECTORY, SubsystemNode, Subsystems, read_subsystems

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from ..document import ONE_SLOT, Shape
-from .nodes import spread_evenly
 from .plan import Entry, Kind
 
 
@@ -28,8 +27,7 @@ class Amount:
         count = shape.slots if slots is None else slots
         return cls(count, (shape.cores or whole.cores) * count, shape.gpus * count)
 
-    def without(self, other: Amount) -> Amount:
-        """Return the amount that is left without another one."""
+    def __sub__(self, other: Amount) -> Amount:
         return Amount(self.slots - other.slots, self.cores - other.cores, self.gpus - other.gpus)
 
     def covers(self, requested: Amount, *, counts_cores: bool) -> bool:
@@ -73,8 +71,8 @@ class Capacity:
         """Take the share of a replica, by the first of its alternatives that is free; None if none is."""
         if entry.shape is None or entry.is_local:
             return ONE_SLOT
-        for shape in _alternatives(entry):
-            if all(self._fits_into_group(group, shape) for group in self._groups_around(entry)):
+        for shape in entry.shapes:
+            if all(self._fits_beside_others(shape, group) for group in self._groups_around(entry)):
                 amounts = self._find_nodes(shape, self._free_beside(self._shares.values()))
                 if amounts is not None:
                     self._shares[entry.id, replica] = _Share(shape, amounts)
@@ -109,11 +107,11 @@ class Capacity:
 
     def can_ever_fit(self, entry: Entry) -> bool:
         """Return True if there is room for an entry once nothing else runs."""
-        shapes, groups = _alternatives(entry), list(self._groups_around(entry))
-        return not shapes or any(
+        groups = list(self._groups_around(entry))
+        return not entry.shapes or any(
             all(self._fit_together([it], group) for group in groups)
             and self._find_nodes(it, self._nodes) is not None
-            for it in shapes
+            for it in entry.shapes
         )
 
     def _groups_around(self, entry: Entry) -> Iterator[str]:
@@ -122,7 +120,7 @@ class Capacity:
         names = ("/".join(parts[: length + 1]) for length in range(len(parts)))
         return (it for it in names if it in self._group_shapes)
 
-    def _fits_into_group(self, group: str, requested: Shape) -> bool:
+    def _fits_beside_others(self, requested: Shape, group: str) -> bool:
         share = [it.shape for (name, _), it in self._shares.items() if name.startswith(f"{group}/")]
         return self._fit_together([*share, requested], group)
 
@@ -131,7 +129,7 @@ class Capacity:
         whole = self._group_shapes[group]
         free = Amount.for_shape(whole, whole)
         for shape in shapes:
-            free = free.without(Amount.for_shape(shape, whole))
+            free -= Amount.for_shape(shape, whole)
         return free.covers(Amount(), counts_cores=bool(whole.cores))
 
     def _free_beside(self, others: Iterable[_Share]) -> list[Amount]:
@@ -139,7 +137,7 @@ class Capacity:
         free = list(self._nodes)
         for share in others:
             for number, amount in share.amounts.items():
-                free[number] = free[number].without(amount)
+                free[number] -= amount
         return free
 
     def _find_nodes(self, shape: Shape, free: Sequence[Amount]) -> NodeAmounts | None:
@@ -157,7 +155,7 @@ class Capacity:
         Without a number per node, the slots are spread evenly over as few nodes as possible. A pilot takes as
         much of each node of a job as the fullest of them needs.
         """
-        each = self._amount(shape, shape.slots_per_node or self._even_slots_per_node(shape))
+        each = Amount.for_shape(shape, self._shape, shape.slots_per_node or self._even_slots_per_node(shape))
         found: dict[int, Amount] = {}
         remaining = shape.slots
         for number, it in enumerate(free):
@@ -168,16 +166,11 @@ class Capacity:
 
     def _even_slots_per_node(self, shape: Shape) -> int:
         """Return how many slots are on each of as few nodes as have room for all; 0 if none has."""
-        sizes = range(shape.slots, 0, -1)
-        most = next((n for n in sizes if self._is_enough(self._nodes[0], self._amount(shape, n))), 0)
-        return spread_evenly(shape.slots, most) if most else 0
-
-    def _amount(self, shape: Shape, slots: int) -> Amount:
-        return Amount.for_shape(shape, self._shape, slots)
+        for most in range(shape.slots, 0, -1):
+            if self._is_enough(self._nodes[0], Amount.for_shape(shape, self._shape, most)):
+                nodes = -(-shape.slots // most)
+                return -(-shape.slots // nodes)
+        return 0
 
     def _is_enough(self, free: Amount, requested: Amount) -> bool:
         return free.covers(requested, counts_cores=bool(self._shape.cores))
-
-
-def _alternatives(entry: Entry) -> list[Shape]:
-    return [] if entry.shape is None else [entry.shape, *(it for _, it in entry.others)]

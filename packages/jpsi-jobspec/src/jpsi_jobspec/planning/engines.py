@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
-from jpsi import JobExecutor, JpsiError, Launcher
+from jpsi import Launcher
 
-from .nodes import is_spread, multinode_entries
+from .allocations import is_spread, multinode_entries
 from .plan import Entry, Kind, Plan
+from .site import query_system
 
 #: The engines of jpsi-pilot. Flux starts the processes of a task on several nodes itself, dask by a launcher.
 DASK, FLUX = "dask", "flux"
@@ -29,15 +29,12 @@ def usable_engines() -> frozenset[str]:
 
 def launcher_of(target: str) -> str:
     """Return the launcher that reaches the nodes of a target's jobs; empty if it is not installed."""
-    with contextlib.suppress(JpsiError), JobExecutor(target) as executor:
-        name = executor.system.capabilities.default_launcher
-        return Launcher.get_instance(name).name
-    return ""
+    return query_system(target, lambda it: Launcher.get_instance(it.capabilities.default_launcher).name, "")
 
 
 def engine_for(allocation: Entry, engines: frozenset[str]) -> str:
     """Return the engine that runs the inside of an allocation of several nodes."""
-    needs_flux = FLUX in engines and any(multinode_entries(allocation))
+    needs_flux = FLUX in engines and multinode_entries(allocation)
     return FLUX if needs_flux or DASK not in engines else DASK
 
 
@@ -57,20 +54,14 @@ def find_unsupported_groups(
         launcher: reaches the nodes of an allocation; empty if it is not installed.
     """
     for group in multinode_groups(plan):
-        multinode = list(multinode_entries(group))
+        names = ", ".join(it.id for it in multinode_entries(group))
         if not engines or not launcher:
             nodes = None if group.shape is None else group.shape.nodes
-            message = (
-                f"has {nodes} nodes, which its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
-            )
-            yield group.id, message, INSTALL_HINT
-        elif multinode and engine_for(group, engines) == DASK and launcher != SRUN:
-            names = ", ".join(it.id for it in multinode)
+            needed = "its tasks can use only by jpsi-pilot, dask and jpsi-launchers"
+            yield group.id, f"has {nodes} nodes, which {needed}", INSTALL_HINT
+        elif names and engine_for(group, engines) == DASK and launcher != SRUN:
             message = (
                 f"has tasks that need several of its nodes each, which {launcher} does not start: {names}"
             )
-            yield (
-                group.id,
-                message,
-                "ask for one node, or move them to the top, or install jpsi-pilot and Flux",
-            )
+            hint = "ask for one node, or move them to the top, or install jpsi-pilot and Flux"
+            yield group.id, message, hint

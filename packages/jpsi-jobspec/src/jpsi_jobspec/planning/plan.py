@@ -91,6 +91,11 @@ class Entry:
         return self.id.rpartition("/")[2]
 
     @property
+    def shapes(self) -> list[Shape]:
+        """The share of each replica, and the alternatives to it; empty if it has all of the group."""
+        return [] if self.shape is None else [self.shape, *(it for _, it in self.others)]
+
+    @property
     def is_watched(self) -> bool:
         """True if its output is shown as it comes; a group writes that of its watched tasks, or of all."""
         return self.is_shown or any(it.attributes.watch for it in self.walk())
@@ -117,11 +122,6 @@ class Plan:
     target: str
     #: The entries, each after its dependencies.
     entries: tuple[Entry, ...]
-
-    def walk(self) -> Iterator[Entry]:
-        """Yield every entry, each before those inside of it."""
-        for entry in self.entries:
-            yield from entry.walk()
 
     @property
     def requests(self) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -12,52 +11,27 @@ from ..document import (
     Attributes,
     Document,
     Findings,
-    Graph,
     Group,
     Position,
+    Requester,
     Scope,
     Shape,
-    Step,
     Task,
     When,
     resolve,
 )
+from .allocations import (
+    flatten,
+    multinode_entries,
+    one_slot,
+    share_allocation,
+    slots_of_nodes,
+    total_duration,
+)
 from .capacity import Capacity
 from .chooser import Choice, Chooser
-from .constraints import Mapped
-from .flattening import flatten
-from .limits import Limit
-from .machine import Machine
-from .nodes import multinode_entries, slots_of_nodes
 from .plan import After, Entry, Kind, Plan
-from .replicas import one_slot, share_allocation, total_duration
-from .subsystems import Subsystems
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Site:
-    """The facts about a target that a plan depends on."""
-
-    #: The name of an executor, or of a configured target.
-    target: str = "local"
-    subsystems: Subsystems = attrs.field(factory=dict)
-    #: True if a requirement of an unknown subsystem keeps a document from running.
-    is_missing_error: bool = False
-    #: True if there is one machine only, which then stands for all nodes that jobs ask for.
-    is_one_machine: bool = False
-    #: The hardware of that machine; None if it is not known, or the target is no single local machine.
-    machine: Machine | None = None
-    #: True if a job may have slots of several kinds; queried only if the document needs that.
-    is_heterogeneous: bool = False
-    #: True if the target is a remote host, which a URL leads to.
-    is_remote: bool = False
-    #: The walltime of jobs without a duration on targets that need one, such as pilots; None on other
-    #: targets.
-    default_duration: timedelta | None = None
-    #: The option of a batch system that expresses a requirement, by `subsystem.field`.
-    constraints: Mapping[str, Mapped] = attrs.field(factory=dict)
-    #: The limits of its queues; queried only if the document leaves a choice.
-    limits: tuple[Limit, ...] = ()
+from .site import Site
 
 
 def make_plan(document: Document, site: Site, findings: Findings) -> Plan:
@@ -82,101 +56,95 @@ class _Planner:
         self._document = document
         self._site = site
         self._findings = findings
-        self._graph: Graph = resolve(document, findings)
+        self._scopes = resolve(document, findings)
         # positions of entries in groups
         self._positions: dict[str, Position] = {}
-        self._chooser = Chooser(
-            document=document,
-            subsystems=site.subsystems,
-            is_missing_error=site.is_missing_error,
-            is_one_machine=site.is_one_machine,
-            is_heterogeneous=site.is_heterogeneous,
-            constraints=site.constraints,
-            limits=site.limits,
-            machine=site.machine,
-            findings=findings,
-        )
+        self._chooser = Chooser(document, site, findings)
 
     def plan_top(self) -> tuple[Entry, ...]:
         """Return the entries that are submitted."""
-        scope = self._graph.scopes[""]
+        scope = self._scopes[""]
         entries = [self._plan_top_task(scope, number) for number in scope.order]
         found = tuple(_with_shown(_with_watch_barriers(entries)))
         return found if self._site.is_one_machine else tuple(_with_staged_paths(found))
 
-    def _files(self, steps: Iterable[Step]) -> tuple[str, ...]:
-        """Return what happens to the files of steps."""
-        remote_staging = "is looked for by each process on its node, and copied there if it is missing"
+    def _entry(self, scope: Scope, number: int, prefix: str = "") -> Entry:
+        """Return the entry of a task without a choice of resources; files are all that it handles."""
+        task = scope.tasks[number]
+        edges = scope.edges[number]
+        return Entry(
+            id=f"{prefix}{task.name}",
+            kind=Kind.FILES,
+            command=task.command,
+            steps=task.steps,
+            files=tuple(
+                f"{it.path} {self._explain_step(is_written=it.content is not None)}" for it in task.steps
+            ),
+            replicas=task.replicas,
+            after=tuple(After(f"{prefix}{scope.tasks[it.index].name}", it.when, it.each) for it in edges),
+            when=task.when or (When.ALWAYS if number >= scope.tail else When.ON_SUCCESS),
+            ready=task.ready,
+        )
+
+    def _explain_step(self, *, is_written: bool) -> str:
+        if is_written:
+            return "is written"
+        if self._site.is_one_machine:
+            return "has to be on this machine"
         if self._site.is_remote:
-            remote_staging = f"is put on {self._site.target!r}, and looked for by each process on its node"
-        staged = "has to be on this machine" if self._site.is_one_machine else remote_staging
-        return tuple(f"{it.path} {staged if it.content is None else 'is written'}" for it in steps)
+            return f"is put on {self._site.target!r}, and looked for by each process on its node"
+        return "is looked for by each process on its node, and copied there if it is missing"
 
     def _plan_top_task(self, scope: Scope, number: int) -> Entry:
-        task = scope.tasks[number]
-        after = _dependencies(scope, number, "")
+        task, entry = scope.tasks[number], self._entry(scope, number)
         if task.group is not None:
-            return self._plan_group(task, self._document.groups[task.group], after)
+            return self._plan_group(entry, task, self._document.groups[task.group])
         if not task.command:
-            why = ("it has steps alone, which need no job",)
-            return Entry(
-                id=task.name,
-                kind=Kind.FILES,
-                steps=task.steps,
-                files=self._files(task.steps),
-                after=after,
-                why=why,
-            )
+            return attrs.evolve(entry, replicas=1, why=("it has steps alone, which need no job",))
         self._check_remote_probe(task)
         choice = self._chooser.choose(task, task.resources)
-        if share_allocation(task) and not self._site.is_remote:
-            return self._plan_replicas(task, choice, after)
-        shape = choice.shape
-        if share_allocation(task):
-            machine = f"{self._site.target!r} is a remote host"
-            message = f"has replicas, which are jobs of their own, with one slot each: {machine}"
+        merged = self._attributes(choice.attributes, task.attributes)
+        if not share_allocation(task):
+            kind = Kind.SERVICE if task.is_service else Kind.JOB
+        elif self._site.is_remote:
+            kind = Kind.ARRAY
+            message = (
+                "has replicas, which are jobs of their own, with one slot each:"
+                f" {self._site.target!r} is a remote host"
+            )
             hint = "run the workflow there, for them to have one allocation"
             self._findings.add_warning("JS093", task.at, message, hint)
-            shape = one_slot(shape)
-        attributes, why_time = self._with_default_duration(
-            task.at, self._attributes(choice.attributes, task.attributes)
-        )
-        return attrs.evolve(
-            self._base_entry(task, choice, after, attributes),
-            kind=_top_kind(task),
-            command=task.command,
-            replicas=task.replicas,
-            shape=shape,
-            ready=task.ready,
-            why=(*_explain_resources(task, choice.name, shape), *choice.why, *why_time),
-        )
+            choice = attrs.evolve(choice, shape=one_slot(choice.shape))
+        else:
+            return self._plan_replicas(entry, task, choice, merged)
+        why = tuple(_explain_resources(task, choice.name, choice.shape))
+        return self._with_choice(attrs.evolve(entry, kind=kind), choice, merged, why, task.at)
 
-    def _base_entry(
-        self, task: Task, choice: Choice, after: tuple[After, ...], attributes: Attributes
+    def _with_choice(
+        self, entry: Entry, choice: Choice, merged: Attributes, why: tuple[str, ...], at: Position
     ) -> Entry:
-        """Return an entry for a task in no group: the allocation of its choice, which runs nothing yet."""
-        return Entry(
-            id=task.name,
-            kind=Kind.ALLOCATION,
-            steps=task.steps,
-            files=self._files(task.steps),
+        """Return an entry at the top with its resources, and a walltime where the target needs one."""
+        default = self._site.default_duration
+        why_time: tuple[str, ...] = ()
+        if default is not None and merged.duration is None:
+            why_time = (f"it has no duration, and gets {default}, as jobs there need a time limit",)
+            merged = attrs.evolve(merged, duration=default)
+        elif default is not None and not merged.duration:
+            message = f"has `duration: 0`, no limit, and jobs on {self._site.target!r} need one"
+            self._findings.add_error("JS094", at, message, "write a `duration` such as 1h, or leave it out")
+        return attrs.evolve(
+            entry,
             resources=choice.name,
             shape=choice.shape,
-            after=after,
-            when=task.when or When.ON_SUCCESS,
-            attributes=attributes,
+            attributes=merged,
             constraints=choice.constraints,
+            why=(*why, *choice.why, *why_time),
             lost=choice.lost,
         )
 
-    def _plan_replicas(self, task: Task, choice: Choice, after: tuple[After, ...]) -> Entry:
+    def _plan_replicas(self, entry: Entry, task: Task, choice: Choice, merged: Attributes) -> Entry:
         """Return the allocation in which all replicas of a task run, each with one slot of it."""
         own, slots = task.attributes.duration, choice.shape.slots
-        merged = self._attributes(choice.attributes, task.attributes)
-        whole = merged.duration if own is None else total_duration(task.replicas, slots, own)
-        # variables are for the replicas: the process that runs them needs those of the batch system
-        outer = attrs.evolve(merged, duration=whole, environment={})
-        attributes, why_time = self._with_default_duration(task.at, outer)
         inner = Entry(
             id=f"{task.name}/{task.name}",
             task=task.name,
@@ -188,16 +156,15 @@ class _Planner:
             attributes=attrs.evolve(merged, duration=own),
             why=("each replica has one slot of the allocation",),
         )
-        concurrent = min(slots, task.replicas)
-        return attrs.evolve(
-            self._base_entry(task, choice, after, attributes),
-            why=(
-                f"its {task.replicas} replicas run in one allocation, {concurrent} at a time",
-                *choice.why,
-                *why_time,
-            ),
-            inside=(inner,),
+        allocation = attrs.evolve(
+            entry, kind=Kind.ALLOCATION, command=(), replicas=1, ready=None, inside=(inner,)
         )
+        whole = merged.duration if own is None else total_duration(task.replicas, slots, own)
+        # variables are for the replicas: the process that runs them needs those of the batch system
+        outer = attrs.evolve(merged, duration=whole, environment={})
+        concurrent = min(slots, task.replicas)
+        why = (f"its {task.replicas} replicas run in one allocation, {concurrent} at a time",)
+        return self._with_choice(allocation, choice, outer, why, task.at)
 
     def _attributes(self, *nearer: Attributes) -> Attributes:
         """Return the attributes of the document, overridden by nearer ones, the nearest last."""
@@ -207,52 +174,25 @@ class _Planner:
                 found = found.overridden_by(it)
         return found
 
-    def _with_default_duration(self, at: Position, merged: Attributes) -> tuple[Attributes, tuple[str, ...]]:
-        """Return the attributes of a job, with a walltime where the target needs one, and why it has that."""
-        default = self._site.default_duration
-        if default is None or merged.duration:
-            return merged, ()
-        if merged.duration is not None:
-            message = f"has `duration: 0`, no limit, and jobs on {self._site.target!r} need one"
-            self._findings.add_error("JS094", at, message, "write a `duration` such as 1h, or leave it out")
-            return merged, ()
-        why = f"it has no duration, and gets {default}, as jobs there need a time limit"
-        return attrs.evolve(merged, duration=default), (why,)
-
     def _check_remote_probe(self, task: Task) -> None:
         """Note a probe that this machine cannot run for a service on a remote host."""
         ready = task.ready
         if self._site.is_remote and ready is not None and ready.file is None:
             message = f"probes from this machine a service on the remote host {self._site.target!r}"
-            self._findings.add_error(
-                "JS093", ready.at, message, "have the service make a file, and write `file: path`"
-            )
+            hint = "have the service make a file, and write `file: path`"
+            self._findings.add_error("JS093", ready.at, message, hint)
 
-    def _plan_group(self, task: Task, group: Group, after: tuple[After, ...]) -> Entry:
+    def _plan_group(self, entry: Entry, task: Task, group: Group) -> Entry:
         if self._site.is_remote:
-            message = (
-                f"is a group, and {self._site.target!r} is a remote host,"
-                " which has no access to the run directory"
-            )
-            self._findings.add_error(
-                "JS093", group.at, message, "run the workflow there, or write tasks without a group"
-            )
+            host = f"{self._site.target!r} is a remote host, which has no access to the run directory"
+            hint = "run the workflow there, or write tasks without a group"
+            self._findings.add_error("JS093", group.at, f"is a group, and {host}", hint)
         choice = self._chooser.choose(group, group.resources)
         merged = self._attributes(choice.attributes, group.attributes, task.attributes)
-        attributes, why_time = self._with_default_duration(group.at, merged)
-        found = Entry(
-            id=task.name,
-            kind=Kind.ALLOCATION,
-            resources=choice.name,
-            shape=choice.shape,
-            after=after,
-            when=task.when or When.ON_SUCCESS,
-            attributes=attributes,
-            constraints=choice.constraints,
-            why=("a group is one allocation, and its tasks run inside of it", *choice.why, *why_time),
-            lost=choice.lost,
-            inside=self._plan_group_tasks(group, task.name, attributes),
-        )
+        why = ("a group is one allocation, and its tasks run inside of it",)
+        allocation = attrs.evolve(entry, kind=Kind.ALLOCATION, ready=None)
+        found = self._with_choice(allocation, choice, merged, why, group.at)
+        found = attrs.evolve(found, inside=self._plan_group_tasks(group, task.name, found.attributes))
         self._check_capacity(found)
         return found
 
@@ -261,7 +201,7 @@ class _Planner:
         if allocation.shape is None or allocation.shape.pieces:
             return
         nodes = slots_of_nodes(allocation.shape, ())
-        capacity = Capacity(allocation, nodes, can_span=any(multinode_entries(allocation)))
+        capacity = Capacity(allocation, nodes, can_span=bool(multinode_entries(allocation)))
         for entry in flatten(allocation):
             if entry.shape is not None and not entry.is_local and not capacity.can_ever_fit(entry):
                 message = f"asks for {entry.shape}, and its group has {allocation.shape}"
@@ -269,74 +209,48 @@ class _Planner:
                 self._findings.add_error("JS070", self._positions[entry.id], message, hint)
 
     def _plan_group_tasks(self, group: Group, path: str, attributes: Attributes) -> tuple[Entry, ...]:
-        scope = self._graph.scopes[group.name]
-        entries = [self._plan_inner_task(scope, number, path, attributes) for number in scope.order]
+        scope = self._scopes[group.name]
+        inherited = attrs.evolve(attributes, duration=None, watch=None)
+        entries = [self._plan_inner_task(scope, number, path, inherited) for number in scope.order]
         return tuple(_with_watch_barriers(entries))
 
-    def _plan_inner_task(self, scope: Scope, number: int, path: str, outer: Attributes) -> Entry:
-        task = scope.tasks[number]
-        self._positions[f"{path}/{task.name}"] = task.at
-        entry = Entry(
-            id=f"{path}/{task.name}",
-            kind=Kind.TASK,
-            command=task.command,
-            steps=task.steps,
-            files=self._files(task.steps),
-            replicas=task.replicas,
-            after=_dependencies(scope, number, f"{path}/"),
-            when=task.when or (When.ALWAYS if number >= scope.tail else When.ON_SUCCESS),
-            ready=task.ready,
-        )
+    def _plan_inner_task(self, scope: Scope, number: int, path: str, inherited: Attributes) -> Entry:
+        task, entry = scope.tasks[number], self._entry(scope, number, f"{path}/")
+        self._positions[entry.id] = task.at
         if task.group is not None:
-            return self._plan_nested_group(entry, task, outer)
-        attributes = attrs.evolve(outer, duration=None, watch=None)
+            return self._plan_nested_group(entry, self._document.groups[task.group], inherited)
         if not task.command:
-            reasons = ("it has steps alone, which need no part of the allocation",)
-            return attrs.evolve(entry, kind=Kind.FILES, is_local=True, why=reasons)
+            why = ("it has steps alone, which need no part of the allocation",)
+            return attrs.evolve(entry, is_local=True, why=why)
         if task.is_local:
+            merged = inherited.overridden_by(task.attributes)
+            why = ("it is local: what stands after it waits for it",)
+            if number >= scope.tail:
+                why = ("it ends the group, and runs however what stands before it has ended",)
             kind = Kind.SERVICE if task.is_service else Kind.LOCAL
-            why = _explain_local(scope, number)
-            merged = attributes.overridden_by(task.attributes)
             return attrs.evolve(entry, kind=kind, is_local=True, attributes=merged, why=why)
         choices = self._chooser.options(task, task.resources)
-        first = choices[0]
-        why = (
-            first.why if task.resources else ("it has no resources of its own, and takes all of the group's",)
-        )
-        return attrs.evolve(
-            entry,
-            kind=Kind.SERVICE if task.is_service else Kind.TASK,
-            resources=first.name,
-            shape=first.shape if task.resources else None,
-            others=tuple((it.name, it.shape) for it in choices[1:]),
-            attributes=attributes.overridden_by(first.attributes).overridden_by(task.attributes),
-            why=why,
-            lost=first.lost,
-        )
+        merged = inherited.overridden_by(choices[0].attributes).overridden_by(task.attributes)
+        kind = Kind.SERVICE if task.is_service else Kind.TASK
+        entry = attrs.evolve(entry, kind=kind, attributes=merged, lost=choices[0].lost)
+        return _with_share(entry, task, choices, choices[0].why)
 
-    def _plan_nested_group(self, entry: Entry, task: Task, outer: Attributes) -> Entry:
-        group = self._document.groups[task.group or ""]
+    def _plan_nested_group(self, entry: Entry, group: Group, inherited: Attributes) -> Entry:
         choices = self._chooser.options(group, group.resources)
-        inner = (
-            attrs.evolve(outer, duration=None, watch=None)
-            .overridden_by(choices[0].attributes)
-            .overridden_by(group.attributes)
-        )
-        has_own = group.resources is not None
-        return attrs.evolve(
-            entry,
-            kind=Kind.POOL,
-            resources=choices[0].name,
-            shape=choices[0].shape if has_own else None,
-            others=tuple((it.name, it.shape) for it in choices[1:]),
-            attributes=inner,
-            why=(
-                "a group in a group has a part of its allocation"
-                if has_own
-                else "it takes all of the group's",
-            ),
-            inside=self._plan_group_tasks(group, entry.id, inner),
-        )
+        inner = inherited.overridden_by(choices[0].attributes).overridden_by(group.attributes)
+        inside = self._plan_group_tasks(group, entry.id, inner)
+        entry = attrs.evolve(entry, kind=Kind.POOL, attributes=inner, inside=inside)
+        return _with_share(entry, group, choices, ("a group in a group has a part of its allocation",))
+
+
+def _with_share(entry: Entry, requester: Requester, choices: Sequence[Choice], why: tuple[str, ...]) -> Entry:
+    """Return an entry inside of a group with its share, and the alternatives to it."""
+    if requester.resources is None:
+        taken = "it has no resources of its own, and takes" if entry.kind is not Kind.POOL else "it takes"
+        return attrs.evolve(entry, why=(f"{taken} all of the group's",))
+    first, *others = choices
+    alternatives = tuple((it.name, it.shape) for it in others)
+    return attrs.evolve(entry, resources=first.name, shape=first.shape, others=alternatives, why=why)
 
 
 def _with_staged_paths(entries: Iterable[Entry], inherited: tuple[str, ...] = ()) -> Iterator[Entry]:
@@ -354,12 +268,6 @@ def _with_staged_paths(entries: Iterable[Entry], inherited: tuple[str, ...] = ()
         before[entry.id] = (*found, *own) if entry.kind is Kind.FILES else found
         staged = tuple(dict.fromkeys((*found, *own)))
         yield attrs.evolve(entry, staged=staged, inside=tuple(_with_staged_paths(entry.inside, staged)))
-
-
-def _dependencies(scope: Scope, number: int, prefix: str) -> tuple[After, ...]:
-    return tuple(
-        After(f"{prefix}{scope.tasks[it.index].name}", it.when, it.each) for it in scope.edges[number]
-    )
 
 
 def _with_watch_barriers(entries: list[Entry]) -> Iterator[Entry]:
@@ -384,12 +292,6 @@ def _with_shown(entries: Iterable[Entry], *, is_shown: bool = False) -> Iterator
         yield attrs.evolve(entry, is_shown=is_shown, inside=tuple(inside))
 
 
-def _top_kind(task: Task) -> Kind:
-    if task.is_service:
-        return Kind.SERVICE
-    return Kind.JOB if task.replicas == 1 else Kind.ARRAY
-
-
 def _explain_resources(task: Task, name: str, shape: Shape) -> Iterator[str]:
     if not name:
         yield "it names no resources, and gets one slot"
@@ -397,9 +299,3 @@ def _explain_resources(task: Task, name: str, shape: Shape) -> Iterator[str]:
         yield f"each of the {task.replicas} replicas is a job of its own with {shape}"
     else:
         yield f"{name!r} is {shape}"
-
-
-def _explain_local(scope: Scope, number: int) -> tuple[str, ...]:
-    if number >= scope.tail:
-        return ("it ends the group, and runs however what stands before it has ended",)
-    return ("it is local: what stands after it waits for it",)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from ..document import Expression, Requirement, get_matcher
+from ..document import Document, Expression, Requirement, Task, get_matcher
 from .subsystems import SubsystemNode, Subsystems
 
 
-class Verdict(enum.Enum):
+class Verdict(enum.StrEnum):
     """The verdict on a requirement."""
 
     YES = "yes"
@@ -58,10 +58,8 @@ def evaluate_requirement(requirement: Requirement, subsystems: Subsystems) -> An
     """Return the verdict on a requirement: yes if one node of the subsystem meets it."""
     if requirement.name not in subsystems:
         known = ", ".join(sorted(subsystems)) or "none"
-        return Answer(
-            Verdict.UNKNOWN,
-            (f"{requirement}: nothing is known of {requirement.name!r}; known subsystems: {known}",),
-        )
+        reason = f"nothing is known of {requirement.name!r}; known subsystems: {known}"
+        return Answer(Verdict.UNKNOWN, (f"{requirement}: {reason}",))
     nodes = subsystems[requirement.name]
     found = next((it for it in nodes if _is_met(requirement, it)), None)
     if found is not None:
@@ -69,26 +67,40 @@ def evaluate_requirement(requirement: Requirement, subsystems: Subsystems) -> An
     return Answer(Verdict.NO, (f"{requirement}: {_describe_nearest(requirement, nodes)}",))
 
 
+def evaluate_requirements(document: Document, subsystems: Subsystems) -> Iterator[tuple[str, Answer]]:
+    """Yield the requirements of each task, group and resource, by its name, and the verdict on them."""
+    for it in (*document.groups.values(), *document.all_tasks()):
+        if it.requires is not None:
+            kind = "task" if isinstance(it, Task) else "group"
+            yield f"{kind} {it.name}", evaluate_expression(it.requires, document.requires, subsystems)
+    for name, resource in document.resources.items():
+        if requirements := resource.vertex.all_requirements():
+            yield f"resource {name}", all_of(evaluate_requirement(it, subsystems) for it in requirements)
+
+
 def _is_met(requirement: Requirement, node: SubsystemNode) -> bool:
+    """Return True if the node meets both parts."""
+    return _has_field(requirement, node) and _has(
+        requirement, requirement.attribute, requirement.value, node.attributes
+    )
+
+
+def _has_field(requirement: Requirement, node: SubsystemNode) -> bool:
+    return _has(requirement, requirement.field, requirement.match, node.fields)
+
+
+def _has(requirement: Requirement, key: str | None, wanted: str | None, values: Mapping[str, str]) -> bool:
+    """Return True if the value of a key matches; without a key, nothing is required."""
     matches = get_matcher(requirement.matcher)
-    # the same node must meet both
-    pairs = (
-        (requirement.field, requirement.match, node.fields),
-        (requirement.attribute, requirement.value, node.attributes),
-    )
-    return all(
-        key is None or (key in values and matches(values[key], wanted or "")) for key, wanted, values in pairs
-    )
+    return key is None or (key in values and matches(values[key], wanted or ""))
 
 
 def _describe_nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) -> str:
     """Return the values that exist instead of the wanted one."""
-    has_field = [it for it in nodes if requirement.field is None or _has_field(requirement, it)]
+    has_field = [it for it in nodes if _has_field(requirement, it)]
     if requirement.attribute is not None and has_field:
-        values = {
-            it.attributes[requirement.attribute] for it in has_field if requirement.attribute in it.attributes
-        }
         key, wanted = requirement.attribute, requirement.value or ""
+        values = {it.attributes[key] for it in has_field if key in it.attributes}
     else:
         key, wanted = requirement.field or "", requirement.match or ""
         values = {it.fields[key] for it in nodes if key in it.fields}
@@ -96,13 +108,6 @@ def _describe_nearest(requirement: Requirement, nodes: Iterable[SubsystemNode]) 
         return f"no node has {key!r}"
     closest = difflib.get_close_matches(wanted, sorted(values), n=_MAX_SUGGESTIONS, cutoff=0.0)
     return f"no node has that; values of {key!r} are: {', '.join(closest)}"
-
-
-def _has_field(requirement: Requirement, node: SubsystemNode) -> bool:
-    field = requirement.field or ""
-    return field in node.fields and get_matcher(requirement.matcher)(
-        node.fields[field], requirement.match or ""
-    )
 
 
 _MAX_SUGGESTIONS = 5

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .plan_json import plan_to_dict
 from .plan_svg import render_svg
-from .plan_text import render_plan, render_tree
+from .plan_text import plan_to_dict, render_plan, render_tree
 from .run_report import (
     explain_failure,
     group_journals,

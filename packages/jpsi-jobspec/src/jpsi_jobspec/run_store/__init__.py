@@ -7,18 +7,16 @@ A driver reads from it the state of a run, and journals each outcome before it r
 
 from __future__ import annotations
 
-from .events import (
+from .journal import (
     CANCELLED,
     DEPENDENCY_FAILED,
     HELD_BY_SERVICES,
     LOST,
     NO_LONGER_NEEDED,
     NO_ROOM,
-    EntryReplica,
     Event,
-    end_event,
-    end_event_from_status,
-    replica_event,
+    Journal,
+    Part,
+    inner_journal,
 )
-from .journal import Journal, Part, inner_journal
 from .runs import create_run, latest_run, locked_runs, read_run

@@ -21,6 +21,14 @@ def convert_disk_errors(message: str) -> Iterator[None]:
         raise SubmitException(msg, e) from e
 
 
+def read_optional(path: Path) -> str | None:
+    """Return the text of a file; None if there is no such file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
 def write_all(file: int, data: bytes) -> None:
     """Write all of the data."""
     remaining = memoryview(data)

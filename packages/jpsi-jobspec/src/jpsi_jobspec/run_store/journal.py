@@ -7,27 +7,43 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 import attrs
 
-from jpsi import JobState, SubmitException
+from jpsi import JobState, JobStatus, Reason, SubmitException
 from jpsi_engine import make_private_directory, open_private
 
 from ..planning import Entry, Plan, flatten
-from .disk import convert_disk_errors, sync_directory, write_all
-from .events import CANCELLED
+from .disk import convert_disk_errors, read_optional, sync_directory, write_all
 
+#: A JSON object.
+Event = dict[str, Any]
+#: The reason of an entry that was cancelled because a dependency failed.
+DEPENDENCY_FAILED = "dependency_failed"
+#: The reason of an entry that the user cancelled.
+CANCELLED = "cancelled"
+#: The reason of a service that was ended because nothing is left that needs it.
+NO_LONGER_NEEDED = "no_longer_needed"
+#: The reason of an entry that failed because services leave no room for it.
+NO_ROOM = "room"
+#: The same as a sentence.
+HELD_BY_SERVICES = "services hold the resources that it needs"
+#: Reasons of a job that ended with its allocation, not by itself.
+LOST = {Reason.LOST, Reason.NODE_FAIL}
 _INSIDE = "inside"
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False)
 class Part:
-    """The state of one replica of an entry."""
+    """A replica of an entry, and its state."""
 
+    entry: Entry
+    #: Replicas count from 1.
+    replica: int
     state: JobState = JobState.NEW
     #: The id of its job; None if it has none yet.
     job_id: str | None = None
@@ -38,6 +54,47 @@ class Part:
     exit_code: int | None = None
     reason: str | None = None
     message: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """True if it has a job that has not ended."""
+        return self.job_id is not None and not self.state.final
+
+    def event(self, **content: Any) -> Event:  # noqa: ANN401  what JSON has
+        """Return an event of this replica."""
+        return {"entry": self.entry.id, "replica": self.replica, **content}
+
+    def end_event(
+        self,
+        state: JobState,
+        reason: str | None = None,
+        message: str | None = None,
+        exit_code: int | None = None,
+    ) -> Event:
+        """Return the event that it has ended."""
+        return self.event(state=state.value, exit_code=exit_code, reason=reason, message=message)
+
+    def end_event_from_status(self, status: JobStatus, why_cancelled: str | None = None) -> Event:
+        """Return the event that it has ended as its job did; `why_cancelled` if the driver ended that."""
+        reason = None if status.reason is None else status.reason.value
+        if status.reason is Reason.DEPENDENCY:
+            reason = DEPENDENCY_FAILED
+        elif status.state is JobState.CANCELED and why_cancelled is not None:
+            reason = why_cancelled
+        return self.end_event(status.state, reason, status.message, status.exit_code)
+
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Take in an event."""
+        if "job" in event:
+            self.job_id, self.is_submitted, self.is_ready = event["job"], False, False
+        if event.get("is_submitted"):
+            self.is_submitted, self.state = True, JobState.QUEUED
+        if event.get("is_ready"):
+            self.is_ready = True
+        if "state" in event:
+            self.state = JobState(event["state"])
+            self.exit_code, self.reason = event.get("exit_code"), event.get("reason")
+            self.message = event.get("message")
 
 
 @attrs.define(slots=True)
@@ -83,19 +140,18 @@ class Journal:
     @property
     def life(self) -> str | None:
         """The start of the allocation in which this inside runs; None if it has not begun."""
-        try:
-            return self.path.joinpath("life").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
+        return read_optional(self.path / "life")
 
     def record_life(self, life: str) -> None:
         """Record the start of the allocation in which this inside runs."""
-        new_file = self.path / "life.new"
-        with os.fdopen(
-            open_private(new_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8"
-        ) as file:
-            file.write(life)
-        new_file.rename(self.path / "life")
+        self._write("life", life)
+
+    def _write(self, name: str, text: str) -> None:
+        """Write a file of the run; readers see it as a whole or not at all."""
+        file, new_file = tempfile.mkstemp(dir=self.path, prefix="new.")
+        with os.fdopen(file, "w", encoding="utf-8") as written:
+            written.write(text)
+        Path(new_file).rename(self.path / name)
 
     @property
     def is_cancelled(self) -> bool:
@@ -109,10 +165,7 @@ class Journal:
     @property
     def cancel_reason(self) -> str:
         """The reason why the run is to end; `cancelled` if there is none."""
-        try:
-            return self.path.joinpath("cancel").read_text(encoding="utf-8") or CANCELLED
-        except FileNotFoundError:
-            return CANCELLED
+        return read_optional(self.path / "cancel") or CANCELLED
 
     def cancel(self, *entries: str, reason: str = "") -> None:
         """Ask the process that drives the run, now or later, to end it, or some of its entries.
@@ -121,16 +174,12 @@ class Journal:
             entries: those to end; none is all.
             reason: the reason in all ends that this causes; empty is `cancelled`.
         """
-        path = self.path / "cancel"
-        with convert_disk_errors(f"{path} cannot be made"):
+        with convert_disk_errors(f"{self.path / 'cancel'} cannot be made"):
             for name in entries:
                 os.close(open_private(self.path / f"cancel.{quote(name, safe='')}", os.O_RDWR | os.O_CREAT))
-            if not entries and not path.exists():
-                # the driver reads the reason as soon as the file exists
-                file, new_file = tempfile.mkstemp(dir=self.path, prefix="new.")
-                with os.fdopen(file, "w", encoding="utf-8") as written:
-                    written.write(reason)
-                Path(new_file).rename(path)
+            # the driver reads the reason as soon as the file exists
+            if not entries and not self.is_cancelled:
+                self._write("cancel", reason)
 
     def withdraw_cancel(self) -> None:
         """Withdraw the request to end the run."""
@@ -164,8 +213,11 @@ class Journal:
             write_all(self._file, text.encode())
             if is_synced:
                 os.fsync(self._file)
+        self._apply(events)
+
+    def _apply(self, events: Iterable[Mapping[str, Any]]) -> None:
         for event in events:
-            _apply_event(self.parts, event)
+            self.parts[event["entry"]][event["replica"] - 1].apply(event)
 
     def read_new_events(self) -> None:
         """Apply events that other processes have written since the last read; not for the writer itself.
@@ -180,8 +232,7 @@ class Journal:
                 new_file = file.read()
             # the last line may be incomplete
             complete = new_file[: new_file.rfind(b"\n") + 1]
-            for line in complete.splitlines():
-                _apply_event(self.parts, json.loads(line))
+            self._apply(map(json.loads, complete.splitlines()))
         except FileNotFoundError:
             return
         except (OSError, ValueError, LookupError) as e:
@@ -237,21 +288,7 @@ def inner_journal(path: Path, allocation: Entry) -> Journal:
 
 def load_journal(path: Path, plan: Plan) -> Journal:
     """Return the journal in a folder, of a run of a plan, with all events read."""
-    found = Journal(path, plan, {it.id: [Part() for _ in range(it.replicas)] for it in plan.entries})
+    parts = {it.id: [Part(it, number) for number in range(1, it.replicas + 1)] for it in plan.entries}
+    found = Journal(path, plan, parts)
     found.read_new_events()
     return found
-
-
-def _apply_event(parts: Mapping[str, list[Part]], event: Mapping[str, Any]) -> None:
-    part = parts[event["entry"]][event["replica"] - 1]
-    if "job" in event:
-        part.job_id, part.is_submitted, part.is_ready = event["job"], False, False
-    if event.get("is_submitted"):
-        part.is_submitted = True
-        part.state = JobState.QUEUED
-    if event.get("is_ready"):
-        part.is_ready = True
-    if "state" in event:
-        part.state = JobState(event["state"])
-        part.exit_code, part.reason = event.get("exit_code"), event.get("reason")
-        part.message = event.get("message")

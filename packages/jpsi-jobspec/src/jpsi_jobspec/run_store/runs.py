@@ -74,19 +74,14 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         SubmitException: the files cannot be written.
     """
     root = runs_folder(file)
+    values = attrs.asdict(site)
     content = {
         "source": file,
-        "target": site.target,
         "parameters": dict(parameters),
-        "constraints": {name: attrs.asdict(it) for name, it in site.constraints.items()},
-        "limits": [attrs.asdict(it) for it in site.limits],
-        "is_missing_wrong": site.is_missing_error,
-        "is_one_machine": site.is_one_machine,
-        "is_remote": site.is_remote,
-        "machine": site.machine and attrs.asdict(site.machine),
-        "is_heterogeneous": site.is_heterogeneous,
+        # the names of these fields in the first release
+        "is_missing_wrong": values.pop("is_missing_error"),
         "usual_seconds": site.default_duration and site.default_duration.total_seconds(),
-        "subsystems": {name: [attrs.asdict(it) for it in nodes] for name, nodes in site.subsystems.items()},
+        **{key: it for key, it in values.items() if key != "default_duration"},
     }
     with convert_disk_errors(f"the run of {file} cannot be kept in {root}"):
         make_private_directory(root, RUNS)
@@ -123,7 +118,8 @@ def read_run(path: Path) -> Journal:
         raise SubmitException(msg, e) from e
     findings = Findings(content["source"])
     # older runs have no such key
-    seconds = content.get("usual_seconds")
+    seconds, machine = content.get("usual_seconds"), content.get("machine")
+    subsystems = content["subsystems"].items()
     site = Site(
         target=content["target"],
         constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
@@ -131,12 +127,10 @@ def read_run(path: Path) -> Journal:
         is_missing_error=content["is_missing_wrong"],
         is_one_machine=content["is_one_machine"],
         is_remote=content.get("is_remote", False),
-        machine=Machine(**content["machine"]) if content.get("machine") else None,
+        machine=machine and Machine(**machine),
         is_heterogeneous=content["is_heterogeneous"],
         default_duration=None if seconds is None else timedelta(seconds=seconds),
-        subsystems={
-            name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in content["subsystems"].items()
-        },
+        subsystems={name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in subsystems},
     )
     plan = make_plan(load(text, findings, content["parameters"]), site, findings)
     return load_journal(path, plan)

@@ -9,17 +9,16 @@ probes of services, live output, checks before the first submission, and exit co
 from __future__ import annotations
 
 from .dependencies import combined_state
-from .driver import Driver
+from .driver import Driver, show_output
 from .executor import Executor, JobDetails
-from .exit_codes import (
+from .job_specs import check_jobs, submitted_spec
+from .outcome import (
     EXIT_CANCELLED,
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_JPSI,
     EXIT_TIMEOUT,
     EXIT_USAGE,
+    cleans_up,
     exit_code_of,
 )
-from .job_specs import submitted_spec
-from .outcome import cleans_up
-from .preflight import check_jobs

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
-
-import attrs
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from jpsi import Dependency, DependencyKind, Job, JobState
 
 from ..document import When
 from ..planning import After, Entry, Kind
-from ..run_store import EntryReplica, Journal
+from ..run_store import Journal, Part
 from .executor import Executor
 from .submissions import Submissions
+
+T = TypeVar("T")
 
 # Directives have limits: the driver, not the batch system, waits for more jobs than these.
 _MAX_DEPENDENCIES = 50
@@ -27,63 +28,57 @@ class DependencyHandoff:
         """Prepare for one run."""
         self._journal = journal
         self._jobs: Mapping[str, Job] = submissions.jobs
-        self._entries = {it.id: it for it in journal.plan.entries}
         offered = executor.system.capabilities.dependencies
         self._offered = {word for word, kind in _KINDS.items() if kind in offered}
         #: Entries that the driver holds back, because the batch system refused their dependencies.
         self.held: set[str] = set()
 
-    def steps(self, entry: Entry, replicas: Sequence[int]) -> list[Next]:
-        """Return the next step of each replica; `HAND_OVER` only where the batch system can wait then."""
-        found = self._steps(entry, replicas)
-        if Next.HAND_OVER not in found or self._can_hand_over(entry):
+    def steps(self, parts: Sequence[Part]) -> list[Next]:
+        """Return the next step of each of some replicas of an entry.
+
+        It is `HAND_OVER` only where the batch system can wait then.
+        """
+        found = self._steps(parts)
+        if Next.HAND_OVER not in found or self._can_hand_over(parts[0].entry):
             return found
         return [Next.WAIT if it is Next.HAND_OVER else it for it in found]
 
-    def dependencies(self, entry_replica: EntryReplica) -> list[Dependency | Job]:
+    def dependencies(self, part: Part) -> list[Dependency | Job]:
         """Return the dependencies of a replica for the batch system, without those that are met already."""
         found: list[Dependency | Job] = []
-        states = self._states(entry_replica.entry)
-        for it in entry_replica.entry.after:
-            if dependency_step(it, states, entry_replica.replica) is not Next.HAND_OVER:
-                continue
-            parts = self._journal.parts[it.id]
-            chosen = (
-                [parts[entry_replica.replica - 1]]
-                if it.each and entry_replica.replica <= len(parts)
-                else parts
-            )
-            ids = [part.job_id for part in chosen if part.job_id and not part.state.final]
-            if it.when in _KINDS:
+        states = self._states(part.entry)
+        for it in part.entry.after:
+            if it.when in _KINDS and dependency_step(it, states, part.replica) is Next.HAND_OVER:
+                others = _select(self._journal.parts[it.id], it, part.replica)
+                ids = [other.job_id for other in others if other.job_id and not other.state.final]
                 found += [Dependency(self._jobs[job_id], _KINDS[it.when]) for job_id in ids]
         return found
 
     def find_unsatisfiable(self, entry: Entry) -> list[Job]:
         """Return the jobs that the batch system still holds for dependencies that can no longer be met."""
         waiting = [
-            (job, replica)
-            for replica, part in enumerate(self._journal.parts[entry.id], 1)
+            (job, part)
+            for part in self._journal.parts[entry.id]
             if part.state in {JobState.NEW, JobState.QUEUED}
             and (job := self._jobs.get(part.job_id or "")) is not None
             and _has_native_dependencies(job)
         ]
-        steps = self._steps(entry, [replica for _, replica in waiting])
+        steps = self._steps([part for _, part in waiting])
         return [job for (job, _), step in zip(waiting, steps, strict=True) if step is Next.NEVER]
 
-    def _steps(self, entry: Entry, replicas: Sequence[int]) -> list[Next]:
-        if not replicas:
+    def _steps(self, parts: Sequence[Part]) -> list[Next]:
+        if not parts:
             return []
+        entry = parts[0].entry
         states = self._states(entry)
         if any(it.each for it in entry.after):
-            return [next_step(entry, states, it) for it in replicas]
-        return [next_step(entry, states)] * len(replicas)
+            return [next_step(entry, states, it.replica) for it in parts]
+        return [next_step(entry, states)] * len(parts)
 
     def _states(self, entry: Entry) -> States:
         return {
             it.id: [
-                service_state(self._entries[it.id], part.state, is_ready=part.is_ready)
-                if it.when == "started"
-                else part.state
+                service_state(part) if it.when == "started" else part.state
                 for part in self._journal.parts[it.id]
             ]
             for it in entry.after
@@ -105,8 +100,14 @@ class DependencyHandoff:
 
 def _has_native_dependencies(job: Job) -> bool:
     """Return True if a job was submitted with dependencies."""
-    attributes = None if job.spec is None else job.spec.attributes
-    return bool(attributes is not None and attributes.after)
+    return job.spec is not None and bool(job.spec.attributes.after)
+
+
+def _select(replicas: Sequence[T], after: After, replica: int | None) -> Sequence[T]:
+    """Return those of an entry's replicas that one dependency of a replica is about."""
+    if after.each and replica is not None and replica <= len(replicas):
+        return [replicas[replica - 1]]
+    return replicas
 
 
 #: The states of the replicas of each entry; NEW is not submitted yet.
@@ -130,24 +131,20 @@ def next_step(entry: Entry, states: States, replica: int | None = None) -> Next:
 
     With `replica`, a dependency that is replica by replica considers that one only.
     """
-    found = [dependency_step(it, states, replica) for it in entry.after]
+    found = {dependency_step(it, states, replica) for it in entry.after}
     if Next.NEVER in found:
         return Next.NEVER
-    if entry.when is When.ON_FAILURE and Next.WAIT not in found and Next.HAND_OVER not in found:
+    if entry.when is When.ON_FAILURE:
+        if found & {Next.WAIT, Next.HAND_OVER}:
+            return Next.WAIT
         ended = [state for it in entry.after for state in states[it.id]]
         return Next.START if any(it is not JobState.COMPLETED for it in ended) else Next.NEVER
-    if Next.WAIT in found:
-        return Next.WAIT
-    if Next.HAND_OVER in found:
-        return Next.WAIT if entry.when is When.ON_FAILURE else Next.HAND_OVER
-    return Next.START
+    return next((it for it in (Next.WAIT, Next.HAND_OVER) if it in found), Next.START)
 
 
 def dependency_step(after: After, states: States, replica: int | None = None) -> Next:
     """Return what one dependency allows for an entry, or for one of its replicas."""
-    dependency_states = states[after.id]
-    if after.each and replica is not None and replica <= len(dependency_states):
-        dependency_states = [dependency_states[replica - 1]]
+    dependency_states = _select(states[after.id], after, replica)
     if after.when == "started":
         return _started_step(dependency_states)
     has_failed = any(it.final and it is not JobState.COMPLETED for it in dependency_states)
@@ -156,57 +153,30 @@ def dependency_step(after: After, states: States, replica: int | None = None) ->
     if all(it.final for it in dependency_states):
         return Next.NEVER if after.when == "failed" else Next.START
     # a batch system can wait for all of them, but not for the first one that fails
-    can_hand_over = JobState.NEW not in dependency_states and (
-        after.when != "failed" or len(dependency_states) == 1
-    )
-    return Next.HAND_OVER if can_hand_over else Next.WAIT
+    can_wait = after.when != "failed" or len(dependency_states) == 1
+    return Next.HAND_OVER if can_wait and JobState.NEW not in dependency_states else Next.WAIT
 
 
 def _started_step(dependency_states: Sequence[JobState]) -> Next:
-    if all(it is JobState.ACTIVE or it.final for it in dependency_states):
-        return (
-            Next.START
-            if any(it in {JobState.ACTIVE, JobState.COMPLETED} for it in dependency_states)
-            else Next.NEVER
-        )
-    return Next.WAIT
+    if not all(it is JobState.ACTIVE or it.final for it in dependency_states):
+        return Next.WAIT
+    has_started = {JobState.ACTIVE, JobState.COMPLETED} & set(dependency_states)
+    return Next.START if has_started else Next.NEVER
 
 
-def service_state(entry: Entry, state: JobState, *, is_ready: bool) -> JobState:
+def service_state(part: Part) -> JobState:
     """Return the state of a service for its dependants: it is active only once its probe succeeds."""
-    if entry.ready is None or is_ready:
-        return state
-    if state is JobState.COMPLETED:
-        return JobState.FAILED
-    return JobState.QUEUED if state is JobState.ACTIVE else state
-
-
-@attrs.frozen(slots=True)
-class Dependants:
-    """The entries that wait for each entry."""
-
-    _ids: Mapping[str, Sequence[str]]
-
-    @classmethod
-    def from_entries(cls, entries: Iterable[Entry]) -> Dependants:
-        """Return the dependants of each entry of a plan."""
-        found: dict[str, list[str]] = {}
-        for entry in entries:
-            for after in entry.after:
-                found.setdefault(after.id, []).append(entry.id)
-        return cls(found)
-
-    def __getitem__(self, entry_id: str) -> Sequence[str]:
-        return self._ids.get(entry_id, ())
+    if part.entry.ready is None or part.is_ready:
+        return part.state
+    without_probe = {JobState.COMPLETED: JobState.FAILED, JobState.ACTIVE: JobState.QUEUED}
+    return without_probe.get(part.state, part.state)
 
 
 def combined_state(states: Sequence[JobState]) -> JobState:
     """Return one state for all replicas of an entry: how it ended, or the furthest that any of them is."""
     if all(it.final for it in states):
-        for state in (JobState.FAILED, JobState.CANCELED):
-            if state in states:
-                return state
-        return JobState.COMPLETED
+        worst_first = (JobState.FAILED, JobState.CANCELED)
+        return next((it for it in worst_first if it in states), JobState.COMPLETED)
     if any(it is JobState.ACTIVE or it.final for it in states):
         return JobState.ACTIVE
     return JobState.QUEUED if JobState.QUEUED in states else JobState.NEW

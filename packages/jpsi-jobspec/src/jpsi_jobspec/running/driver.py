@@ -10,24 +10,14 @@ import logging
 import queue
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 
 from jpsi import Job, JobState, JobStatus
 
 from ..planning import Capacity, Entry, Kind
-from ..run_store import (
-    DEPENDENCY_FAILED,
-    LOST,
-    NO_LONGER_NEEDED,
-    NO_ROOM,
-    EntryReplica,
-    Event,
-    Journal,
-    Part,
-    end_event,
-    replica_event,
-)
-from .dependencies import Dependants, DependencyHandoff, combined_state
+from ..run_store import DEPENDENCY_FAILED, LOST, NO_LONGER_NEEDED, NO_ROOM, Event, Journal, Part
+from .dependencies import DependencyHandoff, combined_state
 from .executor import Executor
 from .live_output import LiveOutput, Show
 from .outcome import cleans_up, end_event_for_job
@@ -44,7 +34,7 @@ StateCallback = Callable[[Entry, JobState], None]
 _POLL_SECONDS = 0.5
 
 
-def _show(data: bytes, stream: str) -> None:
+def show_output(data: bytes, stream: str) -> None:
     """Write a job's output to the same stream of this process."""
     file = sys.stdout if stream == "stdout" else sys.stderr
     file.buffer.write(data)
@@ -67,7 +57,7 @@ class Driver:
         *,
         is_restarted: bool = False,
         report: Report = _warn,
-        show: Show = _show,
+        show: Show = show_output,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare to drive one run.
@@ -89,13 +79,18 @@ class Driver:
         self._on_state = on_state
         self._is_inside = capacity is not None
         self._entries = {it.id: it for it in journal.plan.entries}
-        self._dependants = Dependants.from_entries(journal.plan.entries)
+        self._dependants: dict[str, list[str]] = defaultdict(list)
+        for entry in journal.plan.entries:
+            for after in entry.after:
+                self._dependants[after.id].append(entry.id)
         # a job's status, or None for a service that can be used now
         self._updates: queue.SimpleQueue[tuple[str, JobStatus | None]] = queue.SimpleQueue()
         self._submissions = Submissions(journal, executor, report, clock, is_restarted=is_restarted)
         self._handoff = DependencyHandoff(journal, executor, self._submissions)
         self._starter = Starter(journal, executor, self._handoff, capacity)
-        self._jobs_of_earlier_start = set(self._journaled_jobs()) if is_restarted else set()
+        # the jobs that an earlier process made and whose end it did not see
+        self._journaled_jobs = {it.job_id: it for it in journal.all_parts() if it.job_id and it.is_live}
+        self._jobs_of_earlier_start = set(self._journaled_jobs) if is_restarted else set()
         self._probes = Probes(lambda: executor.files, lambda job_id: self._updates.put((job_id, None)))
         self._live_output = LiveOutput(show)
         self._shown: dict[str, JobState] = {}
@@ -115,22 +110,11 @@ class Driver:
         self._executor.set_job_status_callback(lambda job, status: self._updates.put((job.id, status)))
         self._is_cancelling = self._journal.is_cancelled
         self._cancelled_entries |= self._journal.cancelled_entries & self._entries.keys()
-        self._handle_result(self._submissions.recover(self._journaled_jobs()))
+        self._handle_result(self._submissions.recover(self._journaled_jobs))
         self._proceed(self._entries)
         is_done = self._journal.have_ended if until is None else until
         while not is_done():
-            if self._journal.is_cancelled and not self._is_cancelling:
-                self._is_cancelling = True
-                self._withdraw(it for it in self._jobs if not cleans_up(self._entry_replica(it).entry))
-            elif (
-                newly_cancelled := self._journal.cancelled_entries
-                & self._entries.keys() - self._cancelled_entries
-            ):
-                self._cancelled_entries |= newly_cancelled
-                self._withdraw(it for it in self._jobs if self._entry_replica(it).entry.id in newly_cancelled)
-            elif not self._is_ending and self._has_only_services():
-                self._is_ending = True
-                self._withdraw(self._jobs)
+            self._withdraw_unwanted()
             self._handle_result(self._submissions.retry())
             self._fail_blocked_entries()
             self._live_output.update()
@@ -143,30 +127,13 @@ class Driver:
     def _jobs(self) -> list[Job]:
         return list(self._submissions.jobs.values())
 
-    def _entry_replica(self, job: Job) -> EntryReplica:
-        return self._submissions.entry_replicas[job.id]
-
-    def _part(self, entry_replica: EntryReplica) -> Part:
-        return self._journal.parts[entry_replica.entry.id][entry_replica.replica - 1]
-
-    def _journaled_jobs(self) -> dict[str, EntryReplica]:
-        """Return the jobs in the journal that an earlier process made and whose end it did not see."""
-        return {
-            part.job_id: EntryReplica(self._entries[name], replica)
-            for name, parts in self._journal.parts.items()
-            for replica, part in enumerate(parts, 1)
-            if part.job_id is not None and not part.state.final
-        }
+    def _part(self, job: Job) -> Part:
+        return self._submissions.parts[job.id]
 
     def _has_only_services(self) -> bool:
         """Return True if only services are left, which run until all else has ended."""
-        other_states = [
-            it.state.final
-            for name, parts in self._journal.parts.items()
-            if self._entries[name].kind is not Kind.SERVICE
-            for it in parts
-        ]
-        return bool(other_states) and all(other_states)
+        others = [it for it in self._journal.all_parts() if it.entry.kind is not Kind.SERVICE]
+        return bool(others) and all(it.state.final for it in others)
 
     def _is_withdrawn(self, entry: Entry) -> bool:
         """Return True if an entry is not to run any more; tasks that clean up after a group always run."""
@@ -175,26 +142,38 @@ class Driver:
 
     # ------------------------------------------------------------------------------------- actions
 
+    def _withdraw_unwanted(self) -> None:
+        """End the jobs that the user has cancelled since the last look, or that nothing needs any more."""
+        cancelled = self._journal.cancelled_entries & self._entries.keys()
+        if self._journal.is_cancelled and not self._is_cancelling:
+            self._is_cancelling = True
+        elif not cancelled <= self._cancelled_entries:
+            self._cancelled_entries |= cancelled
+        elif not self._is_ending and self._has_only_services():
+            self._is_ending = True
+        else:
+            return
+        withdrawn = (it for it in self._jobs if self._is_withdrawn(self._part(it).entry))
+        self._report_and_proceed(self._end(withdrawn, self._withdrawal_reason))
+        self._proceed(self._entries)
+
     def _handle_result(self, result: SubmissionResult) -> None:
         """Go on from the results of submissions."""
         for job in result.followed:
-            entry_replica = self._entry_replica(job)
-            part = self._part(entry_replica)
+            part = self._part(job)
             part.is_submitted = True
             # the final state is set when the journal has it
             part.state = JobState.QUEUED if job.status.final else job.status.state
             self._updates.put((job.id, job.status))
-        for entry_replica in result.unknown:
-            self._part(entry_replica).job_id = None
-        found = [*result.followed, *result.unsubmitted]
-        for job in found:
-            self._starter.reserve(self._entry_replica(job).entry, self._entry_replica(job).replica)
-        withdrawn = [it for it in found if self._is_withdrawn(self._entry_replica(it).entry)]
+        for part in result.unknown:
+            part.job_id = None
+        found = {it: self._part(it) for it in (*result.followed, *result.unsubmitted)}
+        for part in found.values():
+            self._starter.reserve(part)
+        withdrawn = [it for it, part in found.items() if self._is_withdrawn(part.entry)]
         affected = self._end(withdrawn, self._withdrawal_reason)
-        affected |= self._submit([it for it in result.unsubmitted if it not in withdrawn])
-        affected |= self._handle_refusals(result) | {
-            entry_replica.entry.id: None for entry_replica in result.unknown
-        }
+        affected |= self._submit({it: found[it] for it in result.unsubmitted if it not in withdrawn})
+        affected |= self._handle_refusals(result) | {it.entry.id: None for it in result.unknown}
         self._report_and_proceed(affected)
 
     def _report_and_proceed(self, affected: Iterable[str]) -> None:
@@ -202,65 +181,61 @@ class Driver:
         names = dict.fromkeys(affected)
         for name in names:
             self._show(name)
-        self._proceed({**names, **dict.fromkeys(it for name in names for it in self._dependants[name])})
+        self._proceed(names | self._dependants_of(names))
+
+    def _dependants_of(self, names: Iterable[str]) -> dict[str, None]:
+        return dict.fromkeys(it for name in names for it in self._dependants[name])
 
     def _proceed(self, names: Iterable[str]) -> None:
         """Do all that is possible now for these entries, and then for those that wait for them."""
         changed = dict.fromkeys(names)
         while changed:
-            jobs: list[Job] = []
+            jobs: dict[Job, Part] = {}
             affected: dict[str, None] = {}
             for name in changed:
                 entry = self._entries[name]
-                unsatisfiable = (
-                    it for it in self._handoff.find_unsatisfiable(entry) if it.id not in self._why_ended
-                )
-                affected |= self._end(unsatisfiable, DEPENDENCY_FAILED)
+                unsatisfiable = self._handoff.find_unsatisfiable(entry)
+                new = (it for it in unsatisfiable if it.id not in self._why_ended)
+                affected |= self._end(new, DEPENDENCY_FAILED)
                 why_not = self._withdrawal_reason if self._is_withdrawn(entry) else None
                 new_jobs, is_changed = self._starter.begin(entry, why_not)
-                for job, entry_replica in new_jobs.items():
-                    self._submissions.add(job, entry_replica)
-                jobs += new_jobs
+                jobs |= new_jobs
                 affected |= dict.fromkeys([name] if is_changed else ())
             affected |= self._submit(jobs)
             for name in affected:
                 self._show(name)
             held = dict.fromkeys(it for it in affected if it in self._handoff.held)
-            changed = {**held, **dict.fromkeys(it for name in affected for it in self._dependants[name])}
-
-    def _withdraw(self, jobs: Iterable[Job]) -> None:
-        """End these jobs, and submit no more of the entries that are given up."""
-        self._report_and_proceed(self._end(jobs, self._withdrawal_reason))
-        self._proceed(self._entries)
+            changed = held | self._dependants_of(affected)
 
     @property
     def _withdrawal_reason(self) -> str:
         return NO_LONGER_NEEDED if self._is_ending else self._journal.cancel_reason
 
-    def _submit(self, jobs: Sequence[Job]) -> dict[str, None]:
+    def _submit(self, jobs: Mapping[Job, Part]) -> dict[str, None]:
         """Submit jobs; return the entries that have changed."""
         if not jobs:
             return {}
-        affected = dict.fromkeys(self._entry_replica(it).entry.id for it in jobs)
+        affected = dict.fromkeys(it.entry.id for it in jobs.values())
         return affected | self._handle_refusals(self._submissions.submit(jobs))
 
     def _handle_refusals(self, result: SubmissionResult) -> dict[str, None]:
         """Note the jobs that were refused; return the entries that this concerns."""
         self._handoff.held |= result.held
         for name in result.changed:
-            self._starter.release(self._entries[name])
+            self._starter.release(name)
         return result.changed
 
     def _end(self, jobs: Iterable[Job], why: str) -> dict[str, None]:
         """End jobs; return the entries of those that the batch system never got."""
-        live = [it for it in jobs if not self._part(self._entry_replica(it)).state.final]
+        live = [it for it in jobs if not self._part(it).state.final]
         self._why_ended |= {it.id: why for it in live}
         never_submitted = self._submissions.cancel(live)
         state = JobState.FAILED if why == NO_ROOM else JobState.CANCELED
-        self._journal.append([end_event(it, state, reason=why) for it in never_submitted])
-        for entry_replica in never_submitted:
-            self._starter.release(entry_replica.entry)
-        return {it.entry.id: None for it in never_submitted}
+        self._journal.append([it.end_event(state, why) for it in never_submitted])
+        affected = dict.fromkeys(it.entry.id for it in never_submitted)
+        for name in affected:
+            self._starter.release(name)
+        return affected
 
     # -------------------------------------------------------------------------------------- news
 
@@ -275,44 +250,41 @@ class Driver:
         changed: dict[str, None] = {}
         events: list[Event] = []
         for job_id, status in updates:
-            entry_replica = self._submissions.entry_replicas.get(job_id)
-            if entry_replica is not None and not self._part(entry_replica).state.final:
-                events += self._apply_status(job_id, status, entry_replica)
-                changed[entry_replica.entry.id] = None
+            part = self._submissions.parts.get(job_id)
+            if part is not None and not part.state.final:
+                events += self._apply_status(job_id, status, part)
+                changed[part.entry.id] = None
         self._journal.append(events)
         for name in changed:
-            self._starter.release(self._entries[name])
+            self._starter.release(name)
             self._show(name)
         waiting, self._starter.waiting = self._starter.waiting, {}
-        self._proceed({**dict.fromkeys(it for name in changed for it in self._dependants[name]), **waiting})
+        self._proceed(self._dependants_of(changed) | waiting)
 
-    def _apply_status(
-        self, job_id: str, status: JobStatus | None, entry_replica: EntryReplica
-    ) -> list[Event]:
+    def _apply_status(self, job_id: str, status: JobStatus | None, part: Part) -> list[Event]:
         """Take in a status of a job, or that its service is ready; return the events to journal."""
-        part, job = self._part(entry_replica), self._submissions.jobs[job_id]
         if status is None:
-            return [replica_event(entry_replica, is_ready=True)]
+            return [part.event(is_ready=True)]
         if status.state is JobState.NEW:
             return []
         part.state = status.state
-        if entry_replica.entry.is_watched:
-            self._live_output.begin(job)
+        if part.entry.is_watched:
+            self._live_output.begin(self._submissions.jobs[job_id])
         if status.final:
             self._probes.end(job_id)
-            return [self._end_event(job_id, status, entry_replica)]
-        if status.state is JobState.ACTIVE and entry_replica.entry.ready is not None and not part.is_ready:
-            self._probes.begin(job_id, entry_replica)
+            return [self._end_event(job_id, status, part)]
+        if status.state is JobState.ACTIVE and part.entry.ready is not None and not part.is_ready:
+            self._probes.begin(job_id, part)
         return []
 
-    def _end_event(self, job_id: str, status: JobStatus, entry_replica: EntryReplica) -> Event:
+    def _end_event(self, job_id: str, status: JobStatus, part: Part) -> Event:
         """Return the event to journal for a job that has ended."""
         if job_id in self._jobs_of_earlier_start and status.reason in LOST:
             self._submissions.forget(job_id)
-            self._starter.waiting[entry_replica.entry.id] = None
-            return replica_event(entry_replica, job=None, state=JobState.NEW.value)
+            self._starter.waiting[part.entry.id] = None
+            return part.event(job=None, state=JobState.NEW.value)
         why = self._why_ended.get(job_id)
-        return end_event_for_job(entry_replica, status, self._journal, why, is_inside=self._is_inside)
+        return end_event_for_job(part, status, self._journal, why, is_inside=self._is_inside)
 
     def _show(self, name: str) -> None:
         state = combined_state([it.state for it in self._journal.parts[name]])
@@ -326,29 +298,21 @@ class Driver:
         On several nodes, a pilot may have placed services otherwise than the capacity assumes. The driver
         asks the pilot where they run once nothing else does.
         """
-        live = [it for it in self._jobs if not self._part(self._entry_replica(it)).state.final]
-        services = [
-            it for it in live if self._entry_replica(it).entry.kind is Kind.SERVICE and self._is_active(it)
-        ]
-        others = [it for it in live if it not in services]
-        if not self._is_inside or any(map(self._is_active, others)) or not self._updates.empty():
+        live = {it: part for it in self._jobs if not (part := self._part(it)).state.final}
+        active = {it: part for it, part in live.items() if part.state is JobState.ACTIVE}
+        services = {it: part for it, part in active.items() if part.entry.kind is Kind.SERVICE}
+        others = {it: part for it, part in live.items() if it not in services}
+        if not self._is_inside or active != services or not self._updates.empty():
             return
         waiting = self._starter.waiting
         if not (waiting or others) or (others and not services):
             return
-        found = [self._starter.locate(it, self._entry_replica(it)) for it in services]
+        found = [self._starter.locate(it, part) for it, part in services.items()]
         if None in found:
             return
         if any(found):
             self._starter.waiting = {}
             self._proceed(waiting)
-            return
-        remaining = [self._entry_replica(it) for it in services]
-        if not all(self._starter.is_blocked_by(remaining, self._entry_replica(it)) for it in others):
-            return
-        self._starter.waiting = {}
-        self._starter.fail_waiting(self._entries[name] for name in waiting)
-        self._report_and_proceed({**waiting, **self._end(others, NO_ROOM)})
-
-    def _is_active(self, job: Job) -> bool:
-        return self._part(self._entry_replica(job)).state is JobState.ACTIVE
+        elif all(self._starter.is_blocked_by(services.values(), it) for it in others.values()):
+            self._starter.fail_waiting()
+            self._report_and_proceed(waiting | self._end(others, NO_ROOM))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import attrs
@@ -16,15 +17,10 @@ Show = Callable[[bytes, str], None]
 class _Stream:
     """An output stream of a job, and how much of it was shown."""
 
+    job: Job
     name: str
     output: Output
     offset: int = 0
-
-    def show_new(self, show: Show) -> None:
-        """Show the output since the last look."""
-        while (chunk := self.output.read(self.offset)) is not None and chunk.data:
-            show(chunk.data, self.name)
-            self.offset = chunk.end
 
 
 class LiveOutput:
@@ -34,28 +30,29 @@ class LiveOutput:
         """Show output by calling `show`."""
         self._show = show
         self._begun: set[str] = set()
-        self._streams: dict[str, tuple[Job, list[_Stream]]] = {}
+        self._streams: list[_Stream] = []
 
     def begin(self, job: Job) -> None:
         """Show the output of a submitted job from its beginning; a second call does nothing."""
-        executor = job.executor
-        if job.id in self._begun or executor is None:
+        if job.id in self._begun or job.executor is None:
             return
         self._begun.add(job.id)
-        outputs = {"stdout": executor.output(job, "stdout"), "stderr": executor.output(job, "stderr")}
-        streams = [_Stream(name, it) for name, it in outputs.items() if it is not None]
-        self._streams[job.id] = (job, streams)
+        for name in ("stdout", "stderr"):
+            output = job.executor.output(job, name)
+            if output is not None:
+                self._streams.append(_Stream(job, name, output))
 
     def update(self) -> None:
         """Show the output since the last look; all that is left of a job that has ended."""
-        for job_id, (job, streams) in list(self._streams.items()):
-            is_final = job.status.final
-            try:
-                for it in streams:
-                    it.show_new(self._show)
-            except JpsiError:
-                # on a remote host the next look may succeed
-                if not is_final:
-                    continue
+        for it in list(self._streams):
+            is_final = it.job.status.final
+            self._show_new(it)
             if is_final:
-                del self._streams[job_id]
+                self._streams.remove(it)
+
+    def _show_new(self, stream: _Stream) -> None:
+        # on a remote host the next look may succeed
+        with contextlib.suppress(JpsiError):
+            while (chunk := stream.output.read(stream.offset)) is not None and chunk.data:
+                self._show(chunk.data, stream.name)
+                stream.offset = chunk.end

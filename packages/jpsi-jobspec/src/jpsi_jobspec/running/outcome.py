@@ -1,69 +1,76 @@
-"""The outcome of a job for the journal: its last status, unless this run knows a better reason."""
+"""The outcomes of jobs, of runs and of groups, and the exit codes that tell them."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable
 
-from jpsi import JobState, JobStatus
+from jpsi import JobState, JobStatus, Reason
 
 from ..document import When
 from ..planning import Entry, Kind
 from ..run_store import (
     CANCELLED,
+    DEPENDENCY_FAILED,
     HELD_BY_SERVICES,
     LOST,
+    NO_LONGER_NEEDED,
     NO_ROOM,
-    EntryReplica,
     Event,
     Journal,
-    end_event,
-    end_event_from_status,
+    Part,
     inner_journal,
 )
-from .exit_codes import EXIT_CANCELLED, exit_code_of
 
+#: The exit codes of the commands, as everywhere in `jpsi`.
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_TIMEOUT, EXIT_JPSI, EXIT_CANCELLED = 0, 1, 2, 124, 125, 130
+_LARGEST_CODE = 255
 _TERMINATED = 128 + signal.SIGTERM
+#: Reasons of cancellations that are consequences: no user asked for them.
+_CONSEQUENCES = {DEPENDENCY_FAILED, NO_LONGER_NEEDED}
 
 
 def end_event_for_job(
-    entry_replica: EntryReplica,
-    status: JobStatus,
-    journal: Journal,
-    why_ended: str | None,
-    *,
-    is_inside: bool,
+    part: Part, status: JobStatus, journal: Journal, why_ended: str | None, *, is_inside: bool
 ) -> Event:
-    """Return the event to journal for a job that has ended.
+    """Return the event for a job that has ended: its last status, unless this run knows a better reason.
 
     Args:
-        entry_replica: the replica that the job runs.
+        part: the replica that the job runs.
         status: the last one of the job.
         journal: of the run.
         why_ended: why the driver ended the job, if it did.
         is_inside: True if the run is the inside of an allocation.
     """
+    code = status.exit_code
     # the signal that ends an allocation may reach the tasks inside before the driver cancels them
-    was_interrupted = status.exit_code == _TERMINATED or status.reason in LOST
-    if is_inside and was_interrupted and journal.is_cancelled and not cleans_up(entry_replica.entry):
-        return end_event(
-            entry_replica, JobState.CANCELED, exit_code=status.exit_code, reason=journal.cancel_reason
-        )
-    if entry_replica.entry.kind is Kind.ALLOCATION and status.exit_code == EXIT_CANCELLED:
-        inside = inner_journal(journal.path, entry_replica.entry)
+    was_interrupted = code == _TERMINATED or status.reason in LOST
+    if is_inside and was_interrupted and journal.is_cancelled and not cleans_up(part.entry):
+        return part.end_event(JobState.CANCELED, journal.cancel_reason, exit_code=code)
+    if part.entry.kind is Kind.ALLOCATION and code == EXIT_CANCELLED:
+        inside = inner_journal(journal.path, part.entry)
         if not inside.is_cancelled and exit_code_of(inside.all_parts()) == EXIT_CANCELLED:
             message = "some of its tasks were cancelled"
-            return end_event(
-                entry_replica,
-                JobState.CANCELED,
-                exit_code=status.exit_code,
-                reason=CANCELLED,
-                message=message,
-            )
+            return part.end_event(JobState.CANCELED, CANCELLED, message, code)
     if why_ended == NO_ROOM and status.state is JobState.CANCELED:
-        return end_event(entry_replica, JobState.FAILED, reason=NO_ROOM, message=HELD_BY_SERVICES)
-    return end_event_from_status(entry_replica, status, why_ended)
+        return part.end_event(JobState.FAILED, NO_ROOM, HELD_BY_SERVICES)
+    return part.end_event_from_status(status, why_ended)
 
 
 def cleans_up(entry: Entry) -> bool:
     """Return True if an entry runs whatever the outcome of the rest."""
     return entry.kind is Kind.LOCAL and entry.when is When.ALWAYS
+
+
+def exit_code_of(parts: Iterable[Part]) -> int:
+    """Return the exit code of a run that is over: that of the first task that has failed."""
+    ended = list(parts)
+    failed = next((it for it in ended if it.state is JobState.FAILED), None)
+    if failed is None:
+        causes = {it.reason for it in ended if it.state is JobState.CANCELED} - _CONSEQUENCES
+        return EXIT_CANCELLED if causes else EXIT_DONE
+    if failed.reason == Reason.TIMEOUT.value:
+        return EXIT_TIMEOUT
+    # what has failed must not look like a success
+    code = failed.exit_code
+    return code if code is not None and 0 < code <= _LARGEST_CODE else EXIT_JPSI

@@ -10,12 +10,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import attrs
-
 from jpsi import JobFiles, JpsiError
 
 from ..document import Ready
-from ..run_store import EntryReplica
+from ..run_store import Part
 
 _SHORTEST_SECONDS = 0.1
 _LONGEST_SECONDS = 5.0
@@ -24,40 +22,40 @@ _CONNECT_SECONDS = 5.0
 _COMMAND_SECONDS = 60.0
 
 
-def is_ready(entry_replica: EntryReplica, files: JobFiles) -> bool:
+def is_ready(part: Part, files: JobFiles) -> bool:
     """Return True if a service can be used now, by its probe.
 
     The probe looks for a file where jobs run. It connects, and runs a command, on this machine, with the
     environment and in the directory of the service.
 
     Args:
-        entry_replica: a service with a probe.
+        part: a service with a probe.
         files: those of the host where the service runs.
     """
-    ready = entry_replica.entry.ready or Ready()
+    ready = part.entry.ready or Ready()
     try:
         if ready.tcp is not None:
             host, _, port = ready.tcp.rpartition(":")
             with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
                 return True
         if ready.file is not None:
-            return files.read(_absolute_path(ready.file, entry_replica), 0, 1) is not None
-        return not ready.command or _run_command(entry_replica, ready)
+            return files.read(_absolute_path(ready.file, part), 0, 1) is not None
+        return not ready.command or _run_command(part, ready)
     except (OSError, ValueError, OverflowError, JpsiError, subprocess.SubprocessError):
         # an impossible host name raises ValueError
         return False
 
 
-def _absolute_path(path: str, entry_replica: EntryReplica) -> str:
+def _absolute_path(path: str, part: Part) -> str:
     is_absolute = path.startswith(("/", "~/"))
-    return path if is_absolute else f"{entry_replica.entry.attributes.cwd or '~'}/{path}"
+    return path if is_absolute else f"{part.entry.attributes.cwd or '~'}/{path}"
 
 
-def _run_command(entry_replica: EntryReplica, ready: Ready) -> bool:
+def _run_command(part: Part, ready: Ready) -> bool:
     job_variables = {
-        "JPSI_TASK": entry_replica.entry.id,
-        "JPSI_REPLICA": str(entry_replica.replica),
-        **entry_replica.entry.attributes.environment,
+        "JPSI_TASK": part.entry.id,
+        "JPSI_REPLICA": str(part.replica),
+        **part.entry.attributes.environment,
     }
     variables = {name: it for name, it in {**os.environ, **job_variables}.items() if it is not None}
     completed = subprocess.run(  # noqa: S603  what the document says
@@ -66,19 +64,11 @@ def _run_command(entry_replica: EntryReplica, ready: Ready) -> bool:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=Path(entry_replica.entry.attributes.cwd or "~").expanduser(),
+        cwd=Path(part.entry.attributes.cwd or "~").expanduser(),
         env=variables,
         timeout=_COMMAND_SECONDS,
     )
     return completed.returncode == 0
-
-
-@attrs.define(slots=True, eq=False)
-class _Probe:
-    """The probe of one service, with a thread of its own."""
-
-    entry_replica: EntryReplica
-    is_over: threading.Event = attrs.field(factory=threading.Event)
 
 
 class Probes:
@@ -93,24 +83,25 @@ class Probes:
         """
         self._files = files
         self._on_ready = on_ready
-        self._probes: dict[str, _Probe] = {}
+        self._ends: dict[str, threading.Event] = {}
 
-    def begin(self, job_id: str, entry_replica: EntryReplica) -> None:
+    def begin(self, job_id: str, part: Part) -> None:
         """Probe the service that a job runs, until it can be used; a second call does nothing."""
-        if job_id not in self._probes:
-            probe = self._probes[job_id] = _Probe(entry_replica)
-            threading.Thread(target=self._run, args=(job_id, probe), name="jpsi-ready", daemon=True).start()
+        if job_id not in self._ends:
+            is_over = self._ends[job_id] = threading.Event()
+            arguments = (job_id, part, is_over)
+            threading.Thread(target=self._run, args=arguments, name="jpsi-ready", daemon=True).start()
 
     def end(self, job_id: str) -> None:
         """Stop the probe of a job."""
-        if job_id in self._probes:
-            self._probes[job_id].is_over.set()
+        if job_id in self._ends:
+            self._ends[job_id].set()
 
-    def _run(self, job_id: str, probe: _Probe) -> None:
+    def _run(self, job_id: str, part: Part, is_over: threading.Event) -> None:
         delay = _SHORTEST_SECONDS
-        while not probe.is_over.wait(delay):
+        while not is_over.wait(delay):
             with contextlib.suppress(JpsiError):
-                if is_ready(probe.entry_replica, self._files()):
+                if is_ready(part, self._files()):
                     self._on_ready(job_id)
                     return
             delay = min(delay * 2, _LONGEST_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -10,7 +10,7 @@ from jpsi import Job, JobState, JpsiError
 
 from ..document import ONE_SLOT, Shape
 from ..planning import Capacity, Entry, Kind
-from ..run_store import DEPENDENCY_FAILED, HELD_BY_SERVICES, NO_ROOM, EntryReplica, Journal, end_event
+from ..run_store import DEPENDENCY_FAILED, HELD_BY_SERVICES, NO_ROOM, Journal, Part
 from .dependencies import DependencyHandoff, Next
 from .executor import Executor
 from .job_specs import inside_command, job_spec
@@ -35,62 +35,55 @@ class Starter:
         #: Entries with replicas that wait for room.
         self.waiting: dict[str, None] = {}
 
-    def begin(self, entry: Entry, why_not: str | None) -> tuple[dict[Job, EntryReplica], bool]:
+    def begin(self, entry: Entry, why_not: str | None) -> tuple[dict[Job, Part], bool]:
         """Return the jobs to submit now for an entry, and True if anything about the entry has changed.
 
         Args:
             entry: its replicas begin that have no job yet and can begin.
             why_not: why no more of it may begin; None if it may.
         """
-        parts = self._journal.parts[entry.id]
-        new = [number for number, it in enumerate(parts, 1) if it.job_id is None and not it.state.final]
-        steps = self._handoff.steps(entry, new)
-        unsatisfiable = [
-            it for it, step in zip(new, steps, strict=True) if step is Next.NEVER or why_not is not None
-        ]
-        reason = DEPENDENCY_FAILED if why_not is None else why_not
-        self._record_end(entry, unsatisfiable, JobState.CANCELED, reason)
-        can_begin = {Next.START, Next.HAND_OVER}
-        starting = [it for it, step in zip(new, steps, strict=True) if step in can_begin and why_not is None]
-        if not starting:
-            return {}, bool(unsatisfiable)
-        if self._capacity is not None and not self._capacity.can_ever_fit(entry):
-            self._record_end(entry, starting, JobState.FAILED, NO_ROOM, "it asks for more than the group has")
+        new = [it for it in self._journal.parts[entry.id] if it.job_id is None and not it.state.final]
+        if why_not is None:
+            steps = list(zip(new, self._handoff.steps(new), strict=True))
+            never = [part for part, step in steps if step is Next.NEVER]
+            starting = [part for part, step in steps if step in {Next.START, Next.HAND_OVER}]
+        else:
+            never, starting = new, []
+        self._record_end(never, JobState.CANCELED, why_not or DEPENDENCY_FAILED)
+        if starting and self._capacity is not None and not self._capacity.can_ever_fit(entry):
+            self._record_end(starting, JobState.FAILED, NO_ROOM, "it asks for more than the group has")
             return {}, True
-        shapes = {it: shape for it in starting if (shape := self.reserve(entry, it)) is not None}
+        shapes = [(it, shape) for it in starting if (shape := self.reserve(it)) is not None]
         if len(shapes) < len(starting):
             self.waiting[entry.id] = None
         if not shapes:
-            return {}, bool(unsatisfiable)
-        jobs: dict[Job, EntryReplica] = {}
-        if self._run_entry_steps(entry, shapes) and entry.kind is not Kind.FILES:
-            entry_replicas = [EntryReplica(entry, it) for it in shapes]
-            jobs = {self._job(it, shapes[it.replica]): it for it in entry_replicas}
-        return jobs, True
+            return {}, bool(never)
+        is_ready = self._run_entry_steps(entry, [it for it, _ in shapes])
+        has_jobs = is_ready and entry.kind is not Kind.FILES
+        return {self._job(part, shape): part for part, shape in shapes if has_jobs}, True
 
-    def reserve(self, entry: Entry, replica: int) -> Shape | None:
+    def reserve(self, part: Part) -> Shape | None:
         """Take the share of a replica, and return it; None if there is no room for it now."""
-        return (entry.shape or ONE_SLOT) if self._capacity is None else self._capacity.reserve(entry, replica)
+        if self._capacity is None:
+            return part.entry.shape or ONE_SLOT
+        return self._capacity.reserve(part.entry, part.replica)
 
-    def release(self, entry: Entry) -> None:
-        """Give back the share of those replicas that have ended."""
-        for number, part in enumerate(self._journal.parts[entry.id], 1):
+    def release(self, entry_id: str) -> None:
+        """Give back the share of those replicas of an entry that have ended."""
+        for part in self._journal.parts[entry_id]:
             if self._capacity is not None and (part.state.final or part.job_id is None):
-                self._capacity.release(entry, number)
+                self._capacity.release(part.entry, part.replica)
 
-    def locate(self, job: Job, entry_replica: EntryReplica) -> bool | None:
+    def locate(self, job: Job, part: Part) -> bool | None:
         """Find out on which node a service runs, where it then stays.
 
         Returns:
             True if that was not known yet; None if the executor does not know it now.
         """
-        key = (entry_replica.entry.id, entry_replica.replica)
-        if (
-            self._capacity is None
-            or not self._capacity.is_spread
-            or entry_replica.entry.is_local
-            or key in self._located
-        ):
+        key = (part.entry.id, part.replica)
+        if self._capacity is None or not self._capacity.is_spread:
+            return False
+        if part.entry.is_local or key in self._located:
             return False
         try:
             info = self._executor.info(job)
@@ -100,37 +93,36 @@ class Starter:
         name = None if info is None else info.details.get(_PLACE_KEY)
         if name is None:
             return None
-        self._capacity.set_node(entry_replica.entry, entry_replica.replica, str(name))
+        self._capacity.set_node(part.entry, part.replica, str(name))
         self._located.add(key)
         return True
 
-    def is_blocked_by(self, remaining: Iterable[EntryReplica], entry_replica: EntryReplica) -> bool:
+    def is_blocked_by(self, remaining: Iterable[Part], part: Part) -> bool:
         """Return True if the replicas that stay leave no room for the share of this one."""
         keys = {(it.entry.id, it.replica) for it in remaining}
-        return self._capacity is not None and self._capacity.is_blocked_by(
-            keys, entry_replica.entry, entry_replica.replica
-        )
+        capacity = self._capacity
+        return capacity is not None and capacity.is_blocked_by(keys, part.entry, part.replica)
 
-    def fail_waiting(self, entries: Iterable[Entry]) -> None:
+    def fail_waiting(self) -> None:
         """Fail the replicas that wait for room, since none will become free."""
-        for entry in entries:
-            parts = enumerate(self._journal.parts[entry.id], 1)
-            waiting = [number for number, it in parts if it.job_id is None and not it.state.final]
-            self._record_end(entry, waiting, JobState.FAILED, NO_ROOM, HELD_BY_SERVICES)
+        for entry_id in self.waiting:
+            parts = self._journal.parts[entry_id]
+            waiting = [it for it in parts if it.job_id is None and not it.state.final]
+            self._record_end(waiting, JobState.FAILED, NO_ROOM, HELD_BY_SERVICES)
+        self.waiting = {}
 
-    def _run_entry_steps(self, entry: Entry, shapes: Mapping[int, Shape]) -> bool:
+    def _run_entry_steps(self, entry: Entry, parts: Sequence[Part]) -> bool:
         """Do the steps of an entry, once for all replicas; return True unless they failed."""
         if all(it.job_id is None for it in self._journal.parts[entry.id]):
             staging = self._journal.staging if entry.staged else None
             problem = run_steps(entry.steps, self._executor.files, staging)
             problem = problem or self._pack_inside_files(entry)
             if problem is not None:
-                self._record_end(entry, shapes, JobState.FAILED, "staging", problem)
-                self.release(entry)
+                self._record_end(parts, JobState.FAILED, "staging", problem)
+                self.release(entry.id)
                 return False
         if entry.kind is Kind.FILES:
-            ends = [end_event(EntryReplica(entry, it), JobState.COMPLETED, exit_code=0) for it in shapes]
-            self._journal.append(ends)
+            self._journal.append([it.end_event(JobState.COMPLETED, exit_code=0) for it in parts])
         return True
 
     def _pack_inside_files(self, entry: Entry) -> str | None:
@@ -142,15 +134,14 @@ class Starter:
         local_steps = [it for it in steps if exists_locally(it.path)]
         return run_steps(local_steps, self._executor.files, self._journal.staging)
 
-    def _job(self, entry_replica: EntryReplica, shape: Shape) -> Job:
-        entry = attrs.evolve(entry_replica.entry, shape=shape)
+    def _job(self, part: Part, shape: Shape) -> Job:
+        entry = attrs.evolve(part.entry, shape=shape)
         if entry.kind is Kind.ALLOCATION:
             entry = attrs.evolve(entry, command=inside_command(self._journal.path, entry.id))
-        after = self._handoff.dependencies(entry_replica)
-        return Job(job_spec(entry, entry_replica.replica, after, self._journal.staging))
+        after = self._handoff.dependencies(part)
+        return Job(job_spec(entry, part.replica, after, self._journal.staging))
 
     def _record_end(
-        self, entry: Entry, replicas: Iterable[int], state: JobState, reason: str, message: str | None = None
+        self, parts: Iterable[Part], state: JobState, reason: str, message: str | None = None
     ) -> None:
-        entry_replicas = [EntryReplica(entry, it) for it in replicas]
-        self._journal.append([end_event(it, state, reason=reason, message=message) for it in entry_replicas])
+        self._journal.append([it.end_event(state, reason, message) for it in parts])

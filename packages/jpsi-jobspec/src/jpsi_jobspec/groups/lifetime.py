@@ -1,4 +1,9 @@
-"""Watches for the end of the inside of a group: a signal, the death of its keeper, or the walltime."""
+"""The life of the inside of a group, from one start of its allocation to the end of its walltime.
+
+After the batch system has restarted an allocation, entries that ended by themselves do not run again; those
+that were ended by the end of the last allocation do. If tasks had cleaned up that allocation, local tasks run
+again as well, since they had prepared it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,48 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
+from jpsi import JobState
+
+from ..planning import Kind
+from ..run_store import Event, Journal
+from ..running import cleans_up
+
 #: Why an inside ends that the user does not cancel: its walltime is over, or the allocation was taken away.
 TIMEOUT, INTERRUPTED = "timeout", "interrupted"
 # How long before the end of the walltime tasks begin to clean up: a tenth of it, and no more than this.
 _MAX_CLEANUP_TIME = timedelta(minutes=1)
 _CLEANUP_FRACTION = 10
+
+
+def begin_life(journal: Journal, life: str, *, is_wanted: bool) -> bool:
+    """Begin a new life in the journal of an inside; return True if it had another life before.
+
+    Args:
+        journal: whose lock this process holds.
+        life: an id of this start of the allocation's job, unlike that of any other.
+        is_wanted: True if the inside is to go on; otherwise it stays ended.
+    """
+    last = journal.life
+    if last == life:
+        return False
+    if is_wanted and journal.is_cancelled:
+        journal.append(_restart_events(journal), is_synced=True)
+        journal.withdraw_cancel()
+    journal.record_life(life)
+    return last is not None
+
+
+def _restart_events(journal: Journal) -> list[Event]:
+    """Return the events that let an ended inside go on."""
+    parts = journal.all_parts()
+    was_cleaned = any(it.job_id is not None and cleans_up(it.entry) for it in parts)
+    again = [
+        it
+        for it in parts
+        if it.state is JobState.CANCELED
+        or (was_cleaned and it.entry.kind is Kind.LOCAL and it.state is not JobState.NEW)
+    ]
+    return [it.event(job=None, state=JobState.NEW.value) for it in again]
 
 
 def time_to_run(duration: timedelta | None, used: timedelta) -> timedelta | None:

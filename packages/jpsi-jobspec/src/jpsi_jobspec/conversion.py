@@ -1,0 +1,271 @@
+"""Converts workflows: from and to canonical jobspecs of Flux (RFC 25, version 1), and from jobs of jpsi.
+
+Each conversion reports what it could not keep. Pure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import yaml
+
+from jpsi import HeterogeneousResources, InvalidJobException, JobAttributes, JobSpec, ResourceSpecV1
+
+from .document import ONE_SLOT, Shape, describe_value
+from .planning import Entry
+
+_LABEL = "task"
+_SYSTEM = ("duration", "cwd", "environment")
+_VERTEX = ("type", "count", "with", "label", "exclusive", "unit")
+_REFERENCE = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: The fields that a workflow can express.
+_CONVERTED_FIELDS = {
+    *("executable", "arguments", "name", "directory", "environment", "launcher", "resources", "attributes")
+}
+_CONVERTED_ATTRIBUTES = {"duration", "custom_attributes", "user"}
+#: Fields without a meaning of their own if the field that they belong to is not set.
+_IGNORED_FIELDS = {"cleanup_flags"}
+
+
+@attrs.frozen(slots=True)
+class Converted:
+    """The result of a conversion."""
+
+    content: Mapping[str, Any]
+    #: What was not kept, one sentence each.
+    lost: tuple[str, ...] = ()
+
+
+def from_canonical(text: str, source: str) -> Converted:
+    """Return a workflow of one task from a canonical jobspec, in JSON or YAML.
+
+    Raises:
+        InvalidJobException: the text is neither, or no canonical jobspec.
+    """
+    content = _read(text, source)
+    resources, tasks = (_single_mapping(content, key, source) for key in ("resources", "tasks"))
+    command = tasks.get("command")
+    lost: list[str] = []
+    all_attributes = _mapping(_mapping(content).get("attributes"))
+    system = _mapping(all_attributes.get("system"))
+    task: dict[str, Any] = {
+        "name": str(_mapping(system.get("job")).get("name") or _LABEL),
+        "resources": _LABEL,
+        "command": [command] if isinstance(command, str) else command,
+    }
+    if attributes := _attributes(system, lost):
+        task["attributes"] = attributes
+    converted = {
+        "version": 1,
+        "resources": {_LABEL: _convert_vertex(resources, "resources[0]", lost, source)},
+        "tasks": [task],
+    }
+    if all_attributes.get("user") is not None:
+        converted["user"] = all_attributes["user"]
+    count = _mapping(tasks.get("count"))
+    if count not in ({"per_slot": 1}, {}):
+        lost.append(f"tasks[0].count is {count}; a workflow runs one process in each slot")
+    return Converted(converted, tuple(lost))
+
+
+def _read(text: str, source: str) -> object:
+    # YAML does not read two escapes of JSON, a surrogate pair, as one character
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as e:
+        msg = f"{source}: it is neither JSON nor YAML: {e}"
+        raise InvalidJobException(msg, e) from e
+
+
+def _single_mapping(content: object, key: str, source: str) -> dict[str, Any]:
+    items = content.get(key) if isinstance(content, dict) else None
+    if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
+        return items[0]
+    msg = f"{source}: it is no canonical jobspec: {key} must be a list of one mapping"
+    raise InvalidJobException(msg)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _convert_vertex(vertex: object, location: str, lost: list[str], source: str) -> dict[str, Any]:
+    if not isinstance(vertex, dict):
+        msg = f"{source}: {location} must be a mapping with a type and a count, not {describe_value(vertex)}"
+        raise InvalidJobException(msg)
+    converted = {key: vertex[key] for key in ("type", "count", "label", "exclusive") if key in vertex}
+    lost += [f"{location}.{key} has no meaning in a workflow" for key in vertex if key not in _VERTEX]
+    if isinstance(converted.get("count"), dict):
+        converted["count"] = converted["count"].get("min", 1)
+        lost.append(f"{location}.count is a range, of which the least is taken: {converted['count']}")
+    converted.setdefault("count", 1)
+    children = vertex.get("with")
+    if children and not isinstance(children, list):
+        msg = f"{source}: {location}.with must be a list, not {describe_value(children)}"
+        raise InvalidJobException(msg)
+    if children:
+        converted["with"] = [
+            _convert_vertex(it, f"{location}.with[{n}]", lost, source) for n, it in enumerate(children)
+        ]
+    return converted
+
+
+def _attributes(system: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
+    lost += [
+        f"attributes.system.{key} has no place in a workflow: {value}"
+        for key, value in system.items()
+        if key not in _SYSTEM and not (key == "job" and set(_mapping(value)) <= {"name"})
+    ]
+    return {key: system[key] for key in _SYSTEM if system.get(key) not in (None, "", {})}
+
+
+def to_canonical(entry: Entry, user: object = None) -> Converted:
+    """Return the canonical jobspec of one replica of an entry that has a command.
+
+    Args:
+        entry: of a plan.
+        user: the value of `user` in the document.
+    """
+    replicas = f"it is one of {entry.replicas} replicas" if entry.replicas > 1 else ""
+    inner = entry.replicated
+    if inner is not None:
+        replicas = f"it is one of {inner.replicas} replicas, which have one allocation"
+        outer = {key: getattr(entry, key) for key in ("id", "after", "steps", "lost", "constraints")}
+        entry = attrs.evolve(inner, **outer)
+    attributes = entry.attributes
+    unset = [name for name, value in attributes.environment.items() if value is None]
+    shape = entry.shape or ONE_SLOT
+    lost = [f"the variable {name} is not unset" for name in unset]
+    lost += [f"its dependency is left out: {it.id} ({it.when})" for it in entry.after]
+    lost += [f"the option {name} is left out" for name in (*entry.constraints, *attributes.options)]
+    if shape.pieces:
+        lost.append(f"of its pieces only the first is asked for: {shape}")
+        shape = shape.pieces[0]
+    lost += ["memory is not asked for"] if shape.memory else []
+    lost += [replicas] if replicas else []
+    lost += ["its steps are not done"] if entry.steps else []
+    system: dict[str, Any] = {
+        "duration": 0 if attributes.duration is None else attributes.duration.total_seconds(),
+        "environment": {k: v for k, v in attributes.environment.items() if v is not None},
+        "job": {"name": entry.name},
+    }
+    if attributes.cwd is not None:
+        system["cwd"] = attributes.cwd
+    content = {
+        "version": 1,
+        "resources": [_graph(shape)],
+        "tasks": [{"command": list(entry.command), "slot": _LABEL, "count": {"per_slot": 1}}],
+        "attributes": {"system": system} if user is None else {"system": system, "user": user},
+    }
+    return Converted(content, (*lost, *entry.lost))
+
+
+def _graph(shape: Shape) -> dict[str, Any]:
+    inside = [{"type": "core", "count": shape.cores or 1}]
+    if shape.gpus:
+        inside.append({"type": "gpu", "count": shape.gpus})
+    per_node = shape.slots_per_node
+    slot = {"type": "slot", "label": _LABEL, "count": per_node or shape.slots, "with": inside}
+    if shape.nodes is None:
+        return slot
+    node: dict[str, Any] = {"type": "node", "count": shape.nodes, "with": [slot]}
+    if shape.is_exclusive:
+        node["exclusive"] = True
+    return node
+
+
+def from_job(spec: JobSpec) -> Converted:
+    """Return a workflow of one task; of a group with that task if the job starts its own processes.
+
+    Args:
+        spec: a job that is valid.
+    """
+    requested = _kinds(spec)
+    job_attributes = spec.attributes
+    command = [spec.executable or "", *(spec.arguments or ())]
+    lost = [
+        *_find_lost_fields(spec, _CONVERTED_FIELDS),
+        *_find_lost_fields(job_attributes, _CONVERTED_ATTRIBUTES, "attributes."),
+        *_find_references(command),
+    ]
+    name = spec.name or _LABEL
+    task: dict[str, Any] = {"name": name, "command": [_literal(it) for it in command]}
+    attributes = dict(_job_attributes(spec, job_attributes))
+    needed = {"resources": "&".join(requested), **({"attributes": attributes} if attributes else {})}
+    resources = {name: _job_resource(it, lost) for name, it in requested.items()}
+    found: dict[str, Any] = {"version": 1, "resources": resources}
+    if spec.launcher == "single" and sum(it.computed_process_count for it in requested.values()) > 1:
+        if len(requested) > 1:
+            lost.append("a group has one kind of slot, and the job has several: nothing runs this as it is")
+        inner = {**task, "name": f"{name}-once", "local": True}
+        found["groups"] = [{"name": name, **needed, "tasks": [inner]}]
+    else:
+        if spec.launcher not in {None, "single"}:
+            lost.append(f"launcher is {spec.launcher}; a workflow leaves it to the executor")
+        found["tasks"] = [{**task, **needed}]
+    if job_attributes.user is not None:
+        found["user"] = job_attributes.user
+    return Converted(found, tuple(lost))
+
+
+def _kinds(spec: JobSpec) -> dict[str, ResourceSpecV1]:
+    """Return the kinds of slots of a job, by the names of their resources."""
+    if isinstance(spec.resources, HeterogeneousResources):
+        return {f"{_LABEL}-{n}": it for n, it in enumerate(spec.resources.components, 1)}
+    return {_LABEL: spec.resources if isinstance(spec.resources, ResourceSpecV1) else ResourceSpecV1()}
+
+
+def _find_lost_fields(it: JobSpec | JobAttributes, converted: set[str], prefix: str = "") -> Iterator[str]:
+    default = type(it)()
+    for field in attrs.fields(type(it)):
+        name = field.name.removeprefix("_")
+        value = getattr(it, name)
+        if name not in converted | _IGNORED_FIELDS and value != getattr(default, name):
+            yield f"{prefix}{name} has no place in a workflow: {value}"
+
+
+def _find_references(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
+        for match in _REFERENCE.finditer(word):
+            if not match[1]:
+                yield f"{match[0]} in the command stays as it is: in a workflow only a shell expands it"
+
+
+def _literal(word: str) -> str:
+    return _REFERENCE.sub(lambda it: f"${{{it[2]}}}", word)
+
+
+def _job_attributes(spec: JobSpec, job_attributes: JobAttributes) -> Iterator[tuple[str, Any]]:
+    if job_attributes.duration is not None:
+        seconds = job_attributes.duration.total_seconds()
+        yield "duration", int(seconds) if seconds.is_integer() else seconds
+    if spec.directory is not None:
+        yield "cwd", str(spec.directory)
+    if spec.environment:
+        yield "environment", dict(spec.environment)
+    yield from (job_attributes.custom_attributes or {}).items()
+
+
+def _job_resource(requested: ResourceSpecV1, lost: list[str]) -> dict[str, Any]:
+    inside: list[dict[str, Any]] = [{"type": "core", "count": requested.cpu_cores_per_process or 1}]
+    if requested.gpu_cores_per_process:
+        inside.append({"type": "gpu", "count": requested.gpu_cores_per_process})
+    has_nodes = requested.node_count is not None or requested.processes_per_node is not None
+    nodes, each = requested.computed_node_count, requested.computed_processes_per_node
+    processes = requested.computed_process_count
+    if has_nodes and nodes * each != processes:
+        lost.append(f"{processes} processes become {nodes * each}, {each} on each of {nodes} nodes")
+        processes = nodes * each
+    if requested.memory is not None:
+        # rounded up: the job has no less than it asked for
+        inside.append({"type": "memory", "size": -(-requested.memory // processes)})
+    slot = {"type": "slot", "count": each if has_nodes else processes, "with": inside}
+    outer = {"type": "node", "count": nodes, "with": [slot]} if has_nodes else slot
+    return {**outer, "exclusive": True} if requested.exclusive_node_use else outer
