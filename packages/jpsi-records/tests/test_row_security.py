@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from jpsi_records.commands import actions
+from jpsi_records.commands import submission
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
 from jpsi_records.model.entities import About, Execution, Request, RequestState
@@ -181,8 +181,8 @@ def test_only_the_dispatcher_writes_executions(records: Records, role: Client) -
 
 
 def _written(records: Records, statement: str) -> int:
-    with records.database.writing() as connection:
-        return connection.execute(text(statement)).rowcount
+    with records.database.writing() as tx:
+        return tx.execute(text(statement)).rowcount
 
 
 def test_requests_of_others_are_out_of_reach(records: Records, role: Client) -> None:
@@ -279,10 +279,10 @@ def test_a_user_without_permission_to_dispatch_waits_for_the_dispatcher(
     records: Records, role: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dispatcher = Dispatcher(records)
-    monkeypatch.setattr(actions, "sleep", lambda _: dispatcher.run(until_idle=True))
+    monkeypatch.setattr(submission, "sleep", lambda _: dispatcher.run(until_idle=True))
     asked = spec("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
 
-    assert actions.run(role("ca"), asked, About(), priority=1) == 3
+    assert submission.run(role("ca"), asked, About(), priority=1) == 3
 
     assert capsys.readouterr().out == "said\n"
     with pytest.raises(StateError, match="may not run what is wanted"):

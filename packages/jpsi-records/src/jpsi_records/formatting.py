@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,7 +20,9 @@ from .model import (
     RequestSpec,
     write_request_spec,
 )
-from .reuse import NearMiss, Plan
+
+if TYPE_CHECKING:
+    from .reuse import NearMiss, Plan
 
 # The keys of the JSON output that differ from the names of fields
 _KEYS = {"spec": "wish"}
@@ -54,20 +56,15 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  as above
 
 def plan(found: Plan) -> str:
     """Return the text of a preview."""
-    lines = [f"plan {found.id}: {_outcome(found)}", *(f"warning: {printable(it)}" for it in found.warnings)]
-    for near in found.near_misses:
-        lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}", *_why_not(near)]
-    return "\n".join(lines) + "\n"
-
-
-def _outcome(found: Plan) -> str:
     if found.hit is not None:
-        return f"execution {found.hit.id} satisfies it, {state(found.hit)}"
-    return "a new execution would run" if found.runs else "nothing satisfies it, and nothing would run"
-
-
-def _why_not(near: NearMiss) -> list[str]:
-    return [f"  {it}" for it in (*near.differences, *near.objections)]
+        outcome = f"execution {found.hit.id} satisfies it, {state(found.hit)}"
+    else:
+        outcome = "a new execution would run" if found.runs else "nothing satisfies it, and nothing would run"
+    lines = [f"plan {found.id}: {outcome}", *(f"warning: {printable(it)}" for it in found.warnings)]
+    for near in found.near_misses:
+        lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}"]
+        lines += [f"  {it}" for it in (*near.differences, *near.objections)]
+    return "\n".join(lines) + "\n"
 
 
 def plan_json(found: Plan) -> str:
@@ -117,58 +114,51 @@ def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMi
     lines = [f"execution {assigned.execution} was made for it: nothing that was there satisfied it"]
     refused = assigned.data.get("refused", {})
     lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
-    others = [it for it in near if it.differences]
-    lines += [line for it in others for line in (f"  execution {it.execution.id} is close:", *_deeper(it))]
+    for other in near:
+        if other.differences:
+            lines.append(f"  execution {other.execution.id} is close:")
+            lines += [f"    {it}" for it in other.differences]
     return "\n".join(lines) + "\n"
-
-
-def _deeper(near: NearMiss) -> list[str]:
-    return [f"    {it}" for it in near.differences]
 
 
 def request(found: Request, execution: Execution | None) -> str:
     """Return one line about a request that was just made or changed."""
-    told = "" if execution is None else f": execution {execution.id}, {state(execution)}"
-    return f"request {found.id}{told}\n"
+    assigned = "" if execution is None else f": execution {execution.id}, {state(execution)}"
+    return f"request {found.id}{assigned}\n"
 
 
 def cancelled(found: Request, execution: Execution | None) -> str:
     """Return the result of cancelling a request as text."""
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
-    told = "" if execution is None else f" execution {execution.id},"
+    assigned = "" if execution is None else f" execution {execution.id},"
     has_job = execution is not None and execution.state is not ExecutionState.QUEUED
     until = " as long as its job runs" if has_job else ""
     back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back{until}"
-    return f"request {found.id}:{told} cancelled{more}{back}"
+    return f"request {found.id}:{assigned} cancelled{more}{back}"
 
 
-def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
-    """Return a table of requests."""
+def requests(found: Iterable[Request], executions: Mapping[str, Execution]) -> str:
+    """Return a table of requests, with the executions that they have."""
     rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "COMMAND")]
-    for it, execution in found:
+    for it in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
-        told = "-" if execution is None else state(execution)
+        execution = executions.get(it.execution or "")
+        execution_state = "-" if execution is None else state(execution)
         computation = it.spec.computation
         command = it.name or " ".join(computation.command) or computation.container_image or ""
-        rows.append((it.id, it.outcome or it.state.value, priority, it.owner, told, printable(command)))
+        request_state = it.outcome or it.state.value
+        rows.append((it.id, request_state, priority, it.owner, execution_state, printable(command)))
     return table(rows)
 
 
 def usage(found: Iterable[Interval]) -> str:
     """Return a table of accounting intervals."""
     rows = [("FROM", "TO", "USER", "PRIORITY", "STATE", "REQUEST")]
-    rows += [
-        (
-            _time(it.start),
-            "now" if it.end is None else _time(it.end),
-            printable(it.user),
-            f"{it.priority:g}",
-            it.state.value,
-            it.request,
-        )
-        for it in found
-    ]
+    for it in found:
+        end = "now" if it.end is None else _time(it.end)
+        state_value = it.state.value
+        rows.append((_time(it.start), end, printable(it.user), f"{it.priority:g}", state_value, it.request))
     return table(rows)
 
 
@@ -209,12 +199,8 @@ def _modified(record: Request | Execution) -> str:
 
 
 def _event(event: Event) -> str:
-    told = ", ".join(f"{key} {it}" for key, it in event.data.items() if _says_something(it))
-    return printable(f"{_time(event.time)}  {event.kind}{f': {told}' if told else ''}")
-
-
-def _says_something(value: Any) -> bool:  # noqa: ANN401  a value of JSON
-    return value is False or value == 0 or bool(value)
+    data = ", ".join(f"{key} {it}" for key, it in event.data.items() if it == 0 or it)
+    return printable(f"{_time(event.time)}  {event.kind}{f': {data}' if data else ''}")
 
 
 def _time(time: datetime) -> str:

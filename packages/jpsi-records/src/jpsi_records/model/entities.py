@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from .request_spec import RequestSpec
+from .request_spec import RequestSpec, read_request_spec
 
 
 class RequestState(enum.Enum):
@@ -57,14 +57,18 @@ class About:
 DEFAULT_ABOUT = About()
 
 
+def _as_request_spec(spec: Any) -> RequestSpec:  # noqa: ANN401  a request spec, or its document
+    return spec if isinstance(spec, RequestSpec) else read_request_spec(spec)
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class Request:
     """A user's request for the result of a computation."""
 
     id: str
     owner: str
-    state: RequestState
-    spec: RequestSpec
+    state: RequestState = attrs.field(converter=RequestState)
+    spec: RequestSpec = attrs.field(converter=_as_request_spec)
     #: The priority; None for a draft only. With zero or less, nothing runs for it.
     priority: float | None = None
     #: The time after which its priority counts as zero.
@@ -93,7 +97,7 @@ class Execution:
     fingerprint: str
     #: The canonical key of the computation, of which the fingerprint is the digest.
     preimage: str
-    state: ExecutionState
+    state: ExecutionState = attrs.field(converter=ExecutionState)
     #: The largest priority of its requests.
     priority: float = 0
     exit_code: int | None = None
@@ -194,4 +198,4 @@ class Interval:
     user: str
     request: str
     priority: float
-    state: ExecutionState
+    state: ExecutionState = attrs.field(converter=ExecutionState)

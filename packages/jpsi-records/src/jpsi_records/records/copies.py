@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy import Table, insert, select
 
 from ..errors import StoreError
 from ..files import make_parent_directory, write_whole
@@ -21,15 +21,13 @@ from ..store import (
     EVENT,
     EXECUTION,
     REQUEST,
-    Changed,
     Moment,
-    attempt_row,
+    Transaction,
     events,
-    execution_row,
     executions,
     ledger,
-    request_row,
     requests,
+    row_of,
 )
 from .queries import RecordsReader
 
@@ -60,12 +58,11 @@ def write_copy(records: RecordsReader, execution_id: str) -> None:
     Raises:
         StoreError: the copy cannot be written.
     """
-    with records.database.reading() as connection:
-        document = _document(connection, execution_id)
-    _write(records, records.execution_directory(execution_id) / _NAME, document)
+    with records.database.reading() as tx:
+        _write_execution_copy(records, tx, execution_id)
 
 
-def write_changed_copies(records: RecordsReader, connection: Connection, changed: Changed) -> None:
+def write_changed_copies(records: RecordsReader, tx: Transaction) -> None:
     """Write copies of the requests, new executions and names that a transaction has changed.
 
     This happens before the commit: if the commit fails, there is a copy of a change that no caller has seen.
@@ -74,14 +71,12 @@ def write_changed_copies(records: RecordsReader, connection: Connection, changed
     Raises:
         StoreError: a copy cannot be written.
     """
-    for execution_id in sorted(changed.executions):
-        document = _document(connection, execution_id)
-        _write(records, records.execution_directory(execution_id) / _NAME, document)
-    for request_id in sorted(changed.requests):
-        write_request_copy(records, connection, requests.get(connection, request_id))
-
-    for name in sorted(changed.collections):
-        _keep_name(records, connection, name)
+    for execution_id in sorted(tx.changed.executions):
+        _write_execution_copy(records, tx, execution_id)
+    for request_id in sorted(tx.changed.requests):
+        write_request_copy(records, tx, requests.get(tx, request_id))
+    for name in sorted(tx.changed.collections):
+        _write_name_copy(records, tx, name)
 
 
 class NameCopies:
@@ -91,33 +86,32 @@ class NameCopies:
         self._records = records
         self._known: dict[str, datetime] = {}
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, tx: Transaction) -> None:
         """Write the names that have changed since the last call.
 
         Raises:
             StoreError: a copy cannot be written.
         """
-        given = connection.execute(select(COLLECTION.c.name, COLLECTION.c.modified_at))
-        new = {name: time for name, time in given if self._known.get(name) != time}
-        for name, time in new.items():
-            _keep_name(self._records, connection, name)
-            self._known[name] = time
+        for row in tx.execute(select(COLLECTION.c.name, COLLECTION.c.modified_at)).all():
+            if self._known.get(row.name) != row.modified_at:
+                _write_name_copy(self._records, tx, row.name)
+                self._known[row.name] = row.modified_at
 
 
-def _keep_name(records: RecordsReader, connection: Connection, name: str) -> None:
-    row = connection.execute(select(COLLECTION).where(COLLECTION.c.name == name)).mappings().one()
+def _write_name_copy(records: RecordsReader, tx: Transaction, name: str) -> None:
+    row = tx.execute(select(COLLECTION).where(COLLECTION.c.name == name)).mappings().one()
     digest = hashlib.sha256(name.encode()).hexdigest()
     path = records.directory / _COLLECTIONS / f"{digest}.json"
     _write(records, path, {"v": _VERSION, "collection": dict(row)})
 
 
-def write_request_copy(records: RecordsReader, connection: Connection, request: Request) -> None:
+def write_request_copy(records: RecordsReader, tx: Transaction, request: Request) -> None:
     """Write the record of a request.
 
     Raises:
         StoreError: the copy cannot be written.
     """
-    document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
+    document = {"v": _VERSION, "requests": [row_of(request)], "events": _events(tx, request.id)}
     _write(records, request_copy(records, request.id), document)
 
 
@@ -142,24 +136,24 @@ def _write(records: RecordsReader, path: Path, document: Mapping[str, Any]) -> N
         raise StoreError(msg, e) from e
 
 
-def _document(connection: Connection, execution_id: str) -> dict[str, Any]:
-    row = connection.execute(select(EXECUTION).where(EXECUTION.c.id == execution_id)).mappings().one()
-    asked = requests.some(connection, REQUEST.c.execution == execution_id)
-    return {
+def _write_execution_copy(records: RecordsReader, tx: Transaction, execution_id: str) -> None:
+    statement = select(EXECUTION).where(EXECUTION.c.id == execution_id)
+    interested = requests.some(tx, REQUEST.c.execution == execution_id)
+    document = {
         "v": _VERSION,
-        "execution": {"program": row["program"], "is_shared": row["is_shared"]}
-        | execution_row(executions.get(connection, execution_id)),
-        "requests": [request_row(it) for it in asked],
-        "attempts": [attempt_row(it) for it in executions.attempts(connection, execution_id)],
-        "events": _events(connection, *(it.id for it in asked), execution=execution_id),
+        "execution": dict(tx.execute(statement).mappings().one()),
+        "requests": [row_of(it) for it in interested],
+        "attempts": [row_of(it) for it in executions.attempts(tx, execution_id)],
+        "events": _events(tx, *(it.id for it in interested), execution=execution_id),
     }
+    _write(records, records.execution_directory(execution_id) / _NAME, document)
 
 
-def _events(connection: Connection, *asked: str, execution: str | None = None) -> list[dict[str, Any]]:
+def _events(tx: Transaction, *request_ids: str, execution: str | None = None) -> list[dict[str, Any]]:
     """Return the events of requests and of an execution as rows, including those for accounting."""
-    of_request, of_execution = EVENT.c.request.in_(asked), EVENT.c.execution == execution
+    of_request, of_execution = EVENT.c.request.in_(request_ids), EVENT.c.execution == execution
     concerned = of_request if execution is None else of_request | of_execution
-    rows = connection.execute(select(EVENT).where(concerned).order_by(EVENT.c.seq))
+    rows = tx.execute(select(EVENT).where(concerned).order_by(EVENT.c.seq))
     return [dict(row) for row in rows.mappings()]
 
 
@@ -174,21 +168,22 @@ def reindex(records: RecordsReader) -> Restored:
     unreadable: list[str] = []
     found = list(_copies(records.directory, _PLACES, unreadable.append))
     names = list(_copies(records.directory, [f"{_COLLECTIONS}/*.json"], unreadable.append))
-    now = records.now()
-    with records.database.writing() as connection:
-        made = [_add_execution(connection, it["execution"], now) for it in found if "execution" in it]
-        asked = [_add_request(connection, it, unreadable.append) for it in _newest(found)]
+    with records.database.writing() as tx:
+        made = [_add_execution(tx, it["execution"]) for it in found if "execution" in it]
+        added = [_add_request(tx, it, unreadable.append) for it in _newest(found)]
         for attempt in (attempt for it in found for attempt in it.get("attempts", ())):
-            if _is_missing(connection, ATTEMPT, attempt["id"]):
-                connection.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
-        _add_events(connection, found)
+            if _is_missing(tx, ATTEMPT, attempt["id"]):
+                tx.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
+        _add_events(tx, found)
         for it in found:
-            if "execution" in it and not _is_missing(connection, EXECUTION, it["execution"]["id"]):
-                ledger.settle(connection, it["execution"]["id"], now)
-        named = [_add_name(connection, it["collection"]) for it in names]
-        told = {"executions": sum(made), "requests": sum(asked), "names": sum(named)}
-        events.add(connection, now, "reindexed", data=told)
-    return Restored(sum(made), sum(asked), sum(named), tuple(unreadable))
+            if "execution" in it and not _is_missing(tx, EXECUTION, it["execution"]["id"]):
+                ledger.settle(tx, it["execution"]["id"])
+        named = [_add_name(tx, it["collection"]) for it in names]
+        restored = Restored(sum(made), sum(added), sum(named), tuple(unreadable))
+        counts: dict[str, Any] = attrs.asdict(restored)
+        del counts["unreadable"]
+        events.add(tx, "reindexed", **counts)
+    return restored
 
 
 def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -198,62 +193,62 @@ def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [newest[name] for name in sorted(newest)]
 
 
-def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime) -> bool:
+def _add_execution(tx: Transaction, row: Mapping[str, Any]) -> bool:
     """Insert an execution if it is missing; return True if it was."""
-    if not _is_missing(connection, EXECUTION, row["id"]):
+    if not _is_missing(tx, EXECUTION, row["id"]):
         return False
     # Versions before 0.2 did not record when and by which user it was changed.
     row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
-    late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
-    connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
+    late = {} if ExecutionState(row["state"]).ended else {"lease_until": tx.now}
+    tx.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
     return True
 
 
-def _add_request(connection: Connection, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
+def _add_request(tx: Transaction, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
     """Insert a request if it is missing; return True if it was inserted."""
-    if not _is_missing(connection, REQUEST, row["id"]):
+    if not _is_missing(tx, REQUEST, row["id"]):
         return False
     is_over = row["state"] == RequestState.FINAL.value
-    if not is_over and row["execution"] is not None and _is_missing(connection, EXECUTION, row["execution"]):
+    if not is_over and row["execution"] is not None and _is_missing(tx, EXECUTION, row["execution"]):
         # The dispatcher assigns another execution.
         row = {**row, "execution": None}
     for needed in (row["execution"], row["parent"]):
-        if needed is not None and _is_missing(connection, EXECUTION, needed):
+        if needed is not None and _is_missing(tx, EXECUTION, needed):
             complain(f"request {row['id']} is left out, as execution {needed} is not there")
             return False
-    connection.execute(insert(REQUEST).values(_row(REQUEST, row)))
+    tx.execute(insert(REQUEST).values(_row(REQUEST, row)))
     return True
 
 
-def _add_name(connection: Connection, row: Mapping[str, Any]) -> bool:
+def _add_name(tx: Transaction, row: Mapping[str, Any]) -> bool:
     """Insert the name of a collection if it is missing; return True if it was."""
     wanted = select(COLLECTION.c.name).where(COLLECTION.c.name == row["name"])
-    if connection.execute(wanted).first() is not None:
+    if tx.execute(wanted).first() is not None:
         return False
-    connection.execute(insert(COLLECTION).values(_row(COLLECTION, row)))
+    tx.execute(insert(COLLECTION).values(_row(COLLECTION, row)))
     return True
 
 
-def _add_events(connection: Connection, found: Sequence[Mapping[str, Any]]) -> None:
+def _add_events(tx: Transaction, found: Sequence[Mapping[str, Any]]) -> None:
     """Insert the missing events in the order of their times."""
     known: set[str] = set()
     there: dict[str, dict[str, Any]] = {}
     for it in found:
-        asked = (request["id"] for request in it["requests"])
+        request_ids = (request["id"] for request in it["requests"])
         execution = it["execution"]["id"] if "execution" in it else None
-        known |= {_what(event) for event in _events(connection, *asked, execution=execution)}
+        known |= {_what(event) for event in _events(tx, *request_ids, execution=execution)}
         # Copies of older versions hold no events; several copies may hold the same event.
         events_there = (_row(EVENT, event) for event in it.get("events", ()))
         there |= {_what(event): event for event in events_there}
     missing = [event for what, event in there.items() if what not in known]
     for event in sorted(missing, key=lambda event: (event["time"], event["seq"])):
-        connection.execute(insert(EVENT).values({name: it for name, it in event.items() if name != "seq"}))
+        tx.execute(insert(EVENT).values({name: it for name, it in event.items() if name != "seq"}))
 
 
 def _what(event: Mapping[str, Any]) -> str:
     """Return an event as text without its number, which the database assigns."""
-    told = {name: value for name, value in event.items() if name != "seq"}
-    return json.dumps(told, default=datetime.isoformat, sort_keys=True)
+    members = {name: value for name, value in event.items() if name != "seq"}
+    return json.dumps(members, default=datetime.isoformat, sort_keys=True)
 
 
 def _copies(
@@ -271,8 +266,8 @@ def _copies(
         yield document
 
 
-def _is_missing(connection: Connection, table: Table, row_id: str) -> bool:
-    return connection.execute(select(table.c.id).where(table.c.id == row_id)).first() is None
+def _is_missing(tx: Transaction, table: Table, row_id: str) -> bool:
+    return tx.execute(select(table.c.id).where(table.c.id == row_id)).first() is None
 
 
 def _row(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from ..errors import InvalidRequestError
 from ..files import Reader
 from ..jobs import engine_problem, find_engine, shortages
-from ..model import Execution, Output, RequestSpec, Reuse, check_request_spec, with_absolute_urls
-from ..reuse import Lookup, NearMiss, Plan, Resolution, Resolver, passed_over, plan
-from ..store import COLLECTION, REQUEST, executions, full_id, requests
+from ..model import (
+    Collection,
+    CollectionFile,
+    Execution,
+    Mount,
+    Output,
+    RequestSpec,
+    Reuse,
+    check_request_spec,
+    with_absolute_urls,
+)
+from ..reuse import Evidence, NearMiss, Plan, Resolution, Resolver, passed_over, plan
+from ..store import COLLECTION, REQUEST, Transaction, executions, full_id, requests
 from .queries import RecordsReader
 
 
@@ -26,11 +36,10 @@ class RecordsPreview(RecordsReader):
         Raises:
             InvalidRequestError: the request can never be satisfied.
         """
-        check_request_spec(spec)
-        spec = self._with_full_ids(spec)
+        spec = self._checked(spec)
         resolution = self._resolve(spec)
-        with self.database.reading() as connection:
-            found = plan(connection, spec, resolution, self.now(), self._evidence(self.user))
+        with self.database.reading() as tx:
+            found = plan(tx, spec, resolution, self._evidence(self.user))
         if found.runs:
             check_containers(spec)
             found = attrs.evolve(found, warnings=self.warnings(spec))
@@ -46,17 +55,18 @@ class RecordsPreview(RecordsReader):
 
     def passed_over(self, request_id: str) -> Sequence[NearMiss]:
         """Return the near misses among the executions that are older than that of a request."""
-        with self.database.reading() as connection:
-            request = requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
-            return passed_over(connection, request, self.now(), self._evidence(request.owner))
+        with self.database.reading() as tx:
+            request = requests.get(tx, full_id(tx, REQUEST.c.id, request_id))
+            return passed_over(tx, request, self._evidence(request.owner))
 
-    def _with_full_ids(self, spec: RequestSpec) -> RequestSpec:
-        """Return the request spec with full ids of other requests and absolute paths of repositories."""
+    def _checked(self, spec: RequestSpec) -> RequestSpec:
+        """Return a valid request spec with full ids of other requests and absolute paths of repositories."""
+        check_request_spec(spec)
         spec = with_absolute_urls(spec)
         if not spec.predecessors:
             return spec
-        with self.database.reading() as connection:
-            ids = {it: full_id(connection, REQUEST.c.id, it) for it in spec.predecessors}
+        with self.database.reading() as tx:
+            ids = {it: full_id(tx, REQUEST.c.id, it) for it in spec.predecessors}
         mounts = {
             target: attrs.evolve(it, request=ids[it.request]) if isinstance(it, Output) else it
             for target, it in spec.computation.mounts.items()
@@ -65,16 +75,12 @@ class RecordsPreview(RecordsReader):
         return attrs.evolve(spec, after=after, computation=attrs.evolve(spec.computation, mounts=mounts))
 
     def _resolve(self, spec: RequestSpec) -> Resolution:
-        with self.database.reading() as connection:
-            lookup = Lookup.of(
-                spec.computation,
-                collection=functools.partial(self._digest, connection),
-                output=functools.partial(_output, connection),
-            )
+        with self.database.reading() as tx:
+            digests = {target: _current_digest(tx, it) for target, it in spec.computation.mounts.items()}
         # Outside the transaction: git may take minutes, and writers would have to wait.
-        return Resolver(self.blobs, self.repositories).resolve(spec.computation, lookup)
+        return Resolver(self.blobs, self.repositories, digests).resolve(spec.computation)
 
-    def _evidence(self, user: str) -> Callable[[Execution], str | None]:
+    def _evidence(self, user: str) -> Evidence:
         """Return a caching function that says why an execution's output is unusable for a user."""
         if user == self.user:
             trouble = functools.cache(self.blobs.trouble)
@@ -89,19 +95,26 @@ class RecordsPreview(RecordsReader):
 
         return evidence
 
-    def _digest(self, connection: Connection, name: str) -> str | None:
-        return connection.execute(select(COLLECTION.c.digest).where(COLLECTION.c.name == name)).scalar()
+
+def _current_digest(tx: Transaction, mount: Mount) -> str | None:
+    """Return the digest of the collection that a mount names, or of the output of its request."""
+    if isinstance(mount, Output):
+        request = requests.get(tx, mount.request)
+        return None if request.execution is None else executions.get(tx, request.execution).output
+    if isinstance(mount, Collection | CollectionFile) and mount.name is not None:
+        return digest_of_name(tx, mount.name)
+    return None
 
 
-def _output(connection: Connection, request_id: str) -> str | None:
-    request = requests.get(connection, request_id)
-    return None if request.execution is None else executions.get(connection, request.execution).output
+def digest_of_name(tx: Transaction, name: str) -> str | None:
+    """Return the digest of the collection with a name."""
+    return tx.execute(select(COLLECTION.c.digest).where(COLLECTION.c.name == name)).scalar()
 
 
 def check_containers(spec: RequestSpec) -> None:
     """Raise `InvalidRequestError` if the request needs a container and this machine cannot start one."""
     if spec.computation.container_image is None:
         return
-    wrong = engine_problem(find_engine(), says_cwd=spec.computation.cwd is not None)
-    if wrong is not None:
-        raise InvalidRequestError.of([wrong])
+    problem = engine_problem(find_engine(), says_cwd=spec.computation.cwd is not None)
+    if problem is not None:
+        raise InvalidRequestError.of([problem])

@@ -6,10 +6,13 @@ import errno
 import getpass
 import os
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from jpsi.plugin import ConfigError
 from jpsi_engine import make_private_directory, open_private
@@ -24,19 +27,15 @@ from ..store import (
     EXECUTION,
     REQUEST,
     Database,
-    UnmadeDatabase,
+    Transaction,
     events,
     executions,
     full_id,
     open_database,
     requests,
     sqlite_path,
+    utc_now,
 )
-
-
-def utc_now() -> datetime:
-    """Return the current time of this machine in UTC."""
-    return datetime.now(UTC)
 
 
 class RecordsReader:
@@ -73,26 +72,22 @@ class RecordsReader:
         self.repositories = Repositories(self.directory / "git", self.make_directory)
         self.database = self._opened(url or f"sqlite:///{place}", is_beside=url is None)
         self.user = user or self.database.restricted_to or getpass.getuser()
-        self.database.user = self.user
+        self.database.user, self.database.now = self.user, now
+        self.database.before_commit = self._write_copies
 
     def _opened(self, url: str, *, is_beside: bool) -> Database:
         """Open the database; one that does not exist yet is created by the first write."""
         path = sqlite_path(url)
-        if path is not None and path.exists():
-            return open_database(url)
 
         def make() -> None:
             self.make_directory()
             if is_beside and path is not None:
                 os.close(open_private(path, os.O_RDWR | os.O_CREAT))
 
-        database = UnmadeDatabase(url, make)
-        try:
-            database.check()
-        except BaseException:
-            database.close()
-            raise
-        return database
+        return open_database(url, None if path is not None and path.exists() else make)
+
+    def _write_copies(self, tx: Transaction) -> None:
+        """Write copies of the records that a transaction has changed, before its commit."""
 
     def make_directory(self) -> None:
         """Create the directory of the records' files if it is missing.
@@ -128,54 +123,47 @@ class RecordsReader:
 
     def request(self, request_id: str) -> Request:
         """Return a request by its id or by a unique prefix of it."""
-        with self.database.reading() as connection:
-            return requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
+        with self.database.reading() as tx:
+            return requests.get(tx, full_id(tx, REQUEST.c.id, request_id))
 
     def requests(
         self, *, owner: str | None = None, state: RequestState | None = None, execution: str | None = None
     ) -> list[Request]:
         """Return requests, the oldest first, optionally only those of an owner, a state or an execution."""
-        conditions = [
-            column == value
-            for column, value in (
-                (REQUEST.c.owner, owner),
-                (REQUEST.c.state, None if state is None else state.value),
-                (REQUEST.c.execution, execution),
-            )
-            if value is not None
-        ]
-        with self.database.reading() as connection:
-            return requests.some(connection, *conditions)
+        state_value = None if state is None else state.value
+        conditions = _equal(REQUEST.c, owner=owner, state=state_value, execution=execution)
+        with self.database.reading() as tx:
+            return requests.some(tx, *conditions)
 
     def newest_requests(
         self, most: int, *, owner: str | None = None, before: str | None = None
     ) -> list[Request]:
         """Return at most `most` requests, the newest first; optionally of one owner, or older than an id."""
-        conditions = [] if owner is None else [REQUEST.c.owner == owner]
+        conditions = _equal(REQUEST.c, owner=owner)
         conditions += [] if before is None else [REQUEST.c.id < before]
-        with self.database.reading() as connection:
-            return requests.newest(connection, most, *conditions)
+        with self.database.reading() as tx:
+            return requests.newest(tx, most, *conditions)
 
     def newest_executions(self, most: int, *, before: str | None = None) -> list[Execution]:
         """Return at most `most` executions, the newest first; optionally only those older than an id."""
         conditions = [] if before is None else [EXECUTION.c.id < before]
-        with self.database.reading() as connection:
-            return executions.newest(connection, most, *conditions)
+        with self.database.reading() as tx:
+            return executions.newest(tx, most, *conditions)
 
     def executions(self, ids: Collection[str]) -> dict[str, Execution]:
         """Return executions by id, without those that do not exist."""
-        with self.database.reading() as connection:
-            return {it.id: it for it in executions.of_ids(connection, ids)}
+        with self.database.reading() as tx:
+            return {it.id: it for it in executions.of_ids(tx, ids)}
 
     def execution(self, execution_id: str) -> Execution:
         """Return an execution by its id or by a unique prefix of it."""
-        with self.database.reading() as connection:
-            return executions.get(connection, full_id(connection, EXECUTION.c.id, execution_id))
+        with self.database.reading() as tx:
+            return executions.get(tx, full_id(tx, EXECUTION.c.id, execution_id))
 
     def attempts(self, execution_id: str) -> list[Attempt]:
         """Return the attempts of an execution, the first one first."""
-        with self.database.reading() as connection:
-            return executions.attempts(connection, execution_id)
+        with self.database.reading() as tx:
+            return executions.attempts(tx, execution_id)
 
     @property
     def executions_directory(self) -> Path:
@@ -192,17 +180,13 @@ class RecordsReader:
 
     def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
         """Return events in order, optionally only those of a request and an execution."""
-        conditions = [] if request is None else [EVENT.c.request == request]
-        conditions += [] if execution is None else [EVENT.c.execution == execution]
-        with self.database.reading() as connection:
-            return events.some(connection, *conditions)
+        with self.database.reading() as tx:
+            return events.some(tx, *_equal(EVENT.c, request=request, execution=execution))
 
     def usage(self, *, execution: str | None = None, user: str | None = None) -> list[Interval]:
         """Return accounting intervals in order, optionally only those of an execution and a user."""
-        conditions = [] if execution is None else [ACCOUNTING.c.execution == execution]
-        conditions += [] if user is None else [ACCOUNTING.c.owner == user]
-        with self.database.reading() as connection:
-            return events.intervals(connection, *conditions)
+        with self.database.reading() as tx:
+            return events.intervals(tx, *_equal(ACCOUNTING.c, execution=execution, owner=user))
 
     def close(self) -> None:
         """Close the database."""
@@ -215,3 +199,8 @@ class RecordsReader:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _equal(columns: ReadOnlyColumnCollection[str, Any], **values: str | None) -> list[ColumnElement[bool]]:
+    """Return the conditions that columns have the given values; None is no condition."""
+    return [columns[name] == value for name, value in values.items() if value is not None]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-from sqlalchemy import Column, Connection, select
+from sqlalchemy import Column, select
 
 from ..errors import AmbiguousError, NotFoundError
+from .database import Transaction
 
 _BEGINNING = re.compile(r"[0-9a-f-]{1,36}")
 _TOLD = 3
 
 
-def full_id(connection: Connection, column: Column[str], beginning: str) -> str:
+def full_id(tx: Transaction, column: Column[str], beginning: str) -> str:
     """Return the one id in a table that begins with a prefix.
 
     Raises:
@@ -24,7 +25,7 @@ def full_id(connection: Connection, column: Column[str], beginning: str) -> str:
     if _BEGINNING.fullmatch(beginning):
         begins = column.startswith(beginning, autoescape=True)
         statement = select(column).where(begins).order_by(column).limit(_TOLD)
-        found = list(connection.execute(statement).scalars())
+        found = list(tx.execute(statement).scalars())
     if len(found) == 1 or beginning in found:
         return beginning if beginning in found else found[0]
     if found:

@@ -3,76 +3,50 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import attrs
-from sqlalchemy import RowMapping
+from sqlalchemy import Executable, RowMapping, Table, select
 
-from ..model import (
-    Attempt,
-    Event,
-    Execution,
-    ExecutionState,
-    Interval,
-    Request,
-    RequestState,
-    read_request_spec,
-    write_request_spec,
-)
+from ..errors import NotFoundError
+from ..model import RequestSpec, write_request_spec
+from .database import Transaction
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
-
-def request_of(row: RowMapping) -> Request:
-    """Return the request in a row."""
-    # the column is named `wish`
-    values = {**row, "state": RequestState(row["state"]), "spec": read_request_spec(row["wish"])}
-    return _value(Request, values)
+# The columns that have other names than the fields of the values.
+_COLUMNS = {"spec": "wish", "start": "start_time", "end": "end_time", "user": "owner"}
 
 
-def request_row(request: Request) -> dict[str, Any]:
-    """Return the row of a request."""
-    row = _row(request)
-    del row["spec"]
-    return {**row, "wish": write_request_spec(request.spec)}
+def value_of(kind: type[T], row: RowMapping) -> T:
+    """Return the value in a row."""
+    return kind(**{it.name: row[_COLUMNS.get(it.name, it.name)] for it in attrs.fields(kind)})
 
 
-def execution_of(row: RowMapping) -> Execution:
-    """Return the execution in a row."""
-    return _value(Execution, {**row, "state": ExecutionState(row["state"])})
+def row_of(value: attrs.AttrsInstance) -> dict[str, Any]:
+    """Return the row of a value."""
+    fields = attrs.asdict(value, recurse=False)
+    return {_COLUMNS.get(name, name): _plain(it) for name, it in fields.items()}
 
 
-def execution_row(execution: Execution) -> dict[str, Any]:
-    """Return the row of an execution."""
-    return _row(execution)
+def _plain(value: Any) -> Any:  # noqa: ANN401  columns are of any type
+    if isinstance(value, RequestSpec):
+        return write_request_spec(value)
+    return value.value if isinstance(value, enum.Enum) else value
 
 
-def attempt_of(row: RowMapping) -> Attempt:
-    """Return the attempt in a row."""
-    return _value(Attempt, dict(row))
+def fetch(tx: Transaction, kind: type[T], statement: Executable) -> list[T]:
+    """Return the values in the rows that a statement selects."""
+    return [value_of(kind, row) for row in tx.execute(statement).mappings()]
 
 
-def attempt_row(attempt: Attempt) -> dict[str, Any]:
-    """Return the row of an attempt."""
-    return _row(attempt)
+def fetch_one(tx: Transaction, kind: type[T], table: Table, record_id: str) -> T:
+    """Return the value with an id.
 
-
-def event_of(row: RowMapping) -> Event:
-    """Return the event in a row."""
-    return _value(Event, dict(row))
-
-
-def interval_of(row: RowMapping) -> Interval:
-    """Return the interval in a row of the accounting view."""
-    names = {"start": row["start_time"], "end": row["end_time"], "user": row["owner"]}
-    return _value(Interval, {**row, **names, "state": ExecutionState(row["state"])})
-
-
-def _value(kind: type[T], values: Mapping[str, Any]) -> T:
-    return kind(**{field.name: values[field.name] for field in attrs.fields(kind)})
-
-
-def _row(value: attrs.AttrsInstance) -> dict[str, Any]:
-    row = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-    return {name: it.value if isinstance(it, enum.Enum) else it for name, it in row.items()}
+    Raises:
+        NotFoundError: no row has this id.
+    """
+    for value in fetch(tx, kind, select(table).where(table.c.id == record_id)):
+        return value
+    msg = f"there is no {table.name} {record_id}"
+    raise NotFoundError(msg)
