@@ -124,7 +124,7 @@ def test_a_request_does_not_join_an_execution_with_fewer_resources(records: Reco
     second = records.submit(spec("a", runtime_constraints={"gpus": 2})).execution
 
     assert second != first
-    assert records.execution(second or "").given["gpus"] == 2
+    assert records.execution(second or "").granted["gpus"] == 2
     assert records.submit(spec("a", runtime_constraints={"gpus": 2})).execution == second
     assert records.submit(spec("a")).execution == first
 

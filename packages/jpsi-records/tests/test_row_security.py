@@ -13,7 +13,7 @@ from jpsi_records.commands import submission
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
 from jpsi_records.model.entities import About, Execution, Request, RequestState
-from jpsi_records.records import preview
+from jpsi_records.records import queries
 from jpsi_records.records.records import Records
 from playing import Client, finish, see_to, spec, start
 
@@ -207,7 +207,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
 ) -> None:
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
     if can_read:
-        monkeypatch.setattr(preview, "Reader", Anybody)
+        monkeypatch.setattr(queries, "Reader", Anybody)
 
     request = submitted(records, role("cb"), "compute")
 
@@ -219,7 +219,7 @@ def test_a_preview_shows_what_others_have_computed(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who can say all of a computation may know that it was done."""
-    monkeypatch.setattr(preview, "Reader", Anybody)
+    monkeypatch.setattr(queries, "Reader", Anybody)
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 

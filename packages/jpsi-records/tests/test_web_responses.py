@@ -8,13 +8,12 @@ import pytest
 
 from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
-from jpsi_records.model.entities import About, Attempt
-from jpsi_records.model.ids import new_id
+from jpsi_records.model.entities import About, Attempt, new_id
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.web.access import Key
-from jpsi_records.web.responses import Answer, answer
 from jpsi_records.web.list_pages import PAGE_SIZE
+from jpsi_records.web.responses import Answer, answer
 from playing import Client, Clock, finish, spec, start
 
 KEY = Key(place="place", token="token")

@@ -100,8 +100,8 @@ def command(  # noqa: PLR0913  the parts of a command
     """Make a command of an action.
 
     The action gets the records (in a job, if it is for jobs, the inbox) and the values of the parameters, of
-    which `file` becomes `spec`, and those of `ABOUT` become `about`. It returns its output, a request to print, or
-    an exit code.
+    which `file` becomes `spec`, and those of `ABOUT` become `about`. It returns its output, a request to
+    print, or an exit code.
     """
 
     def register(action: Action) -> Action:

@@ -19,10 +19,12 @@ def submit(  # noqa: PLR0913  options
     inbox: Inbox, spec: RequestSpec, about: About, *, priority: float, plan: str | None, is_strict: bool
 ) -> str:
     """Write a request to the inbox and return its id; the dispatcher takes it in later."""
-    for option, is_used in (("strict", is_strict), ("plan", plan is not None)):
-        if is_used:
-            msg = f"a job knows neither the machine that runs its requests nor previews: leave out --{option}"
-            raise StateError(msg)
+    if is_strict:
+        msg = "in a job nothing is known of where its requests will run: leave out --strict"
+        raise StateError(msg)
+    if plan is not None:
+        msg = "in a job nothing is known of previews: leave out --plan"
+        raise StateError(msg)
     return inbox.submit(spec, about, priority=priority)
 
 

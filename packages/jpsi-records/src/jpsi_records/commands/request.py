@@ -6,8 +6,8 @@ import click
 
 _HELP = """Ask for results; run only what is not there yet.
 
-A request is a file in YAML or JSON that says which command to run, on which inputs. If an execution of the same
-content is recorded, its result is used; else a job is run.
+A request is a file in YAML or JSON that says which command to run, on which inputs. If an execution of
+the same content is recorded, its result is used; else a job is run.
 """
 
 

@@ -129,19 +129,8 @@ def _commit(records: RecordsReader, execution: str, asked: Asked) -> None:
             if requests.get(tx, it).owner != owner:
                 msg = f"there is no request {it} of {owner}"
                 raise NotFoundError(msg)
-        request = Request(
-            id=asked.id,
-            owner=owner,
-            state=RequestState.COMMITTED,
-            spec=asked.spec,
-            priority=asked.priority,
-            created_at=tx.now,
-            modified_at=tx.now,
-            modified_by=owner,
-            **attrs.asdict(asked.more),
-        )
-        requests.add(tx, request)
-        events.add(tx, "created", request=request.id, by=owner)
+        committed = {"state": RequestState.COMMITTED, "priority": asked.priority}
+        request = requests.create(tx, asked.id, owner, asked.spec, asked.more, **committed)
         events.add(tx, "committed", request=request.id, priority=asked.priority)
 
 

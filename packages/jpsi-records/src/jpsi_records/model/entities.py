@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 import attrs
 
+from ..errors import InvalidRequestError
+from .field_checks import is_number
 from .request_spec import RequestSpec, read_request_spec
 
 
@@ -145,7 +148,7 @@ class Execution:
         return found
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def granted(self) -> Mapping[str, Any]:
         """The resources that its job was given, as far as they are recorded.
 
         Older versions recorded GPUs that they did not request.
@@ -199,3 +202,17 @@ class Interval:
     request: str
     priority: float
     state: ExecutionState = attrs.field(converter=ExecutionState)
+
+
+def new_id(now: datetime) -> str:
+    """Return a new id that sorts by time, and is unique without coordination: a UUID of version 7."""
+    digits = f"{int(now.timestamp() * 1000):012x}"
+    rest = os.urandom(10).hex()
+    return f"{digits[:8]}-{digits[8:]}-7{rest[:3]}-{'89ab'[int(rest[3], 16) % 4]}{rest[4:7]}-{rest[7:19]}"
+
+
+def check_priority(priority: Any) -> None:  # noqa: ANN401  any value of a caller
+    """Raise `InvalidRequestError` unless a value is a valid priority."""
+    if not is_number(priority):
+        msg = f"a priority is a finite number, not {priority!r}"
+        raise InvalidRequestError(msg)

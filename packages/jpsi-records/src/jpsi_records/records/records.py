@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,42 +9,17 @@ from typing import Any
 
 import attrs
 
+from .. import model, reuse
 from ..errors import InvalidRequestError, NothingToReuseError, StateError
 from ..files import Captured
 from ..inbox import NO_REPORT, Report, check_progress
-from ..model import (
-    DEFAULT_ABOUT,
-    About,
-    Execution,
-    ExecutionState,
-    Request,
-    RequestSpec,
-    RequestState,
-    check_priority,
-    new_id,
-    read_request_spec,
-    write_request_spec,
-)
-from ..reuse import (
-    Matcher,
-    Outlook,
-    Resolution,
-    execution_for,
-    find_existing,
-    outlook,
-    with_chosen_execution,
-)
 from ..store import COLLECTION, EXECUTION, Transaction, events, executions, full_id, ledger, requests
-from .copies import NameCopies, request_copy, write_changed_copies, write_copy, write_request_copy
-from .preview import RecordsPreview, check_containers, digest_of_name
+from .copies import request_copy, write_changed_copies, write_copy, write_new_names, write_request_copy
+from .queries import RecordsReader, check_containers, digest_of_name
 
 
-class Records(RecordsPreview):
+class Records(RecordsReader):
     """Requests and executions, stored in a directory and a database. All methods are thread-safe."""
-
-    @functools.cached_property
-    def _names(self) -> NameCopies:
-        return NameCopies(self)
 
     def _write_copies(self, tx: Transaction) -> None:
         if self.may_dispatch:
@@ -73,29 +47,21 @@ class Records(RecordsPreview):
 
     # Previews, drafts and commits.
 
-    def draft(self, spec: RequestSpec, more: About = DEFAULT_ABOUT) -> Request:
+    def draft(self, spec: model.RequestSpec, more: model.About = model.DEFAULT_ABOUT) -> model.Request:
         """Create a draft: a request for which nothing runs until it is committed."""
         spec = self._checked(spec)
         with self.database.writing() as tx:
             return self._add_draft(tx, spec, more)
 
-    def _add_draft(self, tx: Transaction, spec: RequestSpec, more: About) -> Request:
-        about = _about(tx, more)
-        request = Request(
-            id=new_id(tx.now),
-            owner=self.user,
-            state=RequestState.DRAFT,
-            spec=spec,
-            created_at=tx.now,
-            modified_at=tx.now,
-            modified_by=self.user,
-            **about,
+    def _add_draft(self, tx: Transaction, spec: model.RequestSpec, more: model.About) -> model.Request:
+        request_id = model.new_id(tx.now)
+        return requests.create(
+            tx, request_id, self.user, spec, _about(tx, more), state=model.RequestState.DRAFT
         )
-        requests.add(tx, request)
-        events.add(tx, "created", request=request.id, by=self.user)
-        return request
 
-    def update(self, request_id: str, spec: RequestSpec | None = None, more: About | None = None) -> Request:
+    def update(
+        self, request_id: str, spec: model.RequestSpec | None = None, more: model.About | None = None
+    ) -> model.Request:
         """Change a draft; if the changed draft computes something else, its execution is detached.
 
         Args:
@@ -110,16 +76,16 @@ class Records(RecordsPreview):
         request_id = self._own(request_id).id
         with self.database.writing() as tx:
             request = self._draft(tx, request_id)
-            about = {} if more is None else _about(tx, more, request.parent)
+            about = {} if more is None else attrs.asdict(_about(tx, more, request.parent))
             values = {name: it for name, it in about.items() if it != getattr(request, name)}
             if spec is not None:
-                values["wish"] = write_request_spec(spec)
+                values["wish"] = model.write_request_spec(spec)
                 if spec != request.spec and request.execution is not None:
                     self._reset(tx, request)
             requests.change(tx, request_id, **values)
             return requests.get(tx, request_id)
 
-    def satisfy(self, request_id: str) -> Request:
+    def satisfy(self, request_id: str) -> model.Request:
         """Assign a matching execution to a draft, or create one; it does not run before the commit.
 
         Raises:
@@ -143,7 +109,7 @@ class Records(RecordsPreview):
             events.add(tx, "assigned", request=request.id, execution=execution.id, **why)
             return requests.get(tx, request.id)
 
-    def reset(self, request_id: str) -> Request:
+    def reset(self, request_id: str) -> model.Request:
         """Detach the execution of a draft; cancel it if it is queued and no other request has it."""
         request_id = self._own(request_id).id
         self._check_may_dispatch("reset a draft", _COMMIT)
@@ -151,7 +117,7 @@ class Records(RecordsPreview):
             self._reset(tx, self._draft(tx, request_id))
             return requests.get(tx, request_id)
 
-    def _reset(self, tx: Transaction, request: Request) -> None:
+    def _reset(self, tx: Transaction, request: model.Request) -> None:
         requests.change(tx, request.id, execution=None)
         events.add(tx, "reset", request=request.id, by=self.user)
         if request.execution is not None:
@@ -163,7 +129,7 @@ class Records(RecordsPreview):
             msg = f"the role {self.user} may not {what}: only {owner} may, which owns the tables{instead}"
             raise StateError(msg)
 
-    def attach(self, request_id: str, execution_id: str) -> Request:
+    def attach(self, request_id: str, execution_id: str) -> model.Request:
         """Assign the named execution to a draft, if the execution satisfies it.
 
         Raises:
@@ -176,11 +142,11 @@ class Records(RecordsPreview):
             return self._attach(tx, self._draft(tx, request.id), execution_id, resolution)
 
     def _attach(
-        self, tx: Transaction, request: Request, execution_id: str, resolution: Resolution | None
-    ) -> Request:
+        self, tx: Transaction, request: model.Request, execution_id: str, resolution: reuse.Resolution | None
+    ) -> model.Request:
         execution_id = full_id(tx, EXECUTION.c.id, execution_id)
         chosen = executions.get(tx, execution_id)
-        objections = list(Matcher(request.spec, tx.now, self._evidence(self.user)).objections(chosen))
+        objections = list(reuse.Matcher(request.spec, tx.now, self._evidence(self.user)).objections(chosen))
         if resolution is None:
             objections.insert(0, "the request waits for others")
         elif chosen.fingerprint not in resolution.fingerprints:
@@ -190,11 +156,13 @@ class Records(RecordsPreview):
             raise StateError(msg)
         values: dict[str, Any] = {"execution": execution_id}
         if not self.may_dispatch:
-            values = {"wish": write_request_spec(with_chosen_execution(request.spec, execution_id))}
+            values = {
+                "wish": model.write_request_spec(reuse.with_chosen_execution(request.spec, execution_id))
+            }
         requests.change(tx, request.id, **values)
         return requests.get(tx, request.id)
 
-    def commit(self, request_id: str, *, priority: float = 1, plan: str | None = None) -> Request:
+    def commit(self, request_id: str, *, priority: float = 1, plan: str | None = None) -> model.Request:
         """Commit a draft: it gets an execution, which runs while one of its requests has a priority above 0.
 
         If the user may not dispatch, the dispatcher assigns the execution in its next round.
@@ -209,7 +177,7 @@ class Records(RecordsPreview):
             ChangedError: the result would differ from the preview.
             NothingToReuseError: no execution matches, and the request excludes a new run.
         """
-        check_priority(priority)
+        model.check_priority(priority)
         request = self._own(request_id)
         resolution = self._resolve_stored(request.spec)
         with self.database.writing() as tx:
@@ -217,13 +185,13 @@ class Records(RecordsPreview):
 
     def submit(
         self,
-        spec: RequestSpec,
-        more: About = DEFAULT_ABOUT,
+        spec: model.RequestSpec,
+        more: model.About = model.DEFAULT_ABOUT,
         *,
         priority: float = 1,
         plan: str | None = None,
         execution: str | None = None,
-    ) -> Request:
+    ) -> model.Request:
         """Create a request and commit it in the same transaction.
 
         Args:
@@ -235,7 +203,7 @@ class Records(RecordsPreview):
 
         Raises the errors of `commit` and `attach`; then no request is created.
         """
-        check_priority(priority)
+        model.check_priority(priority)
         spec = self._checked(spec)
         resolution = self._resolve_stored(spec)
         with self.database.writing() as tx:
@@ -244,10 +212,10 @@ class Records(RecordsPreview):
                 request = self._attach(tx, request, execution, resolution)
             return self._commit(tx, request, resolution, priority, plan)
 
-    def _resolve_stored(self, spec: RequestSpec) -> Resolution | None:
+    def _resolve_stored(self, spec: model.RequestSpec) -> reuse.Resolution | None:
         """Resolve a request spec and store its own contents; None unless all predecessors have succeeded."""
         with self.database.reading() as tx:
-            if outlook(tx, spec) is not Outlook.READY:
+            if reuse.outlook(tx, spec) is not reuse.Outlook.READY:
                 return None
         resolution = self._resolve(spec)
         # A user who may not dispatch stores nothing: the dispatcher does, as it owns the files.
@@ -258,36 +226,38 @@ class Records(RecordsPreview):
     def _commit(
         self,
         tx: Transaction,
-        request: Request,
-        resolution: Resolution | None,
+        request: model.Request,
+        resolution: reuse.Resolution | None,
         priority: float,
         plan: str | None,
-    ) -> Request:
+    ) -> model.Request:
         # A parent execution that ends withdraws its committed children, so none may be added after its end.
         _check_parent(tx, request.parent)
-        values: dict[str, Any] = {"state": RequestState.COMMITTED.value, "priority": priority}
+        values: dict[str, Any] = {"state": model.RequestState.COMMITTED.value, "priority": priority}
         if resolution is not None and not self.may_dispatch:
-            hit = find_existing(tx, request, resolution, plan, self._evidence(self.user))
+            hit = reuse.find_existing(tx, request, resolution, plan, self._evidence(self.user))
             if hit is not None and plan is not None:
-                values["wish"] = write_request_spec(with_chosen_execution(request.spec, hit.id))
+                values["wish"] = model.write_request_spec(reuse.with_chosen_execution(request.spec, hit.id))
         requests.change(tx, request.id, **values)
         events.add(tx, "committed", request=request.id, priority=priority)
         if self.may_dispatch:
             committed = requests.get(tx, request.id)
             if resolution is not None:
                 self._assign(tx, committed, resolution, plan)
-            elif outlook(tx, request.spec) is Outlook.FAILED:
-                ledger.withdraw(tx, committed, Outlook.FAILED.value)
+            elif reuse.outlook(tx, request.spec) is reuse.Outlook.FAILED:
+                ledger.withdraw(tx, committed, reuse.Outlook.FAILED.value)
         return requests.get(tx, request.id)
 
-    def _assign(self, tx: Transaction, request: Request, resolution: Resolution, plan: str | None) -> None:
+    def _assign(
+        self, tx: Transaction, request: model.Request, resolution: reuse.Resolution, plan: str | None
+    ) -> None:
         execution, why = self._choose(tx, request, resolution, plan)
         ledger.assign(tx, request, execution, why)
 
     def _choose(
-        self, tx: Transaction, request: Request, resolution: Resolution, plan: str | None
-    ) -> tuple[Execution, Mapping[str, Any]]:
-        execution, why = execution_for(tx, request, resolution, plan, self._evidence(request.owner))
+        self, tx: Transaction, request: model.Request, resolution: reuse.Resolution, plan: str | None
+    ) -> tuple[model.Execution, Mapping[str, Any]]:
+        execution, why = reuse.execution_for(tx, request, resolution, plan, self._evidence(request.owner))
         if why["is_new"]:
             check_containers(request.spec)
         return execution, why
@@ -295,25 +265,25 @@ class Records(RecordsPreview):
     def advance(self) -> None:
         """Assign executions to requests whose predecessors have ended. The dispatcher calls this."""
         with self.database.reading() as tx:
-            self._names.keep(tx)
+            write_new_names(self, tx, self._written_names)
             waiting = ledger.waiting(tx)
             for it in waiting:
                 # Users who may not dispatch write no copy of their requests.
                 if not request_copy(self, it.id).exists():
                     write_request_copy(self, tx, it)
-            ready = [it for it in waiting if outlook(tx, it.spec) is not Outlook.WAITS]
+            ready = [it for it in waiting if reuse.outlook(tx, it.spec) is not reuse.Outlook.WAITS]
         for request in ready:
             self._advance_request(request)
 
-    def _advance_request(self, request: Request) -> None:
+    def _advance_request(self, request: model.Request) -> None:
         try:
             resolution = self._resolve_stored(request.spec)
             with self.database.writing() as tx:
                 current = requests.get(tx, request.id)
-                if current.state is not RequestState.COMMITTED or current.execution is not None:
+                if current.state is not model.RequestState.COMMITTED or current.execution is not None:
                     return
                 if resolution is None:
-                    ledger.withdraw(tx, current, Outlook.FAILED.value)
+                    ledger.withdraw(tx, current, reuse.Outlook.FAILED.value)
                 else:
                     self._assign(tx, current, resolution, None)
         except (InvalidRequestError, NothingToReuseError) as e:
@@ -321,7 +291,7 @@ class Records(RecordsPreview):
                 events.add(tx, "refused", request=request.id, why=str(e))
                 ledger.withdraw(tx, requests.get(tx, request.id), "refused")
 
-    def rerun(self, execution_id: str, *, priority: float = 1) -> Request:
+    def rerun(self, execution_id: str, *, priority: float = 1) -> model.Request:
         """Submit a new run of exactly what an execution has computed."""
         execution = self.execution(execution_id)
         document = json.loads(execution.preimage)
@@ -335,12 +305,12 @@ class Records(RecordsPreview):
             del document["cwd"]
         for target, capacity in execution.capacities.items():
             document["mounts"][target]["capacity"] = capacity
-        spec = read_request_spec({**document, "placement": dict(execution.placement), "reuse": "never"})
+        spec = model.read_request_spec({**document, "placement": dict(execution.placement), "reuse": "never"})
         return self.submit(spec, priority=priority)
 
     # Changes of requests and executions.
 
-    def set_priority(self, request_id: str, priority: float) -> Request:
+    def set_priority(self, request_id: str, priority: float) -> model.Request:
         """Change the priority of a committed request.
 
         Zero or less is accepted for a finished request, too, and changes nothing.
@@ -348,17 +318,17 @@ class Records(RecordsPreview):
         Raises:
             StateError: the request is a draft, or it is finished and the priority is above 0.
         """
-        check_priority(priority)
+        model.check_priority(priority)
         request_id = self._own(request_id).id
         with self.database.writing() as tx:
             request = requests.get(tx, request_id)
-            if request.state is RequestState.FINAL:
+            if request.state is model.RequestState.FINAL:
                 if priority <= 0:
                     return request
                 outcome = f"over, {request.outcome}, and has no priority any more"
                 msg = f"request {request_id} is {outcome}; make another"
                 raise StateError(msg)
-            if request.state is not RequestState.COMMITTED:
+            if request.state is not model.RequestState.COMMITTED:
                 msg = f"request {request_id} is {request.state.value}; only a committed one has a priority"
                 raise StateError(msg)
             requests.change(tx, request_id, priority=priority)
@@ -367,7 +337,7 @@ class Records(RecordsPreview):
                 ledger.settle(tx, request.execution)
             return requests.get(tx, request_id)
 
-    def cancel(self, request_id: str) -> Request:
+    def cancel(self, request_id: str) -> model.Request:
         """Set the priority of a request to zero; the execution goes on if another request needs it.
 
         `set_priority` undoes this: a running job continues unless it is being cancelled already; then
@@ -378,7 +348,7 @@ class Records(RecordsPreview):
         """
         return self.set_priority(request_id, 0)
 
-    def invalidate(self, execution_id: str, why: str = "") -> Execution:
+    def invalidate(self, execution_id: str, why: str = "") -> model.Execution:
         """Exclude an execution from reuse by any further request."""
         execution_id = self.execution(execution_id).id
         self._check_may_dispatch("invalidate an execution")
@@ -390,7 +360,7 @@ class Records(RecordsPreview):
 
     def set_progress(
         self, execution_id: str, progress: float | None = None, report: Report = NO_REPORT
-    ) -> Execution:
+    ) -> model.Execution:
         """Record the progress of an execution, from 0 to 1, or a report of success or failure.
 
         An execution with a reported failure counts as failed, whatever its exit code: it satisfies only
@@ -404,28 +374,23 @@ class Records(RecordsPreview):
         execution_id = self.execution(execution_id).id
         self._check_may_dispatch("tell the progress of an execution")
         with self.database.writing() as tx:
-            execution = executions.get(tx, execution_id)
-            if execution.state is not ExecutionState.RUNNING:
-                msg = f"execution {execution_id} is {execution.state.value}; only a running one has progress"
+            state = executions.get(tx, execution_id).state
+            if state is not model.ExecutionState.RUNNING:
+                msg = f"execution {execution_id} is {state.value}; only a running one has progress"
                 raise StateError(msg)
-            values: dict[str, Any] = {} if progress is None else {"progress": progress}
-            values["status"] = report.added_to(execution.status)
-            executions.change(tx, execution_id, **values)
-            if report.is_success is not None:
-                data = {"reported": report.word, "message": report.message, "by": self.user}
-                events.add(tx, "reported", execution=execution_id, **data)
+            ledger.record_progress(tx, execution_id, progress, report, by=self.user)
             return executions.get(tx, execution_id)
 
-    def _own(self, request_id: str) -> Request:
+    def _own(self, request_id: str) -> model.Request:
         request = self.request(request_id)
         if request.owner != self.user:
             msg = f"request {request_id} is {request.owner}'s"
             raise StateError(msg)
         return request
 
-    def _draft(self, tx: Transaction, request_id: str) -> Request:
+    def _draft(self, tx: Transaction, request_id: str) -> model.Request:
         request = requests.get(tx, request_id)
-        if request.state is not RequestState.DRAFT:
+        if request.state is not model.RequestState.DRAFT:
             msg = f"request {request_id} is {request.state.value}, and not a draft any more"
             raise StateError(msg)
         return request
@@ -434,12 +399,12 @@ class Records(RecordsPreview):
 _COMMIT = "; a request that is committed gets its execution from the dispatcher, a draft needs none before"
 
 
-def _about(tx: Transaction, about: About, known_parent: str | None = None) -> dict[str, Any]:
-    """Return the fields of a description, with the full id of the parent, which must not have ended."""
+def _about(tx: Transaction, about: model.About, known_parent: str | None = None) -> model.About:
+    """Return a description with the full id of the parent, which must not have ended."""
     parent = None if about.parent is None else full_id(tx, EXECUTION.c.id, about.parent)
     if parent != known_parent:
         _check_parent(tx, parent)
-    return attrs.asdict(attrs.evolve(about, parent=parent))
+    return attrs.evolve(about, parent=parent)
 
 
 def _check_parent(tx: Transaction, parent: str | None) -> None:

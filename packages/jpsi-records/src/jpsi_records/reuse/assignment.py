@@ -8,21 +8,9 @@ from typing import Any
 
 import attrs
 
+from .. import model
 from ..errors import ChangedError, NothingToReuseError, StateError
 from ..files import digest_of
-from ..model import (
-    Execution,
-    ExecutionState,
-    Purity,
-    Request,
-    RequestSpec,
-    RequestState,
-    Reuse,
-    canonical,
-    new_id,
-    unmet_filters,
-    write_request_spec,
-)
 from ..store import Transaction, executions, requests
 from .matching import Evidence, Matcher, NearMiss
 from .resolver import Resolution
@@ -42,7 +30,7 @@ class Outlook(enum.Enum):
     FAILED = "dependency_failed"
 
 
-def outlook(tx: Transaction, spec: RequestSpec) -> Outlook:
+def outlook(tx: Transaction, spec: model.RequestSpec) -> Outlook:
     """Return the state of a request spec's predecessors: all have succeeded, one has failed, or one is open.
 
     Raises:
@@ -52,8 +40,8 @@ def outlook(tx: Transaction, spec: RequestSpec) -> Outlook:
     return next((it for it in (Outlook.FAILED, Outlook.WAITS) if it in found), Outlook.READY)
 
 
-def _outlook(tx: Transaction, request: Request) -> Outlook:
-    if request.state is not RequestState.FINAL:
+def _outlook(tx: Transaction, request: model.Request) -> Outlook:
+    if request.state is not model.RequestState.FINAL:
         return Outlook.WAITS
     if request.execution is None or request.outcome != "complete":
         return Outlook.FAILED
@@ -65,10 +53,10 @@ def _outlook(tx: Transaction, request: Request) -> Outlook:
 class Plan:
     """The way in which a request would be satisfied at the time of the preview."""
 
-    spec: RequestSpec
+    spec: model.RequestSpec
     resolution: Resolution
     #: The execution that satisfies it; None if none does.
-    hit: Execution | None
+    hit: model.Execution | None
     #: The closest executions, if none satisfies it.
     near_misses: Sequence[NearMiss] = ()
     #: Warnings about a new execution on this machine, one sentence each.
@@ -77,7 +65,7 @@ class Plan:
     @property
     def runs(self) -> bool:
         """True if a new execution would be created."""
-        return self.hit is None and self.spec.reuse is not Reuse.ONLY
+        return self.hit is None and self.spec.reuse is not model.Reuse.ONLY
 
     @property
     def id(self) -> str:
@@ -87,13 +75,13 @@ class Plan:
         canonical key.
         """
         result = self.resolution.wanted if self.hit is None else self.hit.id
-        text = canonical([write_request_spec(self.spec), self.hit is None, result])
+        text = model.canonical([model.write_request_spec(self.spec), self.hit is None, result])
         return digest_of(text.encode()).removeprefix("sha256:")[:16]
 
 
-def plan(tx: Transaction, spec: RequestSpec, resolution: Resolution, evidence: Evidence) -> Plan:
+def plan(tx: Transaction, spec: model.RequestSpec, resolution: Resolution, evidence: Evidence) -> Plan:
     """Return the current plan for a request spec; this only reads."""
-    if spec.reuse is Reuse.NEVER:
+    if spec.reuse is model.Reuse.NEVER:
         return Plan(spec=spec, resolution=resolution, hit=None)
     matcher = Matcher(spec, tx.now, evidence)
     same = executions.of_fingerprints(tx, resolution.fingerprints)
@@ -106,7 +94,7 @@ def plan(tx: Transaction, spec: RequestSpec, resolution: Resolution, evidence: E
     return Plan(spec=spec, resolution=resolution, hit=None, near_misses=nearest)
 
 
-def passed_over(tx: Transaction, request: Request, evidence: Evidence) -> Sequence[NearMiss]:
+def passed_over(tx: Transaction, request: model.Request, evidence: Evidence) -> Sequence[NearMiss]:
     """Return the near misses among the executions that are older than that of a request."""
     if request.execution is None:
         return ()
@@ -118,8 +106,8 @@ def passed_over(tx: Transaction, request: Request, evidence: Evidence) -> Sequen
 
 
 def execution_for(
-    tx: Transaction, request: Request, resolution: Resolution, planned: str | None, evidence: Evidence
-) -> tuple[Execution, Mapping[str, Any]]:
+    tx: Transaction, request: model.Request, resolution: Resolution, planned: str | None, evidence: Evidence
+) -> tuple[model.Execution, Mapping[str, Any]]:
     """Return the execution for a request, an old or a new one, and the data of the `assigned` event.
 
     Raises:
@@ -142,14 +130,14 @@ def execution_for(
 
 
 def find_existing(
-    tx: Transaction, request: Request, resolution: Resolution, planned: str | None, evidence: Evidence
-) -> Execution | None:
+    tx: Transaction, request: model.Request, resolution: Resolution, planned: str | None, evidence: Evidence
+) -> model.Execution | None:
     """Return the recorded execution that satisfies a request; None if it needs a new one.
 
     Raises the errors of `execution_for`.
     """
     hit = None
-    if request.spec.reuse is not Reuse.NEVER:
+    if request.spec.reuse is not model.Reuse.NEVER:
         same = executions.of_fingerprints(tx, resolution.fingerprints)
         hit = Matcher(request.spec, tx.now, evidence).choose(same)
     current = Plan(spec=request.spec, resolution=resolution, hit=hit)
@@ -157,38 +145,40 @@ def find_existing(
         result = "a new execution would run" if hit is None else f"execution {hit.id} satisfies it"
         msg = f"since the preview {planned} something has changed: now {result}; that is plan {current.id}"
         raise ChangedError(msg)
-    if hit is None and request.spec.reuse is Reuse.ONLY:
+    if hit is None and request.spec.reuse is model.Reuse.ONLY:
         msg = f"nothing that is there satisfies request {request.id}, and it may not cause a run"
         raise NothingToReuseError(msg)
     return hit
 
 
 def _new(
-    tx: Transaction, request: Request, resolution: Resolution, matcher: Matcher
-) -> tuple[Execution, Mapping[str, Any]]:
+    tx: Transaction, request: model.Request, resolution: Resolution, matcher: Matcher
+) -> tuple[model.Execution, Mapping[str, Any]]:
     spec = request.spec
-    new = Execution(
-        id=new_id(tx.now),
+    new = model.Execution(
+        id=model.new_id(tx.now),
         fingerprint=resolution.fingerprints[0],
         preimage=resolution.wanted,
-        state=ExecutionState.QUEUED,
+        state=model.ExecutionState.QUEUED,
         recorded=spec.recorded,
-        placement=write_request_spec(attrs.evolve(spec, placement=spec.requested)).get("placement", {}),
+        placement=model.write_request_spec(attrs.evolve(spec, placement=spec.requested)).get("placement", {}),
         attempts=spec.attempts,
         created_at=tx.now,
     )
-    for it in unmet_filters(spec.filters, new):
+    for it in model.unmet_filters(spec.filters, new):
         msg = f"nothing that is there satisfies request {request.id}, and a new execution would not: {it}"
         raise NothingToReuseError(msg)
     same = executions.of_fingerprints(tx, resolution.fingerprints)
     refused = {it.id: list(matcher.objections(it)) for it in same}
     # An execution that does not satisfy this request and has not ended keeps its fingerprint: do not join it.
     is_joined = not any(refused[it.id] for it in same if not it.state.ended)
-    is_shared = spec.reuse is not Reuse.NEVER and spec.computation.purity is not Purity.OFF and is_joined
+    is_shared = (
+        spec.reuse is not model.Reuse.NEVER and spec.computation.purity is not model.Purity.OFF and is_joined
+    )
     return executions.add(tx, new, is_shared=is_shared), {"is_new": True, "refused": refused}
 
 
-def with_chosen_execution(spec: RequestSpec, execution_id: str) -> RequestSpec:
+def with_chosen_execution(spec: model.RequestSpec, execution_id: str) -> model.RequestSpec:
     """Return the request spec, restricted to one execution."""
     chosen = ("id", "=", execution_id)
-    return attrs.evolve(spec, reuse=Reuse.ONLY, filters=(*spec.filters, chosen))
+    return attrs.evolve(spec, reuse=model.Reuse.ONLY, filters=(*spec.filters, chosen))

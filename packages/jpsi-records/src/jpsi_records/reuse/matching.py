@@ -37,8 +37,8 @@ class Matcher:
     def choose(self, candidates: Iterable[Execution]) -> Execution | None:
         """Return the best of several executions of the same computation that satisfies the request spec.
 
-        Ended executions come before running ones, and those before queued ones; of the ended ones the oldest is
-        taken, so that all users get the same.
+        Ended executions come before running ones, and those before queued ones; of the ended ones the oldest
+        is taken, so that all users get the same.
         """
         ranked = sorted(candidates, key=self._rank)
         return next((it for it in ranked if not any(True for _ in self.objections(it))), None)
@@ -67,7 +67,7 @@ class Matcher:
             max_age = timedelta(seconds=self.spec.max_age)
             if execution.finished_at + max_age < self.now:
                 yield f"it ended more than {max_age} ago"
-        yield from unmet_constraints(self.spec.runtime_constraints, execution.given)
+        yield from unmet_constraints(self.spec.runtime_constraints, execution.granted)
         yield from unmet_filters(self.spec.filters, execution)
         if execution.state is ExecutionState.COMPLETE and (why := self.evidence(execution)) is not None:
             yield why

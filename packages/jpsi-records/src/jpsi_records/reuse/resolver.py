@@ -7,32 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from .. import files, model
 from ..errors import InvalidRequestError, StoreError
-from ..files import (
-    EMPTY,
-    Blobs,
-    Manifest,
-    Repositories,
-    collection_digest,
-    digest_of,
-    subdirectory,
-    write_manifest,
-)
-from ..model import (
-    STDIN,
-    Blob,
-    Collection,
-    CollectionFile,
-    Computation,
-    GitTree,
-    Json,
-    Mount,
-    Output,
-    Text,
-    Tmp,
-    canonical,
-    write_mount,
-)
 from .canonical_key import fingerprint, preimage
 
 # The limit on combinations, if several mounts have several variants each.
@@ -62,20 +38,20 @@ class Resolution:
 class Resolver:
     """A resolver of one computation, which reads the blob store and git repositories."""
 
-    blobs: Blobs
-    repositories: Repositories
-    #: By target, the digest of the collection that the mount names, or of the output of its request; None if there
-    #: is none (yet).
+    blobs: files.Blobs
+    repositories: files.Repositories
+    #: By target, the digest of the collection that the mount names, or of the output of its request; None if
+    #: there is none (yet).
     digests: Mapping[str, str | None]
     contents: list[bytes] = attrs.field(factory=list)
 
-    def resolve(self, computation: Computation) -> Resolution:
+    def resolve(self, computation: model.Computation) -> Resolution:
         """Return the resolved variants of a computation.
 
         Raises:
             InvalidRequestError: an input is missing or unreadable; the message names each.
         """
-        variants: dict[str, Sequence[Mount]] = {}
+        variants: dict[str, Sequence[model.Mount]] = {}
         problems = []
         for target, mount in sorted(computation.mounts.items()):
             try:
@@ -86,63 +62,69 @@ class Resolver:
             raise InvalidRequestError.of(problems)
         return Resolution(tuple(_preimages(computation, variants)), tuple(self.contents))
 
-    def _variants(self, target: str, mount: Mount) -> Sequence[Mount]:
+    def _variants(  # noqa: PLR0911  one for each kind
+        self, target: str, mount: model.Mount
+    ) -> Sequence[model.Mount]:
         match mount:
-            case Output():
+            case model.Output():
                 if self.digests[target] is None:
                     msg = f"request {mount.request} has no output, or not yet"
                     raise StoreError(msg)
-                kind = CollectionFile if target == STDIN else Collection
+                kind = model.CollectionFile if target == model.STDIN else model.Collection
                 return self._variants(target, kind(digest=self.digests[target], path=mount.path))
-            case Collection(is_new=True):
-                return [Collection(digest=self._brought(write_manifest(EMPTY).encode()), writable=True)]
-            case Collection():
+            case model.Collection(is_new=True):
+                return [
+                    model.Collection(
+                        digest=self._brought(files.write_manifest(files.EMPTY).encode()), writable=True
+                    )
+                ]
+            case model.Collection():
                 return self._directories(mount, self._manifest(target, mount))
-            case CollectionFile():
+            case model.CollectionFile():
                 return [self._file(mount, self._manifest(target, mount))]
-            case GitTree():
+            case model.GitTree():
                 return self.repositories.resolve(mount)
-            case Text() | Json():
-                text = mount.content if isinstance(mount, Text) else canonical(mount.content)
-                return [Blob(digest=self._brought(text.encode()))]
-            case Tmp():
-                return [Tmp()]
-            case Blob():
+            case model.Text() | model.Json():
+                text = mount.content if isinstance(mount, model.Text) else model.canonical(mount.content)
+                return [model.Blob(digest=self._brought(text.encode()))]
+            case model.Tmp():
+                return [model.Tmp()]
+            case model.Blob():
                 self._check_blob(mount.digest)
         return [mount]
 
     def _brought(self, content: bytes) -> str:
         """Note content that the request brings, and return its digest."""
         self.contents.append(content)
-        return digest_of(content)
+        return files.digest_of(content)
 
-    def _manifest(self, target: str, mount: Collection | CollectionFile) -> Manifest:
+    def _manifest(self, target: str, mount: model.Collection | model.CollectionFile) -> files.Manifest:
         digest = mount.digest or self.digests[target]
         if digest is None:
             msg = f"no collection has the name {mount.name}"
             raise StoreError(msg)
         return self.blobs.manifest(digest)
 
-    def _directories(self, mount: Collection, manifest: Manifest) -> Sequence[Mount]:
-        inner = subdirectory(manifest, mount.path)
+    def _directories(self, mount: model.Collection, manifest: files.Manifest) -> Sequence[model.Mount]:
+        inner = files.subdirectory(manifest, mount.path)
         if inner is None:
             msg = f"the collection has no directory {mount.path}"
             raise StoreError(msg)
         if inner is manifest:
-            digest = collection_digest(inner)
+            digest = files.collection_digest(inner)
         else:
-            digest = self._brought(write_manifest(inner).encode())
+            digest = self._brought(files.write_manifest(inner).encode())
         # Unspecified matches both; a new execution gets a read-only directory.
         choices = [False, True] if mount.writable is None else [mount.writable]
-        return [Collection(digest=digest, writable=it) for it in choices]
+        return [model.Collection(digest=digest, writable=it) for it in choices]
 
-    def _file(self, mount: CollectionFile, manifest: Manifest) -> Mount:
+    def _file(self, mount: model.CollectionFile, manifest: files.Manifest) -> model.Mount:
         entry = manifest.get(mount.path.strip("/"))
         if entry is None or entry.link is not None:
             msg = f"the collection has no file {mount.path}"
             raise StoreError(msg)
         self._check_blob(entry.digest)
-        return Blob(digest=entry.digest)
+        return model.Blob(digest=entry.digest)
 
     def _check_blob(self, digest: str) -> None:
         if not self.blobs.path(digest).exists():
@@ -150,8 +132,10 @@ class Resolver:
             raise StoreError(msg)
 
 
-def _preimages(computation: Computation, variants: Mapping[str, Sequence[Mount]]) -> Iterator[str]:
+def _preimages(
+    computation: model.Computation, variants: Mapping[str, Sequence[model.Mount]]
+) -> Iterator[str]:
     combinations = itertools.product(*variants.values())
     for chosen in itertools.islice(combinations, _MAX_COMBINATIONS):
         mounts = zip(variants, chosen, strict=True)
-        yield preimage(computation, {target: write_mount(it) for target, it in mounts})
+        yield preimage(computation, {target: model.write_mount(it) for target, it in mounts})

@@ -15,23 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from sqlalchemy import (
-    URL,
-    Connection,
-    CursorResult,
-    Engine,
-    Executable,
-    NullPool,
-    create_engine,
-    event,
-    make_url,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from jpsi_engine import is_on_network
 
 from ..errors import StoreError
 from .file_lock import FileLock
-from .filesystems import is_on_network
 
 # The time that a writer waits for another; each writes for milliseconds.
 _TIMEOUT_SECONDS = 60
@@ -59,7 +49,7 @@ class Changed:
 class Transaction:
     """A read or write transaction."""
 
-    connection: Connection
+    connection: sa.Connection
     #: The time of all its changes.
     now: datetime
     #: The user who writes, for `modified_by`; empty if not set.
@@ -71,7 +61,7 @@ class Transaction:
         """True in an SQLite file, False on a PostgreSQL server."""
         return self.connection.dialect.name == "sqlite"
 
-    def execute(self, statement: Executable) -> CursorResult[Any]:
+    def execute(self, statement: sa.Executable) -> sa.CursorResult[Any]:
         """Execute a statement."""
         return self.connection.execute(statement)
 
@@ -79,7 +69,7 @@ class Transaction:
 class Database:
     """A database for any thread, and for any number of processes that each open it."""
 
-    def __init__(self, url: str | URL) -> None:
+    def __init__(self, url: str | sa.URL) -> None:
         #: The user of the transactions, and their clock.
         self.user = ""
         self.now: Callable[[], datetime] = utc_now
@@ -88,9 +78,9 @@ class Database:
         self._url = _checked(url)
         self._file_lock = self._lock_if_shared()
         # On a network file system, only a newly opened file shows what other machines have written.
-        more: dict[str, Any] = {} if self._file_lock is None else {"poolclass": NullPool}
+        more: dict[str, Any] = {} if self._file_lock is None else {"poolclass": sa.NullPool}
         try:
-            self.engine = create_engine(self._url, **more)
+            self.engine = sa.create_engine(self._url, **more)
         except ImportError as e:
             msg = f"{e}, which PostgreSQL needs; try: pip install 'jpsi-records[postgresql]'"
             raise StoreError(msg, e) from e
@@ -109,18 +99,18 @@ class Database:
         if self.is_sqlite:
             return None
         with self.reading() as tx:
-            return tx.execute(text("SELECT current_user WHERE row_security_active('execution')")).scalar()
+            return tx.execute(sa.text("SELECT current_user WHERE row_security_active('execution')")).scalar()
 
     @functools.cached_property
     def owner(self) -> str:
         """The PostgreSQL role that owns the tables, and so may write all of them."""
         statement = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
         with self.reading() as tx:
-            return str(tx.execute(text(statement)).scalar())
+            return str(tx.execute(sa.text(statement)).scalar())
 
     def _lock_if_shared(self) -> FileLock | None:
         path = self._url.database
-        if not self.is_sqlite or not path or not is_on_network(Path(path).absolute().parent):
+        if not self.is_sqlite or not path or not is_on_network(str(Path(path).absolute().parent)):
             return None
         return FileLock(Path(f"{Path(path).absolute()}-turn"), timeout=_TIMEOUT_SECONDS)
 
@@ -150,7 +140,7 @@ class Database:
                 connection.begin(),
             ):
                 if writes and not self.is_sqlite:
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER})
+                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER})
                 tx = Transaction(connection, self.now(), self.user)
                 yield tx
                 if self.before_commit is not None and tx.changed != Changed():
@@ -165,7 +155,7 @@ class Database:
         self.engine.dispose()
 
 
-def sqlite_path(url: str | URL) -> Path | None:
+def sqlite_path(url: str | sa.URL) -> Path | None:
     """Return the file of an SQLite database; None for other databases, and for one in memory.
 
     Raises:
@@ -177,10 +167,10 @@ def sqlite_path(url: str | URL) -> Path | None:
     return Path(found.database)
 
 
-def _checked(url: str | URL) -> URL:
+def _checked(url: str | sa.URL) -> sa.URL:
     """Return a parsed URL of a supported database."""
     try:
-        found = make_url(url)
+        found = sa.make_url(url)
     except SQLAlchemyError as e:
         # The URL may contain a password.
         msg = "this is no URL of a database; one is postgresql+psycopg://server/name or sqlite:////a/file"
@@ -193,8 +183,8 @@ def _checked(url: str | URL) -> URL:
     return found.set(drivername="postgresql+psycopg") if is_open else found
 
 
-def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
-    @event.listens_for(engine, "connect")
+def _set_up_sqlite(engine: sa.Engine, journal_mode: str) -> None:
+    @sa.event.listens_for(engine, "connect")
     def set_up(connection: Any, _: object) -> None:  # noqa: ANN401  the type depends on the driver
         # By default, the driver begins transactions itself, and too late.
         connection.isolation_level = None
@@ -205,8 +195,8 @@ def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
         # A transaction that reads first and writes later could not wait for another writer.
         is_writing = connection.get_execution_options().get("jpsi_writes", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")

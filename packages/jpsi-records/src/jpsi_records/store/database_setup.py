@@ -21,8 +21,8 @@ def open_database(url: str | URL, make: Callable[[], None] | None = None) -> Dat
 
     Args:
         url: the URL of the database.
-        make: if given, the database need not exist yet: it is empty to readers, and the first writer calls this
-            function to create directories and files, and then creates the tables.
+        make: if given, the database need not exist yet: it is empty to readers, and the first writer calls
+            this function to create directories and files, and then creates the tables.
 
     Raises:
         StoreError: it cannot be reached, or was written by a newer version of this package.

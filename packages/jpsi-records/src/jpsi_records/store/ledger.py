@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement
 
-from ..model import Execution, ExecutionState, Interest, Request, RequestState, effective_priority
+from ..inbox import Report
+from ..model import Execution, ExecutionState, Request, RequestState
 from . import events, executions, requests
 from .database import Transaction
 from .executions import HELD
@@ -45,7 +46,7 @@ def _settle_one(tx: Transaction, execution_id: str) -> None:
     execution = executions.get(tx, execution_id)
     interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
     if not execution.state.ended:
-        priority = effective_priority((_interest(tx, it) for it in interested), tx.now)
+        priority = max((_contribution(tx, it) for it in interested), default=0)
         if priority != execution.priority:
             executions.change(tx, execution_id, priority=priority)
             events.add(tx, "priority", execution=execution_id, priority=priority)
@@ -53,12 +54,18 @@ def _settle_one(tx: Transaction, execution_id: str) -> None:
         events.account(tx, request, execution, is_interested=True)
 
 
-def _interest(tx: Transaction, request: Request) -> Interest:
-    inherited = None
-    if request.parent is not None:
-        parent = executions.get(tx, request.parent)
-        inherited = 0 if parent.state.ended else parent.priority
-    return Interest(priority=request.priority or 0, expires_at=request.expires_at, inherited=inherited)
+def _contribution(tx: Transaction, request: Request) -> float:
+    """Return the contribution of a committed request to the priority of its execution; zero is none.
+
+    A child request has the priority of its parent execution, unless its own is zero or less.
+    """
+    priority = request.priority or 0
+    if priority <= 0 or (request.expires_at is not None and request.expires_at <= tx.now):
+        return 0
+    if request.parent is None:
+        return priority
+    parent = executions.get(tx, request.parent)
+    return 0 if parent.state.ended else max(0, parent.priority)
 
 
 def move(
@@ -84,7 +91,7 @@ def move(
 
 def _end(tx: Transaction, execution: Execution, *, was_given_up: bool) -> None:
     for request in requests.some(tx, REQUEST.c.execution == execution.id, _COMMITTED):
-        is_wanted = effective_priority([_interest(tx, request)], tx.now) > 0
+        is_wanted = _contribution(tx, request) > 0
         if was_given_up and is_wanted and execution.state is ExecutionState.CANCELLED:
             # Its priority was raised during the cancellation: it gets another execution.
             events.account(tx, request, execution, is_interested=False)
@@ -160,3 +167,23 @@ def give_up(tx: Transaction, execution: Execution) -> bool:
     if is_given_up:
         events.add(tx, "given up", execution=execution.id)
     return is_given_up
+
+
+def record_progress(
+    tx: Transaction,
+    execution_id: str,
+    progress: float | None,
+    report: Report,
+    *conditions: ColumnElement[bool],
+    **by: str,
+) -> None:
+    """Record the progress of an execution, or a report of its job, if the conditions hold."""
+    before = executions.get(tx, execution_id)
+    values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
+    status = report.added_to(before.status)
+    values |= {} if status == before.status else {"status": status}
+    is_changed = bool(values) and executions.change(tx, execution_id, *conditions, **values)
+    # What a user reports is recorded even if it changes nothing.
+    if report.is_success is not None and (by or (is_changed and "status" in values)):
+        data = {"reported": report.word, "message": report.message, **by}
+        events.add(tx, "reported", execution=execution_id, **data)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 from sqlalchemy import ColumnElement, insert, select, update
 
-from ..model import Request
+from ..model import About, Request, RequestSpec
+from . import events
 from .database import Transaction
 from .rows import fetch, fetch_one, row_of
 from .schema import REQUEST
@@ -28,10 +30,21 @@ def newest(tx: Transaction, most: int, *conditions: ColumnElement[bool]) -> list
     return fetch(tx, Request, statement.limit(most))
 
 
-def add(tx: Transaction, request: Request) -> None:
-    """Insert a request."""
+def create(
+    tx: Transaction,
+    request_id: str,
+    owner: str,
+    spec: RequestSpec,
+    about: About,
+    **values: Any,  # noqa: ANN401  columns are of any type
+) -> Request:
+    """Insert a request, and record its creation."""
+    times: dict[str, Any] = {"created_at": tx.now, "modified_at": tx.now, "modified_by": owner}
+    request = Request(id=request_id, owner=owner, spec=spec, **times, **attrs.asdict(about), **values)
     tx.execute(insert(REQUEST).values(row_of(request)))
     tx.changed.requests.add(request.id)
+    events.add(tx, "created", request=request.id, by=owner)
+    return request
 
 
 def change(tx: Transaction, request_id: str, **values: Any) -> None:  # noqa: ANN401  columns are of any type

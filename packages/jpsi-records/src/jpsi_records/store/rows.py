@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import Any, TypeVar
 
 import attrs
-from sqlalchemy import Executable, RowMapping, Table, select
+from sqlalchemy import Column, Executable, RowMapping, Table, select
 
-from ..errors import NotFoundError
+from ..errors import AmbiguousError, NotFoundError
 from ..model import RequestSpec, write_request_spec
 from .database import Transaction
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
+_ID_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
+# The number of ids in a message.
+_MAX_NAMED = 3
 # The columns that have other names than the fields of the values.
 _COLUMNS = {"spec": "wish", "start": "start_time", "end": "end_time", "user": "owner"}
 
@@ -49,4 +53,26 @@ def fetch_one(tx: Transaction, kind: type[T], table: Table, record_id: str) -> T
     for value in fetch(tx, kind, select(table).where(table.c.id == record_id)):
         return value
     msg = f"there is no {table.name} {record_id}"
+    raise NotFoundError(msg)
+
+
+def full_id(tx: Transaction, column: Column[str], prefix: str) -> str:
+    """Return the one id in a table that begins with a prefix.
+
+    Raises:
+        NotFoundError: no id begins with it.
+        AmbiguousError: several ids begin with it.
+    """
+    what = column.table.name
+    found: list[str] = []
+    if _ID_PREFIX.fullmatch(prefix):
+        begins = column.startswith(prefix, autoescape=True)
+        statement = select(column).where(begins).order_by(column).limit(_MAX_NAMED)
+        found = list(tx.execute(statement).scalars())
+    if len(found) == 1 or prefix in found:
+        return prefix if prefix in found else found[0]
+    if found:
+        msg = f"several {what}s begin with {prefix}: {', '.join(found)}; write more of it"
+        raise AmbiguousError(msg)
+    msg = f"there is no {what} {prefix}"
     raise NotFoundError(msg)
