@@ -65,7 +65,7 @@ def explain(records: Records, request: str) -> Output:
 
 
 @command(
-    "List by user how long a request waited and ran, with which priority.",
+    "List when requests waited and ran, for which user and with which priority.",
     click.Option(["--execution"], metavar="ID", help="Of one execution."),
     click.Option(["--user"], metavar="NAME", help="Of one user."),
     JSON,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import shutil
 import stat
@@ -223,8 +224,5 @@ def _inner_link(path: Path, root: Path) -> str | None:
     if target.is_absolute() or not path.exists():
         return None
     is_inside = path.resolve().is_relative_to(root.resolve())
-    return str(target) if is_inside and ".." not in target.parts[_leading(target) :] else None
-
-
-def _leading(target: Path) -> int:
-    return next((index for index, it in enumerate(target.parts) if it != ".."), len(target.parts))
+    inner = itertools.dropwhile(lambda it: it == "..", target.parts)
+    return str(target) if is_inside and ".." not in inner else None
