@@ -29,6 +29,11 @@ def is_number(value: Any) -> bool:  # noqa: ANN401  any YAML value
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def is_whole(value: Any) -> bool:  # noqa: ANN401  as above
+    """Return True for a whole number, 0 or more."""
+    return type(value) is int and value >= 0
+
+
 def is_count(value: Any) -> bool:  # noqa: ANN401  as above
     """Return True for a whole number above 0."""
     return type(value) is int and value > 0

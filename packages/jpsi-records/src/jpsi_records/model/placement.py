@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from .field_checks import FieldChecks, field_problems, is_count, is_number, is_text
+from .field_checks import FieldChecks, field_problems, is_number, is_text, is_whole
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Placement:
 _TEXTS = ("executor", "queue_name", "project_name", "reservation_id", "launcher")
 _CHECKS: FieldChecks = {
     **dict.fromkeys(_TEXTS, (is_text, "text")),
-    **dict.fromkeys(("memory", "gpus"), (lambda it: is_count(it) or it == 0, "a whole number")),
+    **dict.fromkeys(("memory", "gpus"), (is_whole, "a whole number")),
     "duration": (lambda it: is_number(it) and it >= 0, "a number of seconds"),
     "custom_attributes": (lambda it: isinstance(it, Mapping), "a mapping"),
 }

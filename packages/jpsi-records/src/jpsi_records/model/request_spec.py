@@ -17,7 +17,7 @@ from . import filters as execution_filters
 from . import placement as placements
 from .canonical_json import canonical
 from .computation import Computation, Purity, Topology
-from .field_checks import FieldChecks, are_texts, as_tuple, field_problems, is_count, is_number
+from .field_checks import FieldChecks, are_texts, as_tuple, field_problems, is_count, is_number, is_whole
 from .mounts import GitTree, Output, Tmp, absolute_url, read_mount, write_mount
 from .placement import Placement
 
@@ -128,7 +128,7 @@ class RequestSpec:
 _CHECKS: FieldChecks = {
     "after": (are_texts, "a list of requests"),
     "success_exit_codes": (
-        lambda it: isinstance(it, tuple) and it != () and all(is_count(code) or code == 0 for code in it),
+        lambda it: isinstance(it, tuple) and it != () and all(map(is_whole, it)),
         "a list of exit codes",
     ),
     "max_age": (is_number, "a number of seconds"),
