@@ -35,17 +35,17 @@ def spec(*command: str, **more: Any) -> RequestSpec:
 
 def see_to(records: Records) -> None:
     """What a dispatcher does before it looks for what it could run."""
-    with records.database.writing() as connection:
-        catch_up(connection, records.now())
-        expire(connection, records.now())
+    with records.database.writing() as tx:
+        catch_up(tx)
+        expire(tx)
     records.advance()
 
 
 def start(records: Records, execution: str) -> Execution:
     """What a dispatcher does when a job starts."""
     now = records.now()
-    with records.database.writing() as connection:
-        assert move(connection, execution, now, ExecutionState.RUNNING, started_at=now)
+    with records.database.writing() as tx:
+        assert move(tx, execution, ExecutionState.RUNNING, started_at=now)
     return records.execution(execution)
 
 
@@ -53,6 +53,6 @@ def finish(records: Records, execution: str, exit_code: int = 0, **more: Any) ->
     """What a dispatcher does when a job has ended."""
     now = records.now()
     values = {"exit_code": exit_code, "finished_at": now, **more}
-    with records.database.writing() as connection:
-        assert move(connection, execution, now, ExecutionState.COMPLETE, **values)
+    with records.database.writing() as tx:
+        assert move(tx, execution, ExecutionState.COMPLETE, **values)
     return records.execution(execution)

@@ -64,8 +64,8 @@ def do(records: Records, clock: Clock, kind: str, which: int, number: int) -> No
         records.submit(spec(str(which % 5), after=asks_after), more, priority=number)
     elif kind == "pass":
         clock.advance(60 * which)
-        with records.database.writing() as connection:
-            expire(connection, clock())
+        with records.database.writing() as tx:
+            expire(tx)
     elif kind == "advance":
         records.advance()
     elif kind == "priority" and request:
@@ -77,8 +77,8 @@ def do(records: Records, clock: Clock, kind: str, which: int, number: int) -> No
 
 def act(records: Records, clock: Clock, kind: str, execution: Execution, number: int) -> None:
     def into(state: ExecutionState, **values: object) -> None:
-        with records.database.writing() as connection:
-            move(connection, execution.id, clock(), state, **values)
+        with records.database.writing() as tx:
+            move(tx, execution.id, state, **values)
 
     steps: dict[str, Callable[[], object]] = {
         "start": lambda: into(ExecutionState.RUNNING, started_at=clock()),
@@ -93,15 +93,15 @@ def act(records: Records, clock: Clock, kind: str, execution: Execution, number:
 def everything(records: Records) -> list[Execution]:
     from jpsi_records.store import executions  # noqa: PLC0415
 
-    with records.database.reading() as connection:
-        return executions.some(connection)
+    with records.database.reading() as tx:
+        return executions.some(tx)
 
 
 def check(records: Records, clock: Clock) -> None:
     made = {it.id: it for it in everything(records)}
     asked = records.requests()
-    with records.database.reading() as connection:
-        rows = connection.execute(EXECUTION.select()).mappings().all()
+    with records.database.reading() as tx:
+        rows = tx.execute(EXECUTION.select()).mappings().all()
     shared = Counter(
         it["fingerprint"] for it in rows if it["is_shared"] and ExecutionState(it["state"]) in LIVE
     )

@@ -110,8 +110,8 @@ def test_resources_that_were_not_requested_are_not_recorded(
 
 def test_gpus_that_an_older_version_wrote_down_and_asked_nobody_for_do_not_count(records: Records) -> None:
     execution = records.submit(spec("a")).execution or ""
-    with records.database.writing() as connection:
-        executions.change(connection, execution, records.now(), recorded={"vcpus": 1, "gpus": 2})
+    with records.database.writing() as tx:
+        executions.change(tx, execution, recorded={"vcpus": 1, "gpus": 2})
 
     assert records.find(spec("a", runtime_constraints={"gpus": 2})) is None
     assert records.find(spec("a", runtime_constraints={"gpus": False})) is not None
@@ -124,7 +124,7 @@ def test_a_request_does_not_join_an_execution_with_fewer_resources(records: Reco
     second = records.submit(spec("a", runtime_constraints={"gpus": 2})).execution
 
     assert second != first
-    assert records.execution(second or "").given["gpus"] == 2
+    assert records.execution(second or "").granted["gpus"] == 2
     assert records.submit(spec("a", runtime_constraints={"gpus": 2})).execution == second
     assert records.submit(spec("a")).execution == first
 

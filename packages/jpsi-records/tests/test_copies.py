@@ -45,8 +45,8 @@ def killed(instant):
 
     @contextlib.contextmanager
     def written(self):
-        with writing(self) as connection:
-            yield connection
+        with writing(self) as tx:
+            yield tx
             tick()
         tick()
 

@@ -38,8 +38,8 @@ def test_the_migrations_make_the_tables_of_this_version(
 ) -> None:
     database = open_database(url)
 
-    with database.reading() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+    with database.reading() as tx:
+        context = MigrationContext.configure(tx.connection, opts={"compare_type": True})
         found = compare_metadata(context, METADATA)
 
     assert found == []
@@ -48,10 +48,10 @@ def test_the_migrations_make_the_tables_of_this_version(
 def test_records_of_the_first_version_are_migrated(url: str, tmp_path: Path) -> None:
     """What a release has written, every later one reads."""
     database = Database(url)
-    with database.writing() as connection:
-        _bring_up_to_date(connection, "0001")
+    with database.writing() as tx:
+        _bring_up_to_date(tx.connection, "0001")
         for statement in (Path(__file__).with_name("first_version.sql")).read_text().split(";\n"):
-            connection.exec_driver_sql(statement)
+            tx.connection.exec_driver_sql(statement)
     database.close()
 
     with Records(tmp_path / "records", url=url, user="ca") as records:
@@ -65,15 +65,15 @@ def test_records_of_the_first_version_are_migrated(url: str, tmp_path: Path) -> 
         assert [it.kind for it in records.events()] == ["created"]
         assert [(it.priority, it.state.value) for it in records.usage()] == [(2, "queued")]
         assert records.find(spec("sort", "-u")) == execution
-        with records.database.reading() as connection:
-            assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
+        with records.database.reading() as tx:
+            assert tx.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
 
 
 def test_records_of_a_newer_version_are_not_changed(
     url: str, open_database: Callable[[str], Database]
 ) -> None:
-    with open_database(url).writing() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with open_database(url).writing() as tx:
+        tx.execute(text("UPDATE alembic_version SET version_num = '9999'"))
 
     with pytest.raises(StoreError, match="another version"):
         open_database(url)
@@ -119,8 +119,8 @@ def test_the_journal_is_one_that_the_file_system_can_hold(
     monkeypatch.setattr(databases, "is_on_network", lambda path: is_on_network)
     database = Database(f"sqlite:///{tmp_path / 'records.sqlite'}")
 
-    with database.reading() as connection:
-        found = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+    with database.reading() as tx:
+        found = tx.connection.exec_driver_sql("PRAGMA journal_mode").scalar()
     database.close()
 
     assert found == mode
@@ -130,11 +130,11 @@ def test_a_failed_migration_is_rolled_back(url: str, open_database: Callable[[st
     database = open_database(url)
 
     def fail() -> None:
-        with database.writing() as connection:
-            connection.execute(text("DELETE FROM alembic_version"))
+        with database.writing() as tx:
+            tx.execute(text("DELETE FROM alembic_version"))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    with database.reading() as connection:
-        assert connection.execute(text("SELECT count(*) FROM alembic_version")).scalar() == 1
+    with database.reading() as tx:
+        assert tx.execute(text("SELECT count(*) FROM alembic_version")).scalar() == 1

@@ -133,9 +133,9 @@ def test_on_a_file_system_of_several_machines_every_transaction_has_its_turn(
     monkeypatch.setattr(databases, "is_on_network", lambda path: True)
     database = Database(f"sqlite:///{tmp_path / 'records.sqlite'}")
 
-    with getattr(database, kind)() as connection:
+    with getattr(database, kind)() as tx:
         assert (tmp_path / "records.sqlite-turn").exists()
-        assert connection.execute(text("SELECT 1")).scalar() == 1
+        assert tx.execute(text("SELECT 1")).scalar() == 1
 
     assert not (tmp_path / "records.sqlite-turn").exists()
 

@@ -239,8 +239,8 @@ def killed(instant, inbox):
     @contextlib.contextmanager
     def written(self):
         tick(instant)
-        with writing(self) as connection:
-            yield connection
+        with writing(self) as tx:
+            yield tx
             tick(instant)
         tick(instant)
 

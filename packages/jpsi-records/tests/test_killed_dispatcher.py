@@ -55,8 +55,8 @@ writing = Database.writing
 
 @contextlib.contextmanager
 def written(self):
-    with writing(self) as connection:
-        yield connection
+    with writing(self) as tx:
+        yield tx
         tick()
     tick()
 

@@ -31,9 +31,9 @@ def taken(records: Records, holder: str, native_id: str | None = "1") -> Executi
     leases.holder = holder
     execution_id = records.submit(spec("true")).execution or ""
     assert leases.take(records.execution(execution_id))
-    with records.database.writing() as connection:
+    with records.database.writing() as tx:
         executions.add_attempt(
-            connection,
+            tx,
             Attempt(
                 id="1",
                 execution=execution_id,

@@ -15,8 +15,8 @@ from playing import Client, Clock, finish, see_to, spec, start
 def to_be_run(server: Records) -> list[str]:
     """What a dispatcher would try to run."""
     see_to(server)
-    with server.database.reading() as connection:
-        return [it.id for it in executions.due(connection, server.now())]
+    with server.database.reading() as tx:
+        return [it.id for it in executions.due(tx)]
 
 
 @pytest.mark.clause("records-life", "records-cancel", "records-accounting", "records-permission")

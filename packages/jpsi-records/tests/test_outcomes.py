@@ -128,14 +128,14 @@ def test_what_is_wanted_again_while_its_job_is_being_cancelled_gets_another(
     start(records, first)
     for it in (request, other):
         records.cancel(it.id)
-    with records.database.writing() as connection:
-        assert give_up(connection, records.execution(first), clock())
+    with records.database.writing() as tx:
+        assert give_up(tx, records.execution(first))
 
     clock.advance(1)
     records.set_priority(request.id, 1)
     clock.advance(1)
-    with records.database.writing() as connection:
-        move(connection, first, clock(), ExecutionState.CANCELLED, reason="cancelled")
+    with records.database.writing() as tx:
+        move(tx, first, ExecutionState.CANCELLED, reason="cancelled")
     see_to(records)
 
     now = records.request(request.id)
@@ -180,9 +180,9 @@ def test_each_change_records_its_user_and_time(client: Client, clock: Clock) -> 
 
 def lease(records: Records, execution: str) -> None:
     """What a dispatcher does to keep an execution."""
-    with records.database.writing() as connection:
+    with records.database.writing() as tx:
         now = records.now()
-        assert executions.change(connection, execution, now, holder="it", lease_until=now)
+        assert executions.change(tx, execution, holder="it", lease_until=now)
 
 
 @pytest.mark.clause("records-modified")

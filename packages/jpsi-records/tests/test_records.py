@@ -387,8 +387,8 @@ def test_what_expires_counts_no_more_and_is_cancelled_where_nobody_else_wants_it
     assert records.execution(shared.execution or "").priority == 9
 
     clock.advance(10)
-    with records.database.writing() as connection:
-        assert {it.id for it in expire(connection, clock())} == {alone.id, shared.id}
+    with records.database.writing() as tx:
+        assert {it.id for it in expire(tx)} == {alone.id, shared.id}
 
     assert {records.request(it.id).outcome for it in (alone, shared)} == {"expired"}
     assert records.execution(alone.execution or "").state is ExecutionState.CANCELLED

@@ -153,10 +153,11 @@ def test_problems_of_a_request_are_not_python_errors(document: Any) -> None:
     [
         ({"kind": "tmp", "size": 3}, "says 'size', which mounts of kind tmp do not have; they have capacity"),
         ({"kind": "collection", "writable": []}, r"writable must be true or false, not \[\]"),
+        ({"kind": "blob", "digest": None}, "digest must be sha256: and 64 hexadecimal digits, not None"),
         ({"kind": "text"}, "does not say content, which mounts of kind text must have"),
         ({"kind": "output", "self": "x"}, "does not say request, which mounts of kind output must have"),
     ],
-    ids=["unknown", "no flag", "missing", "a word of Python"],
+    ids=["unknown", "no flag", "no digest", "missing", "a word of Python"],
 )
 def test_what_a_mount_says_too_much_and_too_little_is_told_by_name(mount: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):

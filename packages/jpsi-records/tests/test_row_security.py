@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from jpsi_records.commands import actions
+from jpsi_records.commands import submission
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import ChangedError, NotFoundError, NothingToReuseError, StateError, StoreError
 from jpsi_records.model.entities import About, Execution, Request, RequestState
-from jpsi_records.records import preview
+from jpsi_records.records import queries
 from jpsi_records.records.records import Records
 from playing import Client, finish, see_to, spec, start
 
@@ -181,8 +181,8 @@ def test_only_the_dispatcher_writes_executions(records: Records, role: Client) -
 
 
 def _written(records: Records, statement: str) -> int:
-    with records.database.writing() as connection:
-        return connection.execute(text(statement)).rowcount
+    with records.database.writing() as tx:
+        return tx.execute(text(statement)).rowcount
 
 
 def test_requests_of_others_are_out_of_reach(records: Records, role: Client) -> None:
@@ -207,7 +207,7 @@ def test_across_users_a_result_is_used_where_its_output_can_be_read(
 ) -> None:
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
     if can_read:
-        monkeypatch.setattr(preview, "Reader", Anybody)
+        monkeypatch.setattr(queries, "Reader", Anybody)
 
     request = submitted(records, role("cb"), "compute")
 
@@ -219,7 +219,7 @@ def test_a_preview_shows_what_others_have_computed(
     records: Records, role: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who can say all of a computation may know that it was done."""
-    monkeypatch.setattr(preview, "Reader", Anybody)
+    monkeypatch.setattr(queries, "Reader", Anybody)
     cb = role("cb")
     done = finished(records, submitted(records, role("ca"), "compute"), tmp_path)
 
@@ -279,10 +279,10 @@ def test_a_user_without_permission_to_dispatch_waits_for_the_dispatcher(
     records: Records, role: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dispatcher = Dispatcher(records)
-    monkeypatch.setattr(actions, "sleep", lambda _: dispatcher.run(until_idle=True))
+    monkeypatch.setattr(submission, "sleep", lambda _: dispatcher.run(until_idle=True))
     asked = spec("sh", "-c", "echo said; exit 3", mounts={"stdin": {"kind": "text", "content": "new"}})
 
-    assert actions.run(role("ca"), asked, About(), priority=1) == 3
+    assert submission.run(role("ca"), asked, About(), priority=1) == 3
 
     assert capsys.readouterr().out == "said\n"
     with pytest.raises(StateError, match="may not run what is wanted"):

@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from jpsi_records.commands.request import REQUEST
@@ -29,7 +30,9 @@ def test_what_a_use_case_names_is_there(what: str, call: str, command: str, test
     for name in quoted(call):
         assert callable(getattr(Records, name))
     for name, *options in map(str.split, quoted(command)):
-        known = {it for param in REQUEST.commands[name].params for it in param.opts}
+        command_ = REQUEST.get_command(click.Context(REQUEST), name)
+        assert command_ is not None
+        known = {it for param in command_.params for it in param.opts}
         assert set(options) <= known
     assert quoted(tests)
     for test in quoted(tests):

@@ -8,13 +8,12 @@ import pytest
 
 from jpsi import Job
 from jpsi_records.jobs.attempt_job import AttemptFiles
-from jpsi_records.model.entities import About, Attempt
-from jpsi_records.model.ids import new_id
+from jpsi_records.model.entities import About, Attempt, new_id
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.web.access import Key
+from jpsi_records.web.list_pages import PAGE_SIZE
 from jpsi_records.web.responses import Answer, answer
-from jpsi_records.web.views import PAGE_SIZE
 from playing import Client, Clock, finish, spec, start
 
 KEY = Key(place="place", token="token")
@@ -57,8 +56,8 @@ def begun(records: Records, execution: str, number: int = 1) -> AttemptFiles:
         state="ACTIVE",
         created_at=records.now(),
     )
-    with records.database.writing() as connection:
-        executions.add_attempt(connection, attempt)
+    with records.database.writing() as tx:
+        executions.add_attempt(tx, attempt)
     files = AttemptFiles(records.attempt_directory(attempt))
     files.stdout.parent.mkdir(parents=True)
     return files
@@ -247,9 +246,9 @@ def test_a_log_is_sent_whole_and_no_browser_runs_it(records: Records, get: Get) 
 def test_of_several_jobs_each_has_its_log(records: Records, get: Get) -> None:
     execution = records.submit(spec("a")).execution or ""
     begun(records, execution).stdout.write_text("first")
-    with records.database.writing() as connection:
-        (attempt,) = executions.attempts(connection, execution)
-        executions.change_attempt(connection, attempt.id, ended_at=records.now())
+    with records.database.writing() as tx:
+        (attempt,) = executions.attempts(tx, execution)
+        executions.change_attempt(tx, attempt.id, ended_at=records.now())
     files = begun(records, execution, 2)
     files.stdout.write_text("second")
     finish(records, execution, log=records.put(files.stdout.parent).digest)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jpsi_engine.host import (
         check_private_directory,
         check_way,
+        is_on_network,
         make_directory,
         make_private_directory,
         open_private,
@@ -24,7 +25,10 @@ else:
         {
             "": "job_store",
             "batch": "BatchEngine",
-            "host": "check_private_directory check_way make_directory make_private_directory open_private",
+            "host": (
+                "check_private_directory check_way is_on_network make_directory make_private_directory "
+                "open_private"
+            ),
             "local": "LocalEngine",
         },
     )
@@ -34,6 +38,7 @@ __all__ = [
     "LocalEngine",
     "check_private_directory",
     "check_way",
+    "is_on_network",
     "job_store",
     "make_directory",
     "make_private_directory",

@@ -10,7 +10,7 @@
 3
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
@@ -44,6 +44,27 @@ if TYPE_CHECKING:
     )
     from .records import Records
     from .reuse import Difference, NearMiss, Plan
+else:
+    from jpsi.plugin.engine import lazy_attributes
+
+    # `jpsi --help` imports this package and needs no database, so names are imported at their first use.
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "dispatch": "Dispatcher",
+            "errors": (
+                "ChangedError InvalidRequestError NotFoundError NothingToReuseError RecordsError "
+                "StateError StoreError"
+            ),
+            "inbox": "Inbox Report RequestResult",
+            "model": (
+                "About Attempt Computation Event Execution ExecutionState Interval Placement Purity Request "
+                "RequestSpec RequestState Reuse Topology read_request_spec write_request_spec"
+            ),
+            "records": "Records",
+            "reuse": "Difference NearMiss Plan",
+        },
+    )
 
 __all__ = [
     "About",
@@ -78,35 +99,3 @@ __all__ = [
     "read_request_spec",
     "write_request_spec",
 ]
-
-_MODULES = {
-    "dispatch": ("Dispatcher",),
-    "errors": (
-        *("ChangedError", "InvalidRequestError", "NotFoundError", "NothingToReuseError", "RecordsError"),
-        *("StateError", "StoreError"),
-    ),
-    "inbox": ("Inbox", "Report", "RequestResult"),
-    "model": (
-        *("About", "Attempt", "Computation", "Event", "Execution", "ExecutionState", "Interval"),
-        *("Placement", "Purity", "Request", "RequestState", "Reuse", "Topology", "RequestSpec"),
-        *("read_request_spec", "write_request_spec"),
-    ),
-    "records": ("Records",),
-    "reuse": ("Difference", "NearMiss", "Plan"),
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401  any attribute of the package
-    # `jpsi --help` imports this package and needs no database, so names are imported at their first use.
-    for room, names in _MODULES.items():
-        if name in names:
-            from importlib import import_module  # noqa: PLC0415
-
-            value = globals()[name] = getattr(import_module(f".{room}", __name__), name)
-            return value
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *globals()]

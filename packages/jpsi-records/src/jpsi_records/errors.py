@@ -12,7 +12,8 @@ JpsiError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from jpsi import JpsiError
@@ -62,3 +63,13 @@ class AmbiguousError(NotFoundError):
 
 class StoreError(RecordsError):
     """A failure to read or write the records, or the files beside them."""
+
+
+@contextlib.contextmanager
+def store_errors(failure: str) -> Iterator[None]:
+    """Raise an `OSError` as a `StoreError` that says what failed, and the reason."""
+    try:
+        yield
+    except OSError as e:
+        msg = f"{failure}: {e.strerror}"
+        raise StoreError(msg, e) from e

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from .model import (
-    Attempt,
-    Event,
-    Execution,
-    ExecutionState,
-    Interval,
-    Request,
-    RequestSpec,
-    write_request_spec,
-)
-from .reuse import NearMiss, Plan
+from . import model
+
+if TYPE_CHECKING:
+    from .reuse import NearMiss, Plan
 
 # The keys of the JSON output that differ from the names of fields
 _KEYS = {"spec": "wish"}
@@ -28,46 +21,31 @@ _KEYS = {"spec": "wish"}
 
 def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
     """Return records as a JSON document."""
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(value, default=_plain, indent=2, ensure_ascii=False) + "\n"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  as above
-    plain: Any
     match value:
-        case RequestSpec():
-            plain = write_request_spec(value)
+        case model.RequestSpec():
+            return model.write_request_spec(value)
         case enum.Enum():
-            plain = value.value
+            return value.value
         case datetime():
-            plain = value.isoformat()
-        case dict():
-            plain = {key: _plain(it) for key, it in value.items()}
-        case list() | tuple():
-            plain = [_plain(it) for it in value]
-        case _ if attrs.has(type(value)):
-            fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-            plain = {_KEYS.get(name, name): _plain(it) for name, it in fields.items()}
-        case _:
-            plain = value
-    return plain
+            return value.isoformat()
+    return {_KEYS.get(it.name, it.name): getattr(value, it.name) for it in attrs.fields(type(value))}
 
 
 def plan(found: Plan) -> str:
     """Return the text of a preview."""
-    lines = [f"plan {found.id}: {_outcome(found)}", *(f"warning: {printable(it)}" for it in found.warnings)]
-    for near in found.near_misses:
-        lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}", *_why_not(near)]
-    return "\n".join(lines) + "\n"
-
-
-def _outcome(found: Plan) -> str:
     if found.hit is not None:
-        return f"execution {found.hit.id} satisfies it, {state(found.hit)}"
-    return "a new execution would run" if found.runs else "nothing satisfies it, and nothing would run"
-
-
-def _why_not(near: NearMiss) -> list[str]:
-    return [f"  {it}" for it in (*near.differences, *near.objections)]
+        outcome = f"execution {found.hit.id} satisfies it, {state(found.hit)}"
+    else:
+        outcome = "a new execution would run" if found.runs else "nothing satisfies it, and nothing would run"
+    lines = [f"plan {found.id}: {outcome}", *(f"warning: {printable(it)}" for it in found.warnings)]
+    for near in found.near_misses:
+        lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}"]
+        lines += [f"  {it}" for it in (*near.differences, *near.objections)]
+    return "\n".join(lines) + "\n"
 
 
 def plan_json(found: Plan) -> str:
@@ -84,26 +62,26 @@ def plan_json(found: Plan) -> str:
     )
 
 
-def state(execution: Execution) -> str:
+def state(execution: model.Execution) -> str:
     """Return a short text for the state of an execution.
 
     >>> from datetime import datetime, UTC
-    >>> state(Execution(id="", fingerprint="", preimage="", state=ExecutionState.COMPLETE, exit_code=3,
-    ...                 created_at=datetime.now(UTC)))
+    >>> state(model.Execution(id="", fingerprint="", preimage="", state="complete", exit_code=3,
+    ...                       created_at=datetime.now(UTC)))
     'complete with exit code 3'
     """
     match execution.state:
-        case ExecutionState.COMPLETE:
+        case model.ExecutionState.COMPLETE:
             return f"complete with exit code {execution.exit_code}"
-        case ExecutionState.RUNNING:
+        case model.ExecutionState.RUNNING:
             return f"running, {execution.progress:.0%} done"
-        case ExecutionState.CANCELLED:
+        case model.ExecutionState.CANCELLED:
             return f"cancelled ({execution.reason})"
         case _:
             return f"{execution.state.value}, priority {execution.priority:g}"
 
 
-def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMiss]) -> str:
+def explanation(request: model.Request, events: Sequence[model.Event], near: Sequence[NearMiss]) -> str:
     """Return a text that explains why a request has its execution."""
     # The commit of a satisfied draft assigns the same execution again; the first event has the reason.
     mine = (it for it in events if it.kind == "assigned" and it.execution == request.execution)
@@ -117,63 +95,59 @@ def explanation(request: Request, events: Sequence[Event], near: Sequence[NearMi
     lines = [f"execution {assigned.execution} was made for it: nothing that was there satisfied it"]
     refused = assigned.data.get("refused", {})
     lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
-    others = [it for it in near if it.differences]
-    lines += [line for it in others for line in (f"  execution {it.execution.id} is close:", *_deeper(it))]
+    for other in near:
+        if other.differences:
+            lines.append(f"  execution {other.execution.id} is close:")
+            lines += [f"    {it}" for it in other.differences]
     return "\n".join(lines) + "\n"
 
 
-def _deeper(near: NearMiss) -> list[str]:
-    return [f"    {it}" for it in near.differences]
-
-
-def request(found: Request, execution: Execution | None) -> str:
+def request(found: model.Request, execution: model.Execution | None) -> str:
     """Return one line about a request that was just made or changed."""
-    told = "" if execution is None else f": execution {execution.id}, {state(execution)}"
-    return f"request {found.id}{told}\n"
+    assigned = "" if execution is None else f": execution {execution.id}, {state(execution)}"
+    return f"request {found.id}{assigned}\n"
 
 
-def cancelled(found: Request, execution: Execution | None) -> str:
+def cancelled(found: model.Request, execution: model.Execution | None) -> str:
     """Return the result of cancelling a request as text."""
     is_wanted = execution is not None and not execution.state.ended and execution.priority > 0
     more = "; another request still wants this execution" if is_wanted else ""
-    told = "" if execution is None else f" execution {execution.id},"
-    has_job = execution is not None and execution.state is not ExecutionState.QUEUED
+    assigned = "" if execution is None else f" execution {execution.id},"
+    has_job = execution is not None and execution.state is not model.ExecutionState.QUEUED
     until = " as long as its job runs" if has_job else ""
     back = "" if found.outcome else f"; `jpsi request priority {found.id} 1` takes that back{until}"
-    return f"request {found.id}:{told} cancelled{more}{back}"
+    return f"request {found.id}:{assigned} cancelled{more}{back}"
 
 
-def requests(found: Iterable[tuple[Request, Execution | None]]) -> str:
-    """Return a table of requests."""
+def requests(found: Iterable[model.Request], executions: Mapping[str, model.Execution]) -> str:
+    """Return a table of requests, with the executions that they have."""
     rows = [("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "COMMAND")]
-    for it, execution in found:
+    for it in found:
         priority = "-" if it.priority is None else f"{it.priority:g}"
-        told = "-" if execution is None else state(execution)
+        execution = executions.get(it.execution or "")
+        execution_state = "-" if execution is None else state(execution)
         computation = it.spec.computation
         command = it.name or " ".join(computation.command) or computation.container_image or ""
-        rows.append((it.id, it.outcome or it.state.value, priority, it.owner, told, printable(command)))
+        request_state = it.outcome or it.state.value
+        rows.append((it.id, request_state, priority, it.owner, execution_state, printable(command)))
     return table(rows)
 
 
-def usage(found: Iterable[Interval]) -> str:
+def usage(found: Iterable[model.Interval]) -> str:
     """Return a table of accounting intervals."""
     rows = [("FROM", "TO", "USER", "PRIORITY", "STATE", "REQUEST")]
-    rows += [
-        (
-            _time(it.start),
-            "now" if it.end is None else _time(it.end),
-            printable(it.user),
-            f"{it.priority:g}",
-            it.state.value,
-            it.request,
-        )
-        for it in found
-    ]
+    for it in found:
+        end = "now" if it.end is None else _time(it.end)
+        state_value = it.state.value
+        rows.append((_time(it.start), end, printable(it.user), f"{it.priority:g}", state_value, it.request))
     return table(rows)
 
 
 def details(
-    found: Request | None, execution: Execution | None, attempts: Sequence[Attempt], events: Sequence[Event]
+    found: model.Request | None,
+    execution: model.Execution | None,
+    attempts: Sequence[model.Attempt],
+    events: Sequence[model.Event],
 ) -> str:
     """Return everything about a request or an execution as text."""
     lines = []
@@ -203,18 +177,14 @@ def details(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _modified(record: Request | Execution) -> str:
+def _modified(record: model.Request | model.Execution) -> str:
     by = f" by {printable(record.modified_by)}" if record.modified_by else ""
     return f"modified   {_time(record.modified_at)}{by}"
 
 
-def _event(event: Event) -> str:
-    told = ", ".join(f"{key} {it}" for key, it in event.data.items() if _says_something(it))
-    return printable(f"{_time(event.time)}  {event.kind}{f': {told}' if told else ''}")
-
-
-def _says_something(value: Any) -> bool:  # noqa: ANN401  a value of JSON
-    return value is False or value == 0 or bool(value)
+def _event(event: model.Event) -> str:
+    data = ", ".join(f"{key} {it}" for key, it in event.data.items() if it == 0 or it)
+    return printable(f"{_time(event.time)}  {event.kind}{f': {data}' if data else ''}")
 
 
 def _time(time: datetime) -> str:

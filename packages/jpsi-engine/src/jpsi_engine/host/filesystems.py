@@ -8,7 +8,9 @@ from pathlib import Path
 
 # The names of shared file systems in proc_pid_mountinfo(5).
 _NETWORK = re.compile(
-    r"(nfs|lustre|gpfs|cifs|smb|beegfs|ceph|gluster|9p|afs|panfs|pvfs|orangefs|fuse\.|virtiofs|wekafs|daos|ocfs|gfs)"
+    r"(nfs|lustre|gpfs|cifs|smb|beegfs|ceph|gluster|9p|afs|panfs|pvfs|orangefs|virtiofs|wekafs|daos|ocfs|gfs|davfs|ncpfs"
+    # FUSE hides the actual type, so it counts as shared.
+    r"|fuse)"
 )
 _MOUNTS = "/proc/self/mountinfo"
 

@@ -10,33 +10,12 @@ from typing import Any
 
 import attrs
 
-from jpsi import (
-    ConfigError,
-    InvalidJobException,
-    Job,
-    JobExecutor,
-    JobState,
-    JobStatus,
-    JpsiError,
-    PluginError,
-    UnreachableStateException,
-)
+import jpsi
 
+from .. import jobs
 from ..errors import StateError, StoreError
 from ..files import open_untrusted
 from ..inbox import NO_REPORT, Report, read_progress
-from ..jobs import (
-    TMP_CAPACITY,
-    AttemptFiles,
-    End,
-    Materializer,
-    end_of,
-    excess,
-    find_engine,
-    job_spec,
-    remove_root,
-    revoke,
-)
 from ..model import Attempt, Execution, ExecutionState, new_id, unmet_constraints
 from ..records import Records, write_copy
 from ..store import events, executions, ledger
@@ -51,6 +30,7 @@ _LEASE = timedelta(seconds=60)
 _ROUND_SECONDS = 2.0
 # A number and a sentence are shorter than that.
 _MOST_PROGRESS_BYTES = 4096
+_NO_LEASE = {"holder": None, "lease_until": None}
 # The longest wait for the ACTIVE status of a job that has ended: it may arrive late.
 _BEGIN_SECONDS = 10.0
 
@@ -61,7 +41,7 @@ class _Held:
 
     execution: Execution
     attempt: Attempt
-    job: Job
+    job: jpsi.Job
     is_cancelling: bool = False
     #: The progress and the report that the job's progress file contained last.
     last_report: tuple[float | None, Report] = (None, NO_REPORT)
@@ -86,7 +66,7 @@ class Dispatcher:
         self,
         records: Records,
         *,
-        executors: Callable[[str | None], JobExecutor] = JobExecutor,
+        executors: Callable[[str | None], jpsi.JobExecutor] = jpsi.JobExecutor,
         lease: timedelta = _LEASE,
     ) -> None:
         if not records.may_dispatch:
@@ -95,8 +75,8 @@ class Dispatcher:
         self._records = records
         self._open = executors
         self._leases = Leases(records, lease)
-        self._materializer = Materializer(records.blobs, records.repositories)
-        self._executors: dict[str, JobExecutor] = {}
+        self._materializer = jobs.Materializer(records.blobs, records.repositories)
+        self._executors: dict[str, jpsi.JobExecutor] = {}
         self._held: dict[str, _Held] = {}
         self._status_changed = threading.Event()
 
@@ -116,15 +96,15 @@ class Dispatcher:
 
     def step(self) -> bool:
         """Do one round; return True if there was nothing to do."""
-        records = self._records
-        with records.database.writing() as connection:
-            ledger.catch_up(connection, records.now())
-            ledger.expire(connection, records.now())
-        records.advance()
+        with self._records.database.writing() as tx:
+            ledger.catch_up(tx)
+            ledger.expire(tx)
+        self._records.advance()
         self._renew()
         due = self._leases.due()
         for execution in due:
-            self._take(execution)
+            if self._leases.take(execution):
+                self._reconcile(execution.id)
             # Each submission takes a while, and there may be many.
             self._renew()
         was_idle = not due and not self._held
@@ -143,27 +123,24 @@ class Dispatcher:
         log.warning("execution %s: another dispatcher has taken it over", execution_id)
         del self._held[execution_id]
 
-    def _take(self, execution: Execution) -> None:
-        """Lease an execution, then resume its attempt or begin one."""
-        if self._leases.take(execution):
-            self._reconcile(self._records.execution(execution.id), self._records.attempts(execution.id))
-
-    def _reconcile(self, execution: Execution, attempts: list[Attempt]) -> None:
+    def _reconcile(self, execution_id: str) -> None:
+        """Resume the attempt of a leased execution, or begin one."""
+        execution, attempts = self._records.execution(execution_id), self._records.attempts(execution_id)
         opened = [it for it in attempts if it.ended_at is None]
         try:
             if not opened or not self._resume(execution, opened[0]):
                 self._begin(execution, len(attempts) + 1)
-        except (ConfigError, InvalidJobException, PluginError) as e:
-            self._requeue(execution, End(ExecutionState.CANCELLED, None, "invalid"), str(e))
-        except JpsiError as e:
+        except (jpsi.ConfigError, jpsi.InvalidJobException, jpsi.PluginError) as e:
+            self._requeue(execution, ExecutionState.CANCELLED, "invalid", str(e))
+        except jpsi.JpsiError as e:
             is_last = len(attempts) + 1 >= execution.attempts
             state = ExecutionState.CANCELLED if is_last else ExecutionState.QUEUED
-            self._requeue(execution, End(state, None, "submit"), str(e))
+            self._requeue(execution, state, "submit", str(e))
 
     def _begin(self, execution: Execution, number: int) -> None:
         """Begin an attempt: record the job's id first, then stage in its files and submit it."""
         executor = self._executor(execution.placement.get("executor"))
-        job = Job()
+        job = jpsi.Job()
         now = self._records.now()
         attempt = Attempt(
             id=new_id(now),
@@ -171,18 +148,19 @@ class Dispatcher:
             number=number,
             executor=execution.placement.get("executor") or executor.name,
             job=job.id,
-            state=JobState.NEW.value,
+            state=jpsi.JobState.NEW.value,
             created_at=now,
         )
-        with self._records.database.writing() as connection:
-            executions.add_attempt(connection, attempt)
+        with self._records.database.writing() as tx:
+            executions.add_attempt(tx, attempt)
         write_copy(self._records, execution.id)
         execution = self._without_gpus(execution) if executor.name == "local" else execution
         files = self._files(attempt)
-        remove_root(files.directory)
+        jobs.remove_root(files.directory)
         self._materializer.lay_out(execution, files)
-        job.spec = job_spec(execution, files, find_engine())
-        self._submit(executor, execution, attempt, job)
+        job.spec = jobs.job_spec(execution, files, jobs.find_engine())
+        executor.submit(job)
+        self._hold(execution, attempt, job)
 
     def _without_gpus(self, execution: Execution) -> Execution:
         """Return the execution without GPUs: the local executor allocates none to a job.
@@ -196,33 +174,26 @@ class Dispatcher:
         for request in self._records.requests(execution=execution.id):
             for it in unmet_constraints(request.spec.runtime_constraints, recorded):
                 msg = f"runtime_constraints: {it}: local gives out no GPUs; name another executor"
-                raise InvalidJobException(msg)
-        with self._records.database.writing() as connection:
-            now = self._records.now()
-            executions.change(connection, execution.id, now, self._leases.own_leases, recorded=recorded)
-            return executions.get(connection, execution.id)
+                raise jpsi.InvalidJobException(msg)
+        with self._records.database.writing() as tx:
+            executions.change(tx, execution.id, self._leases.own_leases, recorded=recorded)
+            return executions.get(tx, execution.id)
 
-    def _submit(self, executor: JobExecutor, execution: Execution, attempt: Attempt, job: Job) -> None:
-        executor.submit(job)
-        self._hold(execution, attempt, job)
-
-    def _hold(self, execution: Execution, attempt: Attempt, job: Job) -> None:
+    def _hold(self, execution: Execution, attempt: Attempt, job: jpsi.Job) -> None:
         self._held[execution.id] = _Held(execution, attempt, job)
         job.set_job_status_callback(lambda *_: self._status_changed.set())
-        self._change_attempt(attempt, native_id=job.native_id, state=JobState.QUEUED.value)
+        self._change_attempt(attempt, native_id=job.native_id, state=jpsi.JobState.QUEUED.value)
 
     def _resume(self, execution: Execution, attempt: Attempt) -> bool:
         """Continue the attempt of a previous dispatcher; return False if another attempt is needed."""
         executor = self._executor(attempt.executor)
-        found = executor.recall([attempt.job])
-        if found and found[0].status.state is JobState.NEW:
-            self._submit(executor, execution, attempt, found[0])
-            return True
-        if found:
-            self._hold(execution, attempt, found[0])
+        for job in executor.recall([attempt.job]):
+            if job.status.state is jpsi.JobState.NEW:
+                executor.submit(job)
+            self._hold(execution, attempt, job)
             return True
         # The executor has no record of the job. A delayed submission of it must not run.
-        state = "NEVER" if revoke(self._files(attempt)) else "LOST"
+        state = "NEVER" if jobs.revoke(self._files(attempt)) else "LOST"
         self._change_attempt(attempt, state=state, ended_at=self._records.now())
         return False
 
@@ -231,22 +202,19 @@ class Dispatcher:
         status = held.job.status
         if status.final:
             self._end(held, status)
-        elif status.state is JobState.ACTIVE:
+        elif status.state is jpsi.JobState.ACTIVE:
             if held.execution.state is not ExecutionState.RUNNING:
                 self._has_started(held, status)
             self._note_progress(held)
             self._process_inbox(held)
             self._watch_capacities(held)
 
-    def _has_started(self, held: _Held, status: JobStatus) -> None:
-        records, started = self._records, {"started_at": status.time}
-        with records.database.writing() as connection:
-            own_leases = self._leases.own_leases
-            ledger.move(
-                connection, held.execution.id, records.now(), ExecutionState.RUNNING, own_leases, **started
-            )
-            executions.change_attempt(connection, held.attempt.id, state=status.state.value)
-            held.execution = executions.get(connection, held.execution.id)
+    def _has_started(self, held: _Held, status: jpsi.JobStatus) -> None:
+        with self._records.database.writing() as tx:
+            own, running = self._leases.own_leases, ExecutionState.RUNNING
+            ledger.move(tx, held.execution.id, running, own, started_at=status.time)
+            executions.change_attempt(tx, held.attempt.id, state=status.state.value)
+            held.execution = executions.get(tx, held.execution.id)
 
     def _note_progress(self, held: _Held) -> None:
         try:
@@ -259,30 +227,19 @@ class Dispatcher:
             return
         # A user may have changed the report since; record only what is new in the file.
         report = NO_REPORT if report == last_report[1] else report
-        records, execution_id = self._records, held.execution.id
-        with records.database.writing() as connection:
-            before = executions.get(connection, execution_id)
-            values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
-            status = report.added_to(before.status)
-            values |= {} if status == before.status else {"status": status}
-            now, own_leases = records.now(), self._leases.own_leases
-            if not values or not executions.change(connection, execution_id, now, own_leases, **values):
-                return
-            if "status" in values:
-                data = {"reported": report.word, "message": report.message}
-                events.add(connection, now, "reported", execution=execution_id, data=data)
-            held.execution = executions.get(connection, execution_id)
+        with self._records.database.writing() as tx:
+            ledger.record_progress(tx, held.execution.id, progress, report, self._leases.own_leases)
+            held.execution = executions.get(tx, held.execution.id)
 
     def _watch_capacities(self, held: _Held) -> str | None:
         """Cancel a job that exceeds the capacity of a temporary directory; return which, as a sentence."""
-        found = excess(held.execution.capacities, self._files(held.attempt).place)
-        if found is not None and held.execution.reason != TMP_CAPACITY:
+        found = jobs.excess(held.execution.capacities, self._files(held.attempt).place)
+        if found is not None and held.execution.reason != jobs.TMP_CAPACITY:
             # The reason is recorded first, so that a dispatcher that takes over knows it.
-            held.execution = attrs.evolve(held.execution, reason=TMP_CAPACITY)
-            with self._records.database.writing() as connection:
-                values = {"reason": TMP_CAPACITY, "is_shared": 0}
-                now = self._records.now()
-                executions.change(connection, held.execution.id, now, self._leases.own_leases, **values)
+            held.execution = attrs.evolve(held.execution, reason=jobs.TMP_CAPACITY)
+            with self._records.database.writing() as tx:
+                own = self._leases.own_leases
+                executions.change(tx, held.execution.id, own, reason=jobs.TMP_CAPACITY, is_shared=0)
         if found is not None and not held.is_cancelling and not held.job.status.final:
             held.is_cancelling = True
             self._cancel(held)
@@ -293,121 +250,100 @@ class Dispatcher:
         process_inbox(self._records, held.execution.id, inbox)
         write_results(self._records, held.execution.id, inbox)
 
-    def _end(self, held: _Held, status: JobStatus) -> None:
+    def _end(self, held: _Held, status: jpsi.JobStatus) -> None:
         """Store the job's outputs, then record its end; if storing fails, the next round retries."""
         self._process_inbox(held)
         self._note_progress(held)
         files = self._files(held.attempt)
-        end = end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
-        over = self._watch_capacities(held)
-        if held.execution.reason == TMP_CAPACITY:
-            end = End(ExecutionState.CANCELLED, None, TMP_CAPACITY)
+        end = jobs.end_of(status, attempts_left=held.execution.attempts - held.attempt.number)
+        excess_sentence = self._watch_capacities(held)
+        if held.execution.reason == jobs.TMP_CAPACITY:
+            end = jobs.End(ExecutionState.CANCELLED, None, jobs.TMP_CAPACITY)
         try:
-            left = self._materializer.capture(held.execution, files)
+            captured = self._materializer.capture(held.execution, files)
         except StoreError as e:
             log.warning("execution %s: %s; it is tried again", held.execution.id, e)
             return
-        kept: dict[str, Any] = {"log": left.log}
-        if end.state is ExecutionState.COMPLETE:
-            kept["output"] = left.output
-            kept["status"] = {"warning": "; ".join(left.problems)} if left.problems else {}
-        elif end.reason == TMP_CAPACITY:
-            kept["status"] = {"error": over or "it wrote more into a temporary directory than fits"}
-        elif end.state is ExecutionState.CANCELLED and status.message:
-            kept["status"] = {"error": status.message}
-        if not self._write_end(held, end, status, kept):
+        values = _end_values(end, status, captured, excess_sentence)
+        if not self._write_end(held, status, end.state, values):
             # The dispatcher that holds the execution now stores the outputs.
             self._drop(held.execution.id)
             return
         del self._held[held.execution.id]
         write_copy(self._records, held.execution.id)
-        remove_root(files.root)
+        jobs.remove_root(files.root)
 
-    def _write_end(self, held: _Held, end: End, status: JobStatus, kept: dict[str, Any]) -> bool:
-        """Record the end of an execution; return False if another dispatcher holds it."""
-        records, execution, attempt = self._records, held.execution, held.attempt
+    def _write_end(
+        self, held: _Held, status: jpsi.JobStatus, state: ExecutionState, values: dict[str, Any]
+    ) -> bool:
+        """Record the end of an attempt; return False if another dispatcher holds the execution."""
         started = _started(held.job)
-        now = records.now()
-        with records.database.writing() as connection:
-            found = executions.get(connection, execution.id)
+        with self._records.database.writing() as tx:
+            found = executions.get(tx, held.execution.id)
             if found.holder != self._leases.holder:
                 return False
             if found.state is not ExecutionState.RUNNING and started is not None:
                 # It ran and ended between two rounds.
-                moment = min(now, max(started, events.last_time(connection, execution.id) or started))
-                ledger.move(connection, execution.id, moment, ExecutionState.RUNNING, started_at=started)
+                begin = min(tx.now, max(started, events.last_time(tx, found.id) or started))
+                ledger.move(attrs.evolve(tx, now=begin), found.id, ExecutionState.RUNNING, started_at=started)
             executions.change_attempt(
-                connection,
-                attempt.id,
+                tx,
+                held.attempt.id,
                 state=status.state.value,
                 exit_code=status.exit_code,
                 reason=None if status.reason is None else status.reason.value,
                 message=status.message,
-                ended_at=now,
+                ended_at=tx.now,
             )
-            values: dict[str, Any] = {
-                "exit_code": end.exit_code,
-                "reason": end.reason,
-                "holder": None,
-                "lease_until": None,
-            }
-            if end.state is ExecutionState.QUEUED:
-                # A retry: the failure of this attempt is in the attempt's own record.
-                values["reason"] = None
-            else:
-                values |= {"finished_at": status.time, **kept}
-                if end.state is ExecutionState.COMPLETE:
-                    # Keep what the job has reported so far.
-                    values["status"] = {**found.status, **kept["status"]}
-                if end.exit_code == 0:
-                    values["progress"] = 1.0
-            return ledger.move(connection, execution.id, now, end.state, self._leases.own_leases, **values)
+            if state is ExecutionState.COMPLETE:
+                # Keep what the job has reported so far.
+                values["status"] = {**found.status, **values["status"]}
+            return ledger.move(tx, found.id, state, self._leases.own_leases, **values, **_NO_LEASE)
 
-    def _requeue(self, execution: Execution, end: End, reason: str) -> None:
+    def _requeue(self, execution: Execution, state: ExecutionState, reason: str, message: str) -> None:
         """Record that an attempt failed before a job was submitted, and release the execution."""
-        log.warning("execution %s: %s", execution.id, reason)
-        now = self._records.now()
-        with self._records.database.writing() as connection:
-            for attempt in executions.attempts(connection, execution.id):
+        log.warning("execution %s: %s", execution.id, message)
+        with self._records.database.writing() as tx:
+            for attempt in executions.attempts(tx, execution.id):
                 executions.change_attempt(
-                    connection, attempt.id, state="FAILED", reason=end.reason, message=reason, ended_at=now
+                    tx, attempt.id, state="FAILED", reason=reason, message=message, ended_at=tx.now
                 )
-            values: dict[str, Any] = {"holder": None, "lease_until": None}
-            if end.state.ended:
-                values |= {"reason": end.reason, "finished_at": now, "status": {"error": reason}}
-            ledger.move(connection, execution.id, now, end.state, self._leases.own_leases, **values)
+            values: dict[str, Any] = {}
+            if state.ended:
+                values = {"reason": reason, "finished_at": tx.now, "status": {"error": message}}
+            ledger.move(tx, execution.id, state, self._leases.own_leases, **values, **_NO_LEASE)
 
     def _cancel_unwanted(self) -> None:
         """Cancel the jobs of executions that no request needs any more."""
-        with self._records.database.reading() as connection:
-            unwanted = [self._held[it.id] for it in ledger.unwanted(connection) if it.id in self._held]
+        with self._records.database.reading() as tx:
+            unwanted = [self._held[it.id] for it in ledger.unwanted(tx) if it.id in self._held]
         for held in unwanted:
             if held.is_cancelling:
                 continue
-            with self._records.database.writing() as connection:
-                held.is_cancelling = ledger.give_up(connection, held.execution, self._records.now())
+            with self._records.database.writing() as tx:
+                held.is_cancelling = ledger.give_up(tx, held.execution)
             if held.is_cancelling:
                 self._cancel(held)
 
     def _cancel(self, held: _Held) -> None:
         try:
             held.job.cancel()
-        except JpsiError as e:
+        except jpsi.JpsiError as e:
             log.warning("execution %s cannot be cancelled yet: %s", held.execution.id, e)
             held.is_cancelling = False
 
     def _change_attempt(self, attempt: Attempt, **values: Any) -> None:  # noqa: ANN401  columns are of any type
-        with self._records.database.writing() as connection:
-            executions.change_attempt(connection, attempt.id, **values)
+        with self._records.database.writing() as tx:
+            executions.change_attempt(tx, attempt.id, **values)
 
-    def _executor(self, name: str | None) -> JobExecutor:
+    def _executor(self, name: str | None) -> jpsi.JobExecutor:
         key = name or ""
         if key not in self._executors:
             self._executors[key] = self._open(name)
         return self._executors[key]
 
-    def _files(self, attempt: Attempt) -> AttemptFiles:
-        return AttemptFiles(self._records.attempt_directory(attempt))
+    def _files(self, attempt: Attempt) -> jobs.AttemptFiles:
+        return jobs.AttemptFiles(self._records.attempt_directory(attempt))
 
     def close(self) -> None:
         """Close all executors and release all leases; jobs continue, for the next dispatcher to take over."""
@@ -423,10 +359,35 @@ class Dispatcher:
         return self._leases.other(self._records.execution(execution_id))
 
 
-def _started(job: Job) -> datetime | None:
+def _started(job: jpsi.Job) -> datetime | None:
     """Return the time at which an ended job began to run; None if it never ran."""
     try:
-        status = job.wait(_BEGIN_SECONDS, JobState.ACTIVE)
-    except UnreachableStateException:
+        status = job.wait(_BEGIN_SECONDS, jpsi.JobState.ACTIVE)
+    except jpsi.UnreachableStateException:
         return None
     return None if status is None else status.time
+
+
+def _end_values(
+    end: jobs.End, status: jpsi.JobStatus, captured: jobs.CapturedOutput, excess_sentence: str | None
+) -> dict[str, Any]:
+    """Return the columns of an execution at the end of an attempt."""
+    if end.state is ExecutionState.QUEUED:
+        # A retry: the failure of this attempt is in the attempt's own record.
+        return {"exit_code": None, "reason": None}
+    values: dict[str, Any] = {
+        "exit_code": end.exit_code,
+        "reason": end.reason,
+        "log": captured.log,
+        "finished_at": status.time,
+    }
+    if end.state is ExecutionState.COMPLETE:
+        values["output"] = captured.output
+        values["status"] = {"warning": "; ".join(captured.problems)} if captured.problems else {}
+        values |= {"progress": 1.0} if end.exit_code == 0 else {}
+    elif end.reason == jobs.TMP_CAPACITY:
+        error = excess_sentence or "it wrote more into a temporary directory than fits"
+        values["status"] = {"error": error}
+    elif status.message:
+        values["status"] = {"error": status.message}
+    return values

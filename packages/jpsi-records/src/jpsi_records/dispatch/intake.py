@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 import attrs
-from sqlalchemy import Connection
 
 from ..errors import InvalidRequestError, NotFoundError, StateError
 from ..files import open_untrusted, write_whole
 from ..inbox import ENDED, Asked, RequestResult, read_request, result_path, write_result
 from ..model import Request, RequestState
 from ..records import RecordsReader
-from ..store import EVENT, REQUEST, events, executions, requests
+from ..store import EVENT, REQUEST, Transaction, events, executions, requests
 
 log = logging.getLogger(__name__)
 
@@ -62,21 +61,22 @@ def write_results(records: RecordsReader, execution: str, inbox: Path) -> None:
         StoreError: the records cannot be read.
     """
     ended = (REQUEST.c.parent == execution) & (REQUEST.c.state == RequestState.FINAL.value)
-    with records.database.reading() as connection:
-        found = requests.some(connection, ended)
-        of = {it.execution: executions.get(connection, it.execution) for it in found if it.execution}
-    for it in found:
-        done = None if it.execution is None else of[it.execution]
-        result = RequestResult(
-            request=it.id,
-            outcome=it.outcome or "",
-            exit_code=None if done is None else done.exit_code,
-            output=None if done is None else done.output,
-        )
-        _leave(inbox, result)
+    with records.database.reading() as tx:
+        found = requests.some(tx, ended)
+        results = [_result(tx, it) for it in found]
+    for it in results:
+        _write_result(inbox, it)
 
 
-def _leave(inbox: Path, result: RequestResult) -> None:
+def _result(tx: Transaction, request: Request) -> RequestResult:
+    result = RequestResult(request=request.id, outcome=request.outcome or "")
+    if request.execution is None:
+        return result
+    execution = executions.get(tx, request.execution)
+    return attrs.evolve(result, exit_code=execution.exit_code, output=execution.output)
+
+
+def _write_result(inbox: Path, result: RequestResult) -> None:
     path = result_path(inbox, result.request)
     try:
         # The job may have put a link in its place, which could lead out of the inbox.
@@ -118,37 +118,25 @@ def _commit(records: RecordsReader, execution: str, asked: Asked) -> None:
     if asked.more.parent != execution:
         msg = f"it is to be the child of another execution, {asked.more.parent}"
         raise StateError(msg)
-    with records.database.writing() as connection:
-        if _is_there(connection, asked):
+    with records.database.writing() as tx:
+        if _is_there(tx, asked):
             return
-        if executions.get(connection, execution).state.ended:
+        if executions.get(tx, execution).state.ended:
             msg = "the execution whose job has made it has ended"
             raise StateError(msg)
-        owner = _owner(connection, execution)
+        owner = _owner(tx, execution)
         for it in asked.spec.predecessors:
-            if requests.get(connection, it).owner != owner:
+            if requests.get(tx, it).owner != owner:
                 msg = f"there is no request {it} of {owner}"
                 raise NotFoundError(msg)
-        now = records.now()
-        request = Request(
-            id=asked.id,
-            owner=owner,
-            state=RequestState.COMMITTED,
-            spec=asked.spec,
-            priority=asked.priority,
-            created_at=now,
-            modified_at=now,
-            modified_by=owner,
-            **attrs.asdict(asked.more),
-        )
-        requests.add(connection, request)
-        events.add(connection, now, "created", request=request.id, data={"by": owner})
-        events.add(connection, now, "committed", request=request.id, data={"priority": asked.priority})
+        committed = {"state": RequestState.COMMITTED, "priority": asked.priority}
+        request = requests.create(tx, asked.id, owner, asked.spec, asked.more, **committed)
+        events.add(tx, "committed", request=request.id, priority=asked.priority)
 
 
-def _is_there(connection: Connection, asked: Asked) -> bool:
+def _is_there(tx: Transaction, asked: Asked) -> bool:
     try:
-        found = requests.get(connection, asked.id)
+        found = requests.get(tx, asked.id)
     except NotFoundError:
         return False
     if found.parent != asked.more.parent:
@@ -157,9 +145,9 @@ def _is_there(connection: Connection, asked: Asked) -> bool:
     return True
 
 
-def _owner(connection: Connection, execution: str) -> str:
+def _owner(tx: Transaction, execution: str) -> str:
     """Return the owner for a job's requests: that of the execution's first request, committed ones first."""
-    interested = requests.some(connection, REQUEST.c.execution == execution)
+    interested = requests.some(tx, REQUEST.c.execution == execution)
     if not interested:
         msg = f"no request has execution {execution}"
         raise StateError(msg)
@@ -169,15 +157,15 @@ def _owner(connection: Connection, execution: str) -> str:
 def _refuse(records: RecordsReader, execution: str, path: Path, reason: str) -> None:
     """Record once that a file is refused, write a result for the job, and move the file aside."""
     data = {"file": path.name, "why": reason}
-    with records.database.writing() as connection:
-        known = events.some(connection, EVENT.c.execution == execution, EVENT.c.kind == "refused")
+    with records.database.writing() as tx:
+        known = events.some(tx, EVENT.c.execution == execution, EVENT.c.kind == "refused")
         if not any(it.data == data for it in known):
             log.warning(
                 "execution %s: %r, which its job has left, is refused: %s", execution, str(path), reason
             )
-            events.add(connection, records.now(), "refused", execution=execution, data=data)
+            events.add(tx, "refused", execution=execution, **data)
     if path.suffix == ".json":
-        _leave(path.parent, RequestResult(request=path.stem, outcome="refused", why=reason))
+        _write_result(path.parent, RequestResult(request=path.stem, outcome="refused", why=reason))
     aside = path.parent / REFUSED
     try:
         aside.mkdir(mode=0o700, exist_ok=True)

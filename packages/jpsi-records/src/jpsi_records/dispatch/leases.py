@@ -8,23 +8,16 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, exists
 
+from .. import store
 from ..model import Execution, ExecutionState
 from ..records import RecordsReader
-from ..store import (
-    ATTEMPT,
-    EXECUTION,
-    describe_process,
-    executions,
-    ledger,
-    name_of_this_process,
-    process_has_ended,
-)
 
-_HELD = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
 # A child process may be submitting the job, and outlive its dispatcher for a moment. Another dispatcher
 # that looked for the job at once would not find it, and submit it a second time.
 _IS_SUBMITTING = exists().where(
-    ATTEMPT.c.execution == EXECUTION.c.id, ATTEMPT.c.ended_at.is_(None), ATTEMPT.c.native_id.is_(None)
+    store.ATTEMPT.c.execution == store.EXECUTION.c.id,
+    store.ATTEMPT.c.ended_at.is_(None),
+    store.ATTEMPT.c.native_id.is_(None),
 )
 
 
@@ -41,37 +34,35 @@ class Leases:
         self._lease = lease
         self._renewed: datetime | None = None
         #: The name of this dispatcher's process in the records.
-        self.holder = name_of_this_process()
+        self.holder = store.name_of_this_process()
 
     @property
     def own_leases(self) -> ColumnElement[bool]:
         """The SQL condition that this dispatcher still holds an execution."""
-        return EXECUTION.c.holder == self.holder
+        return store.EXECUTION.c.holder == self.holder
 
     def due(self) -> list[Execution]:
         """Return queued executions, and those whose dispatcher has let its lease expire or has ended."""
-        now = self._records.now()
-        left = _HELD & (EXECUTION.c.lease_until > now) & ~self.own_leases & ~_IS_SUBMITTING
-        with self._records.database.reading() as connection:
-            due = executions.due(connection, now)
-            held = executions.some(connection, left)
+        with self._records.database.reading() as tx:
+            is_leased = store.executions.HELD & (store.EXECUTION.c.lease_until > tx.now)
+            due = store.executions.due(tx)
+            held = store.executions.some(tx, is_leased, ~self.own_leases, ~_IS_SUBMITTING)
         return due + [it for it in held if _is_gone(it.holder)]
 
     def take(self, execution: Execution) -> bool:
         """Take the lease of an execution; return False if another dispatcher has taken it first."""
-        now = self._records.now()
-        lease_values = {"holder": self.holder, "lease_until": now + self._lease}
-        with self._records.database.writing() as connection:
+        with self._records.database.writing() as tx:
+            lease = {"holder": self.holder, "lease_until": tx.now + self._lease}
             if execution.state is ExecutionState.QUEUED:
-                is_still = (EXECUTION.c.state == execution.state.value) & (EXECUTION.c.priority > 0)
-                return ledger.move(
-                    connection, execution.id, now, ExecutionState.CLAIMED, is_still, **lease_values
+                is_still = (store.EXECUTION.c.state == execution.state.value) & (
+                    store.EXECUTION.c.priority > 0
                 )
-            is_free = EXECUTION.c.lease_until <= now
+                return store.ledger.move(tx, execution.id, ExecutionState.CLAIMED, is_still, **lease)
+            is_free = store.EXECUTION.c.lease_until <= tx.now
             if _is_gone(execution.holder):
                 # A dispatcher that has ended cannot renew; the execution is free unless another has taken it.
-                is_free |= (EXECUTION.c.holder == execution.holder) & ~_IS_SUBMITTING
-            return executions.change(connection, execution.id, now, _HELD & is_free, **lease_values)
+                is_free |= (store.EXECUTION.c.holder == execution.holder) & ~_IS_SUBMITTING
+            return store.executions.change(tx, execution.id, store.executions.HELD & is_free, **lease)
 
     def renew(self, held: Collection[str]) -> list[str]:
         """Renew all leases after a quarter of their duration; return the executions that were taken over."""
@@ -80,30 +71,28 @@ class Leases:
             return []
         self._renewed = now
         until = now + self._lease
-        with self._records.database.writing() as connection:
+        with self._records.database.writing() as tx:
             return [
-                it
-                for it in held
-                if not executions.change(connection, it, now, self.own_leases, lease_until=until)
+                it for it in held if not store.executions.change(tx, it, self.own_leases, lease_until=until)
             ]
 
     def release_all(self) -> None:
         """Release all leases, so that the next dispatcher can continue at once."""
-        now = self._records.now()
-        with self._records.database.writing() as connection:
-            for it in executions.some(connection, _HELD, self.own_leases, ~_IS_SUBMITTING):
-                executions.change(connection, it.id, now, self.own_leases, holder=None, lease_until=now)
+        with self._records.database.writing() as tx:
+            for it in store.executions.some(tx, store.executions.HELD, self.own_leases, ~_IS_SUBMITTING):
+                store.executions.change(tx, it.id, self.own_leases, holder=None, lease_until=tx.now)
 
     def other(self, execution: Execution) -> str | None:
         """Return a description of another dispatcher that holds an execution; None if there is none."""
-        if execution.holder in {None, self.holder} or (execution.lease_until or self._records.now()) <= (
-            self._records.now()
-        ):
+        is_leased = execution.lease_until is not None and execution.lease_until > self._records.now()
+        if execution.holder is None or execution.holder == self.holder or not is_leased:
             return None
-        return describe_process(execution.holder or "")
+        return store.describe_process(execution.holder)
 
 
 def _is_gone(holder: str | None) -> bool:
     """Return True if a dispatcher's process on this machine has ended."""
     # Machines cloned while they ran share a boot id, so the host name must match, too.
-    return holder is not None and holder.split()[0] == socket.gethostname() and process_has_ended(holder)
+    return (
+        holder is not None and holder.split()[0] == socket.gethostname() and store.process_has_ended(holder)
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import itertools
 import os
 import shutil
 import stat
@@ -13,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from ..errors import StoreError
+from ..errors import StoreError, store_errors
 from .atomic_files import make_parent_directory
 from .manifests import Entry, Manifest, digest_of, read_manifest, write_manifest
 
@@ -30,10 +32,6 @@ class Captured:
 
 
 _UNREADABLE = "cannot be read by who asks"
-
-
-def _may_be_read(path: Path) -> bool:
-    return os.access(path, os.R_OK)
 
 
 class Blobs:
@@ -99,11 +97,8 @@ class Blobs:
         Raises:
             StoreError: the manifest is missing, unreadable or damaged.
         """
-        try:
+        with store_errors(f"collection {digest} cannot be read"):
             content = self.path(digest).read_bytes()
-        except OSError as e:
-            msg = f"collection {digest} cannot be read: {e.strerror}"
-            raise StoreError(msg, e) from e
         if digest_of(content) != digest:
             msg = f"collection {digest} was changed"
             raise StoreError(msg)
@@ -128,41 +123,34 @@ class Blobs:
     ) -> None:
         """Copy a blob to a path."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with store_errors(f"{digest} cannot be laid out at {target}"):
             shutil.copyfile(self.path(digest), target)
-        except OSError as e:
-            msg = f"{digest} cannot be laid out at {target}: {e.strerror}"
-            raise StoreError(msg, e) from e
         target.chmod((0o644 if is_writable else 0o444) | (0o111 if is_executable else 0))
 
-    def trouble(
-        self, digest: str, *, is_thorough: bool = False, may_read: Callable[[Path], bool] = _may_be_read
-    ) -> str | None:
+    def trouble(self, digest: str, *, may_read: Callable[[Path], bool] | None = None) -> str | None:
         """Return why a collection cannot be used by a user with the given access; None if it can.
 
-        Sizes are always checked; digests only if `is_thorough`, as reading all content takes time.
+        Sizes are checked, and not digests, as reading all content takes time.
         """
+        can_read = may_read or functools.partial(os.access, mode=os.R_OK)
         try:
             manifest = self.manifest(digest)
         except StoreError as e:
             return str(e)
-        if not may_read(self.path(digest)):
+        if not can_read(self.path(digest)):
             return f"collection {digest} {_UNREADABLE}"
         for at, entry in manifest.items():
-            if entry.link is None and (why := self._why_not(entry, is_thorough=is_thorough)):
-                return f"{at} {why}"
-            if entry.link is None and not may_read(self.path(entry.digest)):
+            if entry.link is not None:
+                continue
+            path = self.path(entry.digest)
+            try:
+                size = path.stat().st_size
+            except OSError:
+                return f"{at} is not there any more"
+            if size != entry.size:
+                return f"{at} was changed"
+            if not can_read(path):
                 return f"{at} {_UNREADABLE}"
-        return None
-
-    def _why_not(self, entry: Entry, *, is_thorough: bool) -> str | None:
-        path = self.path(entry.digest)
-        try:
-            size = path.stat().st_size
-        except OSError:
-            return "is not there any more"
-        if size != entry.size or (is_thorough and _digest_and_size(path)[0] != entry.digest):
-            return "was changed"
         return None
 
     def _has(self, digest: str, size: int) -> bool:
@@ -177,15 +165,13 @@ class Blobs:
         beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
         self._make()
         try:
-            # Users who may enter these directories can read a file if they know its digest.
-            for folder in (self._root, path.parent):
-                make_parent_directory(folder)
-            yield beside
-            beside.chmod(0o444)
-            beside.replace(path)
-        except OSError as e:
-            msg = f"{path} cannot be written: {e.strerror}"
-            raise StoreError(msg, e) from e
+            with store_errors(f"{path} cannot be written"):
+                # Users who may enter these directories can read a file if they know its digest.
+                for folder in (self._root, path.parent):
+                    make_parent_directory(folder)
+                yield beside
+                beside.chmod(0o444)
+                beside.replace(path)
         finally:
             # After success it is gone; where it cannot be looked up, it cannot have been created either.
             with contextlib.suppress(OSError):
@@ -194,14 +180,10 @@ class Blobs:
 
 def _digest_and_size(path: Path) -> tuple[str, int]:
     found, size = hashlib.sha256(), 0
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                found.update(chunk)
-                size += len(chunk)
-    except OSError as e:
-        msg = f"{path} cannot be read: {e.strerror}"
-        raise StoreError(msg, e) from e
+    with store_errors(f"{path} cannot be read"), path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+            size += len(chunk)
     return f"sha256:{found.hexdigest()}", size
 
 
@@ -242,8 +224,5 @@ def _inner_link(path: Path, root: Path) -> str | None:
     if target.is_absolute() or not path.exists():
         return None
     is_inside = path.resolve().is_relative_to(root.resolve())
-    return str(target) if is_inside and ".." not in target.parts[_leading(target) :] else None
-
-
-def _leading(target: Path) -> int:
-    return next((index for index, it in enumerate(target.parts) if it != ".."), len(target.parts))
+    inner = itertools.dropwhile(lambda it: it == "..", target.parts)
+    return str(target) if is_inside and ".." not in inner else None

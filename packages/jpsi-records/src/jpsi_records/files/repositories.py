@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import StoreError
+from ..errors import StoreError, store_errors
 from ..model import GitTree, absolute_url, revision_words
 
 _ENVIRONMENT = {
@@ -84,12 +84,9 @@ class Repositories:
         name = hashlib.sha256(place.encode()).hexdigest()
         folder = self._root / "of" / name
         self._make()
-        try:
+        with store_errors(f"{url} cannot be fetched into {self._root}"):
             folder.parent.mkdir(parents=True, exist_ok=True)
             lock = (self._root / "of" / f".{name}.lock").open("w")
-        except OSError as e:
-            msg = f"{url} cannot be fetched into {self._root}: {e.strerror}"
-            raise StoreError(msg, e) from e
         with lock:
             # Where the file system has no locks, git's own lock files make one of two fetches fail.
             with contextlib.suppress(OSError):
@@ -112,8 +109,7 @@ class _Copy:
         """
         # For an existing copy this changes nothing, or completes an interrupted init.
         self.git("init", "--bare", "--quiet", "--template=")
-        told = self.git("ls-remote", "--symref", "--", place, "HEAD").decode(errors="replace")
-        head = _head(told)
+        head = _head(self.git("ls-remote", "--symref", "--", place, "HEAD").decode(errors="replace"))
         wanted = ["+refs/*:refs/*", *(["HEAD"] if head is not None else ())]
         options = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
         self.git(*options, "fetch", "--quiet", "--no-tags", "--prune", "--", place, *wanted)
@@ -132,13 +128,13 @@ class _Copy:
         """
         if mount.commit is not None:
             return [self._commit(mount.commit, mount.url or "")]
+        msg = f"{mount.url} has no commit in {mount.revisions}"
         try:
             listed = self.git("rev-list", "--date-order", *revision_words(mount.revisions or ""), "--")
         except StoreError as e:
-            msg = f"{mount.url} has no commit in {mount.revisions}: {e}"
+            msg = f"{msg}: {e}"
             raise StoreError(msg, e) from e
         if not listed:
-            msg = f"{mount.url} has no commit in {mount.revisions}"
             raise StoreError(msg)
         return listed.decode().split()
 
@@ -154,10 +150,10 @@ class _Copy:
 
     def at(self, commits: list[str], path: str) -> list[tuple[str, str]]:
         """Return the types and hashes of the trees and blobs at a path of commits, without duplicates."""
-        asked = "".join(f"{commit}:{path}\n" for commit in commits)
-        told = self.git("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=asked.encode())
-        answers = (line.split(" ") for line in told.decode().splitlines())
-        return list(dict.fromkeys((it[0], it[1]) for it in answers if it[0] in {"tree", "blob"}))
+        names = "".join(f"{commit}:{path}\n" for commit in commits)
+        output = self.git("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=names.encode())
+        objects = (line.split(" ") for line in output.decode().splitlines())
+        return list(dict.fromkeys((it[0], it[1]) for it in objects if it[0] in {"tree", "blob"}))
 
     def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git on this copy and return its standard output.
@@ -168,13 +164,15 @@ class _Copy:
         return _run(["git", f"--git-dir={self._directory}", *arguments], stdin)
 
 
-def _head(told: str) -> str | None:
+def _head(output: str) -> str | None:
     r"""Return the HEAD of a remote repository: a reference or a commit; None if there is none.
 
     >>> _head("ref: refs/heads/main\tHEAD\n" + "1" * 40 + "\tHEAD\n"), _head("")
     ('refs/heads/main', None)
     """
-    found = [what for line in told.splitlines() for what, _, name in [line.partition("\t")] if name == "HEAD"]
+    found = [
+        what for line in output.splitlines() for what, _, name in [line.partition("\t")] if name == "HEAD"
+    ]
     if not any(_HASH.fullmatch(it) for it in found):
         return None
     return next((it.removeprefix("ref: ") for it in found if it.startswith("ref: refs/")), found[0])
@@ -195,7 +193,7 @@ def _run(command: list[str], stdin: bytes = b"") -> bytes:
         msg = f"{command[0]} could not be run: {e}"
         raise StoreError(msg, e) from e
     if done.returncode != 0:
-        told = done.stderr.decode(errors="replace").strip().splitlines()
-        msg = f"{command[0]} failed: {told[-1] if told else f'exit code {done.returncode}'}"
+        errors = done.stderr.decode(errors="replace").strip().splitlines()
+        msg = f"{command[0]} failed: {errors[-1] if errors else f'exit code {done.returncode}'}"
         raise StoreError(msg)
     return done.stdout

@@ -16,19 +16,9 @@ from typing import Any
 
 import attrs
 
-from ..errors import InvalidRequestError, StateError, StoreError
+from .. import model
+from ..errors import InvalidRequestError, StateError, store_errors
 from ..files import write_whole
-from ..model import (
-    DEFAULT_ABOUT,
-    About,
-    RequestSpec,
-    check_priority,
-    check_request_spec,
-    new_id,
-    read_request_spec,
-    with_absolute_urls,
-    write_request_spec,
-)
 from .reports import NO_REPORT, Report, read_progress, write_progress
 from .results import RequestResult, read_result, result_path
 
@@ -63,8 +53,8 @@ class Asked:
     """A request that a job has written to its inbox."""
 
     id: str
-    spec: RequestSpec
-    more: About
+    spec: model.RequestSpec
+    more: model.About
     priority: float
 
 
@@ -89,7 +79,9 @@ class Inbox:
         self._directory = environment.get(INBOX)
         self._progress = environment.get(PROGRESS)
 
-    def submit(self, spec: RequestSpec, more: About = DEFAULT_ABOUT, *, priority: float = 1) -> str:
+    def submit(
+        self, spec: model.RequestSpec, more: model.About = model.DEFAULT_ABOUT, *, priority: float = 1
+    ) -> str:
         """Write a request to the inbox and return its id; the dispatcher takes it in later.
 
         Raises:
@@ -97,9 +89,9 @@ class Inbox:
             StateError: `more` names another execution as parent, or the job has no inbox.
             StoreError: the file cannot be written; then there is no request.
         """
-        spec = with_absolute_urls(spec)
-        check_request_spec(spec)
-        check_priority(priority)
+        spec = model.with_absolute_urls(spec)
+        model.check_request_spec(spec)
+        model.check_priority(priority)
         if more.parent not in {None, self.execution}:
             msg = f"what a job asks for is a child of its own execution, {self.execution}"
             raise StateError(msg)
@@ -107,13 +99,10 @@ class Inbox:
             msg = f"this job can make no requests: {INBOX} is not set"
             raise StateError(msg)
         more = attrs.evolve(more, parent=self.execution)
-        asked = Asked(id=new_id(datetime.now(UTC)), spec=spec, more=more, priority=priority)
+        asked = Asked(id=model.new_id(datetime.now(UTC)), spec=spec, more=more, priority=priority)
         path = Path(self._directory, f"{asked.id}.json")
-        try:
+        with store_errors(f"the request cannot be written to {path}"):
             write_whole(path, write_request(asked))
-        except OSError as e:
-            msg = f"the request cannot be written to {path}: {e.strerror}"
-            raise StoreError(msg, e) from e
         return asked.id
 
     def wait(
@@ -165,18 +154,14 @@ class Inbox:
         if self._progress is None:
             msg = f"this job cannot say how far it is: {PROGRESS} is not set"
             raise StateError(msg)
-        try:
+        with store_errors(f"{self._progress} cannot be written"):
             # Written in place: a container mounts this very file, and would not see one that replaces it.
             path = Path(self._progress)
-            before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-            said, reported = read_progress(before)
-            text = write_progress(
-                said if progress is None else progress, reported if report.is_success is None else report
-            )
-            _overwrite(path, text.encode())
-        except OSError as e:
-            msg = f"{self._progress} cannot be written: {e.strerror}"
-            raise StoreError(msg, e) from e
+            text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+            last_progress, last_report = read_progress(text)
+            new_progress = last_progress if progress is None else progress
+            new_report = last_report if report.is_success is None else report
+            _overwrite(path, write_progress(new_progress, new_report).encode())
 
 
 def _overwrite(path: Path, content: bytes) -> None:
@@ -201,7 +186,7 @@ def write_request(asked: Asked) -> str:
     """Return the content of the file for a request."""
     document = {
         "v": _VERSION,
-        "wish": write_request_spec(asked.spec),
+        "wish": model.write_request_spec(asked.spec),
         "priority": asked.priority,
         **attrs.asdict(asked.more),
     }
@@ -228,12 +213,12 @@ def read_request(name: str, content: bytes) -> Asked:
     if not isinstance(document, Mapping) or document.get("v") != _VERSION:
         msg = "it holds no request that this version knows"
         raise InvalidRequestError(msg)
-    spec = read_request_spec(document.get("wish"))
-    check_priority(document.get("priority"))
+    spec = model.read_request_spec(document.get("wish"))
+    model.check_priority(document.get("priority"))
     return Asked(id=match[1], spec=spec, more=_about(document), priority=document["priority"])
 
 
-def _about(document: Mapping[str, Any]) -> About:
+def _about(document: Mapping[str, Any]) -> model.About:
     expires, labels = document.get("expires_at"), document.get("labels", {})
     if not isinstance(labels, Mapping):
         msg = "its labels are no mapping"
@@ -248,4 +233,4 @@ def _about(document: Mapping[str, Any]) -> About:
     except (TypeError, ValueError, OverflowError) as e:
         msg = f"expires_at is no time: {expires!r}"
         raise InvalidRequestError(msg, e) from e
-    return About(**said, labels=dict(labels), expires_at=expires_at)
+    return model.About(**said, labels=dict(labels), expires_at=expires_at)

@@ -7,5 +7,5 @@ temporary directories, and the meaning of its end for the execution.
 from .attempt_job import AttemptFiles, job_spec
 from .containers import engine_problem, find_engine
 from .job_outcome import End, end_of
-from .materialize import Materializer, remove_root, revoke
+from .materialize import CapturedOutput, Materializer, remove_root, revoke
 from .tmp_capacity import TMP_CAPACITY, excess, shortages

@@ -89,36 +89,31 @@ def _apptainer(container: Container) -> list[str]:
 
 def _podman(container: Container) -> list[str]:
     # https://docs.podman.io/en/v4.9.3/markdown/podman-run.1.html
-    program, arguments = container.command[:1], container.command[1:]
-    return [
-        *("podman", "run", "--rm", "--init", "--userns=keep-id"),
-        *_common(container),
-        # As JSON: plain text that begins with a bracket would be parsed as JSON.
-        *(("--entrypoint", json.dumps(list(program))) if program else ()),
-        container.image,
-        *arguments,
-    ]
+    # As JSON: plain text that begins with a bracket would be parsed as JSON.
+    return _run_command(
+        ["podman", "run", "--rm", "--init", "--userns=keep-id"],
+        container,
+        lambda program: json.dumps([program]),
+    )
 
 
 def _docker(container: Container) -> list[str]:
     # https://docs.docker.com/reference/cli/docker/container/run/
-    program, arguments = container.command[:1], container.command[1:]
-    return [
-        *("docker", "run", "--rm", "--init", "--user", f"{container.uid}:{container.gid}"),
-        *_common(container),
-        *(("--entrypoint", program[0]) if program else ()),
-        container.image,
-        *arguments,
-    ]
+    user = f"{container.uid}:{container.gid}"
+    return _run_command(["docker", "run", "--rm", "--init", "--user", user], container, str)
 
 
-def _common(container: Container) -> list[str]:
-    """Return the options that podman and docker share."""
+def _run_command(words: Sequence[str], container: Container, entrypoint: Callable[[str], str]) -> list[str]:
+    """Return the command line of podman or docker, which have most options in common."""
     return [
+        *words,
         *(("--interactive",) if container.reads_stdin else ()),
         *(() if container.cwd is None else ("--workdir", container.cwd)),
         *(word for name, it in container.environment.items() for word in ("--env", f"{name}={it}")),
         *_mounts(container.binds),
+        *(("--entrypoint", entrypoint(container.command[0])) if container.command else ()),
+        container.image,
+        *container.command[1:],
     ]
 
 

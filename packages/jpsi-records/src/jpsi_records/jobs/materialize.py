@@ -96,13 +96,13 @@ class Materializer:
                 return CapturedOutput(None, log.digest, ())
             output = files.place(members["output_path"])
             if not output.exists():
-                told = f"there is no {members['output_path']}, which is the output"
-                return CapturedOutput(self._blobs.add_manifest({}), log.digest, (told,))
-            kept = self._blobs.add_tree(output, members["output_globs"])
+                problem = f"there is no {members['output_path']}, which is the output"
+                return CapturedOutput(self._blobs.add_manifest({}), log.digest, (problem,))
+            captured = self._blobs.add_tree(output, members["output_globs"])
         except OSError as e:
             msg = f"what the job has left cannot be kept: {e}"
             raise StoreError(msg, e) from e
-        return CapturedOutput(kept.digest, log.digest, kept.left_out)
+        return CapturedOutput(captured.digest, log.digest, captured.left_out)
 
 
 def revoke(files: AttemptFiles) -> bool:

@@ -18,9 +18,10 @@ from .entities import (
     Interval,
     Request,
     RequestState,
+    check_priority,
+    new_id,
 )
 from .filters import unmet_filters
-from .ids import new_id
 from .mounts import (
     Blob,
     Collection,
@@ -37,7 +38,6 @@ from .mounts import (
     write_mount,
 )
 from .placement import Placement
-from .priorities import Interest, check_priority, effective_priority
 from .request_spec import (
     RequestSpec,
     Reuse,

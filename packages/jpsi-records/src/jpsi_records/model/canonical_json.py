@@ -51,22 +51,17 @@ def _text(value: str) -> str:
 
 
 def _number(value: float) -> str:
-    if isinstance(value, int):
-        if not _is_double(value):
-            msg = f"{value} is too large to be exact as a JSON number; write it as text"
-            raise ValueError(msg)
-        return _shortest(float(value))
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if isinstance(value, int) and number != value:
+        msg = f"{value} is too large to be exact as a JSON number; write it as text"
+        raise ValueError(msg)
+    if not math.isfinite(number):
         msg = f"{value} is not a JSON number"
         raise ValueError(msg)
-    return _shortest(value)
-
-
-def _is_double(value: int) -> bool:
-    try:
-        return int(float(value)) == value
-    except OverflowError:
-        return False
+    return _shortest(number)
 
 
 def _shortest(value: float) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from . import mounts
+from .field_checks import FieldChecks, are_texts, as_place, as_tuple, field_problems, is_count
 from .mounts import Blob, Collection, CollectionFile, File, GitTree, Json, Mount, Output, Text, Tmp
 from .paths import is_inside, place, working_place
 
@@ -38,21 +40,9 @@ STDIN, STDOUT = "stdin", "stdout"
 IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@(sha256:[0-9a-f]{64})")
 
 
-def _command_words(words: Any) -> Any:  # noqa: ANN401  any JSON value; `problems` checks it
-    return tuple(words) if isinstance(words, list) else words
-
-
-def _working_place(path: Any) -> Any:  # noqa: ANN401  as above
-    return _tried(working_place, path)
-
-
-def _output_place(path: Any) -> Any:  # noqa: ANN401  as above
-    return None if path is None else _tried(place, path)
-
-
-def _tried(convert: Any, path: Any) -> Any:  # noqa: ANN401  as above
+def _as_working_place(path: Any) -> Any:  # noqa: ANN401  any YAML value; `problems` checks it
     try:
-        return convert(path) if isinstance(path, str) else path
+        return working_place(path) if isinstance(path, str) else path
     except ValueError:
         return path
 
@@ -65,15 +55,12 @@ def _is_place(path: Any) -> bool:  # noqa: ANN401  as above
 
 
 def _targets(mounts: Mapping[str, Mount]) -> Mapping[str, Mount]:
-    return {
-        target if target in {STDIN, STDOUT} else _tried(place, target): mount
-        for target, mount in mounts.items()
-    }
+    return {it if it in {STDIN, STDOUT} else as_place(it): mount for it, mount in mounts.items()}
 
 
 def _globs(globs: Any) -> Any:  # noqa: ANN401  as above
-    is_text = isinstance(globs, list | tuple) and all(isinstance(it, str) for it in globs)
-    return tuple(sorted(set(globs))) if is_text else globs
+    texts = as_tuple(globs)
+    return tuple(sorted(set(texts))) if are_texts(texts) else globs
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -85,7 +72,7 @@ class Computation:
     """
 
     #: The program and its arguments; empty, with an image, means the command of the image.
-    command: tuple[str, ...] = attrs.field(default=(), converter=_command_words)
+    command: tuple[str, ...] = attrs.field(default=(), converter=as_tuple)
     #: The container image by name and digest; None runs without a container.
     container_image: str | None = None
     #: Variables to set; None unsets a variable.
@@ -93,12 +80,12 @@ class Computation:
     #: The working directory, absolute or relative to the root; None, with an image, is that of the image.
     cwd: str | None = attrs.field(
         default=attrs.Factory(lambda self: "/" if self.container_image is None else None, takes_self=True),
-        converter=_working_place,
+        converter=_as_working_place,
     )
     #: The mounts by target: an absolute path, `stdin` or `stdout`.
     mounts: Mapping[str, Mount] = attrs.field(factory=dict, converter=_targets)
     #: The output: a file or directory that is stored after the job; a mount, or a path inside one.
-    output_path: str | None = attrs.field(default=None, converter=_output_place)
+    output_path: str | None = attrs.field(default=None, converter=as_place)
     #: `pathlib` patterns that select files of the output; none selects all.
     output_globs: tuple[str, ...] = attrs.field(default=(), converter=_globs)
     #: The number of processes, and of cores for each process.
@@ -110,7 +97,7 @@ class Computation:
     @property
     def image_digest(self) -> str | None:
         """The digest of the image, which identifies it under any name; None without an image."""
-        return None if self.container_image is None else digest_of_image(self.container_image)
+        return None if self.container_image is None else self.container_image.rpartition("@")[2]
 
     @property
     def vcpus(self) -> int:
@@ -124,22 +111,21 @@ def problems(computation: Computation) -> list[str]:
     if not _is_place(computation.cwd) and not (computation.cwd is None and computation.container_image):
         found.append(f"cwd: {computation.cwd!r} is no place below the root")
     for target, mount in computation.mounts.items():
-        found += [f"mounts: {target}: {it}" for it in (*_target(target, mount), *mount.problems())]
+        found += [f"mounts: {target}: {it}" for it in (*_target(target, mount), *mounts.problems(mount))]
     if not found:
         found += [*_nesting(computation), *_stdout(computation), *_output(computation)]
         found += _true_paths(computation)
-    for name in ("processes", "threads"):
-        count = getattr(computation, name)
-        if type(count) is not int or count < 1:
-            found.append(f"{name} must be a whole number above 0, not {count!r}")
-    return found
+    return [*found, *field_problems(computation, _CHECKS)]
+
+
+_CHECKS: FieldChecks = dict.fromkeys(("processes", "threads"), (is_count, "a whole number above 0"))
 
 
 def _command(computation: Computation) -> Iterator[str]:
     command: Any = computation.command  # not yet checked
     if command == () and computation.container_image is not None:
         return
-    if not isinstance(command, tuple) or not command or not all(isinstance(it, str) for it in command):
+    if not command or not are_texts(command):
         yield f"command must be a list of texts, the program first, not {command!r}"
     elif not command[0]:
         yield "command names no program"
@@ -160,29 +146,13 @@ def _environment(environment: Any) -> Iterator[str]:  # noqa: ANN401  not yet ch
             yield f"environment: {name} must be text without a NUL, not {value!r}"
 
 
-def digest_of_image(image: str) -> str:
-    """Return the digest in an image reference.
-
-    >>> digest_of_image("debian@sha256:" + "0" * 64)[:10]
-    'sha256:000'
-    """
-    return image.rpartition("@")[2]
-
-
-def image_problem(image: object) -> str | None:
-    """Return why an image reference is invalid; None if it is valid."""
-    if isinstance(image, str) and IMAGE.fullmatch(image):
-        return None
-    told = "container_image is NAME@sha256: and the digest of the image, as what a tag stands for changes"
-    return f"{told}; not {image!r}"
-
-
 def _image(computation: Computation) -> Iterator[str]:
-    if computation.container_image is None:
+    image: Any = computation.container_image  # not yet checked
+    if image is None:
         return
-    wrong = image_problem(computation.container_image)
-    if wrong is not None:
-        yield wrong
+    if not isinstance(image, str) or not IMAGE.fullmatch(image):
+        needed = "NAME@sha256: and the digest of the image, as what a tag stands for changes"
+        yield f"container_image is {needed}; not {image!r}"
     environment: Any = computation.environment  # not yet checked
     if isinstance(environment, Mapping) and None in environment.values():
         yield "environment: in a container no variable can be unset"
@@ -223,21 +193,18 @@ def can_write(mount: Mount) -> bool:
     return isinstance(mount, Tmp) or (isinstance(mount, Collection) and mount.writable is not False)
 
 
-def can_be_written(computation: Computation, path: str) -> bool:
-    """Return True if a path lies in a mount to which the job may write."""
-    return any(is_inside(path, target) and can_write(it) for target, it in _placed(computation).items())
-
-
 def _stdout(computation: Computation) -> Iterator[str]:
     mount = computation.mounts.get(STDOUT)
-    if isinstance(mount, File) and not can_be_written(computation, mount.path):
-        yield f"mounts: stdout: {mount.path} is in no mount that can be written to"
+    if isinstance(mount, File):
+        outer = {target: it for target, it in _placed(computation).items() if is_inside(mount.path, target)}
+        if not any(map(can_write, outer.values())):
+            yield f"mounts: stdout: {mount.path} is in no mount that can be written to"
 
 
 def _output(computation: Computation) -> Iterator[str]:
     path = computation.output_path
     globs: Any = computation.output_globs  # not yet checked
-    if not isinstance(globs, tuple) or not all(_is_glob(it) for it in globs):
+    if not are_texts(globs) or not all(_is_glob(it) for it in globs):
         yield f"output_globs must be a list of relative patterns, not {globs!r}"
     if path is None:
         if globs:
@@ -258,10 +225,5 @@ def _true_paths(computation: Computation) -> Iterator[str]:
                 yield f"{where}: {word} is a place below the root of the job; write ${{JPSI_ROOT}}{word}"
 
 
-def _is_glob(pattern: Any) -> bool:  # noqa: ANN401  not yet checked
-    return (
-        isinstance(pattern, str)
-        and bool(pattern)
-        and not pattern.startswith("/")
-        and ".." not in pattern.split("/")
-    )
+def _is_glob(pattern: str) -> bool:
+    return pattern != "" and not pattern.startswith("/") and ".." not in pattern.split("/")

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .field_checks import is_number
+
 #: The resources that can be constrained, as they are recorded with each execution.
 KNOWN = {
     "vcpus": "the cores of all processes together",
@@ -20,28 +22,19 @@ def problems(constraints: Mapping[str, Any]) -> Iterator[str]:
     for name, wanted in constraints.items():
         if name not in KNOWN:
             yield f"runtime_constraints: {name!r} is not recorded of executions; what is: {', '.join(KNOWN)}"
-        elif not _is_range(wanted) and not _is_value(wanted):
-            told = f"runtime_constraints: {name} is true, false, a number or [least, most], not {wanted!r}"
-            yield f"{told}; 8e9 is text in YAML, 8000000000 is a number" if _holds_text(wanted) else told
-
-
-def _holds_text(wanted: Any) -> bool:  # noqa: ANN401  as below
-    return any(isinstance(it, str) for it in (wanted if isinstance(wanted, list | tuple) else [wanted]))
-
-
-def _is_value(wanted: Any) -> bool:  # noqa: ANN401  any JSON value
-    return isinstance(wanted, bool) or _is_number(wanted)
-
-
-def _is_number(value: Any) -> bool:  # noqa: ANN401  as above
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        elif not (isinstance(wanted, bool) or is_number(wanted) or _is_range(wanted)):
+            accepted = "true, false, a number or [least, most]"
+            ends = wanted if isinstance(wanted, list | tuple) else [wanted]
+            is_text = any(isinstance(it, str) for it in ends)
+            hint = "; 8e9 is text in YAML, 8000000000 is a number" if is_text else ""
+            yield f"runtime_constraints: {name} is {accepted}, not {wanted!r}{hint}"
 
 
 def _is_range(wanted: Any) -> bool:  # noqa: ANN401  as above
     if not isinstance(wanted, list | tuple) or len(wanted) != _ENDS:
         return False
     least, most = wanted
-    if not all(end is None or _is_number(end) for end in wanted):
+    if not all(end is None or is_number(end) for end in wanted):
         return False
     return least is None or most is None or least <= most
 
@@ -80,19 +73,17 @@ def memory_of(wanted: Any) -> int | None:  # noqa: ANN401  values of JSON
     """
     if wanted is None or isinstance(wanted, bool) or wanted in ([None, None], (None, None)):
         return None
-    if isinstance(wanted, list | tuple):
-        least, most = wanted
-        asked: int = math.floor(most) if least is None else math.ceil(least)
-    else:
-        asked = math.ceil(wanted)
-    return max(1, asked)
+    least, most = wanted if isinstance(wanted, list | tuple) else (wanted, None)
+    memory: int = math.floor(most) if least is None else math.ceil(least)
+    return max(1, memory)
 
 
-def count_of(wanted: Any, portion: int = 1) -> int:  # noqa: ANN401  values of JSON
-    """Return the smallest number that meets a constraint and is a multiple of a portion.
+def count_of(wanted: Any) -> int:  # noqa: ANN401  values of JSON
+    """Return the smallest number that meets a constraint.
 
-    >>> count_of(3), count_of(3, 2), count_of(True, 2), count_of([None, 8]), count_of(False)
-    (3, 4, 2, 0, 0)
+    >>> count_of(3), count_of(True), count_of([None, 8]), count_of(False)
+    (3, 1, 0, 0)
     """
     least = wanted[0] if isinstance(wanted, list | tuple) else wanted
-    return portion * math.ceil(max(0, least or 0) / portion)
+    count: int = math.ceil(max(0, least or 0))
+    return count

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 import attrs
 
-from .request_spec import RequestSpec
+from ..errors import InvalidRequestError
+from .field_checks import is_number
+from .request_spec import RequestSpec, read_request_spec
 
 
 class RequestState(enum.Enum):
@@ -57,14 +60,18 @@ class About:
 DEFAULT_ABOUT = About()
 
 
+def _as_request_spec(spec: Any) -> RequestSpec:  # noqa: ANN401  a request spec, or its document
+    return spec if isinstance(spec, RequestSpec) else read_request_spec(spec)
+
+
 @attrs.frozen(slots=True, kw_only=True)
 class Request:
     """A user's request for the result of a computation."""
 
     id: str
     owner: str
-    state: RequestState
-    spec: RequestSpec
+    state: RequestState = attrs.field(converter=RequestState)
+    spec: RequestSpec = attrs.field(converter=_as_request_spec)
     #: The priority; None for a draft only. With zero or less, nothing runs for it.
     priority: float | None = None
     #: The time after which its priority counts as zero.
@@ -93,7 +100,7 @@ class Execution:
     fingerprint: str
     #: The canonical key of the computation, of which the fingerprint is the digest.
     preimage: str
-    state: ExecutionState
+    state: ExecutionState = attrs.field(converter=ExecutionState)
     #: The largest priority of its requests.
     priority: float = 0
     exit_code: int | None = None
@@ -141,7 +148,7 @@ class Execution:
         return found
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def granted(self) -> Mapping[str, Any]:
         """The resources that its job was given, as far as they are recorded.
 
         Older versions recorded GPUs that they did not request.
@@ -194,4 +201,18 @@ class Interval:
     user: str
     request: str
     priority: float
-    state: ExecutionState
+    state: ExecutionState = attrs.field(converter=ExecutionState)
+
+
+def new_id(now: datetime) -> str:
+    """Return a new id that sorts by time, and is unique without coordination: a UUID of version 7."""
+    digits = f"{int(now.timestamp() * 1000):012x}"
+    rest = os.urandom(10).hex()
+    return f"{digits[:8]}-{digits[8:]}-7{rest[:3]}-{'89ab'[int(rest[3], 16) % 4]}{rest[4:7]}-{rest[7:19]}"
+
+
+def check_priority(priority: Any) -> None:  # noqa: ANN401  any value of a caller
+    """Raise `InvalidRequestError` unless a value is a valid priority."""
+    if not is_number(priority):
+        msg = f"a priority is a finite number, not {priority!r}"
+        raise InvalidRequestError(msg)

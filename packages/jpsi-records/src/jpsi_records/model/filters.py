@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from .field_checks import is_number
+
 _PARTS = 3
 _TIMES = frozenset({"created_at", "started_at", "finished_at", "modified_at"})
 _NUMBERS = frozenset({"exit_code", "progress", "priority"})
@@ -53,7 +55,7 @@ def _can_be(attribute: str, wanted: Any, *, is_list: bool) -> bool:  # noqa: ANN
             _can_be(attribute, it, is_list=False) for it in wanted
         )
     if attribute in _NUMBERS:
-        return isinstance(wanted, int | float) and not isinstance(wanted, bool)
+        return is_number(wanted)
     if not isinstance(wanted, str):
         return False
     if attribute == "state":

@@ -12,16 +12,10 @@ from typing import Any, ClassVar, Protocol
 import attrs
 
 from .canonical_json import canonical
+from .field_checks import FieldChecks, as_place, field_problems, is_count, is_text
 from .paths import place
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-
-
-def _place(path: Any) -> Any:  # noqa: ANN401  any JSON value; `problems` checks it
-    try:
-        return place(path) if isinstance(path, str) else path
-    except ValueError:
-        return path
 
 
 class Mount(Protocol):
@@ -29,9 +23,6 @@ class Mount(Protocol):
 
     #: The value of `kind` in documents.
     kind: ClassVar[str]
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -44,7 +35,7 @@ class Collection:
     #: The name of a collection; the commit of the request resolves it to a digest.
     name: str | None = None
     #: The directory in the collection.
-    path: str = attrs.field(default="/", converter=_place)
+    path: str = attrs.field(default="/", converter=as_place)
     #: True if the job may write to its copy; None accepts both. The collection itself never changes.
     writable: bool | None = None
 
@@ -52,16 +43,6 @@ class Collection:
     def is_new(self) -> bool:
         """True if the directory is empty at the start of the job."""
         return self.digest is None and self.name is None
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        if self.digest is not None and self.name is not None:
-            yield "is given by digest and by name; one of them says which it is"
-        yield from _collection_problems(self.digest, self.name, self.path)
-        if self.writable is not None and not isinstance(self.writable, bool):
-            yield f"writable must be true or false, not {self.writable!r}"
-        if self.is_new and (self.path != "/" or self.writable is False):
-            yield "is a new collection, which has no path and can be written to"
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -74,31 +55,7 @@ class CollectionFile:
     #: The name of a collection; the commit of the request resolves it to a digest.
     name: str | None = None
     #: The file in the collection.
-    path: str = attrs.field(converter=_place)
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        if (self.digest is None) == (self.name is None):
-            yield "needs either the digest or the name of a collection"
-        yield from _collection_problems(self.digest, self.name, self.path)
-
-
-def _collection_problems(digest: Any, name: Any, path: Any) -> Iterator[str]:  # noqa: ANN401  not yet checked
-    if digest is not None and not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
-        yield f"digest must be sha256: and 64 hexadecimal digits, not {digest!r}"
-    if name is not None and not (isinstance(name, str) and name):
-        yield f"name must be text, not {name!r}"
-    yield from _path_problems(path)
-
-
-def _path_problems(path: Any) -> Iterator[str]:  # noqa: ANN401  not yet checked
-    if not isinstance(path, str):
-        yield f"path must be text, not {path!r}"
-        return
-    try:
-        place(path)
-    except ValueError as e:
-        yield f"path {e}"
+    path: str = attrs.field(converter=as_place)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -109,13 +66,7 @@ class Output:
     #: The id of the other request.
     request: str
     #: The directory in its output; for standard input, the file.
-    path: str = attrs.field(default="/", converter=_place)
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        if not _is_name(self.request):
-            yield f"request must be that of a request, not {self.request!r}"
-        yield from _path_problems(self.path)
+    path: str = attrs.field(default="/", converter=as_place)
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -133,26 +84,7 @@ class GitTree:
     tree: str | None = None
     blob: str | None = None
     #: The directory or file in the tree of the commit.
-    path: str = attrs.field(default="/", converter=_place)
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        ways = {name: getattr(self, name) for name in ("commit", "revisions", "tree", "blob")}
-        if sum(value is not None for value in ways.values()) != 1:
-            yield "needs one of commit, revisions, tree and blob"
-        for name, value in ways.items():
-            if value is not None and not _is_name(value):
-                yield f"{name} cannot be {value!r}"
-        if isinstance(self.revisions, str):
-            yield from _revisions_problems(self.revisions)
-        if not self.is_pinned and not _is_name(self.url):
-            yield f"url must be that of a repository, not {self.url!r}"
-        if self.is_pinned and (self.path != "/" or self.url is not None):
-            yield "is given by tree or blob, which needs no url and has no path"
-        path: Any = self.path  # not yet checked
-        if isinstance(path, str) and "\n" in path:
-            yield "path cannot hold a line break"
-        yield from _path_problems(self.path)
+    path: str = attrs.field(default="/", converter=as_place)
 
     @property
     def is_pinned(self) -> bool:
@@ -167,9 +99,122 @@ class Blob:
     kind: ClassVar[str] = "blob"
     digest: str
 
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        yield from _collection_problems(self.digest, None, "/")
+
+@attrs.frozen(slots=True, kw_only=True)
+class Tmp:
+    """An empty directory, removed when the job has ended."""
+
+    kind: ClassVar[str] = "tmp"
+    #: The capacity in bytes. Like memory, it is not part of the computation's identity.
+    capacity: int | None = None
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Text:
+    """A file with the given text."""
+
+    kind: ClassVar[str] = "text"
+    content: str
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Json:
+    """A file with the given JSON value in canonical form."""
+
+    kind: ClassVar[str] = "json"
+    content: Any  # any JSON value
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class File:
+    """The file that receives standard output; allowed for the target `stdout` only."""
+
+    kind: ClassVar[str] = "file"
+    #: The file, inside a writable mount.
+    path: str = attrs.field(converter=as_place)
+
+
+KINDS: Mapping[str, type[Mount]] = {
+    it.kind: it for it in (Collection, CollectionFile, Output, GitTree, Blob, Tmp, Text, Json, File)
+}
+
+
+def _is_word(value: Any) -> bool:  # noqa: ANN401  any YAML value
+    # A leading dash would make it an option of the program that gets it.
+    return is_text(value) and value[0] != "-" and not set(value) & {"\0", "\n"}
+
+
+_CHECKS: FieldChecks = {
+    "digest": (
+        lambda it: isinstance(it, str) and DIGEST.fullmatch(it) is not None,
+        "sha256: and 64 hexadecimal digits",
+    ),
+    "name": (is_text, "text"),
+    "path": (lambda it: isinstance(it, str), "text"),
+    "writable": (lambda it: isinstance(it, bool), "true or false"),
+    "request": (_is_word, "that of a request"),
+    "url": (_is_word, "that of a repository"),
+    "capacity": (is_count, "a number of bytes"),
+}
+
+
+def problems(mount: Mount) -> Iterator[str]:
+    """Yield every problem of a mount that can be found without the records."""
+    yield from _kind_problems(mount)
+    yield from field_problems(mount, _CHECKS)  # type: ignore[arg-type]  # each kind is a class of attrs
+    path = getattr(mount, "path", None)
+    try:
+        place(path if isinstance(path, str) else "/")
+    except ValueError as e:
+        yield f"path {e}"
+
+
+def _kind_problems(mount: Mount) -> Iterator[str]:
+    match mount:
+        case Collection():
+            if mount.digest is not None and mount.name is not None:
+                yield "is given by digest and by name; one of them says which it is"
+            if mount.is_new and (mount.path != "/" or mount.writable is False):
+                yield "is a new collection, which has no path and can be written to"
+        case CollectionFile():
+            if (mount.digest is None) == (mount.name is None):
+                yield "needs either the digest or the name of a collection"
+        case GitTree():
+            yield from _git_problems(mount)
+        case Text() if not isinstance(mount.content, str):
+            yield f"content must be text, not {mount.content!r}"
+        case Json():
+            try:
+                canonical(mount.content)
+            except ValueError as e:
+                yield f"content: {e}"
+
+
+def _git_problems(mount: GitTree) -> Iterator[str]:
+    ways = {name: getattr(mount, name) for name in ("commit", "revisions", "tree", "blob")}
+    if sum(value is not None for value in ways.values()) != 1:
+        yield "needs one of commit, revisions, tree and blob"
+    for name, value in ways.items():
+        if value is not None and not _is_word(value):
+            yield f"{name} cannot be {value!r}"
+    if isinstance(mount.revisions, str):
+        yield from _revisions_problems(mount.revisions)
+    if mount.is_pinned and (mount.path != "/" or mount.url is not None):
+        yield "is given by tree or blob, which needs no url and has no path"
+    if not mount.is_pinned and mount.url is None:
+        yield "url must be that of a repository, not None"
+    if "\n" in str(mount.path):
+        yield "path cannot hold a line break"
+
+
+def _revisions_problems(revisions: str) -> Iterator[str]:
+    try:
+        words = revision_words(revisions)
+    except ValueError as e:
+        yield f"revisions cannot be {revisions!r}: {e}"
+        return
+    if not words or not all(map(_is_word, words)):
+        yield f"revisions cannot be {revisions!r}: it is a list of commits and ranges, without options of git"
 
 
 def absolute_url(url: str) -> str:
@@ -195,80 +240,6 @@ def revision_words(revisions: str) -> list[str]:
     return shlex.split(revisions)
 
 
-def _revisions_problems(revisions: str) -> Iterator[str]:
-    try:
-        words = revision_words(revisions)
-    except ValueError as e:
-        yield f"revisions cannot be {revisions!r}: {e}"
-        return
-    if not words or not all(map(_is_name, words)):
-        yield f"revisions cannot be {revisions!r}: it is a list of commits and ranges, without options of git"
-
-
-def _is_name(value: Any) -> bool:  # noqa: ANN401  not yet checked
-    # A leading dash would make it an option of the program that gets it.
-    return isinstance(value, str) and value != "" and value[0] != "-" and not set(value) & {"\0", "\n"}
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Tmp:
-    """An empty directory, removed when the job has ended."""
-
-    kind: ClassVar[str] = "tmp"
-    #: The capacity in bytes. Like memory, it is not part of the computation's identity.
-    capacity: int | None = None
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        if self.capacity is not None and (type(self.capacity) is not int or self.capacity <= 0):
-            yield f"capacity must be a number of bytes, not {self.capacity!r}"
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Text:
-    """A file with the given text."""
-
-    kind: ClassVar[str] = "text"
-    content: str
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        content: Any = self.content  # not yet checked
-        if not isinstance(content, str):
-            yield f"content must be text, not {content!r}"
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class Json:
-    """A file with the given JSON value in canonical form."""
-
-    kind: ClassVar[str] = "json"
-    content: Any  # any JSON value
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        try:
-            canonical(self.content)
-        except ValueError as e:
-            yield f"content: {e}"
-
-
-@attrs.frozen(slots=True, kw_only=True)
-class File:
-    """The file that receives standard output; allowed for the target `stdout` only."""
-
-    kind: ClassVar[str] = "file"
-    #: The file, inside a writable mount.
-    path: str = attrs.field(converter=_place)
-
-    def problems(self) -> Iterator[str]:
-        """Yield every problem of this mount that can be found without the records."""
-        yield from _path_problems(self.path)
-
-
-KINDS: Mapping[str, type[Mount]] = {
-    it.kind: it for it in (Collection, CollectionFile, Output, GitTree, Blob, Tmp, Text, Json, File)
-}
 # Kinds that the draft specification names differently.
 _SYNONYMS: Mapping[Any, str] = {"regular_file": "file"}
 # A kind of the draft specification that jpsi does not offer, with the reason.
@@ -312,27 +283,24 @@ def read_mount(document: Any) -> Mount:  # noqa: ANN401  any JSON value
     if kind is None:
         msg = f"has a kind that is not offered, {document['kind']!r}; offered are {', '.join(KINDS)}"
         raise ValueError(msg)
-    given: dict[str, Any] = {
-        str(_SYNONYMOUS_KEYS.get(key, key)): it for key, it in document.items() if key != "kind"
-    }
-    if wrong := list(_wrong_keys(document["kind"], kind, given)):
+    fields = {str(_SYNONYMOUS_KEYS.get(key, key)): it for key, it in document.items() if key != "kind"}
+    if wrong := list(_wrong_keys(document["kind"], kind, fields)):
         raise ValueError("; ".join(wrong))
-    return kind(**given)
+    return kind(**fields)
 
 
-def _wrong_keys(name: str, kind: Callable[..., Mount], given: Mapping[str, Any]) -> Iterator[str]:
+def _wrong_keys(name: str, kind: Callable[..., Mount], document: Mapping[str, Any]) -> Iterator[str]:
     fields = attrs.fields_dict(kind)  # type: ignore[arg-type]  # each kind is a class of attrs
-    for key in given:
+    explanations = _ARVADOS_GIT if name == GitTree.kind else _ARVADOS
+    for key in document:
         if key in fields:
             continue
-        told = _ARVADOS_GIT if name == GitTree.kind else _ARVADOS
-        yield (
-            f"says {key}: {told[key]}"
-            if key in told
-            else f"says {key!r}, which mounts of kind {name} do not have; they have {', '.join(fields)}"
-        )
+        if key in explanations:
+            yield f"says {key}: {explanations[key]}"
+        else:
+            yield f"says {key!r}, which mounts of kind {name} do not have; they have {', '.join(fields)}"
     for key, field in fields.items():
-        if field.default is attrs.NOTHING and key not in given:
+        if field.default is attrs.NOTHING and key not in document:
             yield f"does not say {key}, which mounts of kind {name} must have"
 
 
@@ -340,9 +308,4 @@ def write_mount(mount: Mount) -> dict[str, Any]:
     """Return the document of a mount, without fields at their defaults."""
     fields = attrs.fields_dict(type(mount))  # type: ignore[arg-type]  # each kind is a class of attrs
     values = {name: getattr(mount, name) for name in fields}
-    needed = {
-        name: it
-        for name, it in values.items()
-        if fields[name].default is attrs.NOTHING or it != fields[name].default
-    }
-    return {"kind": mount.kind, **needed}
+    return {"kind": mount.kind, **{name: it for name, it in values.items() if it != fields[name].default}}

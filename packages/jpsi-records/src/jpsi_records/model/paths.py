@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
-
 
 def place(path: str) -> str:
     """Normalize an absolute path.
@@ -44,12 +42,3 @@ def is_inside(path: str, outer: str) -> bool:
     (True, False)
     """
     return outer in {path, "/"} or path.startswith(outer + "/")
-
-
-def below(path: str, outer: str) -> str:
-    """Return a path relative to another that contains it.
-
-    >>> below("/out/a/b", "/out")
-    'a/b'
-    """
-    return posixpath.relpath(path, outer)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
 import attrs
+
+from .field_checks import FieldChecks, field_problems, is_number, is_text, is_whole
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -36,46 +38,20 @@ class Placement:
 
 
 _TEXTS = ("executor", "queue_name", "project_name", "reservation_id", "launcher")
-_VARIABLE = re.compile(r"[\w-]+\.\S+")
+_CHECKS: FieldChecks = {
+    **dict.fromkeys(_TEXTS, (is_text, "text")),
+    **dict.fromkeys(("memory", "gpus"), (is_whole, "a whole number")),
+    "duration": (lambda it: is_number(it) and it >= 0, "a number of seconds"),
+    "custom_attributes": (lambda it: isinstance(it, Mapping), "a mapping"),
+}
+_OPTION = re.compile(r"[\w-]+\.\S+")
 
 
 def problems(placement: Placement) -> Iterator[str]:
     """Yield every problem of a placement."""
-    for name in _TEXTS:
-        value = getattr(placement, name)
-        if value is not None and (not isinstance(value, str) or not value):
-            yield f"placement: {name} must be text, not {value!r}"
-    for name in ("memory", "gpus"):
-        value = getattr(placement, name)
-        if value is not None and (type(value) is not int or value < 0):
-            yield f"placement: {name} must be a whole number, not {value!r}"
-    duration: Any = placement.duration  # not yet checked
-    if duration is not None and (
-        isinstance(duration, bool) or not isinstance(duration, int | float) or duration < 0
-    ):
-        yield f"placement: duration must be a number of seconds, not {duration!r}"
-    custom: Any = placement.custom_attributes
-    if not isinstance(custom, Mapping):
-        yield f"placement: custom_attributes must be a mapping, not {custom!r}"
-        return
-    for name in custom:
-        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+    for it in field_problems(placement, _CHECKS):
+        yield f"placement: {it}"
+    custom: Any = placement.custom_attributes  # not yet checked
+    for name in custom if isinstance(custom, Mapping) else ():
+        if not isinstance(name, str) or not _OPTION.fullmatch(name):
             yield f"placement: custom_attributes: {name!r} is not of the form <system>.<option>"
-
-
-def merged(placements: Iterable[Placement]) -> Placement:
-    """Return one placement for several requests: that of the first, with the longest walltime.
-
-    Zero, which is no limit, is the longest; None, the default of the target, is the shortest.
-    """
-    first, *others = placements
-    duration = first.duration
-    for other in others:
-        duration = _longer(duration, other.duration)
-    return attrs.evolve(first, duration=duration)
-
-
-def _longer(one: float | None, other: float | None) -> float | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return 0 if 0 in {one, other} else max(one, other)

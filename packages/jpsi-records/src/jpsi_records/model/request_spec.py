@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
@@ -16,6 +17,7 @@ from . import filters as execution_filters
 from . import placement as placements
 from .canonical_json import canonical
 from .computation import Computation, Purity, Topology
+from .field_checks import FieldChecks, are_texts, as_tuple, field_problems, is_count, is_number, is_whole
 from .mounts import GitTree, Output, Tmp, absolute_url, read_mount, write_mount
 from .placement import Placement
 
@@ -31,16 +33,11 @@ class Reuse(enum.Enum):
     ONLY = "only"
 
 
-def _tuples(filters: Any) -> Any:  # noqa: ANN401  any YAML value; `problems` checks it
-    if not isinstance(filters, list | tuple):
-        return filters
-    return tuple(tuple(it) if isinstance(it, list) else it for it in filters)
-
-
 def _filters(filters: Any) -> Any:  # noqa: ANN401  as above
     """Return filters as a list of tuples: a single filter becomes a list, and a YAML date becomes text."""
     is_one = isinstance(filters, list | tuple) and len(filters) > 1 and isinstance(filters[0], str)
-    return _tuples(_timeless([filters] if is_one else filters))
+    conditions = _timeless([filters] if is_one else filters)
+    return tuple(map(as_tuple, conditions)) if isinstance(conditions, list) else conditions
 
 
 def _timeless(value: Any) -> Any:  # noqa: ANN401  as above
@@ -70,7 +67,7 @@ class RequestSpec:
     #: The largest age of a reused execution, in seconds since its end; None is no limit.
     max_age: float | None = None
     #: The requests that must have succeeded before.
-    after: tuple[str, ...] = attrs.field(default=(), converter=_tuples)
+    after: tuple[str, ...] = attrs.field(default=(), converter=as_tuple)
     #: Conditions on a reused execution: `[attribute, operator, value]`, or a list of these.
     filters: Any = attrs.field(default=(), converter=_filters)
     #: The largest number of attempts: a job is retried after a failure that was not the computation's.
@@ -90,7 +87,7 @@ class RequestSpec:
         if memory is None:
             memory = runtime.memory_of(wanted.get("ram"))
         if gpus is None:
-            gpus = runtime.count_of(wanted.get("gpus"), self._processes) // self._processes or None
+            gpus = math.ceil(runtime.count_of(wanted.get("gpus")) / self._processes) or None
         return attrs.evolve(placement, memory=memory, gpus=gpus)
 
     @property
@@ -121,54 +118,42 @@ class RequestSpec:
 
     @property
     def _vcpus(self) -> int:
-        wanted, given = self.runtime_constraints.get("vcpus"), self.computation.vcpus
+        wanted, vcpus = self.runtime_constraints.get("vcpus"), self.computation.vcpus
         is_open = self.computation.topology is Topology.ANY and wanted is not None
-        if is_open and any(runtime.unmet_constraints({"vcpus": wanted}, {"vcpus": given})):
+        if is_open and any(runtime.unmet_constraints({"vcpus": wanted}, {"vcpus": vcpus})):
             return max(1, runtime.count_of(wanted))
-        return given
+        return vcpus
+
+
+_CHECKS: FieldChecks = {
+    "after": (are_texts, "a list of requests"),
+    "success_exit_codes": (
+        lambda it: isinstance(it, tuple) and it != () and all(map(is_whole, it)),
+        "a list of exit codes",
+    ),
+    "max_age": (is_number, "a number of seconds"),
+    "attempts": (is_count, "a whole number above 0"),
+    "runtime_constraints": (lambda it: isinstance(it, Mapping), "a mapping"),
+}
 
 
 def problems(spec: RequestSpec) -> list[str]:
     """Return every problem of a request spec that can be found without the records."""
     found = [*computations.problems(spec.computation), *placements.problems(spec.placement)]
-    wrong = list(_constraints(spec.runtime_constraints))
-    found += [*wrong, *execution_filters.problems(spec.filters)]
-    if not found and spec.reuse is not Reuse.ONLY:
-        found += [f"runtime_constraints: of a new execution {it}" for it in _unmet(spec)]
-    after: Any = spec.after  # not yet checked
-    if not isinstance(after, tuple) or not all(isinstance(it, str) for it in after):
-        found.append(f"after must be a list of requests, not {after!r}")
-    codes: Any = spec.success_exit_codes  # not yet checked
-    if not isinstance(codes, tuple) or not codes or not all(type(it) is int and it >= 0 for it in codes):
-        found.append(f"success_exit_codes must be a list of exit codes, not {codes!r}")
-    if spec.max_age is not None and (
-        isinstance(spec.max_age, bool) or not isinstance(spec.max_age, int | float)
-    ):
-        found.append(f"max_age must be a number of seconds, not {spec.max_age!r}")
-    if type(spec.attempts) is not int or spec.attempts < 1:
-        found.append(f"attempts must be a whole number above 0, not {spec.attempts!r}")
-    if not found:
-        found += _unsayable(spec)
-    return found
-
-
-def _unsayable(spec: RequestSpec) -> Iterator[str]:
-    """Yield why a request spec cannot be written as a document, such as text that is not Unicode."""
+    constraints: Any = spec.runtime_constraints  # not yet checked
+    found += runtime.problems(constraints) if isinstance(constraints, Mapping) else ()
+    found += [*execution_filters.problems(spec.filters), *field_problems(spec, _CHECKS)]
+    if found:
+        return found
+    if spec.reuse is not Reuse.ONLY:
+        unmet = runtime.unmet_constraints(constraints, spec.recorded)
+        found += [f"runtime_constraints: of a new execution {it}" for it in unmet]
     try:
         canonical(write_request_spec(spec))
     except ValueError as e:
-        yield str(e)
-
-
-def _constraints(constraints: Any) -> Iterator[str]:  # noqa: ANN401  not yet checked
-    if isinstance(constraints, Mapping):
-        yield from runtime.problems(constraints)
-    else:
-        yield f"runtime_constraints must be a mapping, not {constraints!r}"
-
-
-def _unmet(spec: RequestSpec) -> Iterator[str]:
-    return runtime.unmet_constraints(spec.runtime_constraints, spec.recorded)
+        # Such as text that is not Unicode.
+        found.append(str(e))
+    return found
 
 
 def with_absolute_urls(spec: RequestSpec) -> RequestSpec:
@@ -186,10 +171,7 @@ def with_absolute_urls(spec: RequestSpec) -> RequestSpec:
 
 _COMPUTATION = {it.name for it in attrs.fields(Computation)}
 _PLACEMENT = {it.name for it in attrs.fields(Placement)}
-_TERMS = {
-    *("runtime_constraints", "reuse", "success_exit_codes", "accepts_failed", "max_age", "after", "filters"),
-    "attempts",
-}
+_TERMS = {it.name for it in attrs.fields(RequestSpec)} - {"computation", "placement"}
 _ENUMS = {"topology": Topology, "purity": Purity, "reuse": Reuse}
 
 
@@ -202,29 +184,29 @@ def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML v
     if not isinstance(document, Mapping):
         raise InvalidRequestError.of([f"a request is a mapping, not {document!r}"])
     found: list[str] = []
-    given = {key: _member(key, value, found) for key, value in document.items()}
-    placed = given.pop("placement", {})
-    found += _missing(given)
-    unknown = [key for key in given if key not in _COMPUTATION | _TERMS]
-    unknown += [f"placement.{key}" for key in placed if key not in _PLACEMENT]
+    members = {key: _member(key, value, found) for key, value in document.items()}
+    placement = members.pop("placement", {})
+    found += _missing(members)
+    unknown = [key for key in members if key not in _COMPUTATION | _TERMS]
+    unknown += [f"placement.{key}" for key in placement if key not in _PLACEMENT]
     found += [f"{key!r} is nothing that a request says" for key in unknown]
     if found:
         raise InvalidRequestError.of(found)
     spec = RequestSpec(
-        computation=Computation(**{key: it for key, it in given.items() if key in _COMPUTATION}),
-        placement=Placement(**placed),
-        **{key: it for key, it in given.items() if key in _TERMS},
+        computation=Computation(**{key: it for key, it in members.items() if key in _COMPUTATION}),
+        placement=Placement(**placement),
+        **{key: it for key, it in members.items() if key in _TERMS},
     )
     check_request_spec(spec)
     return spec
 
 
-def _missing(given: Mapping[str, Any]) -> Iterator[str]:
+def _missing(members: Mapping[str, Any]) -> Iterator[str]:
     """Yield which required fields a document lacks."""
-    if given.get("container_image") is None:
-        if "command" not in given:
+    if members.get("container_image") is None:
+        if "command" not in members:
             yield "command is missing"
-    elif isinstance(given.get("cwd"), str) and not given["cwd"].startswith("/"):
+    elif isinstance(members.get("cwd"), str) and not members["cwd"].startswith("/"):
         yield "cwd: with a container image it is absolute, or left out, which is that of the image"
 
 
@@ -269,18 +251,14 @@ def write_request_spec(spec: RequestSpec) -> dict[str, Any]:
 
 
 def _written(value: attrs.AttrsInstance, names: set[str]) -> dict[str, Any]:
+    """Return the fields with these names, without those at their defaults."""
     document = {}
     for field in attrs.fields(type(value)):
         it = getattr(value, field.name)
-        if field.name in names and it != _default(field, value):
-            document[field.name] = (
-                it.value if isinstance(it, enum.Enum) else list(it) if isinstance(it, tuple) else it
-            )
+        default: Any = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class, to mypy a function
+            default = default.factory(*([value] if default.takes_self else []))
+        if field.name in names and it != default:
+            plain = it.value if isinstance(it, enum.Enum) else it
+            document[field.name] = list(plain) if isinstance(plain, tuple) else plain
     return document
-
-
-def _default(field: attrs.Attribute[Any], value: attrs.AttrsInstance) -> Any:  # noqa: ANN401  of any type
-    default: Any = field.default
-    if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class, to mypy a function
-        return default
-    return default.factory(value) if default.takes_self else default.factory()

@@ -10,27 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy import Table, insert, select
 
-from ..errors import StoreError
+from .. import store
+from ..errors import store_errors
 from ..files import make_parent_directory, write_whole
 from ..model import ExecutionState, Request, RequestState
-from ..store import (
-    ATTEMPT,
-    COLLECTION,
-    EVENT,
-    EXECUTION,
-    REQUEST,
-    Changed,
-    Moment,
-    attempt_row,
-    events,
-    execution_row,
-    executions,
-    ledger,
-    request_row,
-    requests,
-)
 from .queries import RecordsReader
 
 # Each execution's record is in the execution's directory; requests have a directory of their own.
@@ -60,12 +45,11 @@ def write_copy(records: RecordsReader, execution_id: str) -> None:
     Raises:
         StoreError: the copy cannot be written.
     """
-    with records.database.reading() as connection:
-        document = _document(connection, execution_id)
-    _write(records, records.execution_directory(execution_id) / _NAME, document)
+    with records.database.reading() as tx:
+        _write_execution_copy(records, tx, execution_id)
 
 
-def write_changed_copies(records: RecordsReader, connection: Connection, changed: Changed) -> None:
+def write_changed_copies(records: RecordsReader, tx: store.Transaction) -> None:
     """Write copies of the requests, new executions and names that a transaction has changed.
 
     This happens before the commit: if the commit fails, there is a copy of a change that no caller has seen.
@@ -74,50 +58,45 @@ def write_changed_copies(records: RecordsReader, connection: Connection, changed
     Raises:
         StoreError: a copy cannot be written.
     """
-    for execution_id in sorted(changed.executions):
-        document = _document(connection, execution_id)
-        _write(records, records.execution_directory(execution_id) / _NAME, document)
-    for request_id in sorted(changed.requests):
-        write_request_copy(records, connection, requests.get(connection, request_id))
-
-    for name in sorted(changed.collections):
-        _keep_name(records, connection, name)
+    for execution_id in sorted(tx.changed.executions):
+        _write_execution_copy(records, tx, execution_id)
+    for request_id in sorted(tx.changed.requests):
+        write_request_copy(records, tx, store.requests.get(tx, request_id))
+    for name in sorted(tx.changed.collections):
+        _write_name_copy(records, tx, name)
 
 
-class NameCopies:
-    """Copies of the collection names set by users who may not write copies themselves."""
+def write_new_names(records: RecordsReader, tx: store.Transaction, written: dict[str, datetime]) -> None:
+    """Write copies of collection names: of those that users set who may not write copies themselves.
 
-    def __init__(self, records: RecordsReader) -> None:
-        self._records = records
-        self._known: dict[str, datetime] = {}
+    Args:
+        records: the records.
+        tx: a transaction.
+        written: the times of the names that have a copy; those of the new ones are added.
 
-    def keep(self, connection: Connection) -> None:
-        """Write the names that have changed since the last call.
-
-        Raises:
-            StoreError: a copy cannot be written.
-        """
-        given = connection.execute(select(COLLECTION.c.name, COLLECTION.c.modified_at))
-        new = {name: time for name, time in given if self._known.get(name) != time}
-        for name, time in new.items():
-            _keep_name(self._records, connection, name)
-            self._known[name] = time
+    Raises:
+        StoreError: a copy cannot be written.
+    """
+    for row in tx.execute(select(store.COLLECTION.c.name, store.COLLECTION.c.modified_at)).all():
+        if written.get(row.name) != row.modified_at:
+            _write_name_copy(records, tx, row.name)
+            written[row.name] = row.modified_at
 
 
-def _keep_name(records: RecordsReader, connection: Connection, name: str) -> None:
-    row = connection.execute(select(COLLECTION).where(COLLECTION.c.name == name)).mappings().one()
+def _write_name_copy(records: RecordsReader, tx: store.Transaction, name: str) -> None:
+    row = tx.execute(select(store.COLLECTION).where(store.COLLECTION.c.name == name)).mappings().one()
     digest = hashlib.sha256(name.encode()).hexdigest()
     path = records.directory / _COLLECTIONS / f"{digest}.json"
     _write(records, path, {"v": _VERSION, "collection": dict(row)})
 
 
-def write_request_copy(records: RecordsReader, connection: Connection, request: Request) -> None:
+def write_request_copy(records: RecordsReader, tx: store.Transaction, request: Request) -> None:
     """Write the record of a request.
 
     Raises:
         StoreError: the copy cannot be written.
     """
-    document = {"v": _VERSION, "requests": [request_row(request)], "events": _events(connection, request.id)}
+    document = {"v": _VERSION, "requests": [store.row_of(request)], "events": _events(tx, request.id)}
     _write(records, request_copy(records, request.id), document)
 
 
@@ -128,7 +107,7 @@ def request_copy(records: RecordsReader, request_id: str) -> Path:
 
 def _write(records: RecordsReader, path: Path, document: Mapping[str, Any]) -> None:
     records.make_directory()
-    try:
+    with store_errors(f"{path} cannot be written"):
         if path.parent.name in {_REQUESTS, _COLLECTIONS}:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # mkdir applies the umask; chmod does not.
@@ -137,29 +116,26 @@ def _write(records: RecordsReader, path: Path, document: Mapping[str, Any]) -> N
             make_parent_directory(records.executions_directory)
             path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(document, default=datetime.isoformat, indent=1))
-    except OSError as e:
-        msg = f"{path} cannot be written: {e.strerror}"
-        raise StoreError(msg, e) from e
 
 
-def _document(connection: Connection, execution_id: str) -> dict[str, Any]:
-    row = connection.execute(select(EXECUTION).where(EXECUTION.c.id == execution_id)).mappings().one()
-    asked = requests.some(connection, REQUEST.c.execution == execution_id)
-    return {
+def _write_execution_copy(records: RecordsReader, tx: store.Transaction, execution_id: str) -> None:
+    statement = select(store.EXECUTION).where(store.EXECUTION.c.id == execution_id)
+    interested = store.requests.some(tx, store.REQUEST.c.execution == execution_id)
+    document = {
         "v": _VERSION,
-        "execution": {"program": row["program"], "is_shared": row["is_shared"]}
-        | execution_row(executions.get(connection, execution_id)),
-        "requests": [request_row(it) for it in asked],
-        "attempts": [attempt_row(it) for it in executions.attempts(connection, execution_id)],
-        "events": _events(connection, *(it.id for it in asked), execution=execution_id),
+        "execution": dict(tx.execute(statement).mappings().one()),
+        "requests": [store.row_of(it) for it in interested],
+        "attempts": [store.row_of(it) for it in store.executions.attempts(tx, execution_id)],
+        "events": _events(tx, *(it.id for it in interested), execution=execution_id),
     }
+    _write(records, records.execution_directory(execution_id) / _NAME, document)
 
 
-def _events(connection: Connection, *asked: str, execution: str | None = None) -> list[dict[str, Any]]:
+def _events(tx: store.Transaction, *request_ids: str, execution: str | None = None) -> list[dict[str, Any]]:
     """Return the events of requests and of an execution as rows, including those for accounting."""
-    of_request, of_execution = EVENT.c.request.in_(asked), EVENT.c.execution == execution
+    of_request, of_execution = store.EVENT.c.request.in_(request_ids), store.EVENT.c.execution == execution
     concerned = of_request if execution is None else of_request | of_execution
-    rows = connection.execute(select(EVENT).where(concerned).order_by(EVENT.c.seq))
+    rows = tx.execute(select(store.EVENT).where(concerned).order_by(store.EVENT.c.seq))
     return [dict(row) for row in rows.mappings()]
 
 
@@ -174,21 +150,21 @@ def reindex(records: RecordsReader) -> Restored:
     unreadable: list[str] = []
     found = list(_copies(records.directory, _PLACES, unreadable.append))
     names = list(_copies(records.directory, [f"{_COLLECTIONS}/*.json"], unreadable.append))
-    now = records.now()
-    with records.database.writing() as connection:
-        made = [_add_execution(connection, it["execution"], now) for it in found if "execution" in it]
-        asked = [_add_request(connection, it, unreadable.append) for it in _newest(found)]
+    with records.database.writing() as tx:
+        made = [_add_execution(tx, it["execution"]) for it in found if "execution" in it]
+        added = [_add_request(tx, it, unreadable.append) for it in _newest(found)]
         for attempt in (attempt for it in found for attempt in it.get("attempts", ())):
-            if _is_missing(connection, ATTEMPT, attempt["id"]):
-                connection.execute(insert(ATTEMPT).values(_row(ATTEMPT, attempt)))
-        _add_events(connection, found)
+            _insert_missing(tx, store.ATTEMPT, attempt)
+        _add_events(tx, found)
         for it in found:
-            if "execution" in it and not _is_missing(connection, EXECUTION, it["execution"]["id"]):
-                ledger.settle(connection, it["execution"]["id"], now)
-        named = [_add_name(connection, it["collection"]) for it in names]
-        told = {"executions": sum(made), "requests": sum(asked), "names": sum(named)}
-        events.add(connection, now, "reindexed", data=told)
-    return Restored(sum(made), sum(asked), sum(named), tuple(unreadable))
+            if "execution" in it and not _is_missing(tx, store.EXECUTION, it["execution"]["id"]):
+                store.ledger.settle(tx, it["execution"]["id"])
+        named = [_insert_missing(tx, store.COLLECTION, it["collection"]) for it in names]
+        restored = Restored(sum(made), sum(added), sum(named), tuple(unreadable))
+        counts: dict[str, Any] = attrs.asdict(restored)
+        del counts["unreadable"]
+        store.events.add(tx, "reindexed", **counts)
+    return restored
 
 
 def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -198,62 +174,62 @@ def _newest(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [newest[name] for name in sorted(newest)]
 
 
-def _add_execution(connection: Connection, row: Mapping[str, Any], now: datetime) -> bool:
-    """Insert an execution if it is missing; return True if it was."""
-    if not _is_missing(connection, EXECUTION, row["id"]):
+def _insert_missing(tx: store.Transaction, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row if it is missing; return True if it was."""
+    (key,) = table.primary_key.columns
+    if not _is_missing(tx, table, row[key.name]):
         return False
-    # Versions before 0.2 did not record when and by which user it was changed.
-    row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
-    late = {} if ExecutionState(row["state"]).ended else {"lease_until": now}
-    connection.execute(insert(EXECUTION).values({**_row(EXECUTION, row), **late}))
+    tx.execute(insert(table).values(_row(table, row)))
     return True
 
 
-def _add_request(connection: Connection, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
+def _is_missing(tx: store.Transaction, table: Table, row_id: str) -> bool:
+    (key,) = table.primary_key.columns
+    return tx.execute(select(key).where(key == row_id)).first() is None
+
+
+def _add_execution(tx: store.Transaction, row: Mapping[str, Any]) -> bool:
+    # Versions before 0.2 did not record when and by which user it was changed.
+    row = {"modified_at": row["finished_at"] or row["created_at"], "modified_by": "", **row}
+    late = {} if ExecutionState(row["state"]).ended else {"lease_until": tx.now.isoformat()}
+    return _insert_missing(tx, store.EXECUTION, {**row, **late})
+
+
+def _add_request(tx: store.Transaction, row: Mapping[str, Any], complain: Callable[[str], None]) -> bool:
     """Insert a request if it is missing; return True if it was inserted."""
-    if not _is_missing(connection, REQUEST, row["id"]):
+    if not _is_missing(tx, store.REQUEST, row["id"]):
         return False
     is_over = row["state"] == RequestState.FINAL.value
-    if not is_over and row["execution"] is not None and _is_missing(connection, EXECUTION, row["execution"]):
+    if not is_over and row["execution"] is not None and _is_missing(tx, store.EXECUTION, row["execution"]):
         # The dispatcher assigns another execution.
         row = {**row, "execution": None}
     for needed in (row["execution"], row["parent"]):
-        if needed is not None and _is_missing(connection, EXECUTION, needed):
+        if needed is not None and _is_missing(tx, store.EXECUTION, needed):
             complain(f"request {row['id']} is left out, as execution {needed} is not there")
             return False
-    connection.execute(insert(REQUEST).values(_row(REQUEST, row)))
-    return True
+    return _insert_missing(tx, store.REQUEST, row)
 
 
-def _add_name(connection: Connection, row: Mapping[str, Any]) -> bool:
-    """Insert the name of a collection if it is missing; return True if it was."""
-    wanted = select(COLLECTION.c.name).where(COLLECTION.c.name == row["name"])
-    if connection.execute(wanted).first() is not None:
-        return False
-    connection.execute(insert(COLLECTION).values(_row(COLLECTION, row)))
-    return True
-
-
-def _add_events(connection: Connection, found: Sequence[Mapping[str, Any]]) -> None:
+def _add_events(tx: store.Transaction, found: Sequence[Mapping[str, Any]]) -> None:
     """Insert the missing events in the order of their times."""
     known: set[str] = set()
     there: dict[str, dict[str, Any]] = {}
     for it in found:
-        asked = (request["id"] for request in it["requests"])
+        request_ids = (request["id"] for request in it["requests"])
         execution = it["execution"]["id"] if "execution" in it else None
-        known |= {_what(event) for event in _events(connection, *asked, execution=execution)}
+        known |= {_what(event) for event in _events(tx, *request_ids, execution=execution)}
         # Copies of older versions hold no events; several copies may hold the same event.
-        events_there = (_row(EVENT, event) for event in it.get("events", ()))
+        events_there = (_row(store.EVENT, event) for event in it.get("events", ()))
         there |= {_what(event): event for event in events_there}
     missing = [event for what, event in there.items() if what not in known]
     for event in sorted(missing, key=lambda event: (event["time"], event["seq"])):
-        connection.execute(insert(EVENT).values({name: it for name, it in event.items() if name != "seq"}))
+        tx.execute(insert(store.EVENT).values({name: it for name, it in event.items() if name != "seq"}))
 
 
 def _what(event: Mapping[str, Any]) -> str:
     """Return an event as text without its number, which the database assigns."""
-    told = {name: value for name, value in event.items() if name != "seq"}
-    return json.dumps(told, default=datetime.isoformat, sort_keys=True)
+    members = {name: value for name, value in event.items() if name != "seq"}
+    return json.dumps(members, default=datetime.isoformat, sort_keys=True)
 
 
 def _copies(
@@ -271,13 +247,11 @@ def _copies(
         yield document
 
 
-def _is_missing(connection: Connection, table: Table, row_id: str) -> bool:
-    return connection.execute(select(table.c.id).where(table.c.id == row_id)).first() is None
-
-
 def _row(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        column.name: datetime.fromisoformat(value) if isinstance(column.type, Moment) and value else value
+        column.name: datetime.fromisoformat(value)
+        if isinstance(column.type, store.Moment) and value
+        else value
         for column in table.columns
         for value in [document[column.name]]
     }

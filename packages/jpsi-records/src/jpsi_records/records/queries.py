@@ -1,46 +1,34 @@
-"""Queries: the read-only part of the interface to the records."""
+"""Queries and previews: the read-only part of the interface to the records."""
 
 from __future__ import annotations
 
 import errno
+import functools
 import getpass
 import os
-from collections.abc import Callable, Collection
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from collections.abc import Collection as Container
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import attrs
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from jpsi.plugin import ConfigError
 from jpsi_engine import make_private_directory, open_private
 
-from ..errors import StoreError
-from ..files import Blobs, Repositories
+from .. import model, store
+from ..errors import InvalidRequestError, StoreError
+from ..files import Blobs, Reader, Repositories
 from ..inbox import refuse_in_job
-from ..model import Attempt, Event, Execution, Interval, Request, RequestState
-from ..store import (
-    ACCOUNTING,
-    EVENT,
-    EXECUTION,
-    REQUEST,
-    Database,
-    UnmadeDatabase,
-    events,
-    executions,
-    full_id,
-    open_database,
-    requests,
-    sqlite_path,
-)
-
-
-def utc_now() -> datetime:
-    """Return the current time of this machine in UTC."""
-    return datetime.now(UTC)
+from ..jobs import engine_problem, find_engine, shortages
+from ..reuse import Evidence, NearMiss, Plan, Resolution, Resolver, passed_over, plan
 
 
 class RecordsReader:
-    """Read access to requests, executions and their history.
+    """Read access to requests, executions and their history, with previews of requests.
 
     Args:
         directory: the directory of the records' files, and of the SQLite database if no URL is given.
@@ -59,7 +47,7 @@ class RecordsReader:
         *,
         url: str | None = None,
         user: str | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = store.utc_now,
     ) -> None:
         refuse_in_job()
         self.directory = Path(directory).absolute()
@@ -69,30 +57,27 @@ class RecordsReader:
         else:
             self._check_ancestors()
         self.now = now
+        self._written_names: dict[str, datetime] = {}
         self.blobs = Blobs(self.directory / "blobs", self.make_directory)
         self.repositories = Repositories(self.directory / "git", self.make_directory)
         self.database = self._opened(url or f"sqlite:///{place}", is_beside=url is None)
         self.user = user or self.database.restricted_to or getpass.getuser()
-        self.database.user = self.user
+        self.database.user, self.database.now = self.user, now
+        self.database.before_commit = self._write_copies
 
-    def _opened(self, url: str, *, is_beside: bool) -> Database:
+    def _opened(self, url: str, *, is_beside: bool) -> store.Database:
         """Open the database; one that does not exist yet is created by the first write."""
-        path = sqlite_path(url)
-        if path is not None and path.exists():
-            return open_database(url)
+        path = store.sqlite_path(url)
 
         def make() -> None:
             self.make_directory()
             if is_beside and path is not None:
                 os.close(open_private(path, os.O_RDWR | os.O_CREAT))
 
-        database = UnmadeDatabase(url, make)
-        try:
-            database.check()
-        except BaseException:
-            database.close()
-            raise
-        return database
+        return store.open_database(url, None if path is not None and path.exists() else make)
+
+    def _write_copies(self, tx: store.Transaction) -> None:
+        """Write copies of the records that a transaction has changed, before its commit."""
 
     def make_directory(self) -> None:
         """Create the directory of the records' files if it is missing.
@@ -126,63 +111,60 @@ class RecordsReader:
         """True if this user may write executions; otherwise the dispatcher acts on the user's requests."""
         return self.database.restricted_to is None
 
-    def request(self, request_id: str) -> Request:
+    def request(self, request_id: str) -> model.Request:
         """Return a request by its id or by a unique prefix of it."""
-        with self.database.reading() as connection:
-            return requests.get(connection, full_id(connection, REQUEST.c.id, request_id))
+        with self.database.reading() as tx:
+            return store.requests.get(tx, store.full_id(tx, store.REQUEST.c.id, request_id))
 
     def requests(
-        self, *, owner: str | None = None, state: RequestState | None = None, execution: str | None = None
-    ) -> list[Request]:
+        self,
+        *,
+        owner: str | None = None,
+        state: model.RequestState | None = None,
+        execution: str | None = None,
+    ) -> list[model.Request]:
         """Return requests, the oldest first, optionally only those of an owner, a state or an execution."""
-        conditions = [
-            column == value
-            for column, value in (
-                (REQUEST.c.owner, owner),
-                (REQUEST.c.state, None if state is None else state.value),
-                (REQUEST.c.execution, execution),
-            )
-            if value is not None
-        ]
-        with self.database.reading() as connection:
-            return requests.some(connection, *conditions)
+        state_value = None if state is None else state.value
+        conditions = _equal(store.REQUEST.c, owner=owner, state=state_value, execution=execution)
+        with self.database.reading() as tx:
+            return store.requests.some(tx, *conditions)
 
     def newest_requests(
         self, most: int, *, owner: str | None = None, before: str | None = None
-    ) -> list[Request]:
+    ) -> list[model.Request]:
         """Return at most `most` requests, the newest first; optionally of one owner, or older than an id."""
-        conditions = [] if owner is None else [REQUEST.c.owner == owner]
-        conditions += [] if before is None else [REQUEST.c.id < before]
-        with self.database.reading() as connection:
-            return requests.newest(connection, most, *conditions)
+        conditions = _equal(store.REQUEST.c, owner=owner)
+        conditions += [] if before is None else [store.REQUEST.c.id < before]
+        with self.database.reading() as tx:
+            return store.requests.newest(tx, most, *conditions)
 
-    def newest_executions(self, most: int, *, before: str | None = None) -> list[Execution]:
+    def newest_executions(self, most: int, *, before: str | None = None) -> list[model.Execution]:
         """Return at most `most` executions, the newest first; optionally only those older than an id."""
-        conditions = [] if before is None else [EXECUTION.c.id < before]
-        with self.database.reading() as connection:
-            return executions.newest(connection, most, *conditions)
+        conditions = [] if before is None else [store.EXECUTION.c.id < before]
+        with self.database.reading() as tx:
+            return store.executions.newest(tx, most, *conditions)
 
-    def executions(self, ids: Collection[str]) -> dict[str, Execution]:
+    def executions(self, ids: Container[str]) -> dict[str, model.Execution]:
         """Return executions by id, without those that do not exist."""
-        with self.database.reading() as connection:
-            return {it.id: it for it in executions.of_ids(connection, ids)}
+        with self.database.reading() as tx:
+            return {it.id: it for it in store.executions.of_ids(tx, ids)}
 
-    def execution(self, execution_id: str) -> Execution:
+    def execution(self, execution_id: str) -> model.Execution:
         """Return an execution by its id or by a unique prefix of it."""
-        with self.database.reading() as connection:
-            return executions.get(connection, full_id(connection, EXECUTION.c.id, execution_id))
+        with self.database.reading() as tx:
+            return store.executions.get(tx, store.full_id(tx, store.EXECUTION.c.id, execution_id))
 
-    def attempts(self, execution_id: str) -> list[Attempt]:
+    def attempts(self, execution_id: str) -> list[model.Attempt]:
         """Return the attempts of an execution, the first one first."""
-        with self.database.reading() as connection:
-            return executions.attempts(connection, execution_id)
+        with self.database.reading() as tx:
+            return store.executions.attempts(tx, execution_id)
 
     @property
     def executions_directory(self) -> Path:
         """The directory of all executions' files."""
         return self.directory / "executions"
 
-    def attempt_directory(self, attempt: Attempt) -> Path:
+    def attempt_directory(self, attempt: model.Attempt) -> Path:
         """Return the directory of an attempt's files."""
         return self.execution_directory(attempt.execution) / str(attempt.number)
 
@@ -190,19 +172,15 @@ class RecordsReader:
         """Return the directory of an execution's files."""
         return self.executions_directory / execution_id
 
-    def events(self, *, request: str | None = None, execution: str | None = None) -> list[Event]:
+    def events(self, *, request: str | None = None, execution: str | None = None) -> list[model.Event]:
         """Return events in order, optionally only those of a request and an execution."""
-        conditions = [] if request is None else [EVENT.c.request == request]
-        conditions += [] if execution is None else [EVENT.c.execution == execution]
-        with self.database.reading() as connection:
-            return events.some(connection, *conditions)
+        with self.database.reading() as tx:
+            return store.events.some(tx, *_equal(store.EVENT.c, request=request, execution=execution))
 
-    def usage(self, *, execution: str | None = None, user: str | None = None) -> list[Interval]:
+    def usage(self, *, execution: str | None = None, user: str | None = None) -> list[model.Interval]:
         """Return accounting intervals in order, optionally only those of an execution and a user."""
-        conditions = [] if execution is None else [ACCOUNTING.c.execution == execution]
-        conditions += [] if user is None else [ACCOUNTING.c.owner == user]
-        with self.database.reading() as connection:
-            return events.intervals(connection, *conditions)
+        with self.database.reading() as tx:
+            return store.events.intervals(tx, *_equal(store.ACCOUNTING.c, execution=execution, owner=user))
 
     def close(self) -> None:
         """Close the database."""
@@ -211,7 +189,99 @@ class RecordsReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def preview(self, spec: model.RequestSpec) -> Plan:
+        """Return how a request would be satisfied now. No record is written.
+
+        Raises:
+            InvalidRequestError: the request can never be satisfied.
+        """
+        spec = self._checked(spec)
+        resolution = self._resolve(spec)
+        with self.database.reading() as tx:
+            found = plan(tx, spec, resolution, self._evidence(self.user))
+        if found.runs:
+            check_containers(spec)
+            found = attrs.evolve(found, warnings=self.warnings(spec))
+        return found
+
+    def warnings(self, spec: model.RequestSpec) -> Sequence[str]:
+        """Return warnings about a new execution on this machine: lack of space for temporary directories."""
+        return list(shortages(spec.capacities, self.directory))
+
+    def find(self, spec: model.RequestSpec) -> model.Execution | None:
+        """Return a recorded execution that satisfies a request, or None. No record is written."""
+        return self.preview(attrs.evolve(spec, reuse=model.Reuse.ONLY)).hit
+
+    def passed_over(self, request_id: str) -> Sequence[NearMiss]:
+        """Return the near misses among the executions that are older than that of a request."""
+        with self.database.reading() as tx:
+            request = store.requests.get(tx, store.full_id(tx, store.REQUEST.c.id, request_id))
+            return passed_over(tx, request, self._evidence(request.owner))
+
+    def _checked(self, spec: model.RequestSpec) -> model.RequestSpec:
+        """Return a valid request spec with full ids of other requests and absolute paths of repositories."""
+        model.check_request_spec(spec)
+        spec = model.with_absolute_urls(spec)
+        if not spec.predecessors:
+            return spec
+        with self.database.reading() as tx:
+            ids = {it: store.full_id(tx, store.REQUEST.c.id, it) for it in spec.predecessors}
+        mounts = {
+            target: attrs.evolve(it, request=ids[it.request]) if isinstance(it, model.Output) else it
+            for target, it in spec.computation.mounts.items()
+        }
+        after = tuple(ids[it] for it in spec.after)
+        return attrs.evolve(spec, after=after, computation=attrs.evolve(spec.computation, mounts=mounts))
+
+    def _resolve(self, spec: model.RequestSpec) -> Resolution:
+        with self.database.reading() as tx:
+            digests = {target: _current_digest(tx, it) for target, it in spec.computation.mounts.items()}
+        # Outside the transaction: git may take minutes, and writers would have to wait.
+        return Resolver(self.blobs, self.repositories, digests).resolve(spec.computation)
+
+    def _evidence(self, user: str) -> Evidence:
+        """Return a caching function that says why an execution's output is unusable for a user."""
+        if user == self.user:
+            trouble = functools.cache(self.blobs.trouble)
+        else:
+            reader = Reader.of(user)
+            may_read = (lambda _: False) if reader is None else reader.may_read
+            trouble = functools.cache(functools.partial(self.blobs.trouble, may_read=may_read))
+
+        def evidence(execution: model.Execution) -> str | None:
+            found = None if execution.output is None else trouble(execution.output)
+            return None if found is None else f"of its output, {found}"
+
+        return evidence
+
+
+def _equal(columns: ReadOnlyColumnCollection[str, Any], **values: str | None) -> list[ColumnElement[bool]]:
+    """Return the conditions that columns have the given values; None is no condition."""
+    return [columns[name] == value for name, value in values.items() if value is not None]
+
+
+def _current_digest(tx: store.Transaction, mount: model.Mount) -> str | None:
+    """Return the digest of the collection that a mount names, or of the output of its request."""
+    if isinstance(mount, model.Output):
+        request = store.requests.get(tx, mount.request)
+        return None if request.execution is None else store.executions.get(tx, request.execution).output
+    if isinstance(mount, model.Collection | model.CollectionFile) and mount.name is not None:
+        return digest_of_name(tx, mount.name)
+    return None
+
+
+def digest_of_name(tx: store.Transaction, name: str) -> str | None:
+    """Return the digest of the collection with a name."""
+    return tx.execute(select(store.COLLECTION.c.digest).where(store.COLLECTION.c.name == name)).scalar()
+
+
+def check_containers(spec: model.RequestSpec) -> None:
+    """Raise `InvalidRequestError` if the request needs a container and this machine cannot start one."""
+    if spec.computation.container_image is None:
+        return
+    problem = engine_problem(find_engine(), says_cwd=spec.computation.cwd is not None)
+    if problem is not None:
+        raise InvalidRequestError.of([problem])

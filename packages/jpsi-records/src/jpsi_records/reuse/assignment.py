@@ -1,32 +1,24 @@
-"""The choice of an execution for a committed request: reuse one, create one, or wait for predecessors."""
+"""The choice of an execution for a request: reuse one, create one, or wait for predecessors."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-from sqlalchemy import Connection
 
+from .. import model
 from ..errors import ChangedError, NothingToReuseError, StateError
-from ..model import (
-    Execution,
-    ExecutionState,
-    Purity,
-    Request,
-    RequestSpec,
-    RequestState,
-    Reuse,
-    new_id,
-    unmet_filters,
-    write_request_spec,
-)
-from ..store import executions, requests
-from .matching import Evidence, objections
-from .planning import Plan, match
+from ..files import digest_of
+from ..store import Transaction, executions, requests
+from .matching import Evidence, Matcher, NearMiss
 from .resolver import Resolution
+
+# The number of recent executions of the same program that are compared.
+_COMPARED = 50
+# The number of near misses in a plan.
+_MAX_NEAR_MISSES = 5
 
 
 class Outlook(enum.Enum):
@@ -38,34 +30,84 @@ class Outlook(enum.Enum):
     FAILED = "dependency_failed"
 
 
-def outlook(connection: Connection, spec: RequestSpec) -> Outlook:
+def outlook(tx: Transaction, spec: model.RequestSpec) -> Outlook:
     """Return the state of a request spec's predecessors: all have succeeded, one has failed, or one is open.
 
     Raises:
         NotFoundError: a predecessor does not exist.
     """
-    found = {_outlook(connection, requests.get(connection, it)) for it in spec.predecessors}
+    found = {_outlook(tx, requests.get(tx, it)) for it in spec.predecessors}
     return next((it for it in (Outlook.FAILED, Outlook.WAITS) if it in found), Outlook.READY)
 
 
-def _outlook(connection: Connection, request: Request) -> Outlook:
-    if request.state is not RequestState.FINAL:
+def _outlook(tx: Transaction, request: model.Request) -> Outlook:
+    if request.state is not model.RequestState.FINAL:
         return Outlook.WAITS
     if request.execution is None or request.outcome != "complete":
         return Outlook.FAILED
-    execution = executions.get(connection, request.execution)
-    is_well = execution.has_succeeded(request.spec.success_exit_codes)
-    return Outlook.READY if is_well else Outlook.FAILED
+    has_succeeded = executions.get(tx, request.execution).has_succeeded(request.spec.success_exit_codes)
+    return Outlook.READY if has_succeeded else Outlook.FAILED
 
 
-def execution_for(  # noqa: PLR0913, PLR0917  the inputs of the decision
-    connection: Connection,
-    request: Request,
-    resolution: Resolution,
-    now: datetime,
-    planned: str | None,
-    evidence: Evidence,
-) -> tuple[Execution, Mapping[str, Any]]:
+@attrs.frozen(slots=True, kw_only=True)
+class Plan:
+    """The way in which a request would be satisfied at the time of the preview."""
+
+    spec: model.RequestSpec
+    resolution: Resolution
+    #: The execution that satisfies it; None if none does.
+    hit: model.Execution | None
+    #: The closest executions, if none satisfies it.
+    near_misses: Sequence[NearMiss] = ()
+    #: Warnings about a new execution on this machine, one sentence each.
+    warnings: Sequence[str] = ()
+
+    @property
+    def runs(self) -> bool:
+        """True if a new execution would be created."""
+        return self.hit is None and self.spec.reuse is not model.Reuse.ONLY
+
+    @property
+    def id(self) -> str:
+        """An id that stays the same while the same spec has the same result.
+
+        An execution that goes on from running to its end is the same result; a new one is identified by its
+        canonical key.
+        """
+        result = self.resolution.wanted if self.hit is None else self.hit.id
+        text = model.canonical([model.write_request_spec(self.spec), self.hit is None, result])
+        return digest_of(text.encode()).removeprefix("sha256:")[:16]
+
+
+def plan(tx: Transaction, spec: model.RequestSpec, resolution: Resolution, evidence: Evidence) -> Plan:
+    """Return the current plan for a request spec; this only reads."""
+    if spec.reuse is model.Reuse.NEVER:
+        return Plan(spec=spec, resolution=resolution, hit=None)
+    matcher = Matcher(spec, tx.now, evidence)
+    same = executions.of_fingerprints(tx, resolution.fingerprints)
+    hit = matcher.choose(same)
+    if hit is not None:
+        return Plan(spec=spec, resolution=resolution, hit=hit)
+    of_program = executions.of_program(tx, resolution.wanted, _COMPARED)
+    close = {it.id: it for it in (*same, *of_program)}.values()
+    nearest = matcher.near_misses(resolution.wanted, close, _MAX_NEAR_MISSES)
+    return Plan(spec=spec, resolution=resolution, hit=None, near_misses=nearest)
+
+
+def passed_over(tx: Transaction, request: model.Request, evidence: Evidence) -> Sequence[NearMiss]:
+    """Return the near misses among the executions that are older than that of a request."""
+    if request.execution is None:
+        return ()
+    execution = executions.get(tx, request.execution)
+    others = executions.of_program(tx, execution.preimage, _COMPARED)
+    earlier = [it for it in others if it.created_at < execution.created_at]
+    matcher = Matcher(request.spec, tx.now, evidence)
+    return matcher.near_misses(execution.preimage, earlier, _MAX_NEAR_MISSES)
+
+
+def execution_for(
+    tx: Transaction, request: model.Request, resolution: Resolution, planned: str | None, evidence: Evidence
+) -> tuple[model.Execution, Mapping[str, Any]]:
     """Return the execution for a request, an old or a new one, and the data of the `assigned` event.
 
     Raises:
@@ -73,75 +115,70 @@ def execution_for(  # noqa: PLR0913, PLR0917  the inputs of the decision
         ChangedError: the result differs from the preview `planned`.
         NothingToReuseError: no execution matches, and the request excludes a new run.
     """
+    matcher = Matcher(request.spec, tx.now, evidence)
     if request.execution is not None:
-        chosen = executions.get(connection, request.execution)
-        if wrong := list(objections(chosen, request.spec, now, evidence)):
+        chosen = executions.get(tx, request.execution)
+        if objections := list(matcher.objections(chosen)):
             msg = (
                 f"execution {chosen.id}, which request {request.id} has, does not satisfy it any more: "
-                f"{'; '.join(wrong)}; reset the request"
+                f"{'; '.join(objections)}; reset the request"
             )
             raise StateError(msg)
         return chosen, {"is_new": False}
-    hit = find_existing(connection, request, resolution, now, planned, evidence)
-    if hit is not None:
-        return hit, {"is_new": False}
-    return _new(connection, request, resolution, now, evidence)
+    hit = find_existing(tx, request, resolution, planned, evidence)
+    return _new(tx, request, resolution, matcher) if hit is None else (hit, {"is_new": False})
 
 
-def find_existing(  # noqa: PLR0913, PLR0917  as above
-    connection: Connection,
-    request: Request,
-    resolution: Resolution,
-    now: datetime,
-    planned: str | None,
-    evidence: Evidence,
-) -> Execution | None:
+def find_existing(
+    tx: Transaction, request: model.Request, resolution: Resolution, planned: str | None, evidence: Evidence
+) -> model.Execution | None:
     """Return the recorded execution that satisfies a request; None if it needs a new one.
 
     Raises the errors of `execution_for`.
     """
-    hit = match(connection, request.spec, resolution, now, evidence)
-    found = Plan(spec=request.spec, resolution=resolution, hit=hit)
-    if planned not in {None, found.id}:
-        what = "a new execution would run" if hit is None else f"execution {hit.id} satisfies it"
-        msg = f"since the preview {planned} something has changed: now {what}; that is plan {found.id}"
+    hit = None
+    if request.spec.reuse is not model.Reuse.NEVER:
+        same = executions.of_fingerprints(tx, resolution.fingerprints)
+        hit = Matcher(request.spec, tx.now, evidence).choose(same)
+    current = Plan(spec=request.spec, resolution=resolution, hit=hit)
+    if planned not in {None, current.id}:
+        result = "a new execution would run" if hit is None else f"execution {hit.id} satisfies it"
+        msg = f"since the preview {planned} something has changed: now {result}; that is plan {current.id}"
         raise ChangedError(msg)
-    if hit is None and request.spec.reuse is Reuse.ONLY:
+    if hit is None and request.spec.reuse is model.Reuse.ONLY:
         msg = f"nothing that is there satisfies request {request.id}, and it may not cause a run"
         raise NothingToReuseError(msg)
     return hit
 
 
 def _new(
-    connection: Connection, request: Request, resolution: Resolution, now: datetime, evidence: Evidence
-) -> tuple[Execution, Mapping[str, Any]]:
+    tx: Transaction, request: model.Request, resolution: Resolution, matcher: Matcher
+) -> tuple[model.Execution, Mapping[str, Any]]:
     spec = request.spec
-    new = _execution(spec, resolution, now)
-    for it in unmet_filters(spec.filters, new):
-        msg = f"nothing that is there satisfies request {request.id}, and a new execution would not: {it}"
-        raise NothingToReuseError(msg)
-    same = executions.of_fingerprints(connection, resolution.fingerprints)
-    refused = {it.id: list(objections(it, spec, now, evidence)) for it in same}
-    # An execution that does not satisfy this request and has not ended keeps its fingerprint: do not join it.
-    is_joined = not any(refused[it.id] for it in same if not it.state.ended)
-    is_shared = spec.reuse is not Reuse.NEVER and spec.computation.purity is not Purity.OFF and is_joined
-    return executions.add(connection, new, is_shared=is_shared), {"is_new": True, "refused": refused}
-
-
-def _execution(spec: RequestSpec, resolution: Resolution, now: datetime) -> Execution:
-    return Execution(
-        id=new_id(now),
+    new = model.Execution(
+        id=model.new_id(tx.now),
         fingerprint=resolution.fingerprints[0],
         preimage=resolution.wanted,
-        state=ExecutionState.QUEUED,
+        state=model.ExecutionState.QUEUED,
         recorded=spec.recorded,
-        placement=write_request_spec(attrs.evolve(spec, placement=spec.requested)).get("placement", {}),
+        placement=model.write_request_spec(attrs.evolve(spec, placement=spec.requested)).get("placement", {}),
         attempts=spec.attempts,
-        created_at=now,
+        created_at=tx.now,
     )
+    for it in model.unmet_filters(spec.filters, new):
+        msg = f"nothing that is there satisfies request {request.id}, and a new execution would not: {it}"
+        raise NothingToReuseError(msg)
+    same = executions.of_fingerprints(tx, resolution.fingerprints)
+    refused = {it.id: list(matcher.objections(it)) for it in same}
+    # An execution that does not satisfy this request and has not ended keeps its fingerprint: do not join it.
+    is_joined = not any(refused[it.id] for it in same if not it.state.ended)
+    is_shared = (
+        spec.reuse is not model.Reuse.NEVER and spec.computation.purity is not model.Purity.OFF and is_joined
+    )
+    return executions.add(tx, new, is_shared=is_shared), {"is_new": True, "refused": refused}
 
 
-def with_chosen_execution(spec: RequestSpec, execution_id: str) -> RequestSpec:
+def with_chosen_execution(spec: model.RequestSpec, execution_id: str) -> model.RequestSpec:
     """Return the request spec, restricted to one execution."""
     chosen = ("id", "=", execution_id)
-    return attrs.evolve(spec, reuse=Reuse.ONLY, filters=(*spec.filters, chosen))
+    return attrs.evolve(spec, reuse=model.Reuse.ONLY, filters=(*spec.filters, chosen))

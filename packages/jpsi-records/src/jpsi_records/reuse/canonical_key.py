@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from ..files import digest_of
 from ..model import Computation, Purity, Topology, canonical
 
 #: The version of the format. Members at their defaults are left out, so that new ones change no old key.
@@ -52,7 +52,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 def fingerprint(text: str) -> str:
     """Return the digest of a canonical key, by which equal computations are found."""
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return digest_of(text.encode())
 
 
 def recalled(text: str) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def _differences(where: str, wanted: Any, found: Any) -> Iterator[Difference]:  
         for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
             yield from _differences(f"{where}[{index}]", one, other)
     elif wanted != found:
-        yield Difference(where, _told(wanted), _told(found))
+        yield Difference(where, _written(wanted), _written(found))
 
 
-def _told(value: Any) -> str:  # noqa: ANN401  a value of JSON, or none
+def _written(value: Any) -> str:  # noqa: ANN401  a value of JSON, or none
     return "nothing" if value is _NOTHING else canonical(value)

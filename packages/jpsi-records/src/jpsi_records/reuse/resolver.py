@@ -1,56 +1,15 @@
-"""The resolver: replaces the names, branches and ranges in mounts by digests and hashes."""
+"""The resolution of the names, branches and ranges in mounts to digests and hashes."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Self
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from .. import files, model
 from ..errors import InvalidRequestError, StoreError
-from ..files import EMPTY, Blobs, Repositories, collection_digest, digest_of, subdirectory, write_manifest
-from ..model import (
-    STDIN,
-    Blob,
-    Collection,
-    CollectionFile,
-    Computation,
-    GitTree,
-    Json,
-    Mount,
-    Output,
-    Text,
-    Tmp,
-    canonical,
-    write_mount,
-)
 from .canonical_key import fingerprint, preimage
-
-
-@attrs.frozen(slots=True)
-class Lookup:
-    """The current meaning of the names in a computation, read from the records."""
-
-    #: The digest of each named collection; None if the name does not exist.
-    collections: Mapping[str, str | None]
-    #: The digest of each request's output; None if there is none yet.
-    outputs: Mapping[str, str | None]
-
-    @classmethod
-    def of(
-        cls,
-        computation: Computation,
-        *,
-        collection: Callable[[str], str | None],
-        output: Callable[[str], str | None],
-    ) -> Self:
-        """Look up all names of a computation."""
-        mounts = computation.mounts.values()
-        names = {it.name for it in mounts if isinstance(it, Collection | CollectionFile)}
-        asked = {it.request for it in mounts if isinstance(it, Output)}
-        return cls({it: collection(it) for it in names if it}, {it: output(it) for it in asked})
-
 
 # The limit on combinations, if several mounts have several variants each.
 _MAX_COMBINATIONS = 10_000
@@ -75,104 +34,108 @@ class Resolution:
         return tuple(map(fingerprint, self.preimages))
 
 
+@attrs.define(slots=True)
 class Resolver:
-    """A resolver of mounts that reads the blob store and git repositories."""
+    """A resolver of one computation, which reads the blob store and git repositories."""
 
-    def __init__(self, blobs: Blobs, repositories: Repositories) -> None:
-        self._blobs = blobs
-        self._repositories = repositories
+    blobs: files.Blobs
+    repositories: files.Repositories
+    #: By target, the digest of the collection that the mount names, or of the output of its request; None if
+    #: there is none (yet).
+    digests: Mapping[str, str | None]
+    contents: list[bytes] = attrs.field(factory=list)
 
-    def resolve(self, computation: Computation, lookup: Lookup) -> Resolution:
+    def resolve(self, computation: model.Computation) -> Resolution:
         """Return the resolved variants of a computation.
 
         Raises:
             InvalidRequestError: an input is missing or unreadable; the message names each.
         """
-        found: dict[str, Sequence[Mount]] = {}
-        contents: list[bytes] = []
+        variants: dict[str, Sequence[model.Mount]] = {}
         problems = []
         for target, mount in sorted(computation.mounts.items()):
             try:
-                found[target] = self._alternatives(_of_output(target, mount, lookup), lookup, contents)
+                variants[target] = self._variants(target, mount)
             except StoreError as e:
                 problems.append(f"mounts: {target}: {e}")
         if problems:
             raise InvalidRequestError.of(problems)
-        return Resolution(tuple(_preimages(computation, found)), tuple(contents))
+        return Resolution(tuple(_preimages(computation, variants)), tuple(self.contents))
 
-    def _alternatives(self, mount: Mount, lookup: Lookup, contents: list[bytes]) -> Sequence[Mount]:
+    def _variants(  # noqa: PLR0911  one for each kind
+        self, target: str, mount: model.Mount
+    ) -> Sequence[model.Mount]:
         match mount:
-            case Collection():
-                return self._directories(mount, lookup, contents)
-            case CollectionFile():
-                return [self._file(mount, lookup)]
-            case GitTree():
-                return self._repositories.resolve(mount)
-            case Text() | Json():
-                text = mount.content if isinstance(mount, Text) else canonical(mount.content)
-                contents.append(text.encode())
-                return [Blob(digest=digest_of(contents[-1]))]
-            case Tmp():
-                return [Tmp()]
-            case Blob():
+            case model.Output():
+                if self.digests[target] is None:
+                    msg = f"request {mount.request} has no output, or not yet"
+                    raise StoreError(msg)
+                kind = model.CollectionFile if target == model.STDIN else model.Collection
+                return self._variants(target, kind(digest=self.digests[target], path=mount.path))
+            case model.Collection(is_new=True):
+                return [
+                    model.Collection(
+                        digest=self._brought(files.write_manifest(files.EMPTY).encode()), writable=True
+                    )
+                ]
+            case model.Collection():
+                return self._directories(mount, self._manifest(target, mount))
+            case model.CollectionFile():
+                return [self._file(mount, self._manifest(target, mount))]
+            case model.GitTree():
+                return self.repositories.resolve(mount)
+            case model.Text() | model.Json():
+                text = mount.content if isinstance(mount, model.Text) else model.canonical(mount.content)
+                return [model.Blob(digest=self._brought(text.encode()))]
+            case model.Tmp():
+                return [model.Tmp()]
+            case model.Blob():
                 self._check_blob(mount.digest)
         return [mount]
 
-    def _directories(self, mount: Collection, lookup: Lookup, contents: list[bytes]) -> Sequence[Mount]:
-        if mount.is_new:
-            contents.append(write_manifest(EMPTY).encode())
-            return [Collection(digest=collection_digest(EMPTY), writable=True)]
-        manifest = self._blobs.manifest(_digest(mount, lookup))
-        inner = subdirectory(manifest, mount.path)
+    def _brought(self, content: bytes) -> str:
+        """Note content that the request brings, and return its digest."""
+        self.contents.append(content)
+        return files.digest_of(content)
+
+    def _manifest(self, target: str, mount: model.Collection | model.CollectionFile) -> files.Manifest:
+        digest = mount.digest or self.digests[target]
+        if digest is None:
+            msg = f"no collection has the name {mount.name}"
+            raise StoreError(msg)
+        return self.blobs.manifest(digest)
+
+    def _directories(self, mount: model.Collection, manifest: files.Manifest) -> Sequence[model.Mount]:
+        inner = files.subdirectory(manifest, mount.path)
         if inner is None:
             msg = f"the collection has no directory {mount.path}"
             raise StoreError(msg)
-        if inner is not manifest:
-            contents.append(write_manifest(inner).encode())
-        digest = collection_digest(inner)
+        if inner is manifest:
+            digest = files.collection_digest(inner)
+        else:
+            digest = self._brought(files.write_manifest(inner).encode())
         # Unspecified matches both; a new execution gets a read-only directory.
         choices = [False, True] if mount.writable is None else [mount.writable]
-        return [Collection(digest=digest, writable=it) for it in choices]
+        return [model.Collection(digest=digest, writable=it) for it in choices]
 
-    def _file(self, mount: CollectionFile, lookup: Lookup) -> Mount:
-        entry = self._blobs.manifest(_digest(mount, lookup)).get(mount.path.strip("/"))
+    def _file(self, mount: model.CollectionFile, manifest: files.Manifest) -> model.Mount:
+        entry = manifest.get(mount.path.strip("/"))
         if entry is None or entry.link is not None:
             msg = f"the collection has no file {mount.path}"
             raise StoreError(msg)
         self._check_blob(entry.digest)
-        return Blob(digest=entry.digest)
+        return model.Blob(digest=entry.digest)
 
     def _check_blob(self, digest: str) -> None:
-        if not self._blobs.path(digest).exists():
+        if not self.blobs.path(digest).exists():
             msg = f"there is no file {digest}"
             raise StoreError(msg)
 
 
-def _of_output(target: str, mount: Mount, lookup: Lookup) -> Mount:
-    """Return the mount; that of a request's output becomes a collection."""
-    if not isinstance(mount, Output):
-        return mount
-    digest = lookup.outputs[mount.request]
-    if digest is None:
-        msg = f"request {mount.request} has no output, or not yet"
-        raise StoreError(msg)
-    if target == STDIN:
-        return CollectionFile(digest=digest, path=mount.path)
-    return Collection(digest=digest, path=mount.path)
-
-
-def _digest(mount: Collection | CollectionFile, lookup: Lookup) -> str:
-    if mount.digest is not None:
-        return mount.digest
-    digest = lookup.collections[mount.name or ""]
-    if digest is None:
-        msg = f"no collection has the name {mount.name}"
-        raise StoreError(msg)
-    return digest
-
-
-def _preimages(computation: Computation, found: Mapping[str, Sequence[Mount]]) -> Iterator[str]:
-    combinations = itertools.product(*found.values())
+def _preimages(
+    computation: model.Computation, variants: Mapping[str, Sequence[model.Mount]]
+) -> Iterator[str]:
+    combinations = itertools.product(*variants.values())
     for chosen in itertools.islice(combinations, _MAX_COMBINATIONS):
-        mounts = dict(zip(found, chosen, strict=True))
-        yield preimage(computation, {target: write_mount(it) for target, it in mounts.items()})
+        mounts = zip(variants, chosen, strict=True)
+        yield preimage(computation, {target: model.write_mount(it) for target, it in mounts})

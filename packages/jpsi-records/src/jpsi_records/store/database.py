@@ -9,21 +9,29 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from jpsi_engine import is_on_network
 
 from ..errors import StoreError
 from .file_lock import FileLock
-from .filesystems import is_on_network
 
 # The time that a writer waits for another; each writes for milliseconds.
 _TIMEOUT_SECONDS = 60
 # The key of the advisory lock that a writer holds until the end of its transaction; any constant does.
 _WRITER = 0x6A707369
+
+
+def utc_now() -> datetime:
+    """Return the current time of this machine in UTC."""
+    return datetime.now(UTC)
 
 
 @attrs.frozen(slots=True)
@@ -37,32 +45,42 @@ class Changed:
     collections: set[str] = attrs.field(factory=set)
 
 
-def changed_in(connection: Connection) -> Changed:
-    """Return the record of a transaction's changes; functions that write add to it."""
-    found: Changed = connection.get_execution_options().get("jpsi_changed", Changed())
-    return found
+@attrs.frozen(slots=True)
+class Transaction:
+    """A read or write transaction."""
 
+    connection: sa.Connection
+    #: The time of all its changes.
+    now: datetime
+    #: The user who writes, for `modified_by`; empty if not set.
+    user: str
+    changed: Changed = attrs.field(factory=Changed)
 
-def writer(connection: Connection) -> str:
-    """Return the user who writes in a transaction; empty if not set."""
-    found: str = connection.get_execution_options().get("jpsi_user", "")
-    return found
+    @property
+    def is_sqlite(self) -> bool:
+        """True in an SQLite file, False on a PostgreSQL server."""
+        return self.connection.dialect.name == "sqlite"
+
+    def execute(self, statement: sa.Executable) -> sa.CursorResult[Any]:
+        """Execute a statement."""
+        return self.connection.execute(statement)
 
 
 class Database:
     """A database for any thread, and for any number of processes that each open it."""
 
-    def __init__(self, url: str | URL) -> None:
-        #: The user who writes, for `modified_by`; empty if not set.
+    def __init__(self, url: str | sa.URL) -> None:
+        #: The user of the transactions, and their clock.
         self.user = ""
+        self.now: Callable[[], datetime] = utc_now
         #: Called before the commit of a transaction that has changed requests or names, or added executions.
-        self.before_commit: Callable[[Connection, Changed], None] | None = None
+        self.before_commit: Callable[[Transaction], None] | None = None
         self._url = _checked(url)
         self._file_lock = self._lock_if_shared()
         # On a network file system, only a newly opened file shows what other machines have written.
-        more: dict[str, Any] = {} if self._file_lock is None else {"poolclass": NullPool}
+        more: dict[str, Any] = {} if self._file_lock is None else {"poolclass": sa.NullPool}
         try:
-            self.engine = create_engine(self._url, **more)
+            self.engine = sa.create_engine(self._url, **more)
         except ImportError as e:
             msg = f"{e}, which PostgreSQL needs; try: pip install 'jpsi-records[postgresql]'"
             raise StoreError(msg, e) from e
@@ -80,63 +98,56 @@ class Database:
         """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
         if self.is_sqlite:
             return None
-        with self.reading() as connection:
-            asked = text("SELECT current_user WHERE row_security_active('execution')")
-            return connection.execute(asked).scalar()
+        with self.reading() as tx:
+            return tx.execute(sa.text("SELECT current_user WHERE row_security_active('execution')")).scalar()
 
     @functools.cached_property
     def owner(self) -> str:
         """The PostgreSQL role that owns the tables, and so may write all of them."""
-        with self.reading() as connection:
-            asked = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
-            return str(connection.execute(text(asked)).scalar())
+        statement = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'execution'::regclass"
+        with self.reading() as tx:
+            return str(tx.execute(sa.text(statement)).scalar())
 
     def _lock_if_shared(self) -> FileLock | None:
         path = self._url.database
-        if not self.is_sqlite or not path or not is_on_network(Path(path).absolute().parent):
+        if not self.is_sqlite or not path or not is_on_network(str(Path(path).absolute().parent)):
             return None
         return FileLock(Path(f"{Path(path).absolute()}-turn"), timeout=_TIMEOUT_SECONDS)
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Transaction]:
         """Begin a read transaction, which sees one consistent state of the records.
 
         Raises:
             StoreError: the database cannot be reached, or is not one of this package.
         """
-        with self._transaction(writes=False) as connection:
-            yield connection
+        return self.transaction(writes=False)
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Transaction]:
         """Begin the one write transaction; it is committed as a whole, or rolled back.
 
         Raises:
             StoreError: the database cannot be reached or written to.
         """
-        with self._transaction(writes=True) as connection:
-            if not self.is_sqlite:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER})
-            yield connection
+        return self.transaction(writes=True)
 
     @contextlib.contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
-        changed = Changed()
-        options: dict[str, Any] = {"jpsi_writes": writes, "jpsi_user": self.user, "jpsi_changed": changed}
+    def transaction(self, *, writes: bool) -> Iterator[Transaction]:
+        """Begin a transaction, even if the tables have not been checked yet."""
         try:
             with (
                 contextlib.nullcontext() if self._file_lock is None else self._file_lock.acquire(),
-                self.engine.connect().execution_options(**options) as connection,
+                self.engine.connect().execution_options(jpsi_writes=writes) as connection,
                 connection.begin(),
             ):
-                yield connection
-                if self.before_commit is not None and changed != Changed():
-                    self.before_commit(connection, changed)
-        except DBAPIError as e:
-            msg = f"the records cannot be {'written' if writes else 'read'}: {e.orig}"
-            raise StoreError(msg, e) from e
+                if writes and not self.is_sqlite:
+                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER})
+                tx = Transaction(connection, self.now(), self.user)
+                yield tx
+                if self.before_commit is not None and tx.changed != Changed():
+                    self.before_commit(tx)
         except SQLAlchemyError as e:
-            msg = f"the records cannot be {'written' if writes else 'read'}: {e}"
+            reason = e.orig if isinstance(e, DBAPIError) else e
+            msg = f"the records cannot be {'written' if writes else 'read'}: {reason}"
             raise StoreError(msg, e) from e
 
     def close(self) -> None:
@@ -144,7 +155,7 @@ class Database:
         self.engine.dispose()
 
 
-def sqlite_path(url: str | URL) -> Path | None:
+def sqlite_path(url: str | sa.URL) -> Path | None:
     """Return the file of an SQLite database; None for other databases, and for one in memory.
 
     Raises:
@@ -156,10 +167,10 @@ def sqlite_path(url: str | URL) -> Path | None:
     return Path(found.database)
 
 
-def _checked(url: str | URL) -> URL:
+def _checked(url: str | sa.URL) -> sa.URL:
     """Return a parsed URL of a supported database."""
     try:
-        found = make_url(url)
+        found = sa.make_url(url)
     except SQLAlchemyError as e:
         # The URL may contain a password.
         msg = "this is no URL of a database; one is postgresql+psycopg://server/name or sqlite:////a/file"
@@ -172,8 +183,8 @@ def _checked(url: str | URL) -> URL:
     return found.set(drivername="postgresql+psycopg") if is_open else found
 
 
-def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
-    @event.listens_for(engine, "connect")
+def _set_up_sqlite(engine: sa.Engine, journal_mode: str) -> None:
+    @sa.event.listens_for(engine, "connect")
     def set_up(connection: Any, _: object) -> None:  # noqa: ANN401  the type depends on the driver
         # By default, the driver begins transactions itself, and too late.
         connection.isolation_level = None
@@ -184,8 +195,8 @@ def _set_up_sqlite(engine: Engine, journal_mode: str) -> None:
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
         # A transaction that reads first and writes later could not wait for another writer.
         is_writing = connection.get_execution_options().get("jpsi_writes", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")

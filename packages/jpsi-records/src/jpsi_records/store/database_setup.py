@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, inspect, text
 
 from ..errors import StoreError
-from .database import Database
+from .database import Database, Transaction
 from .schema import HEAD, METADATA
 
 
-def open_database(url: str | URL) -> Database:
+def open_database(url: str | URL, make: Callable[[], None] | None = None) -> Database:
     """Open the database at a SQLAlchemy URL.
+
+    Args:
+        url: the URL of the database.
+        make: if given, the database need not exist yet: it is empty to readers, and the first writer calls
+            this function to create directories and files, and then creates the tables.
 
     Raises:
         StoreError: it cannot be reached, or was written by a newer version of this package.
     """
-    database = Database(url)
+    database = Database(url) if make is None else _UnmadeDatabase(url, make)
     try:
-        _check_version(database)
+        if isinstance(database, _UnmadeDatabase):
+            database.check()
+        else:
+            _check_version(database)
     except BaseException:
         database.close()
         raise
     return database
 
 
-class UnmadeDatabase(Database):
-    """A database that may not exist yet: it is empty to readers, and the first writer creates it.
-
-    Args:
-        url: the URL of the database.
-        make: called before the tables are created, to create directories and files.
-    """
+class _UnmadeDatabase(Database):
+    """A database that may not exist yet."""
 
     def __init__(self, url: str | URL, make: Callable[[], None]) -> None:
         super().__init__(url)
@@ -47,51 +50,46 @@ class UnmadeDatabase(Database):
         self._empty: Database | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def check(self) -> None:
-        """Raise `StoreError` if the database exists and is unreadable or of a newer version."""
-        with self._lock:
-            self._is_there()
+    def check(self) -> bool:
+        """Return True if the database exists.
 
-    @property
-    def restricted_to(self) -> str | None:
-        """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
+        Raises:
+            StoreError: it is unreadable, or of a newer version.
+        """
         with self._lock:
-            return super().restricted_to if self._is_there() else None
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Begin a read transaction; before the first write, it reads a temporary empty database."""
-        with self._lock:
-            database = None if self._is_there() else self._nothing()
-        with super().reading() if database is None else database.reading() as connection:
-            yield connection
-
-    def _is_there(self) -> bool:
-        if not self._is_made and self._has_tables():
-            _check_version(super())
-            self._is_made = True
-        return self._is_made
+            if not self._is_made and self._has_tables():
+                _check_version(self)
+                self._is_made = True
+            return self._is_made
 
     def _has_tables(self) -> bool:
         if self.is_sqlite:
             return Path(self._url.database or "").exists()
-        with super().reading() as connection:
-            return _version(connection) is not None
+        with self.transaction(writes=False) as tx:
+            return _version(tx.connection) is not None
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
+    @property
+    def restricted_to(self) -> str | None:
+        """The user to whom PostgreSQL's row-level security restricts access; None without a restriction."""
+        return super().restricted_to if self.check() else None
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Begin a read transaction; before the first write, it reads a temporary empty database."""
+        with self._lock:
+            return super().reading() if self.check() else self._nothing().reading()
+
+    def writing(self) -> AbstractContextManager[Transaction]:
         """Begin the one write transaction; it is committed as a whole, or rolled back."""
         with self._lock:
-            if not self._is_there():
+            if not self.check():
                 self._make()
                 self._make_tables()
                 self._is_made = True
-        with super().writing() as connection:
-            yield connection
+        return super().writing()
 
     def _make_tables(self) -> None:
         try:
-            _check_version(super())
+            _check_version(self)
         except StoreError as e:
             if self.is_sqlite:
                 raise
@@ -117,12 +115,12 @@ class UnmadeDatabase(Database):
             self._folder.cleanup()
 
 
-def _check_version(database: Any) -> None:  # noqa: ANN401  a Database, or super() of one
-    with database.reading() as connection:
-        version = _version(connection)
+def _check_version(database: Database) -> None:
+    with database.transaction(writes=False) as tx:
+        version = _version(tx.connection)
     if version != HEAD:
-        with database.writing() as connection:
-            _bring_up_to_date(connection)
+        with database.transaction(writes=True) as tx:
+            _bring_up_to_date(tx.connection)
 
 
 def _version(connection: Connection) -> str | None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import StoreError
+from ..errors import StoreError, store_errors
 from .process_identity import describe_process, name_of_this_process, process_has_ended
 
 _RETRY_SECONDS = 0.02
@@ -49,11 +49,8 @@ class FileLock:
         Raises:
             StoreError: another process has held the lock for too long, or the file cannot be created.
         """
-        try:
+        with store_errors(f"{self._path}, without which nobody may use the records, cannot be made"):
             self._acquire()
-        except OSError as e:
-            msg = f"{self._path}, without which nobody may use the records, cannot be made: {e.strerror}"
-            raise StoreError(msg, e) from e
         try:
             yield
         finally:

@@ -5,103 +5,102 @@ Each function does its work in the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection
+from sqlalchemy import ColumnElement
 
-from ..model import Execution, ExecutionState, Interest, Request, RequestState, effective_priority
+from ..inbox import Report
+from ..model import Execution, ExecutionState, Request, RequestState
 from . import events, executions, requests
-from .database import changed_in
+from .database import Transaction
+from .executions import HELD
 from .schema import EXECUTION, REQUEST
 
+#: The reason of an execution that was cancelled because no request needed it.
+UNWANTED = "unwanted"
 _COMMITTED = REQUEST.c.state == RequestState.COMMITTED.value
 
 
-def assign(
-    connection: Connection, request: Request, execution: Execution, now: datetime, why: Mapping[str, Any]
-) -> None:
+def assign(tx: Transaction, request: Request, execution: Execution, why: Mapping[str, Any]) -> None:
     """Assign an execution to a request and record why; finish the request if the execution has ended."""
-    requests.change(connection, request.id, now, execution=execution.id)
-    events.add(connection, now, "assigned", request=request.id, execution=execution.id, data=why)
+    requests.change(tx, request.id, execution=execution.id)
+    events.add(tx, "assigned", request=request.id, execution=execution.id, **why)
     if execution.state.ended:
-        _finish(connection, request, execution, now, _outcome(request, execution))
+        _finish(tx, request, execution, _outcome(request, execution))
     else:
-        settle(connection, execution.id, now)
+        settle(tx, execution.id)
 
 
-def settle(connection: Connection, execution_id: str, now: datetime) -> None:
+def settle(tx: Transaction, execution_id: str) -> None:
     """Recompute the priority of an execution from its requests, and then those of its child executions."""
-    _settle(connection, execution_id, now, set())
+    pending = [execution_id]
+    for parent in pending:
+        _settle_one(tx, parent)
+        children = requests.some(tx, REQUEST.c.parent == parent, _COMMITTED)
+        found = {it.execution: None for it in children if it.execution is not None}
+        pending += [it for it in found if it not in pending]
 
 
-def _settle(connection: Connection, execution_id: str, now: datetime, seen: set[str]) -> None:
-    if execution_id in seen:
-        return
-    seen.add(execution_id)
-    execution = executions.get(connection, execution_id)
-    interested = requests.some(connection, REQUEST.c.execution == execution_id, _COMMITTED)
+def _settle_one(tx: Transaction, execution_id: str) -> None:
+    execution = executions.get(tx, execution_id)
+    interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
     if not execution.state.ended:
-        priority = effective_priority((_interest(connection, it) for it in interested), now)
+        priority = max((_contribution(tx, it) for it in interested), default=0)
         if priority != execution.priority:
-            executions.change(connection, execution_id, now, priority=priority)
-            events.add(connection, now, "priority", execution=execution_id, data={"priority": priority})
+            executions.change(tx, execution_id, priority=priority)
+            events.add(tx, "priority", execution=execution_id, priority=priority)
     for request in interested:
-        events.account(connection, now, request, execution, is_interested=True)
-    for request in requests.some(connection, REQUEST.c.parent == execution_id, _COMMITTED):
-        if request.execution is not None:
-            _settle(connection, request.execution, now, seen)
+        events.account(tx, request, execution, is_interested=True)
 
 
-def _interest(connection: Connection, request: Request) -> Interest:
-    inherited = None
-    if request.parent is not None:
-        parent = executions.get(connection, request.parent)
-        inherited = 0 if parent.state.ended else parent.priority
-    return Interest(priority=request.priority or 0, expires_at=request.expires_at, inherited=inherited)
+def _contribution(tx: Transaction, request: Request) -> float:
+    """Return the contribution of a committed request to the priority of its execution; zero is none.
+
+    A child request has the priority of its parent execution, unless its own is zero or less.
+    """
+    priority = request.priority or 0
+    if priority <= 0 or (request.expires_at is not None and request.expires_at <= tx.now):
+        return 0
+    if request.parent is None:
+        return priority
+    parent = executions.get(tx, request.parent)
+    return 0 if parent.state.ended else max(0, parent.priority)
 
 
 def move(
-    connection: Connection,
+    tx: Transaction,
     execution_id: str,
-    now: datetime,
     state: ExecutionState,
     *conditions: ColumnElement[bool],
     **values: Any,  # noqa: ANN401  columns are of any type
 ) -> bool:
     """Change an execution's state if it has not ended and the conditions hold; return True if it changed."""
-    unended = [it.value for it in ExecutionState if not it.ended]
-    still = EXECUTION.c.state.in_(unended)
-    was_given_up = executions.get(connection, execution_id).reason == UNWANTED
-    if not executions.change(connection, execution_id, now, still, *conditions, state=state.value, **values):
+    still = EXECUTION.c.state.in_([it.value for it in ExecutionState if not it.ended])
+    was_given_up = executions.get(tx, execution_id).reason == UNWANTED
+    if not executions.change(tx, execution_id, still, *conditions, state=state.value, **values):
         return False
-    told = {"state": state.value, **{key: it for key, it in values.items() if key in {"exit_code", "reason"}}}
-    events.add(connection, now, "state", execution=execution_id, data=told)
-    execution = executions.get(connection, execution_id)
+    result = {key: it for key, it in values.items() if key in {"exit_code", "reason"}}
+    events.add(tx, "state", execution=execution_id, state=state.value, **result)
     if state.ended:
-        _end(connection, execution, now, was_given_up=was_given_up)
+        _end(tx, executions.get(tx, execution_id), was_given_up=was_given_up)
     else:
-        settle(connection, execution_id, now)
+        settle(tx, execution_id)
     return True
 
 
-def _end(connection: Connection, execution: Execution, now: datetime, *, was_given_up: bool) -> None:
-    for request in requests.some(connection, REQUEST.c.execution == execution.id, _COMMITTED):
-        is_wanted = effective_priority([_interest(connection, request)], now) > 0
+def _end(tx: Transaction, execution: Execution, *, was_given_up: bool) -> None:
+    for request in requests.some(tx, REQUEST.c.execution == execution.id, _COMMITTED):
+        is_wanted = _contribution(tx, request) > 0
         if was_given_up and is_wanted and execution.state is ExecutionState.CANCELLED:
-            _release(connection, request, execution, now)
-            continue
-        _finish(connection, request, execution, now, _outcome(request, execution))
-    for request in requests.some(connection, REQUEST.c.parent == execution.id, _COMMITTED):
-        withdraw(connection, request, now, "cancelled")
-
-
-def _release(connection: Connection, request: Request, execution: Execution, now: datetime) -> None:
-    """Detach a cancelled execution from a request whose priority was raised during the cancellation."""
-    events.account(connection, now, request, execution, is_interested=False)
-    requests.change(connection, request.id, now, execution=None)
-    events.add(connection, now, "released", request=request.id, execution=execution.id)
+            # Its priority was raised during the cancellation: it gets another execution.
+            events.account(tx, request, execution, is_interested=False)
+            requests.change(tx, request.id, execution=None)
+            events.add(tx, "released", request=request.id, execution=execution.id)
+        else:
+            _finish(tx, request, execution, _outcome(request, execution))
+    for request in requests.some(tx, REQUEST.c.parent == execution.id, _COMMITTED):
+        withdraw(tx, request, "cancelled")
 
 
 def _outcome(request: Request, execution: Execution) -> str:
@@ -110,72 +109,81 @@ def _outcome(request: Request, execution: Execution) -> str:
     return "complete" if execution.has_succeeded(request.spec.success_exit_codes) else "failed"
 
 
-def withdraw(connection: Connection, request: Request, now: datetime, outcome: str) -> None:
+def withdraw(tx: Transaction, request: Request, outcome: str) -> None:
     """Finish a request early; its execution, if any, continues if another request needs it."""
-    if request.execution is None:
-        requests.change(connection, request.id, now, state=RequestState.FINAL.value, outcome=outcome)
-        events.add(connection, now, "final", request=request.id, data={"outcome": outcome})
-        return
-    execution = executions.get(connection, request.execution)
-    _finish(connection, request, execution, now, outcome)
-    settle(connection, execution.id, now)
-    discard(connection, execution.id, now)
+    execution = None if request.execution is None else executions.get(tx, request.execution)
+    _finish(tx, request, execution, outcome)
+    if execution is not None:
+        settle(tx, execution.id)
+        discard(tx, execution.id)
 
 
-def discard(connection: Connection, execution_id: str, now: datetime) -> None:
+def discard(tx: Transaction, execution_id: str) -> None:
     """Cancel a queued execution unless an unfinished request has it."""
     is_held_by_request = REQUEST.c.execution == execution_id, REQUEST.c.state != RequestState.FINAL.value
-    is_waiting = executions.get(connection, execution_id).state is ExecutionState.QUEUED
-    if is_waiting and not requests.some(connection, *is_held_by_request):
-        move(connection, execution_id, now, ExecutionState.CANCELLED, reason=UNWANTED, finished_at=now)
+    is_waiting = executions.get(tx, execution_id).state is ExecutionState.QUEUED
+    if is_waiting and not requests.some(tx, *is_held_by_request):
+        move(tx, execution_id, ExecutionState.CANCELLED, reason=UNWANTED, finished_at=tx.now)
 
 
-#: The reason of an execution that was cancelled because no request needed it.
-UNWANTED = "unwanted"
+def _finish(tx: Transaction, request: Request, execution: Execution | None, outcome: str) -> None:
+    requests.change(tx, request.id, state=RequestState.FINAL.value, outcome=outcome)
+    if execution is not None:
+        events.account(tx, request, execution, is_interested=False)
+    execution_id = None if execution is None else execution.id
+    events.add(tx, "final", request=request.id, execution=execution_id, outcome=outcome)
 
 
-def _finish(
-    connection: Connection, request: Request, execution: Execution, now: datetime, outcome: str
-) -> None:
-    requests.change(connection, request.id, now, state=RequestState.FINAL.value, outcome=outcome)
-    events.account(connection, now, request, execution, is_interested=False)
-    events.add(
-        connection, now, "final", request=request.id, execution=execution.id, data={"outcome": outcome}
-    )
-
-
-def catch_up(connection: Connection, now: datetime) -> None:
+def catch_up(tx: Transaction) -> None:
     """Apply changes to requests by users who may not write executions."""
-    for execution_id in events.behind(connection):
-        settle(connection, execution_id, now)
-        asked = requests.some(connection, REQUEST.c.execution == execution_id, _COMMITTED)
-        changed_in(connection).requests.update(it.id for it in asked)
+    for execution_id in events.behind(tx):
+        settle(tx, execution_id)
+        interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
+        tx.changed.requests.update(it.id for it in interested)
 
 
-def expire(connection: Connection, now: datetime) -> list[Request]:
+def expire(tx: Transaction) -> list[Request]:
     """Finish the requests whose expiry time has passed."""
-    due = requests.some(connection, _COMMITTED, REQUEST.c.expires_at <= now)
+    due = requests.some(tx, _COMMITTED, REQUEST.c.expires_at <= tx.now)
     for request in due:
-        withdraw(connection, request, now, "expired")
+        withdraw(tx, request, "expired")
     return due
 
 
-def waiting(connection: Connection) -> list[Request]:
+def waiting(tx: Transaction) -> list[Request]:
     """Return the committed requests that have no execution yet."""
-    return requests.some(connection, _COMMITTED, REQUEST.c.execution.is_(None))
+    return requests.some(tx, _COMMITTED, REQUEST.c.execution.is_(None))
 
 
-def unwanted(connection: Connection) -> Iterator[Execution]:
-    """Yield the executions that have a job but no request with a priority above 0."""
-    held = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
-    yield from executions.some(connection, held, EXECUTION.c.priority <= 0)
+def unwanted(tx: Transaction) -> list[Execution]:
+    """Return the executions that have a job but no request with a priority above 0."""
+    return executions.some(tx, HELD, EXECUTION.c.priority <= 0)
 
 
-def give_up(connection: Connection, execution: Execution, now: datetime) -> bool:
+def give_up(tx: Transaction, execution: Execution) -> bool:
     """Close an execution to further requests before its job is cancelled; False if it is needed again."""
-    is_given_up = executions.change(
-        connection, execution.id, now, EXECUTION.c.priority <= 0, is_shared=0, reason=UNWANTED
-    )
+    is_unwanted = EXECUTION.c.priority <= 0
+    is_given_up = executions.change(tx, execution.id, is_unwanted, is_shared=0, reason=UNWANTED)
     if is_given_up:
-        events.add(connection, now, "given up", execution=execution.id)
+        events.add(tx, "given up", execution=execution.id)
     return is_given_up
+
+
+def record_progress(
+    tx: Transaction,
+    execution_id: str,
+    progress: float | None,
+    report: Report,
+    *conditions: ColumnElement[bool],
+    **by: str,
+) -> None:
+    """Record the progress of an execution, or a report of its job, if the conditions hold."""
+    before = executions.get(tx, execution_id)
+    values: dict[str, Any] = {} if progress in {None, before.progress} else {"progress": progress}
+    status = report.added_to(before.status)
+    values |= {} if status == before.status else {"status": status}
+    is_changed = bool(values) and executions.change(tx, execution_id, *conditions, **values)
+    # What a user reports is recorded even if it changes nothing.
+    if report.is_success is not None and (by or (is_changed and "status" in values)):
+        data = {"reported": report.word, "message": report.message, **by}
+        events.add(tx, "reported", execution=execution_id, **data)

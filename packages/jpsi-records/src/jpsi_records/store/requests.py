@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+import attrs
+from sqlalchemy import ColumnElement, insert, select, update
 
-from ..errors import NotFoundError
-from ..model import Request
-from .database import changed_in, writer
-from .rows import request_of, request_row
+from ..model import About, Request, RequestSpec
+from . import events
+from .database import Transaction
+from .rows import fetch, fetch_one, row_of
 from .schema import REQUEST
 
 
-def get(connection: Connection, request_id: str) -> Request:
-    """Return a request.
-
-    Raises:
-        NotFoundError: no request has this id.
-    """
-    row = connection.execute(select(REQUEST).where(REQUEST.c.id == request_id)).mappings().first()
-    if row is None:
-        msg = f"there is no request {request_id}"
-        raise NotFoundError(msg)
-    return request_of(row)
+def get(tx: Transaction, request_id: str) -> Request:
+    """Return a request, or raise `NotFoundError`."""
+    return fetch_one(tx, Request, REQUEST, request_id)
 
 
-def some(connection: Connection, *conditions: ColumnElement[bool]) -> list[Request]:
+def some(tx: Transaction, *conditions: ColumnElement[bool]) -> list[Request]:
     """Return the requests that meet the conditions, the oldest first."""
-    rows = connection.execute(select(REQUEST).where(*conditions).order_by(REQUEST.c.id))
-    return [request_of(row) for row in rows.mappings()]
+    return fetch(tx, Request, select(REQUEST).where(*conditions).order_by(REQUEST.c.id))
 
 
-def newest(connection: Connection, most: int, *conditions: ColumnElement[bool]) -> list[Request]:
+def newest(tx: Transaction, most: int, *conditions: ColumnElement[bool]) -> list[Request]:
     """Return at most `most` requests that meet the conditions, the newest first."""
-    statement = select(REQUEST).where(*conditions).order_by(REQUEST.c.id.desc()).limit(most)
-    return [request_of(row) for row in connection.execute(statement).mappings()]
+    statement = select(REQUEST).where(*conditions).order_by(REQUEST.c.id.desc())
+    return fetch(tx, Request, statement.limit(most))
 
 
-def add(connection: Connection, request: Request) -> None:
-    """Insert a request."""
-    connection.execute(insert(REQUEST).values(request_row(request)))
-    changed_in(connection).requests.add(request.id)
+def create(
+    tx: Transaction,
+    request_id: str,
+    owner: str,
+    spec: RequestSpec,
+    about: About,
+    **values: Any,  # noqa: ANN401  columns are of any type
+) -> Request:
+    """Insert a request, and record its creation."""
+    times: dict[str, Any] = {"created_at": tx.now, "modified_at": tx.now, "modified_by": owner}
+    request = Request(id=request_id, owner=owner, spec=spec, **times, **attrs.asdict(about), **values)
+    tx.execute(insert(REQUEST).values(row_of(request)))
+    tx.changed.requests.add(request.id)
+    events.add(tx, "created", request=request.id, by=owner)
+    return request
 
 
-def change(connection: Connection, request_id: str, now: datetime, **values: Any) -> None:  # noqa: ANN401  columns are of any type
+def change(tx: Transaction, request_id: str, **values: Any) -> None:  # noqa: ANN401  columns are of any type
     """Change a request, its `modified_at` and its `modified_by`."""
-    changed_in(connection).requests.add(request_id)
-    values["modified_at"] = now
-    if user := writer(connection):
-        values["modified_by"] = user
-    connection.execute(update(REQUEST).where(REQUEST.c.id == request_id).values(values))
+    tx.changed.requests.add(request_id)
+    values["modified_at"] = tx.now
+    if tx.user:
+        values["modified_by"] = tx.user
+    tx.execute(update(REQUEST).where(REQUEST.c.id == request_id).values(values))

@@ -3,76 +3,76 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+import re
 from typing import Any, TypeVar
 
 import attrs
-from sqlalchemy import RowMapping
+from sqlalchemy import Column, Executable, RowMapping, Table, select
 
-from ..model import (
-    Attempt,
-    Event,
-    Execution,
-    ExecutionState,
-    Interval,
-    Request,
-    RequestState,
-    read_request_spec,
-    write_request_spec,
-)
+from ..errors import AmbiguousError, NotFoundError
+from ..model import RequestSpec, write_request_spec
+from .database import Transaction
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
-
-def request_of(row: RowMapping) -> Request:
-    """Return the request in a row."""
-    # the column is named `wish`
-    values = {**row, "state": RequestState(row["state"]), "spec": read_request_spec(row["wish"])}
-    return _value(Request, values)
-
-
-def request_row(request: Request) -> dict[str, Any]:
-    """Return the row of a request."""
-    row = _row(request)
-    del row["spec"]
-    return {**row, "wish": write_request_spec(request.spec)}
+_ID_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
+# The number of ids in a message.
+_MAX_NAMED = 3
+# The columns that have other names than the fields of the values.
+_COLUMNS = {"spec": "wish", "start": "start_time", "end": "end_time", "user": "owner"}
 
 
-def execution_of(row: RowMapping) -> Execution:
-    """Return the execution in a row."""
-    return _value(Execution, {**row, "state": ExecutionState(row["state"])})
+def value_of(kind: type[T], row: RowMapping) -> T:
+    """Return the value in a row."""
+    return kind(**{it.name: row[_COLUMNS.get(it.name, it.name)] for it in attrs.fields(kind)})
 
 
-def execution_row(execution: Execution) -> dict[str, Any]:
-    """Return the row of an execution."""
-    return _row(execution)
+def row_of(value: attrs.AttrsInstance) -> dict[str, Any]:
+    """Return the row of a value."""
+    fields = attrs.asdict(value, recurse=False)
+    return {_COLUMNS.get(name, name): _plain(it) for name, it in fields.items()}
 
 
-def attempt_of(row: RowMapping) -> Attempt:
-    """Return the attempt in a row."""
-    return _value(Attempt, dict(row))
+def _plain(value: Any) -> Any:  # noqa: ANN401  columns are of any type
+    if isinstance(value, RequestSpec):
+        return write_request_spec(value)
+    return value.value if isinstance(value, enum.Enum) else value
 
 
-def attempt_row(attempt: Attempt) -> dict[str, Any]:
-    """Return the row of an attempt."""
-    return _row(attempt)
+def fetch(tx: Transaction, kind: type[T], statement: Executable) -> list[T]:
+    """Return the values in the rows that a statement selects."""
+    return [value_of(kind, row) for row in tx.execute(statement).mappings()]
 
 
-def event_of(row: RowMapping) -> Event:
-    """Return the event in a row."""
-    return _value(Event, dict(row))
+def fetch_one(tx: Transaction, kind: type[T], table: Table, record_id: str) -> T:
+    """Return the value with an id.
+
+    Raises:
+        NotFoundError: no row has this id.
+    """
+    for value in fetch(tx, kind, select(table).where(table.c.id == record_id)):
+        return value
+    msg = f"there is no {table.name} {record_id}"
+    raise NotFoundError(msg)
 
 
-def interval_of(row: RowMapping) -> Interval:
-    """Return the interval in a row of the accounting view."""
-    names = {"start": row["start_time"], "end": row["end_time"], "user": row["owner"]}
-    return _value(Interval, {**row, **names, "state": ExecutionState(row["state"])})
+def full_id(tx: Transaction, column: Column[str], prefix: str) -> str:
+    """Return the one id in a table that begins with a prefix.
 
-
-def _value(kind: type[T], values: Mapping[str, Any]) -> T:
-    return kind(**{field.name: values[field.name] for field in attrs.fields(kind)})
-
-
-def _row(value: attrs.AttrsInstance) -> dict[str, Any]:
-    row = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-    return {name: it.value if isinstance(it, enum.Enum) else it for name, it in row.items()}
+    Raises:
+        NotFoundError: no id begins with it.
+        AmbiguousError: several ids begin with it.
+    """
+    what = column.table.name
+    found: list[str] = []
+    if _ID_PREFIX.fullmatch(prefix):
+        begins = column.startswith(prefix, autoescape=True)
+        statement = select(column).where(begins).order_by(column).limit(_MAX_NAMED)
+        found = list(tx.execute(statement).scalars())
+    if len(found) == 1 or prefix in found:
+        return prefix if prefix in found else found[0]
+    if found:
+        msg = f"several {what}s begin with {prefix}: {', '.join(found)}; write more of it"
+        raise AmbiguousError(msg)
+    msg = f"there is no {what} {prefix}"
+    raise NotFoundError(msg)

@@ -6,23 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Dialect,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-    column,
-    table,
-    text,
-)
+import sqlalchemy as sa
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -40,158 +24,164 @@ LIVE = "is_shared = 1 AND state IN ('queued', 'claimed', 'running')"
 OPEN = "ended_at IS NULL"
 
 
-class Moment(TypeDecorator[datetime]):
+class Moment(sa.TypeDecorator[datetime]):
     """A time as text of fixed width, which sorts and compares the same in every database."""
 
-    impl = String(32)
+    impl = sa.String(32)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:  # noqa: ARG002  SQLAlchemy's
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str | None:  # noqa: ARG002  SQLAlchemy's
         """Convert a time to the text that is stored."""
         return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002  as above
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002  as above
         """Convert the stored text to a time."""
         return None if value is None else datetime.fromisoformat(value)
 
 
-class Document(TypeDecorator[Any]):
+class Document(sa.TypeDecorator[Any]):
     """A JSON value as text, the same in every database."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str:  # noqa: ANN401, ARG002  any JSON value
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str:  # noqa: ANN401, ARG002  any JSON value
         """Convert a JSON value to the text that is stored."""
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002  as above
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Any:  # noqa: ANN401, ARG002  as above
         """Convert the stored text to a JSON value."""
         return None if value is None else json.loads(value)
 
 
-METADATA = MetaData(naming_convention=NAMING)
+METADATA = sa.MetaData(naming_convention=NAMING)
 
-EXECUTION = Table(
+EXECUTION = sa.Table(
     "execution",
     METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("fingerprint", String(71), nullable=False),
-    Column("preimage", Text, nullable=False),
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("fingerprint", sa.String(71), nullable=False),
+    sa.Column("preimage", sa.Text, nullable=False),
     # The program, for finding near misses.
-    Column("program", Text, nullable=False),
-    Column("state", String(16), nullable=False),
+    sa.Column("program", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
     # 1 if equal requests may join the execution before its end.
-    Column("is_shared", Integer, nullable=False),
-    Column("priority", Float, nullable=False),
-    Column("exit_code", Integer),
-    Column("reason", Text),
-    Column("progress", Float, nullable=False),
-    Column("status", Document, nullable=False),
-    Column("recorded", Document, nullable=False),
-    Column("placement", Document, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("output", String(71)),
-    Column("log", String(71)),
-    Column("invalidated_by", Text),
-    Column("holder", Text),
-    Column("lease_until", Moment),
-    Column("created_at", Moment, nullable=False),
-    Column("started_at", Moment),
-    Column("finished_at", Moment),
+    sa.Column("is_shared", sa.Integer, nullable=False),
+    sa.Column("priority", sa.Float, nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("reason", sa.Text),
+    sa.Column("progress", sa.Float, nullable=False),
+    sa.Column("status", Document, nullable=False),
+    sa.Column("recorded", Document, nullable=False),
+    sa.Column("placement", Document, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("output", sa.String(71)),
+    sa.Column("log", sa.String(71)),
+    sa.Column("invalidated_by", sa.Text),
+    sa.Column("holder", sa.Text),
+    sa.Column("lease_until", Moment),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("started_at", Moment),
+    sa.Column("finished_at", Moment),
     # Columns added by migrations come last, in the order in which `same_computation` returns them.
-    Column("modified_at", Moment, nullable=False),
-    Column("modified_by", Text, nullable=False),
-    Index("ix_execution_fingerprint", "fingerprint"),
-    Index("ix_execution_program", "program", "created_at"),
-    Index("ix_execution_state", "state", "priority"),
-    Index(
+    sa.Column("modified_at", Moment, nullable=False),
+    sa.Column("modified_by", sa.Text, nullable=False),
+    sa.Index("ix_execution_fingerprint", "fingerprint"),
+    sa.Index("ix_execution_program", "program", "created_at"),
+    sa.Index("ix_execution_state", "state", "priority"),
+    sa.Index(
         "uq_execution_live",
         "fingerprint",
         unique=True,
-        sqlite_where=text(LIVE),
-        postgresql_where=text(LIVE),
+        sqlite_where=sa.text(LIVE),
+        postgresql_where=sa.text(LIVE),
     ),
 )
 
-REQUEST = Table(
+REQUEST = sa.Table(
     "request",
     METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("wish", Document, nullable=False),
-    Column("priority", Float),
-    Column("expires_at", Moment),
-    Column("parent", String(36), ForeignKey("execution.id")),
-    Column("name", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("labels", Document, nullable=False),
-    Column("execution", String(36), ForeignKey("execution.id")),
-    Column("outcome", String(32)),
-    Column("created_at", Moment, nullable=False),
-    Column("modified_at", Moment, nullable=False),
-    Column("modified_by", Text, nullable=False),
-    Index("ix_request_execution", "execution"),
-    Index("ix_request_parent", "parent"),
-    Index("ix_request_owner", "owner", "created_at"),
-    Index("ix_request_expires_at", "state", "expires_at"),
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("wish", Document, nullable=False),
+    sa.Column("priority", sa.Float),
+    sa.Column("expires_at", Moment),
+    sa.Column("parent", sa.String(36), sa.ForeignKey("execution.id")),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("labels", Document, nullable=False),
+    sa.Column("execution", sa.String(36), sa.ForeignKey("execution.id")),
+    sa.Column("outcome", sa.String(32)),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("modified_at", Moment, nullable=False),
+    sa.Column("modified_by", sa.Text, nullable=False),
+    sa.Index("ix_request_execution", "execution"),
+    sa.Index("ix_request_parent", "parent"),
+    sa.Index("ix_request_owner", "owner", "created_at"),
+    sa.Index("ix_request_expires_at", "state", "expires_at"),
 )
 
-ATTEMPT = Table(
+ATTEMPT = sa.Table(
     "attempt",
     METADATA,
-    Column("id", String(36), primary_key=True),
-    Column("execution", String(36), ForeignKey("execution.id"), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("executor", Text, nullable=False),
-    Column("job", String(36), nullable=False),
-    Column("native_id", Text),
-    Column("state", String(16), nullable=False),
-    Column("exit_code", Integer),
-    Column("reason", Text),
-    Column("message", Text),
-    Column("created_at", Moment, nullable=False),
-    Column("ended_at", Moment),
-    UniqueConstraint("execution", "number"),
-    Index("uq_attempt_open", "execution", unique=True, sqlite_where=text(OPEN), postgresql_where=text(OPEN)),
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("execution", sa.String(36), sa.ForeignKey("execution.id"), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("executor", sa.Text, nullable=False),
+    sa.Column("job", sa.String(36), nullable=False),
+    sa.Column("native_id", sa.Text),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("reason", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("ended_at", Moment),
+    sa.UniqueConstraint("execution", "number"),
+    sa.Index(
+        "uq_attempt_open",
+        "execution",
+        unique=True,
+        sqlite_where=sa.text(OPEN),
+        postgresql_where=sa.text(OPEN),
+    ),
 )
 
-EVENT = Table(
+EVENT = sa.Table(
     "event",
     METADATA,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
-    Column("time", Moment, nullable=False),
-    Column("kind", String(32), nullable=False),
-    Column("request", String(36)),
-    Column("execution", String(36)),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("time", Moment, nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("request", sa.String(36)),
+    sa.Column("execution", sa.String(36)),
     # For accounting events: the values from this time on.
-    Column("owner", Text),
-    Column("priority", Float),
-    Column("state", String(16)),
-    Column("data", Document, nullable=False),
-    Index("ix_event_request", "request"),
-    Index("ix_event_execution", "execution"),
+    sa.Column("owner", sa.Text),
+    sa.Column("priority", sa.Float),
+    sa.Column("state", sa.String(16)),
+    sa.Column("data", Document, nullable=False),
+    sa.Index("ix_event_request", "request"),
+    sa.Index("ix_event_execution", "execution"),
     sqlite_autoincrement=True,
 )
 
-COLLECTION = Table(
+COLLECTION = sa.Table(
     "collection",
     METADATA,
-    Column("name", Text, primary_key=True),
-    Column("digest", String(71), nullable=False),
-    Column("modified_at", Moment, nullable=False),
-    Column("modified_by", Text, nullable=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("modified_at", Moment, nullable=False),
+    sa.Column("modified_by", sa.Text, nullable=False),
 )
 
 #: A view of the accounting events as intervals without a change.
-ACCOUNTING = table(
+ACCOUNTING = sa.table(
     "accounting",
-    column("execution", String(36)),
-    column("start_time", Moment),
-    column("end_time", Moment),
-    column("owner", Text),
-    column("request", String(36)),
-    column("priority", Float),
-    column("state", String(16)),
+    sa.column("execution", sa.String(36)),
+    sa.column("start_time", Moment),
+    sa.column("end_time", Moment),
+    sa.column("owner", sa.Text),
+    sa.column("request", sa.String(36)),
+    sa.column("priority", sa.Float),
+    sa.column("state", sa.String(16)),
 )

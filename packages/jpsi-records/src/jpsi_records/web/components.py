@@ -12,7 +12,7 @@ from ..model import Event, Execution, ExecutionState, Interval, Request
 from ..reuse import recalled
 from .html import Content, Html, element, joined, lines, table
 from .layout import Site
-from .timeline import duration
+from .timeline import duration, timeline
 
 _MAX_LENGTH = 80
 
@@ -72,18 +72,18 @@ _STATE_CLASSES: Mapping[ExecutionState, str] = {
 
 def state(execution: Execution) -> Html:
     """Return the state of an execution, with a progress bar while it runs."""
-    looks = _STATE_CLASSES.get(execution.state) or ("bad" if execution.has_failed else "good")
-    told = element("span", formatting.state(execution), class_=f"state {looks}")
+    css_class = _STATE_CLASSES.get(execution.state) or ("bad" if execution.has_failed else "good")
+    text = element("span", formatting.state(execution), class_=f"state {css_class}")
     if execution.state is not ExecutionState.RUNNING:
-        return told
-    return joined(element("progress", value=f"{execution.progress:g}", max=1), told)
+        return text
+    return joined(element("progress", value=f"{execution.progress:g}", max=1), text)
 
 
 def outcome(request: Request) -> Html:
     """Return the outcome or state of a request without an execution."""
-    looks = "bad" if request.outcome in {"dependency_failed", "failed", "refused"} else "over"
-    told = request.outcome or ("waits for others" if request.priority is not None else "draft")
-    return element("span", told, class_=f"state {looks}")
+    css_class = "bad" if request.outcome in {"dependency_failed", "failed", "refused"} else "over"
+    text = request.outcome or ("waits for others" if request.priority is not None else "draft")
+    return element("span", text, class_=f"state {css_class}")
 
 
 def number(value: float | None) -> str:
@@ -98,29 +98,26 @@ def duration_of(execution: Execution) -> str:
     return duration((execution.finished_at - execution.started_at).total_seconds())
 
 
-def event_table(found: Sequence[Event]) -> Html:
+def event_table(events: Sequence[Event]) -> Html:
     """Return a table of events."""
     rows = [
-        (moment(it.time), it.kind, ", ".join(f"{key} {told}" for key, told in it.data.items()))
-        for it in found
+        (moment(it.time), it.kind, ", ".join(f"{key} {value}" for key, value in it.data.items()))
+        for it in events
     ]
     return table(("When", "What", ""), rows)
 
 
-def intervals(site: Site, found: Sequence[Interval]) -> Html:
-    """Return a table of accounting intervals."""
+def accounting(site: Site, intervals: Sequence[Interval], now: datetime) -> Html:
+    """Return the timeline and a table of accounting intervals; empty without intervals."""
     rows = [
         (
-            moment(it.start),
-            moment(it.end) or "now",
-            it.user,
-            number(it.priority),
-            it.state.value,
+            *(moment(it.start), moment(it.end) or "now", it.user, number(it.priority), it.state.value),
             element("a", code(it.request), href=site.link("request", it.request)),
         )
-        for it in found
+        for it in intervals
     ]
-    return table(("From", "To", "User", "Priority", "State", "Request"), rows)
+    headings = ("From", "To", "User", "Priority", "State", "Request")
+    return joined(timeline(intervals, now), table(headings, rows))
 
 
 def document(value: object) -> Html:

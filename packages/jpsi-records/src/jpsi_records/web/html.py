@@ -43,8 +43,8 @@ def element(name: str, /, *content: Content, **attributes: str | float | bool | 
     >>> element("a", "1 < 2", href="?a&b", class_=None, hidden=True).text
     '<a href="?a&amp;b" hidden>1 &lt; 2</a>'
     """
-    told = "".join(_attribute(key.rstrip("_").replace("_", "-"), it) for key, it in attributes.items())
-    opened = f"<{name}{told}>"
+    written = "".join(_attribute(key.rstrip("_").replace("_", "-"), it) for key, it in attributes.items())
+    opened = f"<{name}{written}>"
     return Html(opened if name in _VOID else f"{opened}{joined(*content).text}</{name}>")
 
 

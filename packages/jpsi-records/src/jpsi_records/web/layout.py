@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
@@ -52,8 +53,12 @@ def page(site: Site, title: str, *content: Content, current: str | None = None, 
     if is_live:
         head.append(element("noscript", element("meta", http_equiv="refresh", content=_RELOAD_SECONDS)))
     main = element("main", element("h1", title), *content, data_live="yes" if is_live else None)
-    body = element("body", element("header", element("strong", "jpsi"), *links), main)
-    return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en').text}\n"
+    return _whole(head, element("header", element("strong", "jpsi"), *links), main)
+
+
+def _whole(head: Iterable[Content], *body: Content) -> str:
+    html = element("html", element("head", *head), element("body", *body), lang="en")
+    return f"<!DOCTYPE html>\n{html.text}\n"
 
 
 def welcome(site: Site) -> str:
@@ -61,12 +66,10 @@ def welcome(site: Site) -> str:
     # Not a redirect: browsers do not send a SameSite=Strict cookie if another site began the chain.
     on = site.link("")
     head = [element("meta", charset="utf-8"), element("meta", http_equiv="refresh", content=f"0; url={on}")]
-    body = element("body", element("p", element("a", "Requests", href=on)))
-    return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en').text}\n"
+    return _whole(head, element("p", element("a", "Requests", href=on)))
 
 
 def refusal(status: HTTPStatus, why: str) -> str:
     """Return a page that says why the request failed."""
     head = [element("meta", charset="utf-8"), element("title", "jpsi")]
-    body = element("body", element("h1", status.phrase), element("p", why))
-    return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en').text}\n"
+    return _whole(head, element("h1", status.phrase), element("p", why))

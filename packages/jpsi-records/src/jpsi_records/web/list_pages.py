@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ..model import Execution, Request, RequestState
+from ..model import RequestState
+from ..records import Records
 from .components import (
+    accounting,
     code,
     command_of,
     duration_of,
-    intervals,
     moment,
     number,
     outcome,
@@ -15,80 +16,77 @@ from .components import (
     state,
     to_request,
 )
-from .html import Html, element, joined, table
+from .html import Html, element, table
 from .layout import Site, page
-from .timeline import timeline
-from .views import Accounting, Executions, Requests
+
+#: The number of requests or executions on a page.
+PAGE_SIZE = 50
+#: The largest number of accounting intervals on a page.
+MAX_INTERVALS = 200
 
 
-def requests(site: Site, view: Requests) -> str:
-    """Return the page that lists requests."""
-    rows = [
-        (
-            to_request(site, it),
-            _state(it, view.executions.get(it.execution or "")),
-            number(it.priority),
-            it.owner,
-            moment(it.created_at),
-        )
-        for it in view.requests
-    ]
-    found = table(("Request", "State", "Priority", "Owner", "Made"), rows)
+def request_list(records: Records, site: Site, owner: str | None, before: str | None) -> str:
+    """Return the page of requests, the newest first; the owner None means all users."""
+    found = records.newest_requests(PAGE_SIZE + 1, owner=owner, before=before)
+    shown = found[:PAGE_SIZE]
+    executions = records.executions([it.execution for it in shown if it.execution is not None])
+    rows = []
+    for it in shown:
+        execution = executions.get(it.execution or "")
+        current = outcome(it) if execution is None else state(execution)
+        rows.append((to_request(site, it), current, number(it.priority), it.owner, moment(it.created_at)))
     others = (
         element("a", "Show only yours", href=site.link(""))
-        if view.owner is None
+        if owner is None
         else element("a", "Show everybody's", href=site.link("", all="1"))
     )
-    older = site.link("", all=None if view.owner else "1", before=view.older)
+    none = element("p", "There are none. ", code("jpsi request submit FILE"), " makes one.")
+    older = site.link("", all=None if owner else "1", before=shown[-1].id if shown else None)
     return page(
         site,
         "Requests",
         element("p", others),
-        found if rows else element("p", "There are none. ", code("jpsi request submit FILE"), " makes one."),
-        _older(view.older, older),
+        table(("Request", "State", "Priority", "Owner", "Made"), rows) if rows else none,
+        _older(older) if len(found) > PAGE_SIZE else None,
         current="",
-        is_live=any(it.state is RequestState.COMMITTED for it in view.requests),
+        is_live=any(it.state is RequestState.COMMITTED for it in shown),
     )
 
 
-def _state(request: Request, execution: Execution | None) -> Html:
-    return outcome(request) if execution is None else state(execution)
-
-
-def executions(site: Site, view: Executions) -> str:
-    """Return the page that lists executions."""
+def execution_list(records: Records, site: Site, before: str | None) -> str:
+    """Return the page of executions, the newest first."""
+    found = records.newest_executions(PAGE_SIZE + 1, before=before)
+    shown = found[:PAGE_SIZE]
     rows = [
         (
             element("a", shortened(command_of(it)), href=site.link("execution", it.id)),
-            state(it),
-            number(it.priority),
-            moment(it.created_at),
-            duration_of(it),
+            *(state(it), number(it.priority), moment(it.created_at), duration_of(it)),
         )
-        for it in view.executions
+        for it in shown
     ]
-    found = table(("Execution", "State", "Priority", "Made", "Ran for"), rows)
     return page(
         site,
         "Executions",
-        found if rows else element("p", "There are none."),
-        _older(view.older, site.link("executions", before=view.older)),
+        table(("Execution", "State", "Priority", "Made", "Ran for"), rows)
+        if rows
+        else element("p", "There are none."),
+        _older(site.link("executions", before=shown[-1].id)) if len(found) > PAGE_SIZE else None,
         current="executions",
-        is_live=any(not it.state.ended for it in view.executions),
+        is_live=any(not it.state.ended for it in shown),
     )
 
 
-def _older(before: str | None, href: str) -> Html | None:
-    return None if before is None else element("p", element("a", "Older", href=href, rel="next"))
+def _older(href: str) -> Html:
+    return element("p", element("a", "Older", href=href, rel="next"))
 
 
-def accounting(site: Site, view: Accounting) -> str:
-    """Return the page with a user's accounting timeline."""
-    shown = joined(timeline(view.usage, view.now), intervals(site, view.usage))
+def accounting_page(records: Records, site: Site) -> str:
+    """Return the page with the accounting of the records' user."""
+    usage = records.usage(user=records.user)[-MAX_INTERVALS:]
     return page(
         site,
-        f"Accounting of {view.user}",
-        shown if view.usage else element("p", "Nothing was wanted yet."),
+        f"Accounting of {records.user}",
+        accounting(site, usage, records.now()) if usage else element("p", "Nothing was wanted yet."),
         current="accounting",
-        is_live=any(it.end is None for it in view.usage),
+        is_live=any(it.end is None for it in usage),
     )

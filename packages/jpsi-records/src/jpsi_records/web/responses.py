@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
@@ -12,10 +12,12 @@ import attrs
 
 from ..errors import NotFoundError
 from ..records import Records
-from . import execution_page, layout, list_pages, request_page, views
+from . import layout
 from .access import PARAMETER, Key, refused, token_in
+from .detail_pages import execution_page, request_page
 from .layout import Site
-from .logs import NAMES, log
+from .list_pages import accounting_page, execution_list, request_list
+from .logs import NAMES, read_log
 
 _HTML, _PLAIN = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 # The browser loads resources from this server only, and runs nothing that is inline.
@@ -47,15 +49,19 @@ class Answer:
     headers: Mapping[str, str]
 
     @classmethod
-    def of(cls, body: str | bytes, kind: str = _HTML, *, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-        """Return a response with the headers that all responses have."""
+    def of(
+        cls, body: str | bytes, kind: str = _HTML, *, status: HTTPStatus = HTTPStatus.OK, **more: str
+    ) -> Answer:
+        """Return a response with the headers that all responses have, and more; `_` stands for a dash."""
         content = body if isinstance(body, bytes) else body.encode()
-        told = {"Content-Type": kind, "Content-Length": str(len(content))}
-        return cls(status, content, {**_ALWAYS, **told})
+        headers = {"Content-Type": kind, "Content-Length": str(len(content))}
+        headers |= {name.replace("_", "-"): value for name, value in more.items()}
+        return cls(status, content, {**_ALWAYS, **headers})
 
-    def with_header(self, name: str, value: str) -> Answer:
-        """Return a copy with one more header."""
-        return attrs.evolve(self, headers={**self.headers, name: value})
+
+def refusal(status: HTTPStatus, why: str, **headers: str) -> Answer:
+    """Return a response whose page says why the request failed."""
+    return Answer.of(layout.refusal(status, why), status=status, **headers)
 
 
 def answer(records: Records, key: Key, method: str, target: str, headers: Mapping[str, str]) -> Answer:
@@ -68,86 +74,58 @@ def answer(records: Records, key: Key, method: str, target: str, headers: Mappin
         target: the path with the query.
         headers: the headers by names in lower case.
     """
-    why = _refused(key, method, asked := _ParsedTarget.of(target), headers)
+    why = refused(headers)
     if why is not None:
-        return why
+        return refusal(*why)
+    split = urlsplit(target)
+    place, *parts = [unquote(it) for it in split.path.removeprefix("/").split("/")]
+    query = {name: values[-1] for name, values in parse_qs(split.query).items()}
+    has_token = key.fits(query.get(PARAMETER, ""))
+    # The same response for a wrong path as for a wrong token, so that paths cannot be probed.
+    if place != key.place or not (has_token or key.fits(token_in(headers))):
+        return refusal(HTTPStatus.FORBIDDEN, _LINK)
+    if method not in {"GET", "HEAD"}:
+        return refusal(HTTPStatus.METHOD_NOT_ALLOWED, "Nothing is changed by these pages.", Allow="GET, HEAD")
     site = Site(key.place)
-    if key.fits(asked.token):
-        return Answer.of(layout.welcome(site)).with_header("Set-Cookie", key.cookie)
+    if has_token:
+        return Answer.of(layout.welcome(site), Set_Cookie=key.cookie)
     try:
-        return _page(records, site, asked)
+        return _resource(records, parts) or Answer.of(_page(records, site, parts, query))
     except NotFoundError as e:
         return refusal(HTTPStatus.NOT_FOUND, str(e))
 
 
-@attrs.frozen(slots=True)
-class _ParsedTarget:
-    """The path and the query of a request."""
-
-    place: str
-    parts: tuple[str, ...]
-    query: Mapping[str, str]
-
-    @classmethod
-    def of(cls, target: str) -> _ParsedTarget:
-        split = urlsplit(target)
-        place, *parts = [unquote(it) for it in split.path.removeprefix("/").split("/")]
-        return cls(place, tuple(parts), {name: it[-1] for name, it in parse_qs(split.query).items()})
-
-    @property
-    def token(self) -> str:
-        return self.query.get(PARAMETER, "")
-
-
-def _refused(key: Key, method: str, asked: _ParsedTarget, headers: Mapping[str, str]) -> Answer | None:
-    why = refused(headers)
-    if why is not None:
-        return refusal(*why)
-    # The same response for a wrong path as for a wrong token, so that paths cannot be probed.
-    if asked.place != key.place or not (key.fits(asked.token) or key.fits(token_in(headers))):
-        return refusal(HTTPStatus.FORBIDDEN, _LINK)
-    if method not in {"GET", "HEAD"}:
-        told = refusal(HTTPStatus.METHOD_NOT_ALLOWED, "Nothing is changed by these pages.")
-        return told.with_header("Allow", "GET, HEAD")
-    return None
-
-
-def refusal(status: HTTPStatus, why: str) -> Answer:
-    """Return a response whose page says why the request failed."""
-    return Answer.of(layout.refusal(status, why), status=status)
-
-
-def _page(records: Records, site: Site, asked: _ParsedTarget) -> Answer:  # noqa: PLR0911  one for each
-    before = asked.query.get("before")
-    match asked.parts:
+def _page(records: Records, site: Site, parts: Sequence[str], query: Mapping[str, str]) -> str:
+    match parts:
         case [] | [""]:
-            owner = None if "all" in asked.query else records.user
-            return Answer.of(list_pages.requests(site, views.requests_view(records, owner, before)))
+            return request_list(records, site, None if "all" in query else records.user, query.get("before"))
         case ["executions"]:
-            return Answer.of(list_pages.executions(site, views.executions_view(records, before)))
+            return execution_list(records, site, query.get("before"))
         case ["accounting"]:
-            return Answer.of(list_pages.accounting(site, views.accounting_view(records)))
+            return accounting_page(records, site)
         case ["request", request_id]:
-            return Answer.of(request_page.request(site, views.request_view(records, request_id)))
+            return request_page(records, site, request_id)
         case ["execution", execution_id]:
-            return Answer.of(execution_page.execution(site, views.execution_view(records, execution_id)))
-        case ["log", execution_id, number, name] if name in NAMES:
-            return _log(records, execution_id, number, name)
-        case [name] if name in _FILES:
-            return Answer.of(_file(name), _FILES[name])
+            return execution_page(records, site, execution_id)
     msg = "There is no such page."
     raise NotFoundError(msg)
 
 
-def _log(records: Records, execution_id: str, number: str, name: str) -> Answer:
-    execution = records.execution(execution_id)
-    attempt = next((it for it in records.attempts(execution_id) if str(it.number) == number), None)
-    if attempt is None:
-        msg = f"execution {execution_id} has no attempt {number}"
-        raise NotFoundError(msg)
-    found = log(records, execution, attempt, name, _WHOLE)
-    # The content is the job's: a browser must not run it.
-    return Answer.of(found.content, _PLAIN).with_header("Content-Security-Policy", "sandbox")
+def _resource(records: Records, parts: Sequence[str]) -> Answer | None:
+    """Return a response that is no page: a log, or a file of the pages."""
+    match parts:
+        case ["log", execution_id, number, name] if name in NAMES:
+            execution = records.execution(execution_id)
+            for attempt in records.attempts(execution_id):
+                if str(attempt.number) == number:
+                    content, _ = read_log(records, execution, attempt, name, _WHOLE)
+                    # The content is the job's: a browser must not run it.
+                    return Answer.of(content, _PLAIN, Content_Security_Policy="sandbox")
+            msg = f"execution {execution_id} has no attempt {number}"
+            raise NotFoundError(msg)
+        case [name] if name in _FILES:
+            return Answer.of(_file(name), _FILES[name])
+    return None
 
 
 @cache

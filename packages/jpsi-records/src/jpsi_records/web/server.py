@@ -10,7 +10,7 @@ from typing import Any
 
 from jpsi import JpsiError
 
-from ..errors import StoreError
+from ..errors import store_errors
 from ..records import Records
 from .access import Key
 from .responses import Answer, answer, refusal
@@ -41,11 +41,8 @@ class Server(ThreadingHTTPServer):
         self.records = records
         self.key = Key() if key is None else key
         self.places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        try:
+        with store_errors(f"port {port} cannot be listened to"):
             super().__init__(("127.0.0.1", port), _Handler)
-        except OSError as e:
-            msg = f"port {port} cannot be listened to: {e.strerror}"
-            raise StoreError(msg, e) from e
 
     @property
     def link(self) -> str:

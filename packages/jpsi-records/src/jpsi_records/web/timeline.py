@@ -38,8 +38,8 @@ def _end(interval: Interval, now: datetime) -> datetime:
 
 
 def _label(last: Interval, top: float) -> Html:
-    told = last.user if len(last.user) <= _MAX_LENGTH else f"{last.user[: _MAX_LENGTH - 1]}…"
-    return element("text", f"{told}, priority {last.priority:g}", x=0, y=top + _LANE / 2 + 4)
+    user = last.user if len(last.user) <= _MAX_LENGTH else f"{last.user[: _MAX_LENGTH - 1]}…"
+    return element("text", f"{user}, priority {last.priority:g}", x=0, y=top + _LANE / 2 + 4)
 
 
 def _lane(top: float) -> Html:
@@ -50,10 +50,10 @@ def _bar(interval: Interval, first: datetime, seconds: float, top: float, now: d
     scale = (_WIDTH - _LEFT) / seconds
     left = _LEFT + (interval.start - first).total_seconds() * scale
     duration_of = (_end(interval, now) - interval.start).total_seconds()
-    told = f"{interval.state.value}, priority {interval.priority:g}, {duration(duration_of)}"
+    title = f"{interval.state.value}, priority {interval.priority:g}, {duration(duration_of)}"
     return element(
         "rect",
-        element("title", told),
+        element("title", title),
         x=f"{left:.1f}",
         y=top + (_LANE - _BAR) / 2,
         # At least wide enough to be seen.

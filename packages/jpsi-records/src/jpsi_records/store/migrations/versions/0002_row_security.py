@@ -98,18 +98,3 @@ def upgrade() -> None:
     if int(connection.exec_driver_sql("SHOW server_version_num").scalar() or 0) >= _VIEWS_OF_READERS:
         op.execute("ALTER VIEW accounting SET (security_invoker = true)")
         op.execute("GRANT SELECT ON accounting TO PUBLIC")
-
-
-def downgrade() -> None:
-    """Let the owner in alone."""
-    if op.get_bind().dialect.name != "postgresql":
-        return
-    op.execute("DROP FUNCTION same_computation")
-    op.execute("DROP TRIGGER committed ON request")
-    op.execute("DROP FUNCTION only_the_priority_changes")
-    op.execute("REVOKE ALL ON accounting FROM PUBLIC")
-    op.execute("ALTER VIEW accounting RESET (security_invoker)")
-    for table in _TABLES:
-        op.execute(f"REVOKE ALL ON {table} FROM PUBLIC")
-        op.execute(f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
-    op.execute("REVOKE ALL ON alembic_version FROM PUBLIC")

@@ -18,10 +18,3 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         op.execute("REVOKE INSERT ON event FROM PUBLIC")
         op.execute(f"GRANT INSERT ({_GIVEN}) ON event TO PUBLIC")
-
-
-def downgrade() -> None:
-    """Grant what was granted before."""
-    if op.get_bind().dialect.name == "postgresql":
-        op.execute(f"REVOKE INSERT ({_GIVEN}) ON event FROM PUBLIC")
-        op.execute("GRANT INSERT ON event TO PUBLIC")

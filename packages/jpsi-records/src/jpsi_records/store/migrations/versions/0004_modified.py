@@ -14,9 +14,3 @@ def upgrade() -> None:
     op.add_column("execution", sa.Column("modified_at", sa.String(32), nullable=False, server_default=""))
     op.add_column("execution", sa.Column("modified_by", sa.Text, nullable=False, server_default=""))
     op.execute("UPDATE execution SET modified_at = COALESCE(finished_at, started_at, created_at)")
-
-
-def downgrade() -> None:
-    """Forget that."""
-    op.drop_column("execution", "modified_by")
-    op.drop_column("execution", "modified_at")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_records.store.filesystems import is_on_network, type_of
+from jpsi_engine.host.filesystems import filesystem_type, is_on_network
 
 MOUNTS = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -27,12 +27,12 @@ MOUNTS = r"""
     ],
 )
 def test_the_mount_that_a_path_is_below_tells_the_type(path: str, kind: str) -> None:
-    assert type_of(path, MOUNTS) == kind
+    assert filesystem_type(path, MOUNTS) == kind
 
 
 def test_an_unknown_filesystem_type_is_empty() -> None:
-    assert not type_of("/a", "")
+    assert not filesystem_type("/a", "")
 
 
 def test_this_machine_tells(tmp_path: Path) -> None:
-    assert isinstance(is_on_network(tmp_path), bool)
+    assert isinstance(is_on_network(str(tmp_path)), bool)

@@ -1,0 +1,219 @@
+"""The way from the command line to an action: options, the records or the inbox, request files, output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import click
+
+from jpsi import JpsiError, parse_duration
+
+from .. import formatting
+from ..errors import InvalidRequestError, NotFoundError, StateError
+from ..inbox import Inbox, is_in_job, refuse_in_job
+from ..model import About, Request, RequestSpec, read_request_spec
+
+if TYPE_CHECKING:
+    from ..records import Records
+
+Action = TypeVar("Action", bound=Callable[..., Any])
+
+#: The commands of `jpsi request` by name.
+COMMANDS: dict[str, click.Command] = {}
+
+USAGE, FAILED = 2, 125
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_CODES = """\b
+Exit codes:
+  0  {done}
+  2  an error in the command line or the request; nothing was done
+  125  jpsi failed
+{codes}"""
+
+FILE = click.Argument(["file"], metavar="FILE")
+REQUEST = click.Argument(["request"], metavar="REQUEST")
+EXECUTION = click.Argument(["execution"], metavar="EXECUTION")
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON.")
+STRICT = click.Option(
+    ["--strict", "is_strict"],
+    is_flag=True,
+    help="Refuse a request if this machine may lack space for its temporary directories.",
+)
+PRIORITY = click.Option(
+    ["--priority"], type=float, default=1.0, show_default=True, help="Higher runs earlier; 0 runs nothing."
+)
+_EXPIRES = click.Option(
+    ["--expires"], metavar="TIME", help="A time, or a duration such as 2h; after it the priority counts as 0."
+)
+_LABEL = click.Option(
+    ["--label", "labels"], multiple=True, metavar="NAME=VALUE", help="A label; may be repeated."
+)
+#: The options that change the name, the labels and the expiry time of a draft.
+CHANGES = (click.Option(["--name"], help="A name to show in lists."), _LABEL, _EXPIRES)
+#: The options that describe a new request.
+ABOUT = (
+    click.Option(["--name"], default="", help="A name to show in lists."),
+    _LABEL,
+    _EXPIRES,
+    click.Option(
+        ["--parent"],
+        metavar="EXECUTION",
+        help="The execution whose child this request is.  [default: in a job, that of the job]",
+    ),
+)
+_RECORDS = (
+    click.Option(
+        ["--records", "directory"],
+        metavar="DIRECTORY",
+        help="The directory of the records.  [default: one in your state directory]",
+    ),
+    click.Option(["--database"], metavar="URL", help="The database.  [default: a file in that directory]"),
+)
+
+
+@attrs.frozen(slots=True)
+class Output:
+    """The output of a command, and its exit code."""
+
+    text: str
+    #: The output with `--json`; None is the text.
+    json: str | None = None
+    exit_code: int = 0
+
+
+def command(  # noqa: PLR0913  the parts of a command
+    short: str,
+    *params: click.Parameter,
+    name: str | None = None,
+    done: str = "it was done",
+    codes: str = "",
+    more: str = "",
+    is_for_jobs: bool = False,
+) -> Callable[[Action], Action]:
+    """Make a command of an action.
+
+    The action gets the records (in a job, if it is for jobs, the inbox) and the values of the parameters, of
+    which `file` becomes `spec`, and those of `ABOUT` become `about`. It returns its output, a request to
+    print, or an exit code.
+    """
+
+    def register(action: Action) -> Action:
+        def callback(directory: str | None, database: str | None, **options: Any) -> int:  # noqa: ANN401  click's
+            try:
+                with _open(directory, database, is_for_jobs=is_for_jobs) as records:
+                    as_json = options.pop("as_json", False)
+                    return _print(records, action(records, **_read(options)), as_json=as_json)
+            except JpsiError as e:
+                click.echo(f"jpsi: {e}", err=True)
+                return USAGE if isinstance(e, InvalidRequestError | NotFoundError) else FAILED
+
+        command_name = name or action.__name__
+        COMMANDS[command_name] = click.Command(
+            command_name,
+            params=[*params, *_RECORDS],
+            callback=callback,
+            context_settings=_SETTINGS,
+            short_help=short,
+            help=f"{short}\n\n{more}" if more else short,
+            epilog=_CODES.format(done=done, codes=codes),
+        )
+        return action
+
+    return register
+
+
+def _open(
+    directory: str | None, database: str | None, *, is_for_jobs: bool
+) -> AbstractContextManager[Records | Inbox]:
+    """Open the records that the options name, or the inbox of this job, which no option may name."""
+    if is_for_jobs and is_in_job():
+        if directory is not None or database is not None:
+            msg = "a job makes requests of the records that it belongs to: leave out --records and --database"
+            raise StateError(msg)
+        return nullcontext(Inbox())
+    refuse_in_job()
+    from ..records import Records  # noqa: PLC0415  a job must not load the database
+
+    if directory is None:
+        from platformdirs import user_state_path  # noqa: PLC0415  rarely needed
+
+        return Records(user_state_path("jpsi") / "records", url=database)
+    return Records(directory, url=database)
+
+
+def _read(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the request spec and the description that they give."""
+    if "parent" in options:
+        about = {it: options.pop(it) for it in ("name", "parent")}
+        about |= {
+            "labels": read_labels(options.pop("labels")),
+            "expires_at": read_expiry(options.pop("expires")),
+        }
+        options["about"] = About(**about)
+    if "file" in options:
+        file = options.pop("file")
+        options["spec"] = None if file is None else read_file(file)
+    return options
+
+
+def _print(records: Any, result: Output | Request | int, *, as_json: bool) -> int:  # noqa: ANN401  see `command`
+    if isinstance(result, Request):
+        execution = None if result.execution is None else records.execution(result.execution)
+        result = Output(formatting.request(result, execution), formatting.as_json(result))
+    if isinstance(result, int):
+        return result
+    click.echo(result.json if as_json and result.json is not None else result.text, nl=False)
+    return result.exit_code
+
+
+def read_file(file: str) -> RequestSpec:
+    """Return the request spec in a YAML or JSON file; `-` is standard input.
+
+    Raises:
+        InvalidRequestError: the file cannot be read, or is no valid request.
+    """
+    import yaml  # noqa: PLC0415  slow to import
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
+    except (OSError, UnicodeError, ValueError, yaml.YAMLError) as e:
+        msg = f"{file} cannot be read: {e}"
+        raise InvalidRequestError(msg, e) from e
+    return read_request_spec(document)
+
+
+def read_labels(labels: Iterable[str]) -> dict[str, str]:
+    """Return the labels that the options give.
+
+    Raises:
+        InvalidRequestError: an option is not of the form NAME=VALUE.
+    """
+    parsed = dict(it.partition("=")[::2] for it in labels)
+    if not all(parsed):
+        msg = "a label is NAME=VALUE"
+        raise InvalidRequestError(msg)
+    return parsed
+
+
+def read_expiry(text: str | None) -> datetime | None:
+    """Return the time in a text: a time, such as 2030-01-01T00:00, or a duration from now, such as 2h."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        pass
+    try:
+        duration: timedelta = parse_duration(text)
+    except ValueError as e:
+        msg = f"--expires is a time or a duration, not {text!r}"
+        raise InvalidRequestError(msg, e) from e
+    return datetime.now(UTC) + duration

@@ -1,0 +1,197 @@
+"""The commands that show and change what is recorded: requests, executions, collections, the database."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import formatting
+from ..errors import AmbiguousError, InvalidRequestError, NotFoundError
+from ..inbox import Inbox, Report
+from ..model import Request, RequestState
+from . import in_job
+from .command import EXECUTION, JSON, REQUEST, Output, command
+
+if TYPE_CHECKING:
+    from ..records import Records
+
+
+@command(
+    "List your requests.",
+    click.Option(["--all", "is_all"], is_flag=True, help="List the requests of all users."),
+    click.Option(
+        ["--state"],
+        type=click.Choice([it.value for it in RequestState]),
+        help="List only those in this state.",
+    ),
+    JSON,
+)
+def ls(records: Records, *, is_all: bool, state: str | None) -> Output:
+    """Return the requests."""
+    wanted = None if state is None else RequestState(state)
+    found = records.requests(owner=None if is_all else records.user, state=wanted)
+    executions = records.executions([it.execution for it in found if it.execution is not None])
+    return Output(formatting.requests(found, executions), formatting.as_json(found))
+
+
+@command("Show everything about a request or an execution.", click.Argument(["subject"], metavar="ID"), JSON)
+def show(records: Records, subject: str) -> Output:
+    """Return everything about a request or an execution."""
+    try:
+        request: Request | None = records.request(subject)
+    except AmbiguousError:
+        raise
+    except NotFoundError:
+        request = None
+    wanted = subject if request is None else request.execution
+    execution = None if wanted is None else records.execution(wanted)
+    attempts = [] if execution is None else records.attempts(execution.id)
+    found = [] if request is None else records.events(request=request.id)
+    found += [] if execution is None else records.events(execution=execution.id)
+    events = sorted({it.seq: it for it in found}.values(), key=lambda it: it.seq)
+    document = {"request": request, "execution": execution, "attempts": attempts, "events": events}
+    return Output(formatting.details(request, execution, attempts, events), formatting.as_json(document))
+
+
+@command("Show why a request has its execution.", REQUEST)
+def explain(records: Records, request: str) -> Output:
+    """Return why a request has its execution."""
+    found = records.request(request)
+    text = formatting.explanation(found, records.events(request=found.id), records.passed_over(found.id))
+    return Output(text)
+
+
+@command(
+    "List when requests waited and ran, for which user and with which priority.",
+    click.Option(["--execution"], metavar="ID", help="Of one execution."),
+    click.Option(["--user"], metavar="NAME", help="Of one user."),
+    JSON,
+)
+def usage(records: Records, execution: str | None, user: str | None) -> Output:
+    """Return the accounting intervals."""
+    wanted = None if execution is None else records.execution(execution).id
+    found = records.usage(execution=wanted, user=user)
+    return Output(formatting.usage(found), formatting.as_json(found))
+
+
+@command(
+    "Change the priority of a request.",
+    *(REQUEST, click.Argument(["priority"], type=float), JSON),
+    name="priority",
+)
+def set_priority(records: Records, request: str, priority: float) -> Request:
+    """Change the priority of a request."""
+    return records.set_priority(request, priority)
+
+
+@command(
+    "Set the priority of a request to 0; its job goes on if another request needs the result.", REQUEST, JSON
+)
+def cancel(records: Records, request: str) -> Output:
+    """Cancel a request, unless it has ended."""
+    was_over = records.request(request).state is RequestState.FINAL
+    found = records.cancel(request)
+    execution = None if found.execution is None else records.execution(found.execution)
+    text = f"request {found.id} is over already: {found.outcome}"
+    return Output(
+        f"{text if was_over else formatting.cancelled(found, execution)}\n", formatting.as_json(found)
+    )
+
+
+@command(
+    "Exclude an execution from reuse: no further request gets its result.",
+    EXECUTION,
+    click.Option(["--why"], default="", help="The reason, for the history."),
+)
+def invalidate(records: Records, execution: str, why: str) -> Output:
+    """Exclude an execution from reuse by any further request."""
+    found = records.invalidate(execution, why)
+    return Output(f"execution {found.id} satisfies no request any more\n")
+
+
+@command(
+    "Report the progress of a running execution, from 0 to 1, or its success or failure.",
+    EXECUTION,
+    click.Argument(["value"], type=click.FloatRange(0, 1), required=False),
+    click.Option(["--success", "is_success"], is_flag=True, help="Report success."),
+    click.Option(["--failure"], metavar="WHY", help="Report a failure, which counts for any exit code."),
+    more="In a job of a request, EXECUTION is $JPSI_EXECUTION.",
+    is_for_jobs=True,
+)
+def progress(
+    records: Records | Inbox, execution: str, value: float | None, *, is_success: bool, failure: str | None
+) -> int:
+    """Record the progress of an execution, or a report of success or failure."""
+    if (value is None and not is_success and failure is None) or (is_success and failure is not None):
+        msg = "say a number from 0 to 1, and one of --success and --failure, or one of these"
+        raise InvalidRequestError(msg)
+    if value is not None and not 0 <= value <= 1:
+        msg = f"progress is a number from 0 to 1, not {value}"
+        raise InvalidRequestError(msg)
+    report = Report(None if failure is None and not is_success else is_success, failure or "")
+    if isinstance(records, Inbox):
+        in_job.set_progress(records, execution, value, report)
+    else:
+        records.set_progress(execution, value, report)
+    return 0
+
+
+@command(
+    "Store a file or directory as a collection, and print its digest.",
+    click.Argument(["path"], metavar="PATH"),
+    click.Option(["--name"], help="A name that stands for this collection from now on."),
+)
+def put(records: Records, path: str, name: str | None) -> Output:
+    """Store a file or directory as a collection."""
+    captured = records.put(path, name)
+    for it in captured.left_out:
+        click.echo(f"jpsi: warning: left out: {formatting.printable(it)}", err=True)
+    return Output(f"{captured.digest}\n")
+
+
+@command(
+    "Write a collection, such as an output, into a directory.",
+    click.Argument(["digest"], metavar="DIGEST"),
+    click.Argument(["target"], metavar="DIRECTORY"),
+)
+def get(records: Records, digest: str, target: str) -> int:
+    """Write a collection to a directory."""
+    records.blobs.lay_out(digest, Path(target), is_writable=True)
+    return 0
+
+
+@command("Rebuild a lost database from the copies beside the files of jobs.", name="reindex")
+def restore(records: Records) -> Output:
+    """Restore records from the copies beside the files of jobs."""
+    from ..records import reindex  # noqa: PLC0415  a job must not load the database
+
+    found = reindex(records)
+    for it in found.unreadable:
+        click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
+    rebuilt = f"{found.executions} executions, {found.requests} requests and {found.names} names"
+    return Output(f"{rebuilt} were rebuilt\n")
+
+
+@command(
+    "Show requests and executions in your browser, until you interrupt it.",
+    click.Option(
+        ["--port"],
+        type=click.IntRange(0, 65535),
+        default=0,
+        help="The port on this machine.  [default: any that is free]",
+    ),
+    done="it was interrupted",
+    more="It prints a link. Every user of this machine who has the link can see your records.",
+)
+def serve(records: Records, *, port: int) -> int:
+    """Serve the records as web pages until interrupted."""
+    from ..web import Server  # noqa: PLC0415  the other commands need no server
+
+    with Server(records, port) as server:
+        click.echo(server.link)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0

@@ -1,0 +1,345 @@
+"""The commands that make requests, wait for them, and run what they ask for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from jpsi import ConfigError, JobExecutor, PluginError
+
+from .. import formatting
+from ..errors import InvalidRequestError
+from ..inbox import Inbox
+from ..model import About, Execution, ExecutionState, Request, RequestSpec, RequestState, Reuse
+from . import in_job
+from .command import (
+    ABOUT,
+    CHANGES,
+    EXECUTION,
+    FILE,
+    JSON,
+    PRIORITY,
+    REQUEST,
+    STRICT,
+    Output,
+    command,
+    read_expiry,
+    read_labels,
+)
+from .in_job import NOT_COMPLETE, TIMED_OUT
+
+if TYPE_CHECKING:
+    from ..dispatch import Dispatcher
+    from ..records import Records
+
+NOTHING_FOUND = 1
+NO_EXIT_CODE = 125
+# The same as that of `jpsi run`.
+CANCELLED = 130
+# The interval at which a command that does not dispatch checks the state of requests.
+_POLL_SECONDS = 1.0
+# The signals that end a dispatcher in the same way as Ctrl-C.
+_END = (signal.SIGTERM, signal.SIGHUP)
+_RUN_CODES = """\
+  1  the job has reported a failure, though its exit code is 0
+  130  the request was cancelled, or the command interrupted (then the job goes on)
+Any other, and each of these as well, may be the exit code of the computation.
+"""
+
+
+@command(
+    "Show how a request would be satisfied; nothing is written.",
+    *(FILE, STRICT, JSON),
+    done="it was shown",
+    more="By which execution; or which job would run, and which executions are close.",
+)
+def preview(records: Records, spec: RequestSpec, *, is_strict: bool) -> Output:
+    """Return how a request would be satisfied."""
+    plan = records.preview(spec)
+    if is_strict and plan.warnings:
+        raise InvalidRequestError.of(plan.warnings)
+    return Output(formatting.plan(plan), formatting.plan_json(plan))
+
+
+@command(
+    "Show which execution satisfies a request already; nothing is written.",
+    *(FILE, JSON),
+    done="there is one (1: there is none)",
+)
+def find(records: Records, spec: RequestSpec) -> Output:
+    """Return which recorded execution satisfies a request."""
+    plan = records.preview(attrs.evolve(spec, reuse=Reuse.ONLY))
+    code = NOTHING_FOUND if plan.hit is None else 0
+    return Output(formatting.plan(plan), formatting.plan_json(plan), code)
+
+
+@command(
+    "Make a request, and return at once.",
+    *(FILE, *ABOUT, PRIORITY, STRICT, JSON),
+    click.Option(["--plan"], metavar="ID", help="Only if the result is that of this preview."),
+    done="the request was made",
+    more="In a job of a request, it writes a file, which the dispatcher of that job takes in.",
+    is_for_jobs=True,
+)
+def submit(  # noqa: PLR0913  options
+    records: Records | Inbox,
+    spec: RequestSpec,
+    about: About,
+    *,
+    priority: float,
+    plan: str | None,
+    is_strict: bool,
+) -> Output | Request:
+    """Create a request and commit it."""
+    if isinstance(records, Inbox):
+        child = in_job.submit(records, spec, about, priority=priority, plan=plan, is_strict=is_strict)
+        document = json.dumps({"id": child, "parent": records.execution})
+        return Output(f"request {child}\n", f"{document}\n")
+    _check_executor(records, spec)
+    _warn(records, spec, is_strict=is_strict)
+    return records.submit(spec, about, priority=priority, plan=plan)
+
+
+def _check_executor(records: Records, spec: RequestSpec) -> None:
+    """Raise if the executor does not exist; that of another user's dispatcher cannot be checked."""
+    if records.may_dispatch and spec.placement.executor is not None:
+        try:
+            JobExecutor(spec.placement.executor).close()
+        except (ConfigError, PluginError) as e:
+            msg = f"placement: {e}"
+            raise InvalidRequestError(msg, e) from e
+
+
+def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> None:
+    """Print warnings about a new execution on this machine, or raise if the request is strict."""
+    warnings = records.warnings(spec)
+    # A request with predecessors cannot be previewed yet, so a new execution is assumed.
+    if warnings and not spec.predecessors and not records.preview(spec).runs:
+        return
+    if is_strict and warnings:
+        raise InvalidRequestError.of(warnings)
+    for it in warnings:
+        click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
+
+
+@command(
+    "Make a request that is satisfied by the execution of your choice.",
+    *(FILE, EXECUTION, *ABOUT, PRIORITY, JSON),
+)
+def attach(records: Records, spec: RequestSpec, execution: str, about: About, *, priority: float) -> Request:
+    """Create a request for the named execution and commit it."""
+    return records.submit(spec, about, priority=priority, execution=execution)
+
+
+@command("Compute exactly the same again.", EXECUTION, PRIORITY, JSON)
+def rerun(records: Records, execution: str, *, priority: float) -> Request:
+    """Submit a new run of what an execution has computed."""
+    return records.rerun(execution, priority=priority)
+
+
+@command(
+    "Make a draft: a request for which nothing runs until it is committed.",
+    *(FILE, *ABOUT, JSON),
+    done="the draft was made",
+)
+def draft(records: Records, spec: RequestSpec, about: About) -> Request:
+    """Create a draft."""
+    return records.draft(spec, about)
+
+
+@command(
+    "Change a draft; if it asks for another computation then, it loses its execution.",
+    *(REQUEST, click.Argument(["file"], metavar="[FILE]", required=False), *CHANGES, JSON),
+)
+def update(  # noqa: PLR0913  options
+    records: Records,
+    request: str,
+    spec: RequestSpec | None,
+    *,
+    name: str | None,
+    labels: Sequence[str],
+    expires: str | None,
+) -> Request:
+    """Change a draft."""
+    before = records.request(request)
+    about = About(
+        name=before.name if name is None else name,
+        description=before.description,
+        labels=read_labels(labels) or before.labels,
+        expires_at=read_expiry(expires) or before.expires_at,
+        parent=before.parent,
+    )
+    return records.update(request, spec, about)
+
+
+@command("Find an execution that satisfies a draft, or create one; nothing runs yet.", REQUEST, JSON)
+def satisfy(records: Records, request: str) -> Request:
+    """Assign a matching execution to a draft, or create one."""
+    _warn(records, records.request(request).spec)
+    return records.satisfy(request)
+
+
+@command("Detach the execution of a draft.", REQUEST, JSON)
+def reset(records: Records, request: str) -> Request:
+    """Detach the execution of a draft."""
+    return records.reset(request)
+
+
+@command("Commit a draft: from now on it has an execution, which runs.", REQUEST, PRIORITY, JSON)
+def commit(records: Records, request: str, *, priority: float) -> Request:
+    """Commit a draft."""
+    found = records.request(request)
+    _check_executor(records, found.spec)
+    if found.execution is None:
+        _warn(records, found.spec)
+    return records.commit(request, priority=priority)
+
+
+@command(
+    "Make a request, wait for its end, and exit with its exit code.",
+    *(FILE, *ABOUT, PRIORITY, STRICT),
+    done="the computation has succeeded, now or earlier",
+    codes=_RUN_CODES,
+)
+def run(
+    records: Records, spec: RequestSpec, about: About, *, priority: float, is_strict: bool = False
+) -> int:
+    """Create a request, dispatch or wait until it ends, print the logs, and return the exit code."""
+    _check_executor(records, spec)
+    _warn(records, spec, is_strict=is_strict)
+    request_id = records.submit(spec, about, priority=priority).id
+    if records.may_dispatch:
+        _dispatch_until(records, request_id, lambda: _is_over(records, request_id))
+    while not _is_over(records, request_id):
+        sleep(_POLL_SECONDS)
+    return _report_end(records, records.request(request_id))
+
+
+def _is_over(records: Records, request_id: str) -> bool:
+    request = records.request(request_id)
+    is_wanted = request.state is RequestState.COMMITTED and (request.priority or 0) > 0
+    if is_wanted or request.execution is None:
+        return not is_wanted
+    # After a cancellation, the dispatcher goes on until it has cancelled the job.
+    execution = records.execution(request.execution)
+    return execution.state.ended or execution.state is ExecutionState.QUEUED or execution.priority > 0
+
+
+def _report_end(records: Records, request: Request) -> int:
+    """Print the result of a request that is over, and return its exit code."""
+    execution = None if request.execution is None else records.execution(request.execution)
+    is_cancelled = request.state is RequestState.COMMITTED or request.outcome == "cancelled"
+    if is_cancelled and (request.priority or 0) <= 0:
+        click.echo(f"jpsi: {formatting.cancelled(request, execution)}", err=True)
+        return CANCELLED
+    if execution is None:
+        reasons = (it.data["why"] for it in records.events(request=request.id) if it.kind == "refused")
+        why = formatting.printable(next(reasons, request.outcome or ""))
+        click.echo(f"jpsi: request {request.id} has no execution: {why}", err=True)
+        return NO_EXIT_CODE
+    click.echo(f"jpsi: execution {execution.id}, {formatting.state(execution)}", err=True)
+    if "error" in execution.status:
+        click.echo(f"jpsi: {formatting.printable(execution.status['error'])}", err=True)
+    _show_log(records, execution)
+    if execution.exit_code is None:
+        return NO_EXIT_CODE
+    # A reported failure counts as a failure even if the job's exit code is 0.
+    is_reported_failure = execution.exit_code == 0 and request.outcome == "failed"
+    return NOT_COMPLETE if is_reported_failure else execution.exit_code
+
+
+def _show_log(records: Records, execution: Execution) -> None:
+    log = {} if execution.log is None else records.blobs.manifest(execution.log)
+    for name in ("stdout", "stderr"):
+        if name in log:
+            content = records.blobs.path(log[name].digest).read_bytes()
+            click.echo(content, nl=False, err=name == "stderr")
+
+
+@command(
+    "Wait until requests have ended; a dispatcher must run meanwhile.",
+    click.Argument(["requests"], metavar="REQUEST...", nargs=-1, required=True),
+    click.Option(["--timeout"], type=float, metavar="SECONDS", help="Wait no longer."),
+    done="all of them are complete (1: not all; 124: the timeout is over)",
+    more="In a job, it waits for requests that the job has made.",
+    is_for_jobs=True,
+)
+def wait(records: Records | Inbox, requests: Sequence[str], *, timeout: float | None) -> int:
+    """Wait until requests have ended. This runs nothing: a dispatcher must run in another process."""
+    if isinstance(records, Inbox):
+        return in_job.wait(records, requests, timeout=timeout)
+    wanted = [records.request(it).id for it in requests]
+    end = None if timeout is None else monotonic() + timeout
+    while any(records.request(it).state is not RequestState.FINAL for it in wanted):
+        if end is not None and monotonic() >= end:
+            return TIMED_OUT
+        sleep(_POLL_SECONDS)
+    outcomes = {it: records.request(it).outcome for it in wanted}
+    for request_id, outcome in outcomes.items():
+        click.echo(f"request {request_id}: {outcome}")
+    return 0 if set(outcomes.values()) == {"complete"} else NOT_COMPLETE
+
+
+@command(
+    "Run requested executions, until you interrupt it.",
+    click.Option(["--until-idle"], is_flag=True, help="Return once nothing is left to run."),
+    done="nothing is left to run",
+    more="Whenever a dispatcher ends, or is killed, the next one finds its jobs.",
+)
+def dispatch(records: Records, *, until_idle: bool) -> int:
+    """Run requested executions."""
+    with _dispatching(records) as dispatcher:
+        dispatcher.run(until_idle=until_idle)
+    return 0
+
+
+def _dispatch_until(records: Records, request_id: str, is_over: Callable[[], bool]) -> None:
+    is_printed = False
+
+    def is_over_or_waits() -> bool:
+        nonlocal is_printed
+        if is_over():
+            return True
+        is_printed = is_printed or _print_holder(records, dispatcher, request_id)
+        return False
+
+    if not is_over():
+        with _dispatching(records) as dispatcher:
+            # The first round takes over executions that other dispatchers have left.
+            dispatcher.step()
+            dispatcher.run(is_over=is_over_or_waits)
+
+
+def _print_holder(records: Records, dispatcher: Dispatcher, request_id: str) -> bool:
+    execution = records.request(request_id).execution
+    holder = None if execution is None else dispatcher.waits_for(execution)
+    if holder is None:
+        return False
+    who = formatting.printable(holder)
+    click.echo(f"jpsi: another dispatcher, {who}, runs execution {execution}: waiting", err=True)
+    return True
+
+
+@contextlib.contextmanager
+def _dispatching(records: Records) -> Iterator[Dispatcher]:
+    """Yield a dispatcher that is closed at the end, even after SIGTERM or SIGHUP."""
+    from ..dispatch import Dispatcher  # noqa: PLC0415  a job must not load the database
+
+    before = {it: signal.getsignal(it) for it in _END}
+    dispatcher = Dispatcher(records)
+    try:
+        for it in _END:
+            if before[it] is not signal.SIG_IGN:
+                signal.signal(it, signal.default_int_handler)
+        yield dispatcher
+    finally:
+        dispatcher.close()
+        for it in _END:
+            signal.signal(it, before[it])
