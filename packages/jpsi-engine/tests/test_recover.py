@@ -47,8 +47,8 @@ job.wait()
 
 STEPS = [
     ("jpsi_engine.spool.spool", "Spool.prepare", "before", 0, 0),
-    ("jpsi_engine.spool.spool", "write_new", "before", 1, 1),
-    ("jpsi_engine.spool.spool", "write_new", "after", 1, 1),
+    ("jpsi_engine.host", "write_new", "before", 1, 1),
+    ("jpsi_engine.host", "write_new", "after", 1, 1),
     ("jpsi_engine.local.local_engine", "spawn", "before", 1, 1),
     ("jpsi_engine.local.local_engine", "spawn", "after", 1, 1),
     ("jpsi_engine.spool.spool", "Spool.started", "before", 1, 1),

@@ -82,8 +82,8 @@ for job in jobs:
 # Where it is killed, and whether its jobs are found again then.
 STEPS = [
     ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "before", 0),
-    ("jpsi_engine.spool.arrays", "write_new", "before", COUNT),
-    ("jpsi_engine.spool.arrays", "write_new", "after", COUNT),
+    ("jpsi_engine.host", "write_new", "before", COUNT),
+    ("jpsi_engine.host", "write_new", "after", COUNT),
     ("jpsi_engine.spool.arrays", "ArrayFiles.prepare", "after", COUNT),
     ("jpsi_engine.spool.spool", "Spool.sync", "before", COUNT),
     ("jpsi_engine.scheduler.backend", "Backend.submit", "after", COUNT),
