@@ -340,7 +340,7 @@ def test_a_connection_lost_during_a_command_makes_its_outcome_ambiguous(
 def test_a_connection_lost_while_idle_is_replaced(runtime: Path, transport: SshTransport) -> None:
     transport.run(Command(["true"]))
     assert transport._connection is not None
-    clients = [it._process for it in transport._connection._channels._all]
+    clients = [it._process for it in transport._connection._channels]
     for group in sessions(runtime):
         os.killpg(group, signal.SIGKILL)
     assert eventually(lambda: not sessions(runtime) and all(it.poll() is not None for it in clients))
