@@ -38,9 +38,9 @@ def _own_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pilots are jobs of executors as they are configured: none of that is the user's."""
     for name in ("STATE", "CONFIG", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    node = tmp_path / "config" / "jpsi"
-    node.mkdir(parents=True)
-    (node / "config.yaml").write_text(_TARGETS.format(folder=tmp_path / "slurm"))
+    folder = tmp_path / "config" / "jpsi"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(_TARGETS.format(folder=tmp_path / "slurm"))
 
 
 def pilots(work_directory: Path, **changes: Any) -> PilotConfig:

@@ -71,6 +71,6 @@ def test_a_pilot_has_a_key_of_its_own_that_only_the_user_reads(folder: Path) -> 
     (pilot,) = (folder / "pilots").iterdir()
 
     assert (pilot / "key.pem").read_bytes() != (folder / "dask" / "key.pem").read_bytes()
-    for node in (pilot, folder / "dask"):
-        assert {(it.stat().st_mode & 0o077) for it in node.glob("*.pem")} == {0}
-        assert node.stat().st_mode & 0o077 == 0
+    for private in (pilot, folder / "dask"):
+        assert {(it.stat().st_mode & 0o077) for it in private.glob("*.pem")} == {0}
+        assert private.stat().st_mode & 0o077 == 0

@@ -46,19 +46,19 @@ def pilots(work_directory: Path | str, **changes: Any) -> JobExecutor:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Path]:
+def work_directory(tmp_path: Path) -> Iterator[Path]:
     """A work directory, whose agent goes in the end."""
     yield tmp_path / "work"
     end_agent(tmp_path / "work" / "pilots")
 
 
 @pytest.fixture
-def client(node: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+def client(work_directory: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
     """Starts a program with pilots that submits a job; returns it, and the job's native id."""
     programs = []
 
     def start(*command: str, shared: str = "") -> tuple[subprocess.Popen[str], str]:
-        words = [sys.executable, "-c", _CLIENT, str(node), shared, *command]
+        words = [sys.executable, "-c", _CLIENT, str(work_directory), shared, *command]
         path = ":".join(it for it in sys.path if it)
         program = subprocess.Popen(
             ["env", f"PYTHONPATH={path}", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -91,29 +91,31 @@ def exit_code(job: Job) -> int | None:
     return status.exit_code
 
 
-def folders(node: Path) -> list[str]:
+def folders(work_directory: Path) -> list[str]:
     """The pilots that there are."""
-    return sorted(it.name for it in (node / "pilots" / "pilots").glob("*"))
+    return sorted(it.name for it in (work_directory / "pilots" / "pilots").glob("*"))
 
 
-def test_as_many_pilots_start_as_jobs_can_use_and_they_end_when_idle(node: Path, tmp_path: Path) -> None:
+def test_as_many_pilots_start_as_jobs_can_use_and_they_end_when_idle(
+    work_directory: Path, tmp_path: Path
+) -> None:
     gate = Gate(tmp_path / "gate")
-    with pilots(node, max_pilots=2, idle_time=timedelta(seconds=2)) as executor:
+    with pilots(work_directory, max_pilots=2, idle_time=timedelta(seconds=2)) as executor:
         jobs = [Job(gate.job()) for _ in range(3)]
         submitted(executor, *jobs)
 
         where = {wait_for_node(executor, job) for job in jobs[:2]}
         assert len(where) == 2, "one core each"
-        assert folders(node) == ["1", "2"], "no more than allowed"
+        assert folders(work_directory) == ["1", "2"], "no more than allowed"
         assert jobs[2].status.state is JobState.QUEUED
         gate.open()
         assert [exit_code(job) for job in jobs] == [0] * 3
 
-        assert eventually(lambda: folders(node) == [])
+        assert eventually(lambda: folders(work_directory) == [])
 
 
 def test_when_a_client_is_killed_another_finds_its_jobs_and_uses_its_pilots(
-    node: Path, tmp_path: Path, client: Callable[..., tuple[subprocess.Popen[str], str]]
+    work_directory: Path, tmp_path: Path, client: Callable[..., tuple[subprocess.Popen[str], str]]
 ) -> None:
     gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
     text = f"{Proof.WRITE}; shift; {Gate.WAIT}; exit 3"
@@ -122,7 +124,7 @@ def test_when_a_client_is_killed_another_finds_its_jobs_and_uses_its_pilots(
 
     program.kill()
     program.wait()
-    with pilots(node) as executor:
+    with pilots(work_directory) as executor:
         (found,) = executor.recover()
         second = Job(JobSpec("/bin/true"))
         executor.submit(second)
@@ -131,29 +133,29 @@ def test_when_a_client_is_killed_another_finds_its_jobs_and_uses_its_pilots(
         assert found.native_id == native_id
         assert (exit_code(found), exit_code(second)) == (3, 0)
     assert proof.runs == 1
-    assert folders(node) == ["1"]
+    assert folders(work_directory) == ["1"]
 
 
 @pytest.mark.parametrize(("shared", "expected"), [("", ["1", "2"]), ("yes", ["1"])], ids=["own", "shared"])
 def test_a_pilot_takes_the_jobs_of_other_programs_only_if_it_is_shared(
-    node: Path,
+    work_directory: Path,
     tmp_path: Path,
     client: Callable[..., tuple[subprocess.Popen[str], str]],
     shared: str,
     expected: list[str],
 ) -> None:
     _, theirs = client("/bin/true", shared=shared)
-    with pilots(node, shared=bool(shared)) as executor:
+    with pilots(work_directory, shared=bool(shared)) as executor:
         assert exit_code(attached(executor, theirs)) == 0
         ours = Job(JobSpec("/bin/true"))
         executor.submit(ours)
 
         assert exit_code(ours) == 0
-        assert folders(node) == expected
+        assert folders(work_directory) == expected
 
 
-def test_startup_lines_are_run_by_each_pilot(node: Path, tmp_path: Path) -> None:
-    with pilots(node, startup=(f"echo up >>{tmp_path}/startup",)) as executor:
+def test_startup_lines_are_run_by_each_pilot(work_directory: Path, tmp_path: Path) -> None:
+    with pilots(work_directory, startup=(f"echo up >>{tmp_path}/startup",)) as executor:
         job = Job(JobSpec("/bin/true"))
         executor.submit(job)
 
@@ -162,13 +164,13 @@ def test_startup_lines_are_run_by_each_pilot(node: Path, tmp_path: Path) -> None
 
 
 def test_jobs_that_run_beside_each_other_have_gpus_of_their_own(
-    node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     gate = Gate(tmp_path / "gate")
     text = f'echo "$CUDA_VISIBLE_DEVICES" >"$1"; shift; {Gate.WAIT}'
     one = ResourceSpecV1(gpu_cores_per_process=1)
-    with pilots(node, cores_per_node=2, gpus_per_node=2) as executor:
+    with pilots(work_directory, cores_per_node=2, gpus_per_node=2) as executor:
         lines = [tmp_path / name for name in ("a", "b")]
         jobs = [Job(shell(text, it, gate.path, resources=one)) for it in lines]
         submitted(executor, *jobs)

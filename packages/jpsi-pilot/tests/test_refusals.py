@@ -21,21 +21,24 @@ from pilot_support import end_agent, send_request
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Path]:
+def work_directory(tmp_path: Path) -> Iterator[Path]:
     """A work directory, whose agent goes in the end."""
     yield tmp_path / "work"
     end_agent(tmp_path / "work" / "pilots")
 
 
-def pilots(node: Path, **settings: Any) -> JobExecutor:
+def pilots(work_directory: Path, **settings: Any) -> JobExecutor:
     """An executor with such pilots."""
-    return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=node, **settings))
+    return JobExecutor.get_instance("pilot", config=PilotConfig(work_directory=work_directory, **settings))
 
 
-def test_submit_fails_if_the_engine_is_not_installed(node: Path) -> None:
+def test_submit_fails_if_the_engine_is_not_installed(work_directory: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
-    with pilots(node, engine="abacus") as executor, pytest.raises(jpsi.InvalidJobException, match="abacus"):
+    with (
+        pilots(work_directory, engine="abacus") as executor,
+        pytest.raises(jpsi.InvalidJobException, match="abacus"),
+    ):
         executor.submit(job)
 
     assert job.status.state is JobState.NEW
@@ -43,10 +46,10 @@ def test_submit_fails_if_the_engine_is_not_installed(node: Path) -> None:
 
 @pytest.mark.parametrize("has_launcher", [False, True])
 def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
-    node: Path, *, has_launcher: bool
+    work_directory: Path, *, has_launcher: bool
 ) -> None:
     """No launcher is installed with this package that could start it."""
-    config = PilotConfig(work_directory=node, engine="dask", nodes_per_pilot=2)
+    config = PilotConfig(work_directory=work_directory, engine="dask", nodes_per_pilot=2)
     request = {
         "tag": "a-tag",
         "script": "true",
@@ -59,18 +62,18 @@ def test_a_job_of_several_nodes_names_the_launcher_that_dask_does_not_have(
     }
 
     if has_launcher:
-        assert send_request(node / "pilots", "submit", **request)["id"]
+        assert send_request(work_directory / "pilots", "submit", **request)["id"]
     else:
         with pytest.raises(subprocess.CalledProcessError) as raised:
-            send_request(node / "pilots", "submit", **request)
+            send_request(work_directory / "pilots", "submit", **request)
         assert raised.value.returncode == client.REFUSED
 
 
-def test_submit_fails_if_the_network_interface_does_not_exist(node: Path) -> None:
+def test_submit_fails_if_the_network_interface_does_not_exist(work_directory: Path) -> None:
     job = Job(JobSpec("/bin/true"))
 
     with (
-        pilots(node, interface="carrier-pigeon0") as executor,
+        pilots(work_directory, interface="carrier-pigeon0") as executor,
         pytest.raises(jpsi.SubmitException, match="carrier-pigeon0"),
     ):
         executor.submit(job)
@@ -78,9 +81,11 @@ def test_submit_fails_if_the_network_interface_does_not_exist(node: Path) -> Non
     assert job.status.state is JobState.NEW
 
 
-def test_waiting_jobs_report_why_pilots_do_not_start(node: Path) -> None:
+def test_waiting_jobs_report_why_pilots_do_not_start(work_directory: Path) -> None:
     quick = timedelta(seconds=0.1)
-    with pilots(node, launcher="nowhere", shortest_interval=quick, longest_interval=quick) as executor:
+    with pilots(
+        work_directory, launcher="nowhere", shortest_interval=quick, longest_interval=quick
+    ) as executor:
         job = Job(JobSpec("/bin/true"))
         executor.submit(job)
 
@@ -113,28 +118,30 @@ targets:
     ],
 )
 def test_a_target_in_which_no_pilot_can_start_is_refused_at_creation(
-    node: Path, tmp_path: Path, target: str, error: type[Exception], why: str
+    work_directory: Path, tmp_path: Path, target: str, error: type[Exception], why: str
 ) -> None:
     folder = tmp_path / "config" / "jpsi"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(_TARGETS)
 
     with pytest.raises(error, match=why):
-        pilots(node, target=target)
+        pilots(work_directory, target=target)
 
 
-def test_on_another_machine_a_python_must_be_named(node: Path) -> None:
+def test_on_another_machine_a_python_must_be_named(work_directory: Path) -> None:
     with pytest.raises(jpsi.ConfigError, match="must name, as `python`"):
-        JobExecutor.get_instance("pilot", url="elsewhere:///", config=PilotConfig(work_directory=node))
+        JobExecutor.get_instance(
+            "pilot", url="elsewhere:///", config=PilotConfig(work_directory=work_directory)
+        )
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o755], ids=oct)
-def test_an_agents_folder_that_others_can_use_is_refused(node: Path, mode: int) -> None:
-    (node / "pilots").mkdir(parents=True)
-    (node / "pilots").chmod(mode)
+def test_an_agents_folder_that_others_can_use_is_refused(work_directory: Path, mode: int) -> None:
+    (work_directory / "pilots").mkdir(parents=True)
+    (work_directory / "pilots").chmod(mode)
 
     with (
-        pilots(node) as executor,
+        pilots(work_directory) as executor,
         pytest.raises(jpsi.SubmitException, match="other users have access to it"),
     ):
         executor.submit(Job(JobSpec("/bin/true")))

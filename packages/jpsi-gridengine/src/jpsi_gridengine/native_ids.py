@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from jpsi.plugin import hookimpl
-from jpsi.plugin.kit import ArrayIds, IdForm
+from jpsi.plugin.kit import ArrayIds
 
 # A job or an array task. qdel takes any other text as a pattern for names, and would end other jobs.
-_IDS = IdForm("Grid Engine", r"[1-9][0-9]{0,9}(\.[1-9][0-9]{0,9})?")
-# a comma would separate two jobs
-_TASK_IDS = ArrayIds(_IDS, "{}.{}", "{}.{}", most_ranges=1)
-element_ids, arrays_of, compress_ids = _TASK_IDS.element_ids, _TASK_IDS.arrays_of, _TASK_IDS.compress
+_PATTERN = r"[1-9][0-9]{0,9}(\.[1-9][0-9]{0,9})?"
+# one range, as a comma would separate two jobs
+_IDS = ArrayIds("Grid Engine", _PATTERN, "{}.{}", "{}.{}", most_ranges=1)
+canonical_id, element_ids = _IDS.canonical_id, _IDS.element_ids
+arrays_of, compress_ids = _IDS.arrays_of, _IDS.compress
 #: The number of a job, which all tasks of an array share, from its id.
-job_number = _TASK_IDS.array_of
-
-
-@hookimpl
-def canonical_id(native_id: str) -> str:
-    """Return the id in its canonical form; raise ValueError if it is none."""
-    return _IDS.canonical(native_id)
+job_number = _IDS.array_of

@@ -142,7 +142,7 @@ def start_agent(folder: str) -> None:
     import subprocess  # noqa: PLC0415  it takes a while, and mostly an agent runs already
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    with open(LOG, "ab", opener=_open_private) as log:
+    with open(LOG, "ab", opener=open_private) as log:
         subprocess.Popen(  # noqa: S603  a program of our own
             [sys.executable, "-c", _AGENT, package, folder],
             stdin=subprocess.DEVNULL,
@@ -162,7 +162,8 @@ def _location_hint() -> str:
     return f"see {LOG} there; the last agent was process {pid} on {host}, and only that machine can reach it"
 
 
-def _open_private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
+    """Open a file, as an opener for `open`, with access for the user alone."""
     return os.open(path, flags, 0o600)
 
 

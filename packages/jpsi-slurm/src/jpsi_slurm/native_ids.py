@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 
 from jpsi.plugin import hookimpl
-from jpsi.plugin.kit import ArrayIds, IdForm
+from jpsi.plugin.kit import ArrayIds
 
-#: The id of a job (`17`), an array element (`17_1`) or a component of a heterogeneous job (`17+1`).
-IDS = IdForm("Slurm", r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?", largest=0xFFFFFFFF)
-_ARRAY_IDS = ArrayIds(IDS, "{}_{}", "{}_[{}]")
-element_ids, arrays_of, compress_ids = _ARRAY_IDS.element_ids, _ARRAY_IDS.arrays_of, _ARRAY_IDS.compress
+# The id of a job (`17`), an array element (`17_1`) or a component of a heterogeneous job (`17+1`).
+_PATTERN = r"[1-9][0-9]{0,9}([_+][0-9]{1,9})?"
+IDS = ArrayIds("Slurm", _PATTERN, "{}_{}", "{}_[{}]", largest=0xFFFFFFFF)
+element_ids, arrays_of, compress_ids = IDS.element_ids, IDS.arrays_of, IDS.compress
 
 # The suffix of the first component of a heterogeneous job, which runs the script
 _FIRST_COMPONENT = "+0"
@@ -39,7 +39,7 @@ def expand_ids(text: str) -> Iterable[str]:
     >>> expand_ids("17+0"), expand_ids("17+1")
     (['17'], ['17+1'])
     """
-    return _ARRAY_IDS.expand(text.removesuffix(_FIRST_COMPONENT))
+    return IDS.expand(text.removesuffix(_FIRST_COMPONENT))
 
 
 def parent_id(text: str) -> str:

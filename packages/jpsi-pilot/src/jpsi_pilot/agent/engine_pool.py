@@ -52,7 +52,7 @@ class EnginePool:
         return {name: node for engine in self._engines.values() for name, node in engine.nodes().items()}
 
     async def close(self) -> None:
-        """Close all engines; jobs in their nodes run on."""
+        """Close all engines; their jobs run on."""
         for engine in self._engines.values():
             await engine.close()
 

@@ -85,7 +85,7 @@ def accepts(capacity: NodeCapacity, kind: Kind) -> bool:
 
 
 def place_jobs(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -> list[Start]:
-    """Return how many jobs of which kind start at which nodes.
+    """Return how many jobs of which kind start on which nodes.
 
     The kinds that have waited longest come first. A job that fits nowhere now does not keep others from
     starting.
@@ -116,7 +116,7 @@ def place_jobs(waiting: Iterable[Waiting], capacities: Sequence[NodeCapacity]) -
 def _group_nodes(kind: Kind, capacities: Iterable[NodeCapacity]) -> Iterable[Sequence[str]]:
     """Return the groups of nodes among which one job finds its own.
 
-    A job on one node gets a group for each node; a job on several nodes gets one for each pilot.
+    A job that needs one node gets a group for each node; a job that needs several gets one for each pilot.
     """
     names = [capacity.name for capacity in capacities if accepts(capacity, kind)]
     if kind.need.nodes == 1:

@@ -1,4 +1,4 @@
-"""The agent's poll loop: records ended runs, nodes waiting jobs, and starts and ends pilots."""
+"""The agent's poll loop: records ended runs, places waiting jobs, and starts and ends pilots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLIENT_CHECK_INTERVAL = 1.0
 
 
 class Scheduling:
-    """Decides which job runs at which node, and starts it there; all methods run in one event loop."""
+    """Decides which job runs on which node, and starts it there; all methods run in one event loop."""
 
     def __init__(  # noqa: PLR0913  the parts that it connects
         self,
@@ -164,7 +164,7 @@ class Scheduling:
             engine = self._engines.get(self._state.settings[job.submission.settings])
             await engine.stop(job.nodes[0], job.native_id)
         except NodeLost:
-            # it may still run at a node that reports to an earlier agent; else the verdict counts it as
+            # it may still run on a node that reports to an earlier agent; else the verdict counts it as
             # cancelled
             with contextlib.suppress(OSError):
                 request_stop(self._folder / (job.pilot or ""), job.native_id)

@@ -18,29 +18,18 @@ from jpsi.plugin import (
     SubmitContext,
     hookimpl,
 )
-from jpsi.plugin.kit import IdForm
+from jpsi.plugin.kit import ArrayIds
 
 from ..config import PilotConfig
 from .requirements import is_retried, job_need, pilot_settings
 
 #: The form of native ids: the letters are those of the agent's journal.
-IDS = IdForm("jpsi-pilot", r"[a-z]{8}-[1-9][0-9]{0,9}(\[[1-9][0-9]{0,6}\])?")
+IDS = ArrayIds("jpsi-pilot", r"[a-z]{8}-[1-9][0-9]{0,9}(\[[1-9][0-9]{0,6}\])?", "{}[{}]", "{}[{}]")
+canonical_id, arrays_of = IDS.canonical_id, IDS.arrays_of
 # The quickest command on this machine; on a remote host the path of client.py is not known.
 _CLIENT = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "client.py")]
 _REMOTE_CLIENT = ["-P", "-m", "jpsi_pilot.client"]
 _UNSET_VARIABLES = ("JPSI_PILOT_*", *RANK_VARIABLES)
-
-
-@hookimpl
-def canonical_id(native_id: str) -> str:
-    """Return the id in canonical form."""
-    return IDS.canonical(native_id)
-
-
-@hookimpl
-def arrays_of(native_ids: Sequence[str]) -> Mapping[str, str]:
-    """Return the arrays of those ids that are array elements."""
-    return {it: it.partition("[")[0] for it in native_ids if it.endswith("]")}
 
 
 @hookimpl

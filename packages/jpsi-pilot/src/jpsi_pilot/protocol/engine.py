@@ -20,14 +20,14 @@ class Equipment:
     #: node, and the name of the node follow as further arguments. It ends when its standard input ends, by
     #: which the node supervisor controls it, and when it has no agent to report to any more and the last of
     #: its jobs has ended. It records each job's beginning in the node's log before it starts the job, and its
-    #: end afterwards: there, or, if another machine does that, in `engine_log_node` the node.
+    #: end afterwards: there, or, if another machine does that, in the log of `engine_log_node`.
     module: Sequence[str]
     #: The environment of the launcher that starts the pilot on its nodes.
     environment: Mapping[str, str] = attrs.field(factory=dict)
 
 
 class PilotEngine(Protocol):
-    """Runs tasks at nodes; all methods are called in the agent's event loop.
+    """Runs tasks on nodes; all methods are called in the agent's event loop.
 
     The agent makes an engine by a call of what its entry point names, with a function that the engine calls
     whenever a node has come or gone, and the settings of the first pilot. Every port that it opens to the
@@ -69,7 +69,7 @@ class PilotEngine(Protocol):
         """Return the nodes that have reported and are not gone, by name."""
 
     async def run(self, nodes: Sequence[str], task: Task) -> End:
-        """Run a task at these nodes, once, and return its end.
+        """Run a task on these nodes, once, and return its end.
 
         Args:
             nodes: the node; several, of one pilot, only for an engine that spans nodes.

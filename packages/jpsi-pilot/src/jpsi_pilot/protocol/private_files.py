@@ -5,12 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PRIVATE = 0o600
-
-
-def open_private(path: str, flags: int) -> int:
-    """Open a file, as an opener for `open`, with access for the user alone."""
-    return os.open(path, flags, PRIVATE)
+from ..client import open_private
 
 
 def write_private(path: Path, content: bytes, *, synced: bool = False) -> None:

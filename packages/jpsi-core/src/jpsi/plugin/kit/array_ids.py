@@ -13,18 +13,16 @@ from jpsi.plugin.kit.ranges import read_indices, write_indices
 
 
 @attrs.frozen(slots=True)
-class ArrayIds:
+class ArrayIds(IdForm):
     """The native ids of one system, of which those of array elements are the array's id and an index.
 
-    >>> ids = ArrayIds(IdForm("ACME", r"[1-9][0-9]*(_[0-9]+)?"), "{}_{}", "{}_[{}]")
+    >>> ids = ArrayIds("ACME", r"[1-9][0-9]*(_[0-9]+)?", "{}_{}", "{}_[{}]")
     >>> ids.element_ids("17", [1, 2]), ids.arrays_of(["17_1", "18"]), ids.array_of("17_1")
     (['17_1', '17_2'], {'17_1': '17'}, '17')
 
-    `element_ids` and `arrays_of` are the hooks of these names.
+    `canonical_id`, `element_ids` and `arrays_of` are the hooks of these names.
     """
 
-    #: The form of all ids.
-    form: IdForm
     #: The id of one element, by the array's id and the index.
     element: str
     #: The text for several elements, by the array's id and ranges of indices.
@@ -37,6 +35,11 @@ class ArrayIds:
     def _several_pattern(self) -> re.Pattern[str]:
         before, after = map(re.escape, self.elements.split("{}")[1:])
         return re.compile(rf"([1-9][0-9]{{0,9}}){before}([0-9,:-]+)(?:%[0-9]+)?{after}")
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        """Return the id if it is one; raise ValueError if it is none."""
+        return self.canonical(native_id)
 
     @hookimpl
     def element_ids(self, native_id: str, indices: Iterable[int]) -> list[str]:
@@ -58,13 +61,13 @@ class ArrayIds:
         A limit of running elements may follow the indices, as in `17_[1-3%2]`. A text that names no jobs, or
         whose indices are cut off, gives none.
 
-        >>> ids = ArrayIds(IdForm("ACME", r"[1-9][0-9]*(_[0-9]+)?"), "{}_{}", "{}_[{}]")
+        >>> ids = ArrayIds("ACME", r"[1-9][0-9]*(_[0-9]+)?", "{}_{}", "{}_[{}]")
         >>> ids.expand("17_[1-3,7%2]"), ids.expand("17_1"), ids.expand("17_[1,..."), ids.expand("all")
         (['17_1', '17_2', '17_3', '17_7'], ['17_1'], [], [])
         """
         match = self._several.fullmatch(text)
         if match is None:
-            return [text] if self.form.is_id(text) else []
+            return [text] if self.is_id(text) else []
         try:
             return self.element_ids(match[1], [index for part in read_indices(match[2]) for index in part])
         except ValueError:
@@ -73,7 +76,7 @@ class ArrayIds:
     def compress(self, native_ids: Sequence[str]) -> list[str]:
         """Return the fewest texts that name these jobs.
 
-        >>> ids = ArrayIds(IdForm("ACME", r"[1-9][0-9]*(_[0-9]+)?"), "{}_{}", "{}_[{}]")
+        >>> ids = ArrayIds("ACME", r"[1-9][0-9]*(_[0-9]+)?", "{}_{}", "{}_[{}]")
         >>> ids.compress(["17_1", "18", "17_3", "17_2", "19_1"])
         ['18', '17_[1-3]', '19_1']
         """
