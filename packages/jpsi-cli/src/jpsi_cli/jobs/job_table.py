@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import attrs
@@ -173,12 +173,3 @@ def format_age(time: timedelta) -> str:
     if seconds < _DAY:
         return f"{seconds // _HOUR}h{seconds % _HOUR // _MINUTE}m"
     return f"{seconds // _DAY}d{seconds % _DAY // _HOUR}h"
-
-
-def summarize_states(counts: Mapping[jpsi.JobState, int]) -> str:
-    """Return the number of jobs in each state.
-
-    >>> summarize_states({jpsi.JobState.ACTIVE: 2, jpsi.JobState.FAILED: 1})
-    '2 ACTIVE, 1 FAILED'
-    """
-    return ", ".join(f"{counts[state]} {state}" for state in jpsi.JobState if counts.get(state))
