@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -70,6 +71,11 @@ def show(text: str) -> None:
         raise
     except OSError as e:
         raise UnwritableError(e) from e
+
+
+def show_json(content: object, indent: int | None = 2) -> None:
+    """Write a value as JSON to standard output, by default on several lines."""
+    show(json.dumps(content, indent=indent, default=str) + "\n")
 
 
 def printable(text: str) -> str:

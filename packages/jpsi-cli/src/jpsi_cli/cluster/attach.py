@@ -7,7 +7,6 @@ from queue import Empty, SimpleQueue
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors
 from ..output import Quiet, choose_display
 
 _POLL_SECONDS = 1.0
@@ -15,27 +14,23 @@ _POLL_SECONDS = 1.0
 
 def attach(native_id: str, *, executor: str | None, as_json: bool) -> int:
     """Show the states of a job, and return the exit code for its end."""
-
-    def command() -> int:
-        display = choose_display(as_json=as_json)
-        events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
-        job = jpsi.Job()
-        job.set_job_status_callback(lambda _, status: events.put(status))
-        with jpsi.JobExecutor(executor) as opened:
-            opened.attach(job, native_id)
-            if isinstance(display, Quiet):
-                _warn_if_not_found(opened, job, native_id, executor or opened.name)
-            while True:
-                try:
-                    status = events.get(timeout=_POLL_SECONDS)
-                except Empty:
-                    messages.write(display.waiting(job.status))
-                    continue
-                messages.write(display.status(job, status))
-                if status.final:
-                    return exit_codes.for_status(status)
-
-    return run_reporting_errors(command)
+    display = choose_display(as_json=as_json)
+    events: SimpleQueue[jpsi.JobStatus] = SimpleQueue()
+    job = jpsi.Job()
+    job.set_job_status_callback(lambda _, status: events.put(status))
+    with jpsi.JobExecutor(executor) as opened:
+        opened.attach(job, native_id)
+        if isinstance(display, Quiet):
+            _warn_if_not_found(opened, job, native_id, executor or opened.name)
+        while True:
+            try:
+                status = events.get(timeout=_POLL_SECONDS)
+            except Empty:
+                messages.write(display.waiting(job.status))
+                continue
+            messages.write(display.status(job, status))
+            if status.final:
+                return exit_codes.for_status(status)
 
 
 def _warn_if_not_found(executor: jpsi.JobExecutor, job: jpsi.Job, native_id: str, name: str) -> None:

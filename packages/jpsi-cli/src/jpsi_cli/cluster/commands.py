@@ -5,26 +5,11 @@ from __future__ import annotations
 import click
 
 from .. import exit_codes, messages
-from ..options import ATTACH_PARAMETERS, FAKE_PARAMETERS, SETTINGS, command, executor_option, require_executor
-
-# Imports stand in the functions: help and usage errors do not wait for the library.
+from ..options import ATTACH_PARAMETERS, FAKE_PARAMETERS, command, executor_option, json_option
 
 
-def _queues(*, executor: str | None, as_json: bool) -> int:
-    require_executor(executor)
-    from .queues import queues  # noqa: PLC0415
-
-    return queues(executor, as_json=as_json)
-
-
-def _attach(*, native_id: str | None, executor: str | None, as_json: bool) -> int:
-    if not native_id:
-        msg = "name a job by its native id"
-        raise click.UsageError(msg)
-    require_executor(executor)
-    from .attach import attach  # noqa: PLC0415
-
-    return attach(native_id, executor=executor, as_json=as_json)
+def _check_attach(*, native_id: str | None, **_: object) -> str | None:
+    return None if native_id else "name a job by its native id"
 
 
 def _fake(
@@ -34,7 +19,7 @@ def _fake(
     if problem is not None:
         raise click.UsageError(problem)
     try:
-        from .fake import fake  # noqa: PLC0415
+        from .fake import fake  # noqa: PLC0415  help and usage errors do not wait for the library
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] != "jpsi_testing":
             raise
@@ -60,14 +45,10 @@ def _after_dashes(program: tuple[str, ...]) -> tuple[str, ...]:
 
 
 #: `jpsi queues`
-QUEUES = click.Command(
+QUEUES = command(
     "queues",
-    params=[
-        executor_option(),
-        click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."),
-    ],
-    callback=_queues,
-    context_settings=SETTINGS,
+    "cluster.queues:queues",
+    [executor_option(), json_option()],
     short_help="Show the queues of a batch system, with their limits and states.",
     help="""Show the queues or partitions of a batch system, one a line, as it describes them now.
 
@@ -91,8 +72,9 @@ Exit codes:
 #: `jpsi attach`
 ATTACH = command(
     "attach",
-    params=list(ATTACH_PARAMETERS),
-    callback=_attach,
+    "cluster.attach:attach",
+    ATTACH_PARAMETERS,
+    check=_check_attach,
     short_help="Follow any job of a batch system by its native id.",
     help="""Follow a job of a batch system to its end, and exit with its exit code.
 
@@ -109,12 +91,12 @@ Exit codes are as for jpsi run; 125 if there is no such job, and 130 after Ctrl-
 )
 
 #: `jpsi fake`
-FAKE = click.Command(
+FAKE = command(
     "fake",
-    params=list(FAKE_PARAMETERS),
-    callback=_fake,
+    _fake,
+    FAKE_PARAMETERS,
     # Options end where the batch system is named.
-    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    ends_options=True,
     options_metavar="[OPTIONS]",
     short_help="Run a command with a fake batch system, for tests.",
     help="""Run COMMAND with the commands of a fake SYSTEM, such as slurm, first on its PATH.

@@ -63,7 +63,7 @@ def _parse_option(
 
 
 def _seconds(text: str) -> float:
-    return quantities.parse_duration(text).total_seconds()
+    return jpsi.parse_duration(text).total_seconds()
 
 
 @contextlib.contextmanager

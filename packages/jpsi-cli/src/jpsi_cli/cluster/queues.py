@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
+
+import attrs
 
 import jpsi
 
 from .. import messages
-from ..error_boundary import run_reporting_errors
 
 _DEFAULT = "*"
 _UNKNOWN = "-"
@@ -18,14 +19,13 @@ _GAP = "  "
 
 def queues(executor: str | None, *, as_json: bool) -> int:
     """Show the queues and return the exit code."""
-
-    def command() -> int:
-        with jpsi.JobExecutor(executor) as opened:
-            found = opened.system.queues()
-        messages.show(_json(found) if as_json else render_table(found))
-        return 0
-
-    return run_reporting_errors(command)
+    with jpsi.JobExecutor(executor) as opened:
+        found = opened.system.queues()
+    if as_json:
+        messages.show_json([attrs.asdict(it, value_serializer=_serialize) for it in found])
+    else:
+        messages.show(render_table(found))
+    return 0
 
 
 def render_table(queues: Sequence[jpsi.Queue]) -> str:
@@ -36,43 +36,31 @@ def render_table(queues: Sequence[jpsi.Queue]) -> str:
     a *    UP
     """
     rows = [_cells(queue) for queue in queues]
-    columns = [name for name in _HEADINGS if any(row[name] != _UNKNOWN for row in rows)]
+    headings = rows[0] if rows else {}
+    columns = [name for name in headings if any(row[name] != _UNKNOWN for row in rows)]
     lines = [columns, *([row[name] for name in columns] for row in rows)]
     sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (_GAP.join(f"{cell:{size}}" for cell, size in zip(line, sizes, strict=True)) for line in lines)
     return "".join(f"{line.rstrip()}\n" for line in padded)
 
 
-_HEADINGS = (
-    "QUEUE",
-    "TAKES JOBS",
-    "STARTS JOBS",
-    "MAX TIME",
-    "DEFAULT TIME",
-    "NODES",
-    "WAIT",
-    "RUN",
-    "STATE",
-)
+_YES_OR_NO = {True: "yes", False: "no", None: _UNKNOWN}
 
 
 def _cells(queue: jpsi.Queue) -> dict[str, str]:
-    cells = (
-        f"{queue.name or _UNKNOWN}{f' {_DEFAULT}' if queue.is_default and queue.name else ''}",
-        _yes_or_no(queue.is_open),
-        _yes_or_no(queue.is_started),
-        _format_limit(queue.max_walltime),
-        _format_limit(queue.default_walltime),
-        _nodes(queue),
-        _format_count(queue.pending),
-        _format_count(queue.running),
-        " ".join(queue.word.split()) or _UNKNOWN,
-    )
-    return dict(zip(_HEADINGS, map(messages.printable, cells), strict=True))
-
-
-def _yes_or_no(value: bool | None) -> str:  # noqa: FBT001  what is said of a queue
-    return {True: "yes", False: "no", None: _UNKNOWN}[value]
+    """Return the cells of a queue by their headings."""
+    cells = {
+        "QUEUE": f"{queue.name or _UNKNOWN}{f' {_DEFAULT}' if queue.is_default and queue.name else ''}",
+        "TAKES JOBS": _YES_OR_NO[queue.is_open],
+        "STARTS JOBS": _YES_OR_NO[queue.is_started],
+        "MAX TIME": _format_limit(queue.max_walltime),
+        "DEFAULT TIME": _format_limit(queue.default_walltime),
+        "NODES": _nodes(queue),
+        "WAIT": _format_count(queue.pending),
+        "RUN": _format_count(queue.running),
+        "STATE": " ".join(queue.word.split()) or _UNKNOWN,
+    }
+    return {heading: messages.printable(text) for heading, text in cells.items()}
 
 
 def _format_limit(limit: timedelta | None) -> str:
@@ -92,22 +80,5 @@ def _nodes(queue: jpsi.Queue) -> str:
     return f"{queue.max_nodes} of {queue.nodes}"
 
 
-def _json(queues: Sequence[jpsi.Queue]) -> str:
-    content = [
-        {
-            "name": it.name,
-            "word": it.word,
-            "is_open": it.is_open,
-            "is_started": it.is_started,
-            "is_default": it.is_default,
-            "max_walltime": None if it.max_walltime is None else it.max_walltime.total_seconds(),
-            "default_walltime": None if it.default_walltime is None else it.default_walltime.total_seconds(),
-            "max_nodes": it.max_nodes,
-            "nodes": it.nodes,
-            "pending": it.pending,
-            "running": it.running,
-            "details": dict(it.details),
-        }
-        for it in queues
-    ]
-    return json.dumps(content, indent=2) + "\n"
+def _serialize(_: object, __: object, value: Any) -> Any:  # noqa: ANN401  attrs's
+    return value.total_seconds() if isinstance(value, timedelta) else value

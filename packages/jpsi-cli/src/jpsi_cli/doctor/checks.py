@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from textwrap import shorten
 from typing import Any
 
@@ -19,14 +20,14 @@ _Result = tuple[Verdict, str] | tuple[Verdict, str, Mapping[str, Any]]
 def findings(facts: Facts) -> Iterator[Finding]:
     """Yield all findings, in the order of the report."""
     if facts.connection is not None:
-        yield _check_connection(facts.connection)
+        yield _make_finding("connection", _check_connection(facts.connection))
     if isinstance(facts.connection, jpsi.JpsiError):
         yield from (_make_finding(name, (Verdict.SKIPPED, "there is no connection")) for name in _CHECKS)
         yield from _damaged_file_findings(facts)
         return
     if not facts.has_commands:
         message = "this executor has no batch system with commands; only jobs are checked"
-        yield Finding(name="batch system", verdict=Verdict.SKIPPED, message=message)
+        yield _make_finding("batch system", (Verdict.SKIPPED, message))
     for name, check in _CHECKS.items():
         if name in _OF_JOBS or facts.has_commands:
             yield _make_finding(name, check(facts))
@@ -34,12 +35,11 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def _damaged_file_findings(facts: Facts) -> Iterator[Finding]:
-    if isinstance(facts.damaged, jpsi.JpsiError):
-        message = f"the files of jobs cannot be read: {facts.damaged}"
-        yield Finding(name="damaged files", verdict=Verdict.WARNING, message=message)
-        return
-    for sentence in facts.damaged:
-        yield Finding(name="damaged files", verdict=Verdict.WARNING, message=sentence)
+    sentences = facts.damaged
+    if isinstance(sentences, jpsi.JpsiError):
+        sentences = [f"the files of jobs cannot be read: {sentences}"]
+    for sentence in sentences:
+        yield _make_finding("damaged files", (Verdict.WARNING, sentence))
 
 
 def _make_finding(name: str, result: _Result) -> Finding:
@@ -47,10 +47,10 @@ def _make_finding(name: str, result: _Result) -> Finding:
     return Finding(name=name, verdict=verdict, message=message, advice=advice[0] if advice else {})
 
 
-def _check_connection(found: str | jpsi.JpsiError) -> Finding:
+def _check_connection(found: str | jpsi.JpsiError) -> _Result:
     if isinstance(found, jpsi.JpsiError):
-        return Finding(name="connection", verdict=Verdict.WRONG, message=str(found))
-    return Finding(name="connection", verdict=Verdict.OK, message=f"commands run on {found}")
+        return Verdict.WRONG, str(found)
+    return Verdict.OK, f"commands run on {found}"
 
 
 def _check_commands(facts: Facts) -> _Result:
@@ -105,11 +105,8 @@ def _check_time_limit(facts: Facts) -> _Result:
     rule = f"the time limit of a job that requests none is {facts.default_duration or 'no limit'}"
     if default.max_walltime and (not facts.default_duration or facts.default_duration > default.max_walltime):
         advice = {"config": {"default_duration": int(default.max_walltime.total_seconds())}}
-        return (
-            Verdict.WARNING,
-            f"{rule}, and {default.name or 'the queue'} allows {default.max_walltime}",
-            advice,
-        )
+        message = f"{rule}, and {default.name or 'the queue'} allows {default.max_walltime}"
+        return Verdict.WARNING, message, advice
     return Verdict.OK, rule
 
 
@@ -120,13 +117,8 @@ def _check_job(facts: Facts) -> _Result:
     if probe.refusal is not None:
         return Verdict.WRONG, f"the batch system refuses the simplest job: {probe.refusal}"
     if probe.status is None or not probe.status.final:
-        return (
-            Verdict.WARNING,
-            (
-                f"the probe job had not ended after {probe.seconds:.0f} s, and jpsi cancelled it: "
-                f"{_describe_status(probe)}"
-            ),
-        )
+        what = f"had not ended after {probe.seconds:.0f} s, and jpsi cancelled it: {_describe_status(probe)}"
+        return Verdict.WARNING, f"the probe job {what}"
     if probe.status.state is not jpsi.JobState.COMPLETED:
         return Verdict.WRONG, f"the simplest job is {probe.status.state.value}: {_describe_status(probe)}"
     where = "" if probe.node is None else f" on {probe.node}"
@@ -139,14 +131,11 @@ def _check_work_directory(facts: Facts) -> _Result:
         return Verdict.SKIPPED, "no probe job has ended"
     if probe.status.evidence in {jpsi.Evidence.MARKER, jpsi.Evidence.PROCESS}:
         return Verdict.OK, f"the job left its exit marker in {probe.folder}"
-    return (
-        Verdict.WRONG,
-        (
-            f"the job left no exit marker in its folder, {probe.folder}: the nodes do not see that "
-            "directory, or may not write to it; configure a directory that they share"
-        ),
-        {"config": {"work_directory": _SHARED}},
+    message = (
+        f"the job left no exit marker in its folder, {probe.folder}: the nodes do not see that "
+        "directory, or may not write to it; configure a directory that they share"
     )
+    return Verdict.WRONG, message, {"config": {"work_directory": _SHARED}}
 
 
 def _check_accounting(facts: Facts) -> _Result:
@@ -155,34 +144,19 @@ def _check_accounting(facts: Facts) -> _Result:
     if isinstance(facts.is_accounted, jpsi.JpsiError):
         return Verdict.WARNING, f"the accounting does not answer: {facts.is_accounted}"
     if facts.is_accounted is None:
-        return Verdict.WARNING, (
-            "there is none: if a job leaves the queue without an exit marker, jpsi cannot find out how it "
-            "ended"
-        )
-    return (
-        Verdict.OK,
-        "it knows the job" if facts.is_accounted else "it answers, but does not know the job yet",
-    )
+        message = "if a job leaves the queue without an exit marker, jpsi cannot find out how it ended"
+        return Verdict.WARNING, f"there is none: {message}"
+    found = "it knows the job" if facts.is_accounted else "it answers, but does not know the job yet"
+    return Verdict.OK, found
 
 
-def _check_names(facts: Facts) -> _Result:
-    return _compare_with_plain(
-        facts, NAMED, "long names with any letters are accepted", "a long name of any letters"
-    )
-
-
-def _check_memory(facts: Facts) -> _Result:
-    return _compare_with_plain(facts, SIZED, "a job that asks for memory runs", "a job that asks for memory")
-
-
-def _compare_with_plain(facts: Facts, name: str, good: str, what: str) -> _Result:
+def _compare_with_plain(facts: Facts, *, name: str, good: str, what: str) -> _Result:
     plain, probe = facts.probes.get(PLAIN), facts.probes.get(name)
     if plain is None or probe is None or plain.refusal is not None:
         return Verdict.SKIPPED, "there is nothing to compare with"
     if probe.refusal is not None:
         return Verdict.WARNING, f"the batch system refuses {what}: {shorten(probe.refusal, _LONGEST)}"
-    has_run = plain.status is not None and plain.status.state is jpsi.JobState.COMPLETED
-    if not has_run:
+    if plain.status is None or plain.status.state is not jpsi.JobState.COMPLETED:
         return Verdict.SKIPPED, "there is nothing to compare with"
     if probe.status is None or probe.status.state is not jpsi.JobState.COMPLETED:
         return Verdict.WARNING, f"{what} does not run, unlike one without: {_describe_status(probe)}"
@@ -212,8 +186,18 @@ _CHECKS: Mapping[str, Callable[[Facts], _Result]] = {
     "job": _check_job,
     "work directory": _check_work_directory,
     "accounting": _check_accounting,
-    "names": _check_names,
-    "memory": _check_memory,
+    "names": partial(
+        _compare_with_plain,
+        name=NAMED,
+        good="long names with any letters are accepted",
+        what="a long name of any letters",
+    ),
+    "memory": partial(
+        _compare_with_plain,
+        name=SIZED,
+        good="a job that asks for memory runs",
+        what="a job that asks for memory",
+    ),
     "arrays": _check_arrays,
 }
 # The checks that make sense without a batch system.

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import click
-
-from ..options import SETTINGS, executor_option, require_executor
-
-
-def _doctor(*, executor: str | None, timeout: str, submits_jobs: bool, as_json: bool) -> int:
-    require_executor(executor)
-    from .examination import doctor  # noqa: PLC0415  help is shown without waiting for the library
-
-    return doctor(executor, timeout=timeout, submits_jobs=submits_jobs, as_json=as_json)
-
+from ..options import command, executor_option, flag, json_option, option
 
 #: `jpsi doctor`
-DOCTOR = click.Command(
+DOCTOR = command(
     "doctor",
-    params=[
+    "doctor.examination:doctor",
+    [
         executor_option(),
-        click.Option(
-            ["--wait", "timeout"],
-            metavar="TIME",
+        option(
+            "--wait timeout",
+            "TIME",
+            "How long to wait for the probe jobs, including their time in the queue.  [default: 3m]",
             default="3m",
-            help="How long to wait for the probe jobs, including their time in the queue.  [default: 3m]",
         ),
-        click.Option(["--no-job", "submits_jobs"], flag_value=False, default=True, help="Submit no job."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON."),
+        flag("--no-job submits_jobs", "Submit no job.", is_negative=True),
+        json_option("Write JSON."),
     ],
-    callback=_doctor,
-    context_settings=SETTINGS,
     short_help="Check whether jobs run on an executor, and what to configure if they do not.",
     help="""Check whether jobs run on an executor, and what to put into the configuration if they do not.
 

@@ -4,47 +4,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
+
+import attrs
 
 import jpsi
 from jpsi_engine import job_store
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors
-from ..output import quantities
 from .checks import findings
 from .damage_advice import advise_on_damage
-from .facts import PLAIN, Facts, Finding, Verdict, configuration, is_healthy
+from .facts import PLAIN, Facts, Finding, ProbeResult, Verdict, configuration, is_healthy
 from .probe_jobs import run_probe_jobs
 from .system_checks import check_answer, find_programs, is_accounted, read_version, remote_host_name
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
-_MARKS = {
-    Verdict.OK: "ok",
-    Verdict.WARNING: "WARNING",
-    Verdict.WRONG: "WRONG",
-    Verdict.SKIPPED: "-",
-}
+_MARKS = {Verdict.OK: "ok", Verdict.WARNING: "WARNING", Verdict.WRONG: "WRONG", Verdict.SKIPPED: "-"}
 
 
 def doctor(executor: str | None, *, timeout: str, submits_jobs: bool, as_json: bool) -> int:
     """Examine an executor, show the findings, and return the exit code."""
     try:
-        seconds = quantities.parse_duration(timeout).total_seconds()
+        seconds = jpsi.parse_duration(timeout).total_seconds()
     except ValueError as e:
         messages.error(f"--wait: {e}")
         return exit_codes.USAGE
-
-    def command() -> int:
-        with jpsi.JobExecutor(executor) as opened:
-            facts = examine_executor(opened, executor or opened.name, seconds if submits_jobs else None)
-        found = list(findings(facts))
-        messages.show(_json(facts, found) if as_json else report(facts, found))
-        return 0 if is_healthy(found) else exit_codes.UNHEALTHY
-
-    return run_reporting_errors(command)
+    with jpsi.JobExecutor(executor) as opened:
+        facts = examine_executor(opened, executor or opened.name, seconds if submits_jobs else None)
+    found = list(findings(facts))
+    if as_json:
+        content = {
+            "executor": facts.executor,
+            "healthy": is_healthy(found),
+            "checks": list(map(attrs.asdict, found)),
+            "configuration": configuration(facts, found),
+        }
+        messages.show_json(content)
+    else:
+        messages.show(report(facts, found))
+    return 0 if is_healthy(found) else exit_codes.UNHEALTHY
 
 
 def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | None) -> Facts:
@@ -58,13 +57,11 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
     if isinstance(connection, jpsi.JpsiError):
         return Facts(executor=name, is_target=is_target, connection=connection, damaged=_damaged_files())
     programs = _call_or_error(find_programs, system) if system.has_commands else {}
-    answer_error = None
-    if system.has_commands:
-        reply = _call_or_error(check_answer, system)
-        answer_error = reply if isinstance(reply, jpsi.JpsiError) else None
-    probes, native_id = (
-        ({}, None) if timeout is None or answer_error is not None else run_probe_jobs(executor, timeout)
-    )
+    answer_error = _call_or_error(check_answer, system)
+    probes: dict[str, ProbeResult] = {}
+    native_id = None
+    if timeout is not None and answer_error is None:
+        probes, native_id = run_probe_jobs(executor, timeout)
     accounted: bool | jpsi.JpsiError | None = None
     if native_id is not None and PLAIN in probes and system.has_commands:
         accounted = _call_or_error(is_accounted, system, native_id)
@@ -95,9 +92,9 @@ def _damaged_files() -> Sequence[str] | jpsi.JpsiError:
     return [advise_on_damage(it, None if it.job is None else shown.get(it.job.id)) for it in found]
 
 
-def _call_or_error(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | jpsi.JpsiError:
+def _call_or_error(call: Callable[..., T], *arguments: object) -> T | jpsi.JpsiError:
     try:
-        return call(*args, **kwargs)
+        return call(*arguments)
     except jpsi.JpsiError as e:
         return e
 
@@ -127,16 +124,3 @@ def _yaml(content: object, indent: str = "  ") -> list[str]:
         else:
             lines.append(f"{indent}{name}: {json.dumps(value)}")
     return lines
-
-
-def _json(facts: Facts, found: Sequence[Finding]) -> str:
-    content = {
-        "executor": facts.executor,
-        "healthy": is_healthy(found),
-        "checks": [
-            {"name": it.name, "verdict": it.verdict.value, "message": it.message, "advice": dict(it.advice)}
-            for it in found
-        ],
-        "configuration": configuration(facts, found),
-    }
-    return json.dumps(content, indent=2) + "\n"

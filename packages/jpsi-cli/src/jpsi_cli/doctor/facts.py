@@ -12,7 +12,7 @@ import attrs
 import jpsi
 
 
-class Verdict(enum.Enum):
+class Verdict(enum.StrEnum):
     """The verdict of a check."""
 
     OK = "ok"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import click
 
 from .. import exit_codes
-from ..options import PLUGIN_PARAMETERS, SETTINGS
-
-# Imports stand in the functions: help and usage errors do not wait for the library.
+from ..options import PLUGIN_PARAMETERS, SETTINGS, command, json_option
 
 
 def _plugins(*, name: str | None, kind: str | None, as_json: bool, is_loading: bool) -> int:
-    from .plugins import plugins  # noqa: PLC0415
+    from .plugins import plugins  # noqa: PLC0415  help and usage errors do not wait for the library
 
     return plugins(name, kind=kind, as_json=as_json, is_loading=is_loading)
 
@@ -23,24 +21,11 @@ def _config(ctx: click.Context) -> int:
     return exit_codes.USAGE
 
 
-def _config_show(*, as_json: bool) -> int:
-    from .config import show  # noqa: PLC0415
-
-    return show(as_json=as_json)
-
-
-def _config_check(*, as_json: bool) -> int:
-    from .config import check  # noqa: PLC0415
-
-    return check(as_json=as_json)
-
-
 #: `jpsi plugins`
-PLUGINS = click.Command(
+PLUGINS = command(
     "plugins",
-    params=list(PLUGIN_PARAMETERS),
-    callback=_plugins,
-    context_settings=SETTINGS,
+    _plugins,
+    PLUGIN_PARAMETERS,
     short_help="Show the installed plugins, and whether they work.",
     help="""Show the installed plugins of jpsi, such as executors and launchers: all, or those called NAME.
 
@@ -71,23 +56,17 @@ CONFIG = click.Group(
     short_help="Show and check the configuration.",
     help="Show the configuration, merged from all files, or check whether it can be used.",
     commands=[
-        click.Command(
+        command(
             "show",
-            params=[click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON object.")],
-            callback=_config_show,
-            context_settings=SETTINGS,
+            "installation.config:show",
+            [json_option("Write a JSON object.")],
             short_help="Show the merged configuration.",
             help="Show the configuration as if it were one file, and the files that it comes from.",
         ),
-        click.Command(
+        command(
             "check",
-            params=[
-                click.Option(
-                    ["--json", "as_json"], is_flag=True, help="Write a JSON array with an object for each."
-                )
-            ],
-            callback=_config_check,
-            context_settings=SETTINGS,
+            "installation.config:check",
+            [json_option()],
             short_help="Check whether the configuration can be used.",
             help="Check whether every configured executor and target can be used. This queries no batch "
             "system.",

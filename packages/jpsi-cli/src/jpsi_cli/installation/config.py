@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -10,25 +9,23 @@ from typing import Any
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors
 
 
 def show(*, as_json: bool) -> int:
     """Show the configuration and return the exit code."""
-
-    def command() -> int:
-        found = jpsi.configuration()
-        content = {
-            "files": [str(path) for path in found.files],
-            "default_executor": found.default_executor,
-            "plugin_path": [str(path) for path in found.plugin_path],
-            "executors": {name: _section(it) for name, it in found.executors.items()},
-            "targets": {name: _section(it) for name, it in found.targets.items()},
-        }
-        messages.show(json.dumps(content, indent=2, default=str) + "\n" if as_json else _render_yaml(content))
-        return 0
-
-    return run_reporting_errors(command)
+    found = jpsi.configuration()
+    content = {
+        "files": [str(path) for path in found.files],
+        "default_executor": found.default_executor,
+        "plugin_path": [str(path) for path in found.plugin_path],
+        "executors": {name: _section(it) for name, it in found.executors.items()},
+        "targets": {name: _section(it) for name, it in found.targets.items()},
+    }
+    if as_json:
+        messages.show_json(content)
+    else:
+        messages.show(_render_yaml(content))
+    return 0
 
 
 def _section(configured: jpsi.Configured) -> dict[str, Any]:
@@ -59,24 +56,19 @@ def _render_yaml(content: Mapping[str, Any]) -> str:
 
 def check(*, as_json: bool) -> int:
     """Create every configured executor and target, report which fail, and return the exit code."""
-
-    def command() -> int:
-        found = jpsi.configuration()
-        names = [*found.targets, *found.executors]
-        names += [] if found.default_executor is None else [found.default_executor]
-        problems = {name: problem for name in dict.fromkeys(names) if (problem := _problem(name))}
-        if as_json:
-            content = [{"name": name, "problem": problems.get(name)} for name in dict.fromkeys(names)]
-            messages.show(json.dumps(content, indent=2) + "\n")
-        else:
-            for problem in dict.fromkeys(problems.values()):
-                affected = [name for name, other in problems.items() if other == problem]
-                messages.error(f"{', '.join(affected)}: {problem}")
-            for name in dict.fromkeys(names):
-                messages.show("" if name in problems else f"{name}: can be used\n")
-        return exit_codes.UNUSABLE if problems else 0
-
-    return run_reporting_errors(command)
+    found = jpsi.configuration()
+    names = dict.fromkeys(filter(None, (*found.targets, *found.executors, found.default_executor)))
+    problems = {name: problem for name in names if (problem := _problem(name))}
+    if as_json:
+        content = [{"name": name, "problem": problems.get(name)} for name in names]
+        messages.show_json(content)
+    else:
+        for problem in dict.fromkeys(problems.values()):
+            affected = [name for name, other in problems.items() if other == problem]
+            messages.error(f"{', '.join(affected)}: {problem}")
+        for name in names:
+            messages.show("" if name in problems else f"{name}: can be used\n")
+    return exit_codes.UNUSABLE if problems else 0
 
 
 def _problem(name: str) -> str | None:

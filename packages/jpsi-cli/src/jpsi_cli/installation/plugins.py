@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+import attrs
 
 import jpsi
 
@@ -36,7 +37,11 @@ def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bo
     selected = [it for it in found if name is None or it.name.lower() == name.lower()]
     if not selected:
         messages.error(_describe_missing(name, kind, found))
-    messages.show(_json(selected) if as_json else _table(selected))
+    if as_json:
+        messages.show_json(list(map(attrs.asdict, selected)))
+    elif selected:
+        lines = plugin_table.render_lines(selected, terminal.width(), terminal.choose_paint())
+        messages.show("".join(f"{line}\n" for line in lines))
     return exit_codes.UNUSABLE if unusable_names(selected) or (name is not None and not selected) else 0
 
 
@@ -57,31 +62,6 @@ def _describe_missing(name: str | None, kind: str | None, found: Sequence[Plugin
         return f"no {kind or 'plugin'} is installed"
     names = ", ".join(sorted({it.name for it in found})) or "none"
     return f"no {kind or 'plugin'} {name!r}; installed: {names}"
-
-
-def _json(plugins: Sequence[Plugin]) -> str:
-    content = [
-        {
-            "kind": it.kind,
-            "name": it.name,
-            "aliases": list(it.aliases),
-            "version": it.version,
-            "distribution": it.distribution,
-            "origin": it.origin,
-            "chosen": it.chosen,
-            "why_not": it.why_not,
-            "load_error": it.load_error,
-        }
-        for it in plugins
-    ]
-    return json.dumps(content, indent=2) + "\n"
-
-
-def _table(plugins: Sequence[Plugin]) -> str:
-    if not plugins:
-        return ""
-    table = plugin_table.render_lines(plugins, terminal.width(), terminal.choose_paint())
-    return "".join(f"{line}\n" for line in table)
 
 
 @contextlib.contextmanager

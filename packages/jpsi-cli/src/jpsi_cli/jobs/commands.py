@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 
 import click
 
+from .. import exit_codes, messages
 from ..options import (
     JOB,
     JOBS,
@@ -15,116 +16,29 @@ from ..options import (
     REFRESH,
     WAIT_PARAMETERS,
     command,
-    parse_duration,
-    require_executor,
+    json_option,
 )
-
-# Imports stand in the functions: help and usage errors do not wait for the library.
 
 _JOB_HELP = """JOB is the id of a job or a prefix of it, a native id, or a name. jpsi looks among the jobs of
     all your programs, executors and targets. If several jobs match, it names them and does nothing."""
 
 
-def _ls(  # noqa: PLR0913  the options
-    *,
-    is_all: bool,
-    since: str | None,
-    states: tuple[str, ...],
-    executor: str | None,
-    name: str | None,
-    only_ids: bool,
-    as_json: bool,
-    is_refreshing: bool,
-    is_watching: bool,
-) -> int:
+def _check_ls(
+    *, only_ids: bool, as_json: bool, is_watching: bool, is_all: bool, since: str | None, **_: object
+) -> str | None:
     if sum([only_ids, as_json, is_watching]) > 1:
-        msg = "--ids, --json and --watch exclude each other; use one of them"
-        raise click.UsageError(msg)
+        return "--ids, --json and --watch exclude each other; use one of them"
     if is_all and since is not None:
-        msg = "--all and --since exclude each other; use one of them"
-        raise click.UsageError(msg)
-    require_executor(executor)
-    import jpsi  # noqa: PLC0415
-
-    from ..output import is_terminal  # noqa: PLC0415
-    from .ls import RECENT, JobFilter, ListFormat, ls  # noqa: PLC0415
-
-    if is_watching and not is_terminal():
-        msg = "--watch needs a terminal"
-        raise click.UsageError(msg)
-    recent = RECENT if since is None else parse_duration(since, "--since")
-    job_filter = JobFilter(
-        states=frozenset(jpsi.JobState(state.upper()) for state in states),
-        executor=executor,
-        name=name,
-        since=None if is_all else recent,
-    )
-    list_format = ListFormat(
-        as_json=as_json, only_ids=only_ids, is_refreshing=is_refreshing, is_watching=is_watching
-    )
-    return ls(job_filter, list_format)
-
-
-def _show(*, jobs: tuple[str, ...], as_json: bool, is_refreshing: bool) -> int:
-    _require_jobs(jobs)
-    from .show import show  # noqa: PLC0415
-
-    return show(jobs, as_json=as_json, is_refreshing=is_refreshing)
-
-
-def _explain(*, job: str | None, as_json: bool) -> int:
-    _require_jobs([job] if job else ())
-    from .explain import explain_job  # noqa: PLC0415
-
-    return explain_job(str(job), as_json=as_json)
-
-
-def _wait(*, jobs: tuple[str, ...], timeout: str | None, as_json: bool) -> int:
-    _require_jobs(jobs)
-    from .wait import wait  # noqa: PLC0415
-
-    return wait(
-        jobs, timeout=None if timeout is None else parse_duration(timeout, "--timeout"), as_json=as_json
-    )
-
-
-def _cancel(*, jobs: tuple[str, ...], as_json: bool) -> int:
-    _require_jobs(jobs)
-    from .control import cancel  # noqa: PLC0415
-
-    return cancel(jobs, as_json=as_json)
-
-
-def _hold(*, jobs: tuple[str, ...]) -> int:
-    _require_jobs(jobs)
-    from .control import hold  # noqa: PLC0415
-
-    return hold(jobs)
-
-
-def _release(*, jobs: tuple[str, ...]) -> int:
-    _require_jobs(jobs)
-    from .control import release  # noqa: PLC0415
-
-    return release(jobs)
-
-
-def _logs(*, job: str | None, is_following: bool, is_stderr: bool) -> int:
-    _require_jobs([job] if job else ())
-    from .logs import logs  # noqa: PLC0415
-
-    return logs(str(job), is_following=is_following, is_stderr=is_stderr)
+        return "--all and --since exclude each other; use one of them"
+    return "--watch needs a terminal" if is_watching and not os.isatty(messages.STDOUT) else None
 
 
 def _top() -> int:
-    from .. import exit_codes, messages  # noqa: PLC0415
-    from ..output import is_terminal  # noqa: PLC0415
-
-    if not is_terminal():
+    if not os.isatty(messages.STDOUT):
         msg = "jpsi top needs a terminal; jpsi ls lists the jobs"
         raise click.UsageError(msg)
     try:
-        from .top import top  # noqa: PLC0415
+        from .top import top  # noqa: PLC0415  help and usage errors do not wait for the library
     except ModuleNotFoundError as e:
         if e.name is None or e.name.partition(".")[0] != "textual":
             raise
@@ -133,17 +47,12 @@ def _top() -> int:
     return top()
 
 
-def _require_jobs(jobs: Sequence[str]) -> None:
-    if not jobs:
-        msg = "name a job by its id, its native id or its name; jpsi ls shows them"
-        raise click.UsageError(msg)
-
-
 #: `jpsi ls`
 LS = command(
     "ls",
-    params=list(LS_PARAMETERS),
-    callback=_ls,
+    "jobs.ls:ls",
+    LS_PARAMETERS,
+    check=_check_ls,
     short_help="List your jobs, of all executors and targets.",
     help="""List your jobs, of all executors and targets, the newest last.
 
@@ -171,8 +80,8 @@ Exit codes:
 #: `jpsi show`
 SHOW = command(
     "show",
-    params=[JSON, REFRESH, JOBS],
-    callback=_show,
+    "jobs.show:show",
+    [JSON, REFRESH, JOBS],
     short_help="Show everything that is known about jobs.",
     help=f"""Show everything that is known about jobs: states with times, ids, files, and the request.
 
@@ -189,11 +98,11 @@ Exit codes:
 #: `jpsi explain`
 EXPLAIN = command(
     "explain",
-    params=[
-        click.Option(["--json", "as_json"], is_flag=True, help="Write a JSON object."),
+    "jobs.explain:explain_job",
+    [
+        json_option("Write a JSON object."),
         JOB,
     ],
-    callback=_explain,
     short_help="Say why a job waits, or ended as it did, and what to change.",
     help=f"""Say in a sentence why a job waits, or ended as it did, and what to change.
 
@@ -213,8 +122,8 @@ Exit codes:
 #: `jpsi wait`
 WAIT = command(
     "wait",
-    params=list(WAIT_PARAMETERS),
-    callback=_wait,
+    "jobs.wait:wait",
+    WAIT_PARAMETERS,
     short_help="Wait until jobs have ended, and exit with their exit code.",
     help=f"""Wait until jobs have ended, and exit with the exit code of the first that did not end well.
 
@@ -235,8 +144,8 @@ Exit codes, besides those of the jobs, which are as for jpsi run:
 #: `jpsi cancel`
 CANCEL = command(
     "cancel",
-    params=[JSON, JOBS],
-    callback=_cancel,
+    "jobs.control:cancel",
+    [JSON, JOBS],
     short_help="Cancel jobs.",
     help=f"""Cancel jobs, wherever they run. Jobs that have already ended are skipped.
 
@@ -262,8 +171,8 @@ Exit codes:
 #: `jpsi hold`
 HOLD = command(
     "hold",
-    params=[JOBS],
-    callback=_hold,
+    "jobs.control:hold",
+    [JOBS],
     short_help="Hold queued jobs, so that they do not start.",
     help=f"""Hold queued jobs: they do not start until `jpsi release`.
 
@@ -275,8 +184,8 @@ HOLD = command(
 #: `jpsi release`
 RELEASE = command(
     "release",
-    params=[JOBS],
-    callback=_release,
+    "jobs.control:release",
+    [JOBS],
     short_help="Release held jobs, so that they can start.",
     help=f"""Release held jobs, so that they can start.
 
@@ -288,8 +197,8 @@ RELEASE = command(
 #: `jpsi logs`
 LOGS = command(
     "logs",
-    params=list(LOGS_PARAMETERS),
-    callback=_logs,
+    "jobs.logs:logs",
+    LOGS_PARAMETERS,
     short_help="Show the output of a job.",
     help=f"""Show the output of a job so far, or with -f follow it.
 
@@ -306,8 +215,7 @@ Exit codes:
 #: `jpsi top`
 TOP = command(
     "top",
-    params=[],
-    callback=_top,
+    _top,
     short_help="Show your jobs on the whole terminal, with their output.",
     help="""Show your jobs on the whole terminal, and follow the output of one of them.
 

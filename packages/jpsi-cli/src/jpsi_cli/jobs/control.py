@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jpsi
@@ -10,7 +9,6 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors
 from . import job_json
 from .lookup import RecalledJobs, recall_jobs, report_failures
 from .selection import select_jobs
@@ -19,24 +17,18 @@ from .selection import select_jobs
 _TIMEOUT_SECONDS = 10.0
 
 
-def cancel(words: Sequence[str], *, as_json: bool) -> int:
+def cancel(*, jobs: Sequence[str], as_json: bool) -> int:
     """Cancel jobs, and return the exit code; jobs that have ended are skipped."""
-
-    def command() -> int:
-        jobs = select_jobs(words, job_store.jobs())
-        recalled, failures = cancel_jobs(jobs)
-        cancelled = [job for job in recalled.jobs.values() if job.id not in failures]
-        unfinished = jpsi.wait_all(cancelled, _TIMEOUT_SECONDS).count(None)
-        if unfinished:
-            messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
-        report_failures(failures)
-        for job in jobs if as_json else ():
-            messages.show(
-                json.dumps(job_json.summary_json(job, recalled.best_status(job)), default=str) + "\n"
-            )
-        return exit_codes.JPSI if failures else 0
-
-    return run_reporting_errors(command)
+    selected = select_jobs(jobs, job_store.jobs())
+    recalled, failures = cancel_jobs(selected)
+    cancelled = [job for job in recalled.jobs.values() if job.id not in failures]
+    unfinished = jpsi.wait_all(cancelled, _TIMEOUT_SECONDS).count(None)
+    if unfinished:
+        messages.error(f"{unfinished} of {len(cancelled)} jobs were cancelled and have not ended yet")
+    report_failures(failures)
+    for job in selected if as_json else ():
+        messages.show_json(job_json.summary_json(job, recalled.best_status(job)), indent=None)
+    return exit_codes.JPSI if failures else 0
 
 
 def cancel_jobs(jobs: Iterable[StoredJob]) -> tuple[RecalledJobs, Mapping[str, jpsi.JpsiError]]:
@@ -60,32 +52,29 @@ def _cancel_by_executor(jobs: Iterable[jpsi.Job]) -> Mapping[str, jpsi.JpsiError
     return failures
 
 
-def hold(words: Sequence[str]) -> int:
+def hold(*, jobs: Sequence[str]) -> int:
     """Keep jobs from starting, and return the exit code."""
-    return _control_each(words, lambda executor, job: executor.hold(job))
+    return _control_each(jobs, jpsi.JobExecutor.hold)
 
 
-def release(words: Sequence[str]) -> int:
+def release(*, jobs: Sequence[str]) -> int:
     """Let held jobs start, and return the exit code."""
-    return _control_each(words, lambda executor, job: executor.release(job))
+    return _control_each(jobs, jpsi.JobExecutor.release)
 
 
 def _control_each(words: Sequence[str], act: Callable[[jpsi.JobExecutor, jpsi.Job], None]) -> int:
-    def command() -> int:
-        failures: dict[str, jpsi.JpsiError] = {}
-        jobs = select_jobs(words, job_store.jobs())
-        for job in jobs:
-            if job.status.final:
-                failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
-        recalled = recall_jobs(job for job in jobs if job.id not in failures)
-        failures |= recalled.failures
-        for followed in recalled.jobs.values():
-            try:
-                if followed.executor is not None:
-                    act(followed.executor, followed)
-            except jpsi.JpsiError as e:
-                failures[followed.id] = e
-        report_failures(failures)
-        return exit_codes.JPSI if failures else 0
-
-    return run_reporting_errors(command)
+    failures: dict[str, jpsi.JpsiError] = {}
+    jobs = select_jobs(words, job_store.jobs())
+    for job in jobs:
+        if job.status.final:
+            failures[job.id] = jpsi.SubmitException(f"it has ended: {job.status.state}")
+    recalled = recall_jobs(job for job in jobs if job.id not in failures)
+    failures |= recalled.failures
+    for followed in recalled.jobs.values():
+        try:
+            if followed.executor is not None:
+                act(followed.executor, followed)
+        except jpsi.JpsiError as e:
+            failures[followed.id] = e
+    report_failures(failures)
+    return exit_codes.JPSI if failures else 0

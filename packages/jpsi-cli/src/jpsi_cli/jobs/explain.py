@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import jpsi
+from jpsi.plugin import Observation
 from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..error_boundary import run_reporting_errors
 from .explanation import Explanation, Facts, explain
 from .lookup import best_status, recall_jobs
 from .selection import select_jobs
@@ -21,27 +20,23 @@ _BYTES = 8192
 _LINES = 10
 
 
-def explain_job(word: str, *, as_json: bool) -> int:
+def explain_job(*, job: str, as_json: bool) -> int:
     """Explain the state of a job, and return the exit code."""
-
-    def command() -> int:
-        (job,) = select_jobs([word], job_store.jobs())
-        facts = _facts(job)
-        explanation = explain(facts)
-        if as_json:
-            content = {
-                "id": job.id,
-                "state": facts.status.state.value,
-                "sentence": explanation.sentence,
-                "advice": list(explanation.advice),
-                "errors": list(facts.errors),
-            }
-            messages.show(json.dumps(content, indent=2) + "\n")
-        else:
-            messages.show(_render(job, facts, explanation))
-        return 0
-
-    return run_reporting_errors(command)
+    (found,) = select_jobs([job], job_store.jobs())
+    facts = _facts(found)
+    explanation = explain(facts)
+    if as_json:
+        content = {
+            "id": found.id,
+            "state": facts.status.state.value,
+            "sentence": explanation.sentence,
+            "advice": list(explanation.advice),
+            "errors": list(facts.errors),
+        }
+        messages.show_json(content)
+    else:
+        messages.show(_render(found, facts, explanation))
+    return 0
 
 
 def render_explanation(job: StoredJob) -> str:
@@ -54,22 +49,7 @@ def _facts(job: StoredJob) -> Facts:
     """Return the facts about a job; query its batch system if the job has not ended."""
     status, info, is_missing = job.status, None, False
     if not status.final:
-        recalled = recall_jobs([job])
-        if status.state is jpsi.JobState.NEW:
-            # recalling the job may have found out what became of it
-            (job,) = select_jobs([job.id], job_store.jobs())
-        if not job.is_unsent:
-            recalled.report_failures()
-        followed = recalled.jobs.get(job.id)
-        if followed is not None and followed.executor is not None:
-            try:
-                info = followed.executor.info(followed)
-                recalled.await_exited_processes([job])
-                is_missing = info is None and not followed.status.final
-            except jpsi.JpsiError as e:
-                if not followed.status.final:
-                    messages.warning(str(e))
-            status = best_status(job, followed.status)
+        job, status, info, is_missing = _query(job)
     now = datetime.now(UTC)
     since = job.submitted if status.state is jpsi.JobState.QUEUED else job.started
     estimate = None if info is None else info.start_estimate
@@ -87,6 +67,29 @@ def _facts(job: StoredJob) -> Facts:
         start_estimate=None if estimate is None else f"{estimate.astimezone():%Y-%m-%d %H:%M}",
         errors=_last_lines(job) if status.state is jpsi.JobState.FAILED else (),
     )
+
+
+def _query(job: StoredJob) -> tuple[StoredJob, jpsi.JobStatus, Observation | None, bool]:
+    """Return a job and its status, as its batch system knows them now, and True if that does not show it."""
+    status = job.status
+    recalled = recall_jobs([job])
+    if status.state is jpsi.JobState.NEW:
+        # recalling the job may have found out what became of it
+        (job,) = select_jobs([job.id], job_store.jobs())
+    if not job.is_unsent:
+        recalled.report_failures()
+    followed = recalled.jobs.get(job.id)
+    if followed is None or followed.executor is None:
+        return job, status, None, False
+    info, is_missing = None, False
+    try:
+        info = followed.executor.info(followed)
+        recalled.await_exited_processes([job])
+        is_missing = info is None and not followed.status.final
+    except jpsi.JpsiError as e:
+        if not followed.status.final:
+            messages.warning(str(e))
+    return job, best_status(job, followed.status), info, is_missing
 
 
 def _last_lines(job: StoredJob) -> Sequence[str]:

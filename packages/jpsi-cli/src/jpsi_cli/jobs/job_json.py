@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import jpsi
 from jpsi_engine.job_store import StoredJob
+
+from ..output import status_json
 
 
 def summary_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[str, Any]:
@@ -51,24 +52,6 @@ def render_document(job: StoredJob, *, as_json: bool = False) -> str:
         return jpsi.write_document(job.spec, as_json=as_json)
     except jpsi.InvalidJobException:
         return ""
-
-
-def status_json(status: jpsi.JobStatus) -> dict[str, Any]:
-    """Return a status as JSON."""
-    return {
-        "state": status.state.value,
-        "time": _isoformat(status.time),
-        "exit_code": status.exit_code,
-        "message": status.message,
-        "reason": None if status.reason is None else status.reason.value,
-        "evidence": None if status.evidence is None else status.evidence.value,
-        "metadata": dict(status.metadata),
-    }
-
-
-def render_array(items: Iterable[dict[str, Any]]) -> str:
-    """Return the text of a JSON array with an object for each item."""
-    return json.dumps(list(items), indent=2, default=str) + "\n"
 
 
 def _isoformat(time: datetime | None) -> str | None:

@@ -90,33 +90,44 @@ def table_cells(rows: Sequence[Row], now: datetime) -> tuple[Sequence[str], Sequ
     return [it.heading for it in columns], [[it.cells[index] for it in columns] for index in range(len(rows))]
 
 
-def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
-    def column(heading: str, cells: list[str], rank: int, shortest: int | None = None) -> _Column:
-        return _Column(
-            heading,
-            [it if it.isprintable() else messages.printable(it).replace("\n", " ") for it in cells],
-            rank,
-            shortest,
-        )
+# Of each column: its rank, and the least width to which it may be shortened.
+_RANKS: Mapping[str, tuple[int, int | None]] = {
+    "ID": (0, None),
+    "NATIVE ID": (3, 12),
+    "NAME": (1, 12),
+    "EXECUTOR": (4, 10),
+    "STATE": (0, None),
+    "CODE": (2, None),
+    "AGE": (5, None),
+    "RAN": (2, None),
+    "NOTE": (1, 16),
+}
 
+
+def _columns(rows: Sequence[Row], now: datetime) -> list[_Column]:
+    cells = [_cells(row, now) for row in rows]
     # the native id of a local process is long, and users do not type it
     are_processes = all(row.job.origin.machine is not None for row in rows)
-    native_rank, native_shortest = (_FIRST, None) if are_processes else (3, 12)
-    found = [
-        column("ID", [row.id for row in rows], 0),
-        column("NATIVE ID", [row.job.native_id or "-" for row in rows], native_rank, native_shortest),
-        column("NAME", [row.job.name or "-" for row in rows], 1, 12),
-        column("EXECUTOR", [row.job.origin.name for row in rows], 4, 10),
-        column("STATE", [row.status.state.value for row in rows], 0),
-        column(
-            "CODE", ["" if row.status.exit_code is None else str(row.status.exit_code) for row in rows], 2
-        ),
-        column("AGE", [format_age(now - row.job.submitted) for row in rows], 5),
-        column("RAN", [_format_runtime(row, now) for row in rows], 2),
-        column("NOTE", [note(row) for row in rows], 1, 16),
-    ]
+    ranks = {**_RANKS, "NATIVE ID": (_FIRST, None)} if are_processes else _RANKS
+    found = [_Column(heading, [it[heading] for it in cells], *rank) for heading, rank in ranks.items()]
     # columns without any content need no room
     return [it for it in found if it.heading in {"ID", "STATE"} or any(it.cells)]
+
+
+def _cells(row: Row, now: datetime) -> dict[str, str]:
+    job, status = row.job, row.status
+    cells = {
+        "ID": row.id,
+        "NATIVE ID": job.native_id or "-",
+        "NAME": job.name or "-",
+        "EXECUTOR": job.origin.name,
+        "STATE": status.state.value,
+        "CODE": "" if status.exit_code is None else str(status.exit_code),
+        "AGE": format_age(now - job.submitted),
+        "RAN": _format_runtime(row, now),
+        "NOTE": note(row),
+    }
+    return {name: messages.printable(it).replace("\n", " ") for name, it in cells.items()}
 
 
 def _fit_widths(columns: Sequence[_Column], width: int) -> list[int]:
@@ -173,12 +184,3 @@ def format_age(time: timedelta) -> str:
     if seconds < _DAY:
         return f"{seconds // _HOUR}h{seconds % _HOUR // _MINUTE}m"
     return f"{seconds // _DAY}d{seconds % _DAY // _HOUR}h"
-
-
-def summarize_states(counts: Mapping[jpsi.JobState, int]) -> str:
-    """Return the number of jobs in each state.
-
-    >>> summarize_states({jpsi.JobState.ACTIVE: 2, jpsi.JobState.FAILED: 1})
-    '2 ACTIVE, 1 FAILED'
-    """
-    return ", ".join(f"{counts[state]} {state}" for state in jpsi.JobState if counts.get(state))

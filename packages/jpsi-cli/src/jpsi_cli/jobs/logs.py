@@ -7,7 +7,6 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors
 from ..output import Follower
 from .lookup import recall_jobs
 from .selection import select_jobs
@@ -15,17 +14,13 @@ from .selection import select_jobs
 _POLL_SECONDS = 0.5
 
 
-def logs(word: str, *, is_following: bool, is_stderr: bool) -> int:
+def logs(*, job: str, is_following: bool, is_stderr: bool) -> int:
     """Show the output of a job and return the exit code."""
-
-    def command() -> int:
-        (job,) = select_jobs([word], job_store.jobs())
-        output = job.output("stderr" if is_stderr else "stdout")
-        if is_following and not job.status.final:
-            return _follow(job, output)
-        return _copy(job, output)
-
-    return run_reporting_errors(command)
+    (found,) = select_jobs([job], job_store.jobs())
+    output = found.output("stderr" if is_stderr else "stdout")
+    if is_following and not found.status.final:
+        return _follow(found, output)
+    return _copy(found, output)
 
 
 def _copy(job: StoredJob, output: jpsi.Output) -> int:
@@ -36,10 +31,7 @@ def _copy(job: StoredJob, output: jpsi.Output) -> int:
     if not exists:
         messages.error(f"there is no output: {output.path} does not exist")
         return exit_codes.JPSI
-    refusals: list[OSError] = []
-    follower = Follower(output, messages.STDOUT, refusals.append)
-    follower.start()
-    return _finish(follower, refusals)
+    return _finish(*_start(output))
 
 
 def _follow(job: StoredJob, output: jpsi.Output) -> int:
@@ -47,12 +39,18 @@ def _follow(job: StoredJob, output: jpsi.Output) -> int:
     recalled.report_failures()
     if recalled.failures:
         return exit_codes.JPSI
-    refusals: list[OSError] = []
-    follower = Follower(output, messages.STDOUT, refusals.append)
-    follower.start()
+    follower, refusals = _start(output)
     while not refusals and recalled.jobs[job.id].wait(_POLL_SECONDS) is None:
         pass
     return _finish(follower, refusals)
+
+
+def _start(output: jpsi.Output) -> tuple[Follower, list[OSError]]:
+    """Begin to copy the output; return the list that gets the error if it cannot be written."""
+    refusals: list[OSError] = []
+    follower = Follower(output, messages.STDOUT, refusals.append)
+    follower.start()
+    return follower, refusals
 
 
 def _finish(follower: Follower, refusals: list[OSError]) -> int:

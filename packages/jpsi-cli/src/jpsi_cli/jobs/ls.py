@@ -6,7 +6,7 @@ import fnmatch
 import gc
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import attrs
@@ -16,8 +16,7 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
-from ..error_boundary import run_reporting_errors
-from ..output import terminal
+from ..output import quantities, summarize_states, terminal
 from . import job_json, job_table
 from .job_table import Row
 from .lookup import best_status, recall_jobs, recover_remote_jobs, refresh_statuses
@@ -40,8 +39,11 @@ class JobFilter:
     #: How long ago a job may have ended; None is no limit.
     since: timedelta | None
 
-    def matches(self, job: StoredJob, now: datetime) -> bool:
-        """Return True if the filter accepts a job."""
+    def select(self, jobs: Iterable[StoredJob], now: datetime) -> list[StoredJob]:
+        """Return the jobs that the filter accepts."""
+        return [job for job in jobs if self._matches(job, now)]
+
+    def _matches(self, job: StoredJob, now: datetime) -> bool:
         status, origin = job.status, job.origin
         return (
             not (status.final and self.since is not None and now - status.time > self.since)
@@ -55,51 +57,56 @@ class JobFilter:
         return self.executor is None or self.executor.lower() in {origin.name.lower(), origin.executor}
 
 
-@attrs.frozen(kw_only=True)
-class ListFormat:
-    """The form of the listing."""
-
-    as_json: bool
-    only_ids: bool
-    is_refreshing: bool
-    is_watching: bool
-
-
-def ls(job_filter: JobFilter, list_format: ListFormat) -> int:
+def ls(  # noqa: PLR0913  the options
+    *,
+    is_all: bool,
+    since: str | None,
+    states: Iterable[str],
+    executor: str | None,
+    name: str | None,
+    only_ids: bool,
+    as_json: bool,
+    is_refreshing: bool,
+    is_watching: bool,
+) -> int:
     """List the jobs and return the exit code."""
+    recent = RECENT if since is None else quantities.parse_duration_option(since, "--since")
+    job_filter = JobFilter(
+        states=frozenset(jpsi.JobState(state.upper()) for state in states),
+        executor=executor,
+        name=name,
+        since=None if is_all else recent,
+    )
+    if is_refreshing and executor is not None:
+        recover_remote_jobs(executor)
+    if is_watching:
+        return _watch(job_filter, is_refreshing=is_refreshing)
+    return _list(job_filter, only_ids=only_ids, as_json=as_json, is_refreshing=is_refreshing)
 
-    def command() -> int:
-        if list_format.is_refreshing and job_filter.executor is not None:
-            recover_remote_jobs(job_filter.executor)
-        return _watch(job_filter, list_format) if list_format.is_watching else _show(job_filter, list_format)
 
-    return run_reporting_errors(command)
-
-
-def _show(job_filter: JobFilter, list_format: ListFormat) -> int:
+def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing: bool) -> int:
     # no garbage among thousands of jobs before the end is worth a collection
     gc.disable()
     jobs = job_store.jobs()
     statuses: Mapping[str, jpsi.JobStatus] = {}
-    if list_format.is_refreshing:
-        statuses = refresh_statuses([job for job in jobs if job_filter.matches(job, datetime.now(UTC))])
+    if is_refreshing:
+        statuses = refresh_statuses(job_filter.select(jobs, datetime.now(UTC)))
         jobs = job_store.jobs()
     now = datetime.now(UTC)
-    found = [job for job in jobs if job_filter.matches(job, now)]
-    if list_format.only_ids:
+    found = job_filter.select(jobs, now)
+    if only_ids:
         messages.show("".join(f"{job.id}\n" for job in found))
-    elif list_format.as_json:
-        messages.show(
-            job_json.render_array(job_json.summary_json(job, _best_status(job, statuses)) for job in found)
-        )
-    else:
-        table = job_table.render_lines(
-            _rows(found, jobs, statuses), terminal.width(), now, terminal.choose_paint()
-        )
-        messages.show("".join(f"{line}\n" for line in table) if found else "")
-    if job_filter.executor is not None and not any(job_filter.matches_origin(job.origin) for job in jobs):
+    elif as_json:
+        messages.show_json([job_json.summary_json(job, _best_status(job, statuses)) for job in found])
+    elif found:
+        rows = _rows(found, jobs, statuses)
+        table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
+        messages.show("".join(f"{line}\n" for line in table))
+    if job_filter.executor is not None and not any(
+        map(job_filter.matches_origin, {it.origin for it in jobs})
+    ):
         messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
-    elif not list_format.only_ids and not list_format.as_json:
+    elif not only_ids and not as_json:
         _report_hidden_jobs(job_filter, len(jobs) - len(found))
     return 0
 
@@ -120,16 +127,16 @@ def _best_status(job: StoredJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi
     return best_status(job, statuses[job.id]) if job.id in statuses else job.status
 
 
-def _watch(job_filter: JobFilter, list_format: ListFormat) -> int:
+def _watch(job_filter: JobFilter, *, is_refreshing: bool) -> int:
     """Show the jobs repeatedly, until Ctrl-C."""
-    follow = _FollowedJobs() if list_format.is_refreshing else None
+    follow = _FollowedJobs() if is_refreshing else None
     messages.show(_ENTER)
     try:
         while True:
             started = time.monotonic()
             jobs = job_store.jobs()
             now = datetime.now(UTC)
-            found = [job for job in jobs if job_filter.matches(job, now)]
+            found = job_filter.select(jobs, now)
             statuses = {} if follow is None else follow.statuses(found)
             messages.show(_screen(_rows(found, jobs, statuses), now))
             elapsed = time.monotonic() - started
@@ -166,7 +173,7 @@ def _screen(rows: Sequence[Row], now: datetime) -> str:
     shown = [*table[:1], *table[1:][-room:]]
     counts = Counter(row.status.state for row in rows)
     hidden = len(table) - len(shown)
-    head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {job_table.summarize_states(counts) or 'no jobs'}"
+    head = f"jpsi ls  {now.astimezone():%H:%M:%S}  {summarize_states(counts) or 'no jobs'}"
     head += f"  ({hidden} older not shown)" if hidden else ""
     lines = [head[:width], *shown]
     return _TOP + "".join(f"{line}{_REST_OF_LINE}\r\n" for line in lines) + _REST

@@ -11,7 +11,6 @@ from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
-from ..error_boundary import run_reporting_errors
 from ..output import COLOURS, Paint, terminal
 from . import job_json
 from .job_table import format_age
@@ -19,31 +18,23 @@ from .lookup import best_status, refresh_statuses
 from .selection import select_jobs
 
 
-def show(words: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
+def show(jobs: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
     """Show jobs and return the exit code."""
-
-    def command() -> int:
-        jobs = select_jobs(words, job_store.jobs())
-        statuses = refresh_statuses(jobs) if is_refreshing else {}
-        if is_refreshing:
-            jobs = select_jobs([job.id for job in jobs], job_store.jobs())
-        if as_json:
-            messages.show(
-                job_json.render_array(
-                    job_json.details_json(job, best_status(job, statuses.get(job.id, job.status)))
-                    for job in jobs
-                )
-            )
-            return 0
-        texts = ["".join(_lines(job, statuses.get(job.id), terminal.choose_paint())) for job in jobs]
-        messages.show("\n".join(texts))
+    found = select_jobs(jobs, job_store.jobs())
+    statuses = refresh_statuses(found) if is_refreshing else {}
+    if is_refreshing:
+        found = select_jobs([job.id for job in found], job_store.jobs())
+    best = [best_status(job, statuses.get(job.id, job.status)) for job in found]
+    if as_json:
+        messages.show_json(list(map(job_json.details_json, found, best)))
         return 0
+    paint = terminal.choose_paint()
+    texts = ["".join(_lines(job, status, paint)) for job, status in zip(found, best, strict=True)]
+    messages.show("\n".join(texts))
+    return 0
 
-    return run_reporting_errors(command)
 
-
-def _lines(job: StoredJob, live: jpsi.JobStatus | None, paint: Paint) -> Iterator[str]:
-    status = job.status if live is None else best_status(job, live)
+def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str]:
     for name, value in (
         ("job", job.id),
         ("name", job.name),

@@ -21,10 +21,10 @@ from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
 from ..error_boundary import SelectionError
-from ..output import COLOURS
+from ..output import COLOURS, summarize_states
 from .control import cancel_jobs
 from .explain import render_explanation
-from .job_table import Row, summarize_states, table_cells
+from .job_table import Row, table_cells
 from .ls import RECENT
 from .selection import short_ids
 

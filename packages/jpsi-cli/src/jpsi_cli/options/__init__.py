@@ -5,14 +5,7 @@ The help and the usage errors of every command need only this room, not the libr
 
 from __future__ import annotations
 
-from .click_commands import (
-    SETTINGS,
-    GroupedCommand,
-    command,
-    executor_option,
-    missing_value,
-    require_executor,
-)
+from .click_commands import SETTINGS, command, executor_option, flag, json_option, option
 from .job_options import FAKE_PARAMETERS, PLUGIN_PARAMETERS, RUN_PARAMETERS
 from .selection_options import (
     ATTACH_PARAMETERS,
@@ -26,5 +19,4 @@ from .selection_options import (
     SUBMIT_PARAMETERS,
     VALIDATE_PARAMETERS,
     WAIT_PARAMETERS,
-    parse_duration,
 )

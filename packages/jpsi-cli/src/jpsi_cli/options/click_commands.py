@@ -2,30 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import click
 
 from . import completion
 
+T = TypeVar("T")
+
 #: Settings of every command.
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 _EXECUTOR_HELP = "The executor, or target of the configuration.  [default: the configured one, else local]"
+# Options whose value may not be empty; the values of others are checked later.
+_NEVER_EMPTY = {"executor", "file", "many"}
 
 
-def command(name: str, **attributes: Any) -> click.Command:  # noqa: ANN401  click's own
-    """Return a command with the settings of every command."""
-    return click.Command(name, context_settings=SETTINGS, **attributes)
+def command(  # noqa: PLR0913  what commands differ in
+    name: str,
+    calls: str | Callable[..., int],
+    params: Iterable[click.Parameter] = (),
+    *,
+    check: Callable[..., str | None] | None = None,
+    usages: Sequence[str] = (),
+    ends_options: bool = False,
+    **attributes: Any,  # noqa: ANN401  click's own
+) -> click.Command:
+    """Return a command.
+
+    Args:
+        name: what users type.
+        calls: its function, or `module:function` in this package, which is imported when the command is
+            called: help and usage errors do not wait for the library.
+        params: its options and arguments.
+        check: called with the arguments first; returns a mistake in them.
+        usages: the ways in which it can be used; if given, its help shows options by group.
+        ends_options: True if options end at the first argument.
+        attributes: of the click command.
+    """
+    kind = partial(GroupedCommand, usages=usages) if usages else click.Command
+    settings = {**SETTINGS, "allow_interspersed_args": False} if ends_options else SETTINGS
+    callback = _import_on_call(calls, check) if isinstance(calls, str) else calls
+    return kind(name, params=list(params), callback=callback, context_settings=settings, **attributes)
+
+
+def _import_on_call(target: str, check: Callable[..., str | None] | None) -> Callable[..., int]:
+    module, _, name = target.partition(":")
+
+    def call(**arguments: Any) -> int:  # noqa: ANN401  what the parameters are
+        problem = None if check is None else check(**arguments)
+        if problem is not None:
+            raise click.UsageError(problem)
+        from ..error_boundary import run_reporting_errors  # noqa: PLC0415  imports the library
+
+        function = getattr(importlib.import_module(f"jpsi_cli.{module}"), name)
+        return run_reporting_errors(partial(function, **arguments))
+
+    return call
+
+
+def require_value(_: click.Context, parameter: click.Parameter, value: T) -> T:
+    """Return the value of an option; raise if it has none, or took the next `--` for it."""
+    if value == "--" or (not value and value is not None and parameter.name in _NEVER_EMPTY):
+        msg = f"--{str(parameter.name).replace('_', '-')} needs a value"
+        raise click.UsageError(msg)
+    return value
 
 
 class GroupedOption(click.Option):
     """An option that knows the heading to which it belongs."""
 
-    def __init__(self, *declarations: str, group: str, **attributes: Any) -> None:  # noqa: ANN401  click's own
-        super().__init__(list(declarations), **attributes)
-        self.group = group
+    group: str
+
+
+def grouped_option(group: str, names: str, metavar: str, text: str, **more: Any) -> GroupedOption:  # noqa: ANN401  click's own
+    """Return an option with a value below a heading of the help; the names stand in one word each."""
+    return _grouped(group, names, metavar=metavar, help=text, **more)
+
+
+def grouped_flag(group: str, names: str, text: str) -> GroupedOption:
+    """Return an option without a value below a heading of the help."""
+    return _grouped(group, names, is_flag=True, help=text)
+
+
+def _grouped(group: str, names: str, **attributes: Any) -> GroupedOption:  # noqa: ANN401  click's own
+    found = GroupedOption(names.split(), callback=require_value, **attributes)
+    found.group = group
+    return found
+
+
+def option(names: str, metavar: str, text: str, **more: Any) -> click.Option:  # noqa: ANN401  click's own
+    """Return an option with a value; the names stand in one word each."""
+    return click.Option(names.split(), metavar=metavar, help=text, **more)
+
+
+def flag(names: str, text: str, *, is_negative: bool = False) -> click.Option:
+    """Return an option without a value; a negative one means False."""
+    value = {"flag_value": False, "default": True} if is_negative else {"is_flag": True}
+    return click.Option(names.split(), help=text, **value)
 
 
 class GroupedCommand(click.Command):
@@ -54,22 +131,9 @@ class GroupedCommand(click.Command):
 
 def executor_option(text: str = _EXECUTOR_HELP) -> click.Option:
     """Return the option that names an executor or a target."""
-    return click.Option(["--executor", "-x"], metavar="NAME", help=text, shell_complete=completion.executors)
+    return option("--executor -x", "NAME", text, shell_complete=completion.executors, callback=require_value)
 
 
-def missing_value(options: Mapping[str, object]) -> str | None:
-    """Return a message about an option without a value, or that took the next `--` for one; else None.
-
-    Values of other options are checked later.
-    """
-    for name, value in options.items():
-        if value == "--" or (not value and value is not None and name in {"executor", "file", "many"}):
-            return f"--{name.replace('_', '-')} needs a value"
-    return None
-
-
-def require_executor(executor: str | None) -> None:
-    """Raise if the option that names an executor has no value."""
-    problem = missing_value({"executor": executor})
-    if problem is not None:
-        raise click.UsageError(problem)
+def json_option(text: str = "Write a JSON array with an object for each.") -> click.Option:
+    """Return the option for JSON on standard output."""
+    return flag("--json as_json", text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from . import quantities, terminal
 from .display import COLOURS, Display, Quiet, choose_display
 from .follower import Follower
-from .outcome import describe_end
+from .outcome import describe_end, status_json
+from .progress import summarize_states
 from .quantities import format_size
 from .terminal import Paint, is_terminal, plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Literal, Protocol
+from typing import Literal
 
 import jpsi
 
@@ -13,17 +13,20 @@ from .. import messages
 from . import outcome
 
 
-class Display(Protocol):
-    """A display: returns the text to write about one job."""
+class Display:
+    """A display: returns the text to write about one job; by default nothing but the states."""
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Return the text for a new state of the job: whole lines, or nothing."""
+        raise NotImplementedError
 
-    def waiting(self, status: jpsi.JobStatus, /) -> str:
+    def waiting(self, _: jpsi.JobStatus) -> str:
         """Return the text while the job stays in a state: whole lines, or nothing if nothing has changed."""
+        return ""
 
     def cancelling(self) -> str:
         """Return the text when Ctrl-C makes jpsi cancel the job."""
+        return ""
 
 
 def choose_display(*, as_json: bool) -> Display:
@@ -33,7 +36,7 @@ def choose_display(*, as_json: bool) -> Display:
     return Terminal() if os.isatty(messages.STDERR) else Quiet()
 
 
-class Quiet:
+class Quiet(Display):
     """A display for scripts: writes only if the exit code alone does not say enough."""
 
     def __init__(self) -> None:
@@ -41,16 +44,12 @@ class Quiet:
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Explain an end that is neither a success nor an exit code of the executable."""
-        if status.state is jpsi.JobState.FAILED and status.reason is not jpsi.Reason.EXIT_CODE:
-            return f"jpsi: job failed: {messages.printable(outcome.explain_end(job, status))}\n"
-        if status.state is jpsi.JobState.CANCELED and not self._is_cancelling:
-            return f"jpsi: job cancelled: {messages.printable(outcome.explain_end(job, status))}\n"
+        is_failure = status.state is jpsi.JobState.FAILED and status.reason is not jpsi.Reason.EXIT_CODE
+        if is_failure or (status.state is jpsi.JobState.CANCELED and not self._is_cancelling):
+            end = "failed" if is_failure else "cancelled"
+            return f"jpsi: job {end}: {messages.printable(outcome.explain_end(job, status))}\n"
         later_failures = messages.printable("; ".join(outcome.later_failures(status)))
         return f"jpsi: warning: {later_failures}\n" if later_failures else ""
-
-    def waiting(self, _: jpsi.JobStatus) -> str:
-        """Return nothing: scripts need no progress."""
-        return ""
 
     def cancelling(self) -> str:
         """Return nothing: the sender of the signal knows."""
@@ -58,36 +57,18 @@ class Quiet:
         return ""
 
 
-class JsonLines:
+class JsonLines(Display):
     """A display for programs: each status as a JSON object on a line of its own."""
 
     def status(self, job: jpsi.Job, status: jpsi.JobStatus) -> str:
         """Return the status with the ids of its job."""
-        executor = job.executor
-        content = {
-            "job_id": job.id,
-            "native_id": job.native_id,
-            "executor": None if executor is None else executor.name,
-            "state": status.state.value,
-            "time": status.time.isoformat(),
-            "exit_code": status.exit_code,
-            "message": status.message,
-            "reason": None if status.reason is None else status.reason.value,
-            "evidence": None if status.evidence is None else status.evidence.value,
-            "metadata": dict(status.metadata),
-        }
+        executor = None if job.executor is None else job.executor.name
+        ids = {"job_id": job.id, "native_id": job.native_id, "executor": executor}
+        content = {**ids, **outcome.status_json(status)}
         return json.dumps(content, default=str) + "\n"
 
-    def waiting(self, _: jpsi.JobStatus) -> str:
-        """Return nothing: there is one line for each state."""
-        return ""
 
-    def cancelling(self) -> str:
-        """Return nothing: the final status says it."""
-        return ""
-
-
-class Terminal:
+class Terminal(Display):
     """A display for people: a line for each state."""
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import jpsi
 
@@ -51,6 +52,19 @@ def _exists(output: jpsi.Output | None) -> bool:
         return output is not None and output.read(0, 0) is not None
     except jpsi.JpsiError:
         return False
+
+
+def status_json(status: jpsi.JobStatus) -> dict[str, Any]:
+    """Return a status as JSON; keys may be added, never removed."""
+    return {
+        "state": status.state.value,
+        "time": status.time.isoformat(),
+        "exit_code": status.exit_code,
+        "message": status.message,
+        "reason": None if status.reason is None else status.reason.value,
+        "evidence": None if status.evidence is None else status.evidence.value,
+        "metadata": dict(status.metadata),
+    }
 
 
 def format_runtime(active: jpsi.JobStatus | None, final: jpsi.JobStatus) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jpsi import JobState
@@ -32,16 +32,16 @@ class ProgressBar:
             self._counts[before] -= 1
         self._states[job_id] = state
         ended = sum(count for state, count in self._counts.items() if state.final)
-        self._progress.update(self._task, completed=ended, states=describe_counts(self._counts))
+        self._progress.update(self._task, completed=ended, states=summarize_states(self._counts).lower())
 
 
-def describe_counts(counts: Counter[JobState]) -> str:
+def summarize_states(counts: Mapping[JobState, int]) -> str:
     """Return the number of jobs in each state.
 
-    >>> describe_counts(Counter({JobState.ACTIVE: 3, JobState.FAILED: 1, JobState.QUEUED: 0}))
-    '3 active, 1 failed'
+    >>> summarize_states({JobState.ACTIVE: 2, JobState.FAILED: 1, JobState.QUEUED: 0})
+    '2 ACTIVE, 1 FAILED'
     """
-    return ", ".join(f"{counts[state]} {state.value.lower()}" for state in JobState if counts[state])
+    return ", ".join(f"{counts[state]} {state}" for state in JobState if counts.get(state))
 
 
 @contextlib.contextmanager

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+
+import click
 
 from jpsi import parse_duration
-
-__all__ = ["format_size", "parse_count", "parse_count_or_zero", "parse_duration", "parse_size"]
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
 _SIZE = re.compile(rf"(?P<number>{_NUMBER})(?P<unit>[kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _COUNT = re.compile("[0-9]{1,15}")
+
+
+def parse_duration_option(text: str, option: str) -> timedelta:
+    """Return a duration that the user typed; raise UsageError if it is none."""
+    try:
+        return parse_duration(text)
+    except ValueError as e:
+        msg = f"{option}: {e}"
+        raise click.UsageError(msg) from e
 
 
 def parse_count(text: str) -> int:

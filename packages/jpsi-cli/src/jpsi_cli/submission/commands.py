@@ -10,109 +10,27 @@ from .. import exit_codes
 from ..options import (
     RUN_PARAMETERS,
     SCRIPT_PARAMETERS,
-    SETTINGS,
     SUBMIT_PARAMETERS,
     VALIDATE_PARAMETERS,
-    GroupedCommand,
     command,
     executor_option,
-    missing_value,
-    require_executor,
+    json_option,
 )
 
-# Imports stand in the functions: help and usage errors do not wait for the library.
+_EXPANDED = "--expand is about a COMMAND; the arguments in a document are always expanded"
 
 
-def _run(
-    *,
-    command: tuple[str, ...],
-    executor: str | None,
-    file: str | None,
-    expand: bool,
-    as_json: bool,
-    **options: str | bool | tuple[str, ...] | None,
-) -> int:
-    problem = _describe_unclear_job(command, file, is_expanding=expand) or missing_value(
-        {"executor": executor, "file": file, **options}
-    )
-    if problem is not None:
-        raise click.UsageError(problem)
-    from .run import run  # noqa: PLC0415
-
-    return run(command, options, executor=executor, file=file, is_expanding=expand, as_json=as_json)
-
-
-def _submit(  # noqa: PLR0913  all that is not a field of the job
-    *,
-    command: tuple[str, ...],
-    executor: str | None,
-    files: tuple[str, ...],
-    many: str | None,
-    expand: bool,
-    as_json: bool,
-    **options: str | bool | tuple[str, ...] | None,
-) -> int:
-    problem = _describe_unclear_jobs(command, files, many, is_expanding=expand)
-    problem = problem or missing_value({"executor": executor, "many": many, **options})
-    if problem is not None:
-        raise click.UsageError(problem)
-    from .submit import submit  # noqa: PLC0415
-
-    return submit(
-        command, options, executor=executor, files=files, many=many, is_expanding=expand, as_json=as_json
-    )
-
-
-def _script(
-    *,
-    command: tuple[str, ...],
-    executor: str | None,
-    file: str | None,
-    expand: bool,
-    as_json: bool,
-    **options: str | bool | tuple[str, ...] | None,
-) -> int:
-    problem = _describe_unclear_job(command, file, is_expanding=expand)
-    problem = problem or missing_value({"executor": executor, "file": file, **options})
-    if problem is not None:
-        raise click.UsageError(problem)
-    from .script import script  # noqa: PLC0415
-
-    return script(command, options, executor=executor, file=file, is_expanding=expand, as_json=as_json)
-
-
-def _validate(*, files: tuple[str, ...], many: str | None, executor: str | None, as_json: bool) -> int:
-    if not files and many is None:
-        msg = "name a job document: -f FILE, or a file with one on each line: --many FILE"
-        raise click.UsageError(msg)
-    problem = missing_value({"executor": executor, "many": many}) or _describe_double_stdin([*files, many])
-    if problem is not None:
-        raise click.UsageError(problem)
-    from .validate import validate  # noqa: PLC0415
-
-    return validate(files, many=many, executor=executor, as_json=as_json)
-
-
-def _convert(*, file: str, executor: str | None, as_json: bool) -> int:
-    require_executor(executor)
-    from .convert import convert  # noqa: PLC0415
-
-    return convert(file, executor=executor, as_json=as_json)
-
-
-def _describe_unclear_job(command: tuple[str, ...], file: str | None, *, is_expanding: bool) -> str | None:
+def _check_job(*, command: tuple[str, ...], file: str | None, expand: bool, **_: object) -> str | None:
     """Return why it is not clear which job the user means; None if it is."""
     if file is None and not command:
         return "no command to run; type it after --, or name a job document: -f FILE"
     if file is not None and command:
         return f"-f {file} and the command {command[0]!r} are two jobs; use one of them"
-    if file is not None and is_expanding:
-        return "--expand is about a COMMAND; the arguments in a document are always expanded"
-    return None
+    return _EXPANDED if file is not None and expand else None
 
 
-def _describe_unclear_jobs(
-    command: tuple[str, ...], files: tuple[str, ...], many: str | None, *, is_expanding: bool
+def _check_jobs(
+    *, command: tuple[str, ...], files: tuple[str, ...], many: str | None, expand: bool, **_: object
 ) -> str | None:
     """Return why it is not clear which jobs the user means; None if it is."""
     named = [f"-f {files[0]}"] if files else []
@@ -122,9 +40,13 @@ def _describe_unclear_jobs(
         return "no command to submit; type it after --, or name a job document: -f FILE"
     if len(named) > 1:
         return f"{' and '.join(named)} are different jobs; use one of them"
-    if is_expanding and not command:
-        return "--expand is about a COMMAND; the arguments in a document are always expanded"
-    return _describe_double_stdin(files)
+    return _EXPANDED if expand and not command else _describe_double_stdin(files)
+
+
+def _check_documents(*, files: tuple[str, ...], many: str | None, **_: object) -> str | None:
+    if not files and many is None:
+        return "name a job document: -f FILE, or a file with one on each line: --many FILE"
+    return _describe_double_stdin([*files, many])
 
 
 def _describe_double_stdin(files: Sequence[str | None]) -> str | None:
@@ -134,13 +56,14 @@ def _describe_double_stdin(files: Sequence[str | None]) -> str | None:
 _RUN_EXIT_CODES = "\n".join(f"  {code}  {meaning}" for code, meaning in exit_codes.MEANINGS.items())
 
 #: `jpsi run`
-RUN = GroupedCommand(
+RUN = command(
     "run",
+    "submission.run:run",
+    RUN_PARAMETERS,
+    check=_check_job,
     usages=["[OPTIONS] [--] COMMAND [ARGS]...", "[OPTIONS] -f FILE"],
-    params=list(RUN_PARAMETERS),
-    callback=_run,
     # Options end where the command begins: `jpsi run ls -l` needs no `--`.
-    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    ends_options=True,
     short_help="Run one job, show its output, and exit with its exit code.",
     help="""Run one job, show its output while it runs, and exit with its exit code.
 
@@ -161,13 +84,14 @@ Exit codes, besides the job's own:
 )
 
 #: `jpsi submit`
-SUBMIT = GroupedCommand(
+SUBMIT = command(
     "submit",
+    "submission.submit:submit",
+    SUBMIT_PARAMETERS,
+    check=_check_jobs,
     usages=["[OPTIONS] [--] COMMAND [ARGS]...", "[OPTIONS] -f FILE [-f FILE]...", "[OPTIONS] --many FILE"],
-    params=list(SUBMIT_PARAMETERS),
-    callback=_submit,
     # Options end where the command begins: `jpsi submit ls -l` needs no `--`.
-    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    ends_options=True,
     short_help="Submit jobs, print their ids, and exit.",
     help="""Submit jobs, print the id of each on a line, and exit.
 
@@ -190,12 +114,13 @@ Exit codes:
 )
 
 #: `jpsi script`
-SCRIPT = GroupedCommand(
+SCRIPT = command(
     "script",
+    "submission.script:script",
+    SCRIPT_PARAMETERS,
+    check=_check_job,
     usages=["[OPTIONS] [--] COMMAND [ARGS]...", "[OPTIONS] -f FILE"],
-    params=list(SCRIPT_PARAMETERS),
-    callback=_script,
-    context_settings={**SETTINGS, "allow_interspersed_args": False},
+    ends_options=True,
     short_help="Show what would be submitted, and by which command.",
     help="""Show what would be submitted, and by which command; submit and write nothing.
 
@@ -218,8 +143,9 @@ Exit codes:
 #: `jpsi validate`
 VALIDATE = command(
     "validate",
-    params=list(VALIDATE_PARAMETERS),
-    callback=_validate,
+    "submission.validate:validate",
+    VALIDATE_PARAMETERS,
+    check=_check_documents,
     short_help="Check job documents and report what is wrong.",
     help="""Check job documents and report every mistake with its file and line. Nothing is submitted.
 
@@ -240,15 +166,14 @@ Exit codes:
 )
 
 #: `jpsi convert`
-CONVERT = click.Command(
+CONVERT = command(
     "convert",
-    params=[
+    "submission.convert:convert",
+    [
         executor_option("The executor that SCRIPT is for.  [default: the one that knows its directives]"),
-        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, with what cannot be converted."),
+        json_option("Write JSON, with what cannot be converted."),
         click.Argument(["file"], metavar="SCRIPT"),
     ],
-    callback=_convert,
-    context_settings=SETTINGS,
     short_help="Convert a script with #SBATCH, #PBS, #BSUB, #$ or # flux: lines to a job document.",
     help="""Convert SCRIPT, which was written for a batch system, to a job document on standard output.
 

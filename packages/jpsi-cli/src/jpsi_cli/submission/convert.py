@@ -9,22 +9,26 @@ from pathlib import Path
 import jpsi
 
 from .. import messages
-from ..error_boundary import run_reporting_errors
 
 
 def convert(file: str, *, executor: str | None, as_json: bool) -> int:
     """Write the document, report what it leaves out, and return the exit code."""
-
-    def command() -> int:
-        path = Path(file).absolute()
-        found = jpsi.read_script(_text(path, file), path, Path.cwd(), executor)
-        written = _json(found) if as_json else jpsi.write_document(found.spec)
-        for sentence in _conversion_warnings(found):
-            messages.warning(sentence)
-        messages.show(written)
-        return 0
-
-    return run_reporting_errors(command)
+    path = Path(file).absolute()
+    found = jpsi.read_script(_text(path, file), path, Path.cwd(), executor)
+    document = jpsi.write_document(found.spec, as_json=as_json)
+    for sentence in _conversion_warnings(found):
+        messages.warning(sentence)
+    if as_json:
+        content = {
+            "executor": found.executor,
+            "others": list(found.others),
+            "document": json.loads(document),
+            "lost": list(found.lost),
+        }
+        messages.show_json(content)
+    else:
+        messages.show(document)
+    return 0
 
 
 def _text(path: Path, file: str) -> str:
@@ -46,13 +50,3 @@ def _conversion_warnings(found: jpsi.Conversion) -> Iterator[str]:
         others = " or ".join(f"-x {name}" for name in found.others)
         yield f"jpsi reads it as a script for {found.executor}; {others} reads it differently"
     yield from found.lost
-
-
-def _json(found: jpsi.Conversion) -> str:
-    content = {
-        "executor": found.executor,
-        "others": list(found.others),
-        "document": json.loads(jpsi.write_document(found.spec, as_json=True)),
-        "lost": list(found.lost),
-    }
-    return json.dumps(content, indent=2) + "\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import jpsi
 
 from .. import messages
+from .job_spec import Options, make_spec
 
 
 def read_document(file: str) -> jpsi.JobSpec:
@@ -25,6 +26,16 @@ def read_document(file: str) -> jpsi.JobSpec:
             raise
         msg = f"{name} has a document on each line: jpsi submit and jpsi validate take it as --many {file}"
         raise jpsi.InvalidJobException(msg) from None
+
+
+def read_job(command: Sequence[str], file: str | None, options: Options, *, is_expanding: bool) -> jpsi.Job:
+    """Return the job of a document or of a command, with options.
+
+    Raises:
+        InvalidJobException: the file cannot be read, or its content or an option is wrong.
+    """
+    document = None if file is None else read_document(file)
+    return jpsi.Job(make_spec(document, command, options, is_expanding=is_expanding))
 
 
 def read_documents(files: Iterable[str]) -> list[tuple[str, jpsi.JobSpec]]:

@@ -52,7 +52,8 @@ class Foreground:
             # a job that waits for its quota is not submitted any more
             executor.close()
 
-        with Interrupts(request_cancel, self._farewell_message) as interrupts:
+        interrupts = Interrupts(request_cancel, self._farewell_message)
+        with interrupts.handled():
             try:
                 self._is_submitting = True
                 executor.submit(self._job)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 from .. import exit_codes, messages
 
@@ -14,10 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """A context in which the first signal calls `cancel`, and any further one ends the process at once.
-
-    A signal that was ignored before, as with nohup(1), stays ignored. Enter it on the main thread.
-    """
+    """Signals: the first one calls `cancel`, and any further one ends the process at once."""
 
     def __init__(self, cancel: Callable[[signal.Signals], None], farewell: Callable[[], str]) -> None:
         """Prepare; a signal handler calls both functions, `farewell` for the last message."""
@@ -25,23 +22,20 @@ class Interrupts:
         self.received: signal.Signals | None = None
         self._cancel = cancel
         self._farewell = farewell
-        # the handlers of `signal.signal`, whose type has no public name
-        self._previous_handlers: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> Self:
-        for number in _SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._previous_handlers[number] = signal.signal(number, self._handle)
-        return self
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle signals within the block, which the main thread enters.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for number, handler in self._previous_handlers.items():
-            signal.signal(number, handler)
+        A signal that was ignored before, as with nohup(1), stays ignored.
+        """
+        numbers = [it for it in _SIGNALS if signal.getsignal(it) is not signal.SIG_IGN]
+        previous = {number: signal.signal(number, self._handle) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self.received is None:

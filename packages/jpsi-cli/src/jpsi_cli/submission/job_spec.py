@@ -11,8 +11,10 @@ import jpsi
 
 from ..output import quantities
 
-#: The options as typed, by their names without dashes: None, False or empty if not given.
-Options = Mapping[str, str | bool | tuple[str, ...] | None]
+#: An option as typed: None, False or empty if it was not given.
+OptionValue = str | bool | tuple[str, ...] | None
+#: The options by their names without dashes.
+Options = Mapping[str, OptionValue]
 
 
 def make_spec(
@@ -107,7 +109,9 @@ def _stream(text: str) -> Path:
 
 
 def _set_environment(spec: jpsi.JobSpec, values: object) -> None:
-    spec.environment = {**(spec.environment or {}), **_parse_pairs(values, "NAME=VALUE")}
+    texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), "NAME=VALUE")
+    pairs = (text.partition("=") for text in texts)
+    spec.environment = {**(spec.environment or {}), **{name: value for name, _, value in pairs}}
 
 
 def _set_dependencies(spec: jpsi.JobSpec, values: object) -> None:
@@ -163,11 +167,6 @@ def _set_custom_attributes(spec: jpsi.JobSpec, values: object) -> None:
         spec.attributes.set_custom_attribute(name, value if equals else True)
 
 
-def _parse_pairs(values: object, form: str) -> dict[str, str]:
-    texts = _require_form(values, re.compile(r"[^=]+=.*", re.DOTALL), form)
-    return {name: value for name, _, value in (text.partition("=") for text in texts)}
-
-
 def _require_form(values: object, form: re.Pattern[str], words: str) -> tuple[str, ...]:
     texts: tuple[str, ...] = values if isinstance(values, tuple) else ()
     wrong = [text for text in texts if not form.fullmatch(text)]
@@ -196,7 +195,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "gpus": _Text("gpu_cores_per_process", quantities.parse_count_or_zero, _resources),
     "memory": _Text("memory", quantities.parse_size, _resources),
     "exclusive": _Flag("exclusive_node_use", value=True, section=_resources),
-    "time": _Text("duration", quantities.parse_duration, _attributes),
+    "time": _Text("duration", jpsi.parse_duration, _attributes),
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),
     "reservation": _Text("reservation_id", str, _attributes),

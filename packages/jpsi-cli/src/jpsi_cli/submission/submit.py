@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors, translate_to_options
+from ..error_boundary import translate_to_options
 from . import documents, staging_progress
-from .job_spec import Options, make_spec
+from .job_spec import OptionValue, make_spec
 
 # The number of jobs with the same reason that a message names.
 _NAMED = 5
 
 
 def submit(  # noqa: PLR0913  all that is not a field of the job, each by its name
-    command: Sequence[str],
-    options: Options,
     *,
+    command: Sequence[str],
     executor: str | None,
     files: Sequence[str],
     many: str | None,
-    is_expanding: bool,
+    expand: bool,
     as_json: bool,
+    **options: OptionValue,
 ) -> int:
     """Submit the jobs and return the exit code."""
-
-    def command_line() -> int:
-        read = documents.read_documents(files) if many is None else documents.read_json_lines(many)
-        specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
-        jobs = {
-            jpsi.Job(make_spec(spec, command, options, is_expanding=is_expanding)): location
-            for location, spec in specs
-        }
-        with jpsi.JobExecutor(executor) as opened:
-            staging_progress.show(opened)
-            code = _submit(jobs, opened, as_json=as_json)
-            if any(job.native_id is not None for job in jobs):
-                # no other process may be following these jobs, and `jpsi ls` has to know how they ended
-                opened.record_site_policy()
-            return code
-
-    return run_reporting_errors(command_line)
+    read = documents.read_documents(files) if many is None else documents.read_json_lines(many)
+    specs: Sequence[tuple[str, jpsi.JobSpec | None]] = read or [("", None)]
+    jobs = {
+        jpsi.Job(make_spec(spec, command, options, is_expanding=expand)): location for location, spec in specs
+    }
+    with jpsi.JobExecutor(executor) as opened:
+        staging_progress.show(opened)
+        code = _submit(jobs, opened, as_json=as_json)
+        if any(job.native_id is not None for job in jobs):
+            # no other process may be following these jobs, and `jpsi ls` has to know how they ended
+            opened.record_site_policy()
+        return code
 
 
 def _submit(locations: Mapping[jpsi.Job, str], executor: jpsi.JobExecutor, *, as_json: bool) -> int:
@@ -89,4 +83,4 @@ def _show(jobs: Sequence[jpsi.Job], executor: jpsi.JobExecutor, *, as_json: bool
     for job in jobs:
         name = None if job.spec is None else job.spec.name
         content = {"id": job.id, "native_id": job.native_id, "name": name, "executor": executor.name}
-        messages.show(json.dumps(content) + "\n")
+        messages.show_json(content, indent=None)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import jpsi
 
 from .. import exit_codes, messages
-from ..error_boundary import run_reporting_errors, translate_to_options
+from ..error_boundary import translate_to_options
 from . import documents
 
 
@@ -22,23 +21,19 @@ def validate(files: Sequence[str], *, many: str | None, executor: str | None, as
         executor: the one that is to run the jobs; None checks the documents only.
         as_json: True to write JSON.
     """
-
-    def command() -> int:
-        opened = None if executor is None else jpsi.JobExecutor(executor)
-        found = {file: _problems(partial(_read_one, file), opened) for file in files}
-        if many is not None:
-            found[many] = _problems(partial(documents.read_json_lines, many), opened)
-        if as_json:
-            content = [{"file": file, "valid": not it, "problems": list(it)} for file, it in found.items()]
-            messages.show(json.dumps(content, indent=2) + "\n")
-        else:
-            for file, problems in found.items():
-                for problem in problems:
-                    messages.error(translate_to_options(problem))
-                messages.show("" if problems else f"{file}: valid\n")
-        return exit_codes.USAGE if any(found.values()) else 0
-
-    return run_reporting_errors(command)
+    opened = None if executor is None else jpsi.JobExecutor(executor)
+    found = {file: _problems(partial(_read_one, file), opened) for file in files}
+    if many is not None:
+        found[many] = _problems(partial(documents.read_json_lines, many), opened)
+    if as_json:
+        content = [{"file": file, "valid": not it, "problems": list(it)} for file, it in found.items()]
+        messages.show_json(content)
+    else:
+        for file, problems in found.items():
+            for problem in problems:
+                messages.error(translate_to_options(problem))
+            messages.show("" if problems else f"{file}: valid\n")
+    return exit_codes.USAGE if any(found.values()) else 0
 
 
 def _read_one(file: str) -> list[tuple[str, jpsi.JobSpec]]:

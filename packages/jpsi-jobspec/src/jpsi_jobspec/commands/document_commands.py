@@ -77,7 +77,7 @@ def render(arguments: Arguments) -> int:
 
 
 def _render_entry(entry: Entry, executor: JobExecutor) -> str:
-    head = f"### {entry.id}: {entry.kind.value}" + (f" x {entry.replicas}" if entry.replicas > 1 else "")
+    head = f"### {entry.id}: {entry.label}"
     spec = submitted_spec(entry)
     if spec is None:
         return f"{head}\n### nothing is submitted for it\n"

@@ -86,6 +86,11 @@ class Entry:
     inside: tuple[Entry, ...] = ()
 
     @property
+    def label(self) -> str:
+        """Its kind, and the number of its replicas if it has several."""
+        return self.kind.value + (f" x {self.replicas}" if self.replicas > 1 else "")
+
+    @property
     def name(self) -> str:
         """The last part of its id."""
         return self.id.rpartition("/")[2]

@@ -83,7 +83,7 @@ class _Planner:
             replicas=task.replicas,
             after=tuple(After(f"{prefix}{scope.tasks[it.index].name}", it.when, it.each) for it in edges),
             when=task.when or (When.ALWAYS if number >= scope.tail else When.ON_SUCCESS),
-            ready=task.ready,
+            ready=task.ready if task.command else None,
         )
 
     def _explain_step(self, *, is_written: bool) -> str:
@@ -190,7 +190,7 @@ class _Planner:
         choice = self._chooser.choose(group, group.resources)
         merged = self._attributes(choice.attributes, group.attributes, task.attributes)
         why = ("a group is one allocation, and its tasks run inside of it",)
-        allocation = attrs.evolve(entry, kind=Kind.ALLOCATION, ready=None)
+        allocation = attrs.evolve(entry, kind=Kind.ALLOCATION)
         found = self._with_choice(allocation, choice, merged, why, group.at)
         found = attrs.evolve(found, inside=self._plan_group_tasks(group, task.name, found.attributes))
         self._check_capacity(found)

@@ -100,9 +100,8 @@ def _draw(area: _Area, left: int, top: int, states: Mapping[str, str]) -> Iterat
 def _rectangle(box: _Box, left: int, top: int, state: str) -> str:
     entry, x, y = box.entry, left + box.left, top + box.top
     colour = COLOURS[state][1] if state in COLOURS else _PLAIN if box.inside is None else _GROUP
-    times = f" x {entry.replicas}" if entry.replicas > 1 else ""
     name = entry.name if len(entry.name) <= _LETTERS else f"{entry.name[: _LETTERS - 3]}..."
-    below = f"{entry.kind.value}{times}" + (f", {state}" if state else "")
+    below = entry.label + (f", {state}" if state else "")
     radius = 2 if box.inside is None else 8
     return (
         f'<g><title>{escape(entry.id)}</title><rect x="{x}" y="{y}" width="{box.width}"'

@@ -30,8 +30,7 @@ def render_plan(plan: Plan, *, is_explained: bool = False) -> Iterator[str]:
 
 def _entry_lines(entry: Entry, depth: int, *, is_explained: bool) -> Iterator[str]:
     indent = "  " * depth
-    times = f" x {entry.replicas}" if entry.replicas > 1 else ""
-    parts = [f"{indent}{entry.name}: {entry.kind.value}{times}"]
+    parts = [f"{indent}{entry.name}: {entry.label}"]
     if entry.shape is not None:
         parts.append(str(entry.shape))
     if entry.after:
@@ -64,10 +63,9 @@ def render_tree(plan: Plan, states: Mapping[str, str] | None = None) -> Iterator
 
 def _branch(entry: Entry, indent: str, states: Mapping[str, str]) -> Iterator[str]:
     state = states.get(entry.id, "")
-    times = f" x {entry.replicas}" if entry.replicas > 1 else ""
     after = f"  <- {', '.join(map(_render_dependency, entry.after))}" if entry.after else ""
     mark = f"  {state}" if state else ""
-    yield f"{indent}{entry.name} [{entry.kind.value}{times}]{mark}{after}"
+    yield f"{indent}{entry.name} [{entry.label}]{mark}{after}"
     for inner in entry.inside:
         yield from _branch(inner, f"{indent}   ", states)
 
