@@ -209,6 +209,9 @@ def test_a_backend_that_submits_through_a_shell_passes(tmp_path: Path) -> None:
     assert "1 passed" in done.stdout, done.stdout
 
 
+_SUBMITTING = "submit_command or ambiguous_submission_runs or ambiguous_submission_is"
+
+
 @pytest.mark.parametrize("command", ["", "tsubmti"])
 def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     test = _PATIENT_TEST.replace('"tsubmit"', repr(command))
@@ -216,7 +219,7 @@ def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     done = conforms(
         tmp_path,
         Path(toy.__file__).read_text(),
-        "submit_command or ambiguous_submission_runs or ambiguous_submission_is",
+        _SUBMITTING,
         test,
     )
 
@@ -263,14 +266,14 @@ class TestLauncher(LauncherConformance):
 @pytest.mark.parametrize(
     ("name", "expected_text"),
     [
-        ("nowhere", "'nowhere' leads to no plugin, is its distribution installed with its entry point?"),
+        ("nowhere", "'nowhere' selects no plugin; is its distribution installed with its entry point?"),
         ("single", "the launcher 'single' of jpsi-engine"),
     ],
 )
 def test_a_launcher_that_is_not_selected_fails(tmp_path: Path, name: str, expected_text: str) -> None:
     test = _LAUNCHER.replace("NAME", name)
 
-    done = conforms(tmp_path, Path(toy.__file__).read_text(), "leads_to", test)
+    done = conforms(tmp_path, Path(toy.__file__).read_text(), "name_selects", test)
 
     assert "1 failed" in done.stdout
     assert expected_text in done.stdout

@@ -108,9 +108,9 @@ def _split_components(words: Sequence[str]) -> Iterator[list[str]]:
 def _parse_part(words: Sequence[str], environment: Mapping[str, str]) -> _Part:
     arguments = _SRUN.parse(words)
     options, command = arguments.options, arguments.words
-    unsupported = _UNSUPPORTED & options.keys()
+    wrong_count, unsupported = count_error(options), _UNSUPPORTED & options.keys()
     refusals = {
-        **dict.fromkeys([count_error(options) or ""], count_error(options)),
+        f"{wrong_count}": wrong_count,
         f"this fake Slurm has no --{min(unsupported, default='')}": unsupported,
         "this fake Slurm has no --export but ALL": options.get("export", "ALL") != "ALL",
         "No command given to execute.": not command,

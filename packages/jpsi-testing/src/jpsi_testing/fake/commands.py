@@ -116,7 +116,7 @@ def refuse_if(refusals: Mapping[str, object], returncode: int, form: str = "{}\n
     """
     message = next((text for text, is_refused in refusals.items() if is_refused), None)
     if message is not None:
-        raise CommandError(returncode, form.format(message))
+        raise CommandError(returncode, form.replace("{}", message))
 
 
 def join_lines(lines: Iterable[str]) -> str:
