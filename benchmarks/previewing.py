@@ -26,7 +26,7 @@ from jpsi_records import Execution, ExecutionState, Records, RequestSpec, read_r
 from jpsi_records.files import EMPTY, collection_digest, digest_of
 from jpsi_records.model import Blob, Collection, new_id, write_mount
 from jpsi_records.reuse import fingerprint, preimage
-from jpsi_records.store import EXECUTION, execution_row
+from jpsi_records.store import EXECUTION, row_of
 
 AT_ONCE = 1000
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,8 +74,8 @@ def _fill(records: Records, count: int) -> None:
     output = records.blobs.add_tree(source).digest
     rows = _rows(count, output)
     while some := [row for row, _ in zip(rows, range(AT_ONCE), strict=False)]:
-        with records.database.writing() as connection:
-            connection.execute(insert(EXECUTION), some)
+        with records.database.writing() as tx:
+            tx.connection.execute(insert(EXECUTION), some)
 
 
 def _rows(count: int, output: str) -> Iterator[dict[str, object]]:
@@ -94,7 +94,7 @@ def _rows(count: int, output: str) -> Iterator[dict[str, object]]:
             started_at=time_,
             finished_at=time_ + timedelta(seconds=1),
         )
-        yield {**execution_row(execution), "program": "simulate", "is_shared": 1}
+        yield {**row_of(execution), "program": "simulate", "is_shared": 1}
 
 
 def _wanted(number: int) -> str:

@@ -12,7 +12,14 @@ import attrs
 
 from chaos.tampering import Garble
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake import CommandFunction, FakeScheduler, FakeSystem, Invocation, find_fake
+from jpsi_testing.fake import (
+    CommandFunction,
+    FakeScheduler,
+    FakeSystem,
+    Invocation,
+    call_command,
+    find_fake,
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class GarblingFake:
     def _call(
         self, function: CommandFunction, scheduler: FakeScheduler, invocation: Invocation
     ) -> CommandResult:
-        result = function(scheduler, invocation)
+        result = call_command(function, scheduler, invocation)
         if self.garble is None or not self._system.is_status(invocation):
             return result
         # it claims that all is well

@@ -84,14 +84,17 @@ def answer(scheduler: FakeScheduler, fake_system: FakeSystem, invocation: Invoca
         fault = scheduler.faults.next_fault(name)
         if fault is None or fault.effect in (Effect.ACCEPT_AND_HANG, Effect.CUT):
             scheduler.settle()
-            result = _call(function, scheduler, invocation)
+            result = call_command(function, scheduler, invocation)
             scheduler.settle()
         else:
             result = fault.result or fake_system.unreachable(name)
         return _apply_fault(scheduler.faults.with_banner(result), fault)
 
 
-def _call(function: CommandFunction, scheduler: FakeScheduler, invocation: Invocation) -> CommandResult:
+def call_command(
+    function: CommandFunction, scheduler: FakeScheduler, invocation: Invocation
+) -> CommandResult:
+    """Return the result of a command, also if it refuses its request; without faults."""
     try:
         result = function(scheduler, invocation)
     except CommandError as e:
