@@ -14,27 +14,17 @@ T = TypeVar("T")
 _HASTEN_SECONDS = 0.5
 
 
-def _nothing() -> None:
-    """Do nothing: the work under way ends soon by itself."""
-
-
 def concurrently(
-    things: Iterable[T], do: Callable[[T], object], at_most: int, hasten: Callable[[], None] = _nothing
+    things: Iterable[T], do: Callable[[T], object], at_most: int, hasten: Callable[[], None] = lambda: None
 ) -> None:
     """Call `do` for each item, at most `at_most` at a time; returns when all calls have returned.
 
     Once a call fails, or the caller is interrupted, no other call begins. Calls under way are completed,
     however often the caller is interrupted; then the first exception is raised. The caller's thread only
-    waits, if other threads can be started, since it is the one that signals interrupt.
-
-    Args:
-        things: the items.
-        do: the function.
-        at_most: the number of concurrent calls.
-        hasten: called, perhaps often, once no other call begins, so that calls under way stop waiting.
+    waits, if other threads can be started, since it is the one that signals interrupt. Once no other call
+    begins, `hasten` is called, perhaps often, so that calls under way stop waiting.
     """
-    left = list(things)
-    left.reverse()
+    left = list(things)[::-1]
     failures: list[BaseException] = []
     gate = threading.Lock()
     working: list[threading.Thread] = []

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from jpsi.contract import Capabilities, LauncherHooks
 from jpsi.layers import launcher_of, name_and_constraint
 from jpsi.model import HeterogeneousResources, JobSpec, PluginError, node_count, process_count
-from jpsi.registry import LAUNCHERS
+from jpsi.registry import LAUNCHERS, Candidate, Plugins
 
 if TYPE_CHECKING:
     from packaging.version import Version
-
-    from jpsi.contract import Capabilities, LauncherHooks
-    from jpsi.registry import Candidate, Plugins
 
 _SINGLE = "single"
 # Patterns that mean the same to fnmatch and to a shell.
@@ -70,13 +68,7 @@ class Launchers:
     """The launchers of one executor; each is loaded once."""
 
     def __init__(self, plugins: Plugins, capabilities: Callable[[], Capabilities]) -> None:
-        """Serve the installed launchers.
-
-        Args:
-            plugins: the installed plugins.
-            capabilities: returns the backend's capabilities, with its launchers for jobs of several processes
-                that name none.
-        """
+        """Serve the installed launchers; the backend's capabilities name the default ones."""
         self._plugins = plugins
         self._capabilities = capabilities
         self._loaded: dict[str, Launcher] = {}

@@ -13,21 +13,13 @@ _Hooks: TypeAlias = tuple[Callable[[str], Any], Callable[[], list[str]]]
 def lazy_attributes(package: str, names: Mapping[str, str]) -> _Hooks:
     """Return the `__getattr__` and the `__dir__` of a package that exports names of its modules (PEP 562).
 
-    Args:
-        package: the name of the package.
-        names: by module of the package, the names that it exports from it, separated by blanks; the empty
-            text lists modules that are exported themselves.
+    The names, separated by blanks, are by module; the empty text lists modules that are exported themselves.
     """
     return lazy_names(package, {f"{package}.{it}".rstrip("."): some for it, some in names.items()})
 
 
 def lazy_names(module: str, names: Mapping[str, str]) -> _Hooks:
-    """Return the `__getattr__` and the `__dir__` of a module that exports names of other packages.
-
-    Args:
-        module: the name of the module.
-        names: by package, the names that it exports from there, separated by blanks.
-    """
+    """Return the same two functions of a module that exports names of other packages, given by package."""
     places = {name: place for place, some in names.items() for name in some.split()}
 
     def get(name: str) -> Any:  # noqa: ANN401  as above

@@ -76,14 +76,7 @@ def read_script(
 
 
 def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> JobSpec:
-    """Return the job that runs a script, with the requests of its directives.
-
-    Args:
-        script: the requests.
-        text: the script itself.
-        path: its path.
-        directory: the directory from which it would be submitted.
-    """
+    """Return the job that runs a script, with its requests, as if submitted from the directory."""
     spec = script.spec
     executable, *options = [spec.executable] if spec.executable else _interpreter(text)
     is_at_home = spec.directory is not None and spec.directory.parts[:1] == ("~",)

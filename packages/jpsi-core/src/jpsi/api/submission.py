@@ -6,30 +6,15 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
 from jpsi import notifier
-from jpsi.api.validation import CheckCache
+from jpsi.api.validation import CheckCache, Validation
 from jpsi.concurrency import concurrently
-from jpsi.contract import InterruptedSubmission, Outcomes, Recovered
-from jpsi.job import Job
-from jpsi.model import (
-    BulkException,
-    InvalidJobException,
-    JobSpec,
-    JobState,
-    JobStatus,
-    JpsiError,
-    SubmitException,
-    copy_spec,
-)
-
-if TYPE_CHECKING:
-    from jpsi.api.validation import Validation
-    from jpsi.contract import Engine, ObserverHooks, Submission
-    from jpsi.job import AnyExecutor
+from jpsi.contract import Engine, InterruptedSubmission, ObserverHooks, Outcomes, Recovered, Submission
+from jpsi.job import AnyExecutor, Job
+from jpsi.model import BulkException, JobSpec, JobState, JobStatus, JpsiError, SubmitException, copy_spec
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
 Report = Callable[[Mapping[Job, JpsiError | None]], None]
@@ -90,7 +75,7 @@ class JobSubmitter:
             for job in request.jobs.values():
                 try:
                     request.reserved[job] = job._reserve(self._executor)  # noqa: SLF001
-                except InvalidJobException as e:
+                except JpsiError as e:
                     request.failed[job] = e
             free = {job.id: native_id for job, native_id in pairs if job in request.reserved}
             self._record(request, self._engine.attach_many(free), is_submitted=False)
@@ -133,10 +118,7 @@ class JobSubmitter:
     def _record(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
         """Bind and follow the jobs that the backend has; release the others, so that a retry is possible.
 
-        Args:
-            request: the request.
-            outcomes: the outcomes of some of its jobs.
-            is_submitted: False for attached jobs, which stay NEW.
+        The outcomes are those of some jobs of the request. Attached jobs, not `is_submitted`, stay NEW.
         """
         bound, queued = list[str](), JobStatus(JobState.QUEUED)
         failed: dict[Job, JpsiError] = {}
@@ -234,11 +216,10 @@ class JobSubmitter:
             job._id = recovered.job_id  # noqa: SLF001
             job._attempt = recovered.attempt  # noqa: SLF001
             with self._lock:
-                is_known = job.id in self._jobs
-                if not is_known and recovered.native_id is not None:
+                if job.id in self._jobs:
+                    continue
+                if recovered.native_id is not None:
                     self._jobs[job.id] = job
-            if is_known:
-                continue
             jobs.append(job)
             if recovered.native_id is not None:
                 job._reserve(self._executor)  # noqa: SLF001
@@ -314,12 +295,7 @@ class _Request:
 
 
 def failure(what: str, outcomes: Mapping[Job, BaseException | None]) -> BaseException | None:
-    """Return the exception to raise if an action, such as "submitted", failed for some jobs, else None.
-
-    Args:
-        what: the action.
-        outcomes: the error of each job; None for success.
-    """
+    """Return the exception to raise if an action, such as "submitted", failed for some jobs, else None."""
     failed = {job: it for job, it in outcomes.items() if isinstance(it, JpsiError)}
     others = [it for it in outcomes.values() if it is not None and not isinstance(it, JpsiError)]
     if others:

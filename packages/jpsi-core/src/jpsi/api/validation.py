@@ -8,13 +8,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from jpsi.contract import FileTransport, Site, Submission, dependencies
+from jpsi.api.system import System
+from jpsi.contract import Engine, FileTransport, ShellLine, Site, Submission, dependencies
 from jpsi.job import Job
 from jpsi.launcher import Launchers
+from jpsi.layers import Assembly
 from jpsi.model import (
     Dependency,
     DependencyKind,
@@ -33,11 +35,6 @@ from jpsi.model import (
     with_absolute_places,
 )
 from jpsi.registry import EXECUTORS, LAUNCHERS, known_plugins
-
-if TYPE_CHECKING:
-    from jpsi.api.system import System
-    from jpsi.contract import Engine, ShellLine
-    from jpsi.layers import Assembly
 
 log = logging.getLogger(__name__)
 
@@ -93,16 +90,10 @@ class Validation:
         return frozenset(installed).union(_OF_DOCUMENTS, *map(known_plugins, groups))
 
     def submission(self, job: Job, attempt: int, cache: CheckCache | None = None) -> Submission:
-        """Check a job, and return what the engine needs to submit it.
+        """Check a job, and return what the engine needs to submit it; InvalidJobException if it never can.
 
-        Args:
-            job: the job.
-            attempt: the number of the attempt.
-            cache: the engine's results about other jobs of the same request, as things are now; None calls
-                the engine for this one.
-
-        Raises:
-            InvalidJobException: the job can never run on this backend as it is.
+        The cache has the engine's results about other jobs of the same request, as things are now; None calls
+        the engine for this job.
         """
         if job.spec is None:
             msg = f"job {job.id} has no spec"
@@ -170,9 +161,8 @@ class Validation:
         is_plain = not isinstance(spec.resources, HeterogeneousResources)
         if is_plain or self._system.capabilities.heterogeneous:
             return spec, []
-        which = "use ResourceSpecV1, or another executor"
-        problem = f"the executor {self._system.name} gives a job one kind of slot, not several; {which}"
-        return attrs.evolve(spec, resources=None), [problem]
+        why = f"the executor {self._system.name} gives a job one kind of slot, not several"
+        return attrs.evolve(spec, resources=None), [f"{why}; use ResourceSpecV1, or another executor"]
 
     def _warn(self, spec: JobSpec) -> None:
         """Warn, once each, about a probable mistake that does not keep the job from running."""
@@ -219,15 +209,15 @@ def _cached(cache: CheckCache | None, key: str | None, check: Callable[[], _Chec
 def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str]]:
     """Return the spec with absolute paths of staged files on this machine, and the problems with them.
 
-    A missing source is no problem if the job has dependencies, since one of those jobs may make it.
-
-    Args:
-        spec: the spec.
-        is_remote: True if the job's own files are on a remote host.
+    A missing source is no problem if the job has dependencies, since one of those jobs may make it. The job's
+    own files may be on a remote host.
     """
     if not has_staging(spec):
         return spec, []
-    here = _current_directory()
+    try:
+        here = os.getcwd()  # noqa: PTH109  not resolved
+    except FileNotFoundError:
+        here = "/"
     if found := list(staging_problems(spec, None if is_remote else here)):
         return spec, found
     spec = with_absolute_places(spec, here, str(Path.home()))
@@ -240,26 +230,13 @@ def staged(spec: JobSpec, *, is_remote: bool = False) -> tuple[JobSpec, list[str
     ]
 
 
-def _current_directory() -> str:
-    try:
-        return os.getcwd()  # noqa: PTH109  not resolved
-    except FileNotFoundError:
-        return "/"
-
-
 def resolved(
     spec: JobSpec, offered: Callable[[], frozenset[DependencyKind]], is_same_system: Callable[[Job], bool]
 ) -> tuple[JobSpec, list[str]]:
-    """Return the spec with dependencies on native ids only, without those that are satisfied already.
+    """Return a valid spec with unsatisfied dependencies on native ids only, and the problems with the others.
 
-    Args:
-        spec: a valid spec.
-        offered: returns the kinds of dependency that the batch system supports.
-        is_same_system: returns True if a job belongs to the same batch system.
-
-    Returns:
-        The spec, and the problems with its dependencies, one sentence each; a dependency with a problem is
-        left out of the spec.
+    `offered` returns the kinds of dependency that the batch system supports. A dependency with a problem is
+    left out of the spec.
     """
     wanted = dependencies(spec)
     if not wanted:
@@ -268,14 +245,11 @@ def resolved(
     # A wrong dependency is left out, so that later checks report no problems that follow from it.
     after: list[Dependency | OtherJob | str] = []
     for dependency in wanted:
-        job, native_id = dependency.job, dependency.native_id
-        problem = _problem(dependency, kinds, is_same_system)
-        if problem is not None:
+        job, native_id, kind = dependency.job, dependency.native_id, dependency.kind
+        if problem := _problem(dependency, kinds, is_same_system):
             found.append(problem)
-        elif native_id is not None and not (
-            isinstance(job, Job) and dependency.kind.is_met(job.status.state)
-        ):
-            after.append(Dependency(native_id, dependency.kind))
+        elif native_id is not None and not (isinstance(job, Job) and kind.is_met(job.status.state)):
+            after.append(Dependency(native_id, kind))
     return attrs.evolve(spec, attributes=attrs.evolve(spec.attributes, after=after)), found
 
 

@@ -19,11 +19,7 @@ T = TypeVar("T")
 
 
 def structured(config_class: type[ExecutorConfig], values: Mapping[str, Value]) -> ExecutorConfig:
-    """Return an instance of `config_class` with these values.
-
-    Raises:
-        ConfigError: a name or a value is wrong; the message lists all problems, with their locations.
-    """
+    """Return an instance of `config_class` with these values; ConfigError lists the problems by location."""
     fields = {field.alias: field for field in attrs.fields(attrs.resolve_types(config_class)) if field.init}
     problems: list[str] = []
     arguments: dict[str, Any] = {}

@@ -14,11 +14,7 @@ from jpsi.registry import is_constraint
 
 
 def read(text: str, source: str) -> Layer:
-    """Read the text of a configuration file.
-
-    Raises:
-        DocumentError: the text has problems; `problems` names all of them.
-    """
+    """Read the text of a configuration file; the `problems` of DocumentError are all that the text has."""
     document = parse(text, source)
     found = _fields(document, _LAYER)
     layer = Layer(**found, default_location=_locations(document, found).get("default_executor", ""))
@@ -28,13 +24,10 @@ def read(text: str, source: str) -> Layer:
 
 
 def as_duration(raw: object) -> timedelta:
-    """Convert a value to a duration: a number of seconds, or text such as 10m.
+    """Convert a value to a duration: a number of seconds, or text such as 10m; ValueError for another value.
 
     >>> as_duration("1h30m") == as_duration(5400)
     True
-
-    Raises:
-        ValueError: the value is no duration.
     """
     if isinstance(raw, str):
         return parse_duration(raw)

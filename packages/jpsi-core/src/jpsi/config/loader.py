@@ -23,11 +23,7 @@ def folders() -> tuple[Path, Path]:
 
 
 def files() -> list[Path]:
-    """Return the existing configuration files, the strongest first.
-
-    Raises:
-        ConfigError: JPSI_CONFIG does not name a file.
-    """
+    """Return the existing configuration files, the strongest first; ConfigError if JPSI_CONFIG names none."""
     named = os.environ.get(CONFIG)
     site, user = folders()
     paths = [path for path in (user / _FILE, site / _FILE) if os.path.isfile(path)]  # noqa: PTH113  never raises
@@ -43,9 +39,7 @@ def files() -> list[Path]:
 def load() -> Settings:
     """Load the current configuration.
 
-    Raises:
-        ConfigError: a file has problems or may be changed by other users, or JPSI_CONFIG does not name a
-            file; the message lists all problems of the files.
+    ConfigError lists all problems of the files; one is that other users may change a file.
     """
     layers: list[Layer] = []
     problems: list[str] = []

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
+from jpsi.document import Value
 from jpsi.model import ConfigError, JobSpec
-
-if TYPE_CHECKING:
-    from jpsi.document import Value
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -132,11 +130,7 @@ class Settings:
         return sorted({name for layer in self.layers for name in layer.targets})
 
     def target(self, name: str) -> Section | None:
-        """Return the configuration of a target of this name, or None.
-
-        Raises:
-            ConfigError: no layer names the executor of the target.
-        """
+        """Return the configuration of a target of this name, or None; ConfigError if it has no executor."""
         if name.lower() not in self.targets:
             return None
         target = overlay([layer.targets for layer in self.layers], [name])

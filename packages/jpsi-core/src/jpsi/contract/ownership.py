@@ -51,9 +51,8 @@ class Step:
 def refusal(path: str | os.PathLike[str], *, is_way: bool = False) -> str | None:
     """Return why the file or directory at `path` is not safe; None if it is, or if it does not exist.
 
-    Args:
-        path: the path; every directory and link that leads to it is checked too, as far as they exist.
-        is_way: True if `path` is a directory in which something will be made: it may be sticky then.
+    Every directory and link that leads to it is checked too, as far as they exist. A directory in which
+    something will be made, `is_way`, may be sticky.
     """
     steps = list(walk(path))
     last = None if is_way or not steps else steps[-1]
@@ -78,14 +77,10 @@ def refusal_within(path: str | os.PathLike[str]) -> str | None:
 def problem(
     step: Step, *, user: int, is_private: Callable[[int, int], bool], is_way: bool = False
 ) -> str | None:
-    """Return why a step is not safe: a pure function.
+    """Return why a step is not safe for this user: a pure function.
 
-    Args:
-        step: the step and its properties.
-        user: the id of the user who would rely on it.
-        is_private: returns True if a group (first argument) has no members besides the owner (second
-            argument).
-        is_way: True if the step only leads to the file in question: it may be sticky then.
+    `is_private` returns True if a group (first argument) has no members besides the owner (second argument).
+    A step that only leads to the file in question, `is_way`, may be sticky.
     """
     path, status = step.path, step.status
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, overload
+from typing import TypeVar
 
 from jpsi.contract.config import BatchConfig
 from jpsi.model import Dependency, HeterogeneousResources, JobAttributes, JobSpec, ResourceSpecV1, components
 
+Amount = TypeVar("Amount", int, timedelta)
 #: Environment variables by which an MPI library, or the program that started it, tells a process its rank. A
 #: job that is submitted from such a process must not inherit them, or its own ranks would not find each
 #: other.
@@ -64,17 +65,13 @@ def time_limit(spec: JobSpec, config: BatchConfig, unit: timedelta) -> int | Non
     return units(limit, unit) if limit else None
 
 
-@overload
-def units(amount: int, unit: int) -> int: ...
-@overload
-def units(amount: timedelta, unit: timedelta) -> int: ...
-def units(amount: Any, unit: Any) -> int:
+def units(amount: Amount, unit: Amount) -> int:
     """Convert an amount to whole units, rounded up, so that a job never gets less than it asked for.
 
     >>> units(timedelta(seconds=61), timedelta(minutes=1)), units(1025, 1024)
     (2, 2)
     """
-    return int(-(-amount // unit))
+    return -(-amount // unit)
 
 
 def dependencies(spec: JobSpec) -> list[Dependency]:

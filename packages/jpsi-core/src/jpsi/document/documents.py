@@ -36,13 +36,7 @@ from datetime import timedelta
 from typing import Any
 
 from jpsi.document.graph import COUNT_KEYS, LABEL, derive, read_graph, write_graph
-from jpsi.document.jpsi_attributes import (
-    DURATION,
-    NAMES,
-    read_extension,
-    standard_attributes,
-    write_extension,
-)
+from jpsi.document.jpsi_attributes import DURATION, KEYS, read_extension, standard_attributes, write_extension
 from jpsi.document.text import dump_json, dump_yaml, parse
 from jpsi.document.values import Value, ValuePath, did_you_mean, format_path, inexpressible, shown
 from jpsi.model import (
@@ -204,7 +198,7 @@ def _extra_counts(count: Value) -> dict[str, Any]:
 def _system(system: Value) -> dict[str, Value]:
     known = ("duration", "environment", "cwd", "job", "jpsi")
     found = system.mapping()
-    suggested = (*known, *(f"jpsi.{name}" for name in NAMES))
+    suggested = (*known, *(f"jpsi.{name}" for name in KEYS))
     for key in [key for key in found if key not in known]:
         # J/PSI A: "unrecognized words SHALL trigger no more than a warning"
         found.pop(key).warn(f"is not known and has no effect{did_you_mean(key, suggested)}")

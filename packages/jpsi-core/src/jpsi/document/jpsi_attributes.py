@@ -85,7 +85,7 @@ def read_extension(jpsi: Value, plain: dict[str, Any], standard: ResourceSpecV1 
     for name, value in jpsi.mapping().items():
         if name in _STANDARD:
             value.wrong(f"belongs in {_STANDARD[name]}")
-    fields = jpsi.fields((), NAMES)
+    fields = jpsi.fields((), KEYS)
     plain.update(_shaped(fields, _SPEC))
     plain["attributes"].update(_shaped(fields, _ATTRIBUTES))
     if "resources" in fields:
@@ -243,7 +243,7 @@ _MARKS = {
     "attributes": _no_attributes,  # last: it checks the results of the others
 }
 #: The keys of `attributes.system.jpsi`.
-NAMES = (*_SPEC, *_ATTRIBUTES, "resources", *_MARKS)
+KEYS = (*_SPEC, *_ATTRIBUTES, "resources", *_MARKS)
 #: The fields that the standard part has.
 _STANDARD = {
     "executable": "tasks[0].command",

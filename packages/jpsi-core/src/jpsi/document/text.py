@@ -23,12 +23,8 @@ def parse(text: str, source: str) -> Value:
     """Return the content of a YAML or JSON text.
 
     The problems of the value are those that plain values cannot show: keys that occur twice or are not text,
-    and values that JSON does not have.
-
-    `source` is the text's name in messages, usually its file name.
-
-    Raises:
-        DocumentError: The text is neither YAML nor JSON.
+    and values that JSON does not have. DocumentError, in which `source` is the name of the text, if it is
+    neither YAML nor JSON.
     """
     problems = Problems(source)
     text = text.removeprefix("\ufeff")

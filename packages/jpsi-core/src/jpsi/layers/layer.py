@@ -48,11 +48,7 @@ class Layer:
     plugin: Any  # pluggy takes any object
 
     def check(self, specifications: Sequence[type], required: Sequence[str] = ()) -> None:
-        """Raise unless it implements only existing hooks, with their arguments, and all required ones.
-
-        Raises:
-            PluginError: it does not; the message names every mistake.
-        """
+        """Raise PluginError, with every mistake, unless it has only existing hooks, and all required ones."""
         found = find_hook_problems(self.plugin, specifications)
         if implemented(self.plugin) and (missing := lacking([self.plugin], required)):
             found.append(lacks(missing))
@@ -74,11 +70,7 @@ def lacks(hooks: Sequence[str]) -> str:
 
 
 def checked(candidate: Candidate) -> Layer:
-    """Load a plugin that has no other layers, and check it.
-
-    Raises:
-        PluginError: it cannot be loaded, is broken, or lacks a required hook.
-    """
+    """Load a plugin that has no other layers; PluginError if it is broken or lacks a required hook."""
     layer = Layer(candidate.label, load_plugin(candidate))
     layer.check(*SPECIFICATIONS[candidate.group])
     return layer

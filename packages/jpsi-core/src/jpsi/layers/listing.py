@@ -85,12 +85,8 @@ def listing(
 ) -> list[Plugin]:
     """Return what `plugins` reports about these candidates.
 
-    Args:
-        found: the installed plugins.
-        constraints: the configured version constraints of executors, by their names in lower case.
-        folders: the configuration directories that may hold overrides of one file, the strongest last.
-        targets: the names of the configured targets.
-        load: as for `plugins`.
+    The constraints are the configured ones of executors, by their names in lower case; the folders may hold
+    overrides of one file, the strongest last; the targets are the names of the configured ones.
     """
     listed = []
     for group in GROUPS:

@@ -34,10 +34,7 @@ def overrides(plugins: Plugins, executor: Candidate, folders: Sequence[Path]) ->
 
     First the overrides of distributions, named in the group `jpsi.overrides` like the executor, one of its
     aliases, or `all`; then files of those names in `overrides/` of each of the directories. Of two that are
-    equally strong, the one for all executors is the lower layer.
-
-    Raises:
-        PluginError: one of them cannot be loaded.
+    equally strong, the one for all executors is the lower layer. PluginError if one cannot be loaded.
     """
     names = {ALL, *(name.lower() for name in (executor.name, *executor.aliases))}
     layers = [Layer(it.label, load_plugin(it)) for it in _candidates(plugins.of(OVERRIDES), names)]
@@ -86,11 +83,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def file_layer(path: Path) -> Layer:
-    """Import an override of one file, once, and return its layer.
-
-    Raises:
-        PluginError: it is refused, or cannot be imported, whatever the reason.
-    """
+    """Import an override of one file, once, and return its layer; PluginError if that is not possible."""
     label = f"the override {path}"
     if refusal := ownership.refusal(path):
         msg = f"{label} is refused: {refusal}"

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
-from jpsi.config import SpecDefaults
+from jpsi.config import Section, SpecDefaults
 from jpsi.config import loader as configuration
 from jpsi.contract import ExecutorConfig, ExecutorHooks, ObserverHooks
 from jpsi.layers.layer import implemented
 from jpsi.layers.stack import executor_hooks, executor_layers, lacks_batch, observers
 from jpsi.model import PluginError
 from jpsi.registry import EXECUTORS, Candidate, Plugins, installed
-
-if TYPE_CHECKING:
-    from jpsi.config import Section
 
 #: The executor if the caller names none and none is configured.
 DEFAULT = "local"
@@ -64,16 +60,9 @@ def assemble(
 ) -> Assembly:
     """Return the parts of the requested executor, completed from the configuration.
 
-    Args:
-        name: an executor or a configured target, case ignored; None is the configured default.
-        constraint: a version constraint that replaces the configured one.
-        url: the URL of the backend, instead of the target's.
-        config: the executor's configuration, instead of the configured fields.
-
-    Raises:
-        PluginError: there is no such plugin, or an override of it is broken.
-        ConfigError: the configuration is wrong.
-        TypeError: `config` is not of the executor's configuration class.
+    The name is that of an executor or of a configured target, case ignored; None is the configured default.
+    The other arguments replace what is configured. The errors are PluginError and ConfigError, and TypeError
+    for a `config` of the wrong class.
     """
     settings = configuration.load()
     plugins = installed(settings.plugin_path)

@@ -40,10 +40,8 @@ def executor_layers(
 ) -> tuple[list[Layer], tuple[str, ...]]:
     """Return the backend of an executor and its overrides, and the hooks for a command line that all lack.
 
-    The folders are the configuration directories that may hold overrides of one file, the strongest last.
-
-    Raises:
-        PluginError: the plugin or an override of it is broken; the message names every mistake.
+    The folders are the configuration directories that may hold overrides of one file, the strongest last. If
+    the plugin or an override of it is broken, PluginError names every mistake.
     """
     layers = [Layer(candidate.label, load_plugin(candidate)), *overrides(plugins, candidate, folders)]
     wrong = [find_hook_problems(layer.plugin, LAID_OVER) for layer in layers]
@@ -69,11 +67,7 @@ def lacks_batch(missing: Sequence[str]) -> str:
 def launcher_of(
     plugins: Plugins, name: str, constraint: str | None = None
 ) -> tuple[Candidate, LauncherHooks]:
-    """Return the launcher of this name, and its hooks.
-
-    Raises:
-        PluginError: there is no such plugin, or it is broken.
-    """
+    """Return the launcher of this name, and its hooks; PluginError if there is none, or it is broken."""
     candidate = plugins.find(LAUNCHERS, name, constraint)
     return candidate, cast("LauncherHooks", _hooks(candidate))
 
@@ -95,11 +89,7 @@ def open_transport(plugins: Plugins, url: str, config: ExecutorConfig, here: Tra
 
 
 def engine_hooks(plugins: Plugins) -> EngineHooks:
-    """Return the hooks of the installed engine.
-
-    Raises:
-        PluginError: none is installed, or it is broken.
-    """
+    """Return the hooks of the installed engine; PluginError if there is none, or it is broken."""
     return cast("EngineHooks", _hooks(plugins.find(ENGINES, ENGINE)))
 
 
@@ -108,11 +98,7 @@ def _hooks(candidate: Candidate) -> object:
 
 
 def name_and_constraint(text: str) -> tuple[str, str]:
-    """Split a launcher's name from the version constraint that it may carry (`mpirun>=0.2`).
-
-    Raises:
-        PluginError: the text is neither.
-    """
+    """Split a launcher's name from its version constraint (`mpirun>=0.2`); PluginError for other text."""
     if text.isidentifier():
         return text, ""
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import, and rarely needed

@@ -50,9 +50,6 @@ def shape(plain: Mapping[str, Any]) -> str:
 
     >>> shape({"executable": "a", "arguments": ["1"], "name": "n"}) == shape({"executable": "b", "name": "n"})
     True
-
-    Args:
-        plain: a spec as plain values.
     """
     return repr([(name, value) for name, value in plain.items() if name not in FREE])
 

@@ -77,11 +77,8 @@ def sound_part(spec: object) -> JobSpec:
 def exec_limits(spec: JobSpec, inherited: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield why the kernel would refuse to start the program of a spec, whose texts are valid.
 
-    References to unknown variables count as empty, since their values are not known on this machine.
-
-    Args:
-        spec: the spec.
-        inherited: the environment that the program will inherit; None leaves that out.
+    References to unknown variables count as empty, since their values are not known on this machine. The
+    environment that the program will inherit is left out for None.
     """
     texts, longest = list(_texts(spec)), text_bytes() or math.inf
     # no character takes more than four bytes

@@ -25,10 +25,7 @@ def has_staging(spec: JobSpec) -> bool:
 def with_absolute_places(spec: JobSpec, here: str, home: str) -> JobSpec:
     """Return a valid spec in which the paths on the submitting side are absolute.
 
-    Args:
-        spec: a copy that no other code holds.
-        here: the directory that relative paths are relative to.
-        home: the directory that `~/` stands for.
+    Relative paths are relative to `here`, and `~/` stands for `home`.
     """
     stage_in = [attrs.evolve(item, source=_at(item.source, here, home)) for item in spec.stage_in or ()]
     stage_out = [
@@ -66,26 +63,24 @@ def path_of(text: str) -> str:
         msg = f"{text!r}: {found[2]}: is not offered; it can be a path or a file: URL of this machine"
         raise ValueError(msg)
     parts = urlsplit(text)
-    if parts.netloc.lower() not in {"", "localhost"}:
-        msg = f"{text!r} is on the machine {parts.netloc}; it can be a path or a file: URL of this machine"
-        raise ValueError(msg)
-    if parts.query or parts.fragment:
-        msg = f"{text!r} has a ? or #, which are %3F and %23 in the name of a file"
-        raise ValueError(msg)
     path = unquote(parts.path, errors="surrogateescape")
-    if not path.startswith("/") or "\0" in path:
-        msg = f"{text!r} is no absolute path, as a file: URL has"
-        raise ValueError(msg)
-    return path
+    if parts.netloc.lower() not in {"", "localhost"}:
+        why = f"is on the machine {parts.netloc}; it can be a path or a file: URL of this machine"
+    elif parts.query or parts.fragment:
+        why = "has a ? or #, which are %3F and %23 in the name of a file"
+    elif not path.startswith("/") or "\0" in path:
+        why = "is no absolute path, as a file: URL has"
+    else:
+        return path
+    msg = f"{text!r} {why}"
+    raise ValueError(msg)
 
 
 def staging_problems(spec: JobSpec, here: str | None) -> Iterator[str]:
     """Yield the problems of a valid spec's staging, one sentence each.
 
-    Args:
-        spec: a spec as `with_absolute_places` needs it.
-        here: the directory of a job that names none; None if it is not known, and the job itself reports an
-            absolute path that is not below it.
+    `here` is the directory of a job that names none; None if it is not known, and the job itself reports an
+    absolute path that is not below it.
     """
     places = [(f"stage_in[{index}].source", item.source) for index, item in enumerate(spec.stage_in or ())]
     places += [(f"stage_out[{index}].target", item.target) for index, item in enumerate(spec.stage_out or ())]

@@ -50,11 +50,7 @@ class Plugins:
 
 
 def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
-    """Find the plugins that are installed now.
-
-    Args:
-        plugin_path: directories with plugins, searched after those of JPSI_PLUGIN_PATH.
-    """
+    """Find the plugins that are installed now; the plugin path is searched after that of JPSI_PLUGIN_PATH."""
     added = added_to_path()
     environment = [directory for directory in sys.path if directory not in added]
     found = metadata.of_path(environment)

@@ -18,11 +18,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from jpsi.model import PluginError
+from jpsi.registry.candidate import Candidate
 
 if TYPE_CHECKING:
     import ast
-
-    from jpsi.registry.candidate import Candidate
 
 _VALUE = re.compile(r"(?P<module>\w+(?:\.\w+)*)\s*(?::\s*(?P<attribute>\w+(?:\.\w+)*)\s*)?(?:\[.*\])?")
 _added: set[str] = set()
@@ -39,11 +38,7 @@ def added_to_path() -> frozenset[str]:
 
 
 def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any object
-    """Import a plugin.
-
-    Raises:
-        PluginError: it is refused, or cannot be imported, whatever the reason.
-    """
+    """Import a plugin; PluginError if it is refused, or cannot be imported, whatever the reason."""
     if candidate.refusal is not None:
         msg = f"{candidate.label} is refused: {candidate.refusal}"
         raise PluginError(msg)
@@ -62,6 +57,7 @@ def load_plugin(candidate: Candidate) -> Any:  # noqa: ANN401  pluggy takes any 
 
 
 def _module(candidate: Candidate, name: str) -> ModuleType:
+    """Import a module; one from a directory into a private package, as its relative imports are."""
     if candidate.origin is None:
         top = name.partition(".")[0]
         with contextlib.nullcontext() if top in sys.modules else removed_on_failure(top):
@@ -73,7 +69,15 @@ def _module(candidate: Candidate, name: str) -> ModuleType:
         # The plugin's dependencies may be beside it; at the end, so that they hide no other module.
         _added.add(candidate.origin)
         sys.path.append(candidate.origin)
-    return import_privately(package, candidate.origin, name)
+    with _lock:
+        lock = _locks.setdefault(package, threading.RLock())
+    with lock, removed_on_failure(package):
+        if package not in sys.modules:
+            parent = ModuleType(package)
+            parent.__path__ = [candidate.origin]
+            sys.modules[package] = parent
+        importlib.invalidate_caches()  # the plugin may have been installed a moment ago
+        return importlib.import_module(f"{package}.{name}")
 
 
 def describe_error(error: BaseException) -> str:
@@ -108,22 +112,6 @@ def private_name(directory: str, folder: str) -> str:
 
     digest = hashlib.sha256(f"{directory}\0{folder}".encode(errors="surrogateescape")).hexdigest()
     return f"{_PRIVATE}{digest[:16]}"
-
-
-def import_privately(package: str, directory: str, module: str) -> ModuleType:
-    """Import `module` from a directory as a part of the private `package`.
-
-    Its relative imports stay in that package. A failed import leaves no modules behind.
-    """
-    with _lock:
-        lock = _locks.setdefault(package, threading.RLock())
-    with lock, removed_on_failure(package):
-        if package not in sys.modules:
-            parent = ModuleType(package)
-            parent.__path__ = [directory]
-            sys.modules[package] = parent
-        importlib.invalidate_caches()  # the plugin may have been installed a moment ago
-        return importlib.import_module(f"{package}.{module}")
 
 
 @contextlib.contextmanager
@@ -172,11 +160,7 @@ def _record(candidate: Candidate) -> list[str]:
 
 
 def check_imports(candidate: Candidate) -> None:
-    """Raise if a plugin imports itself by its absolute name: it would get another version's code.
-
-    Raises:
-        PluginError: it does; the message names every place.
-    """
+    """Raise PluginError if a plugin imports itself by its absolute name, maybe in another version."""
     own = own_modules(candidate)
     found = [
         f"{path}:{line}"

@@ -11,14 +11,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 import importlib_metadata
-from importlib_metadata import EntryPoint
-
-if TYPE_CHECKING:
-    from importlib_metadata import PackageMetadata
+from importlib_metadata import EntryPoint, PackageMetadata
 
 #: The prefix of jpsi's entry-point groups.
 PREFIX = "jpsi."

@@ -47,13 +47,8 @@ def choose(
     """Return the candidate with this name, case ignored, of the highest version that fits the constraint.
 
     Final releases come before pre-releases (PEP 440); among equal versions, the first in the search order.
-
-    The message about a missing plugin names the group, and the configured targets, which the user may have
-    meant.
-
-    Raises:
-        PluginError: there is none, or one place provides several of the same version.
-        ValueError: the constraint is not a PEP 440 version specifier.
+    PluginError if there is none, with the configured targets, which the user may have meant, or if one place
+    provides several of the same version; ValueError if the constraint is none.
     """
     installed = list(installed)
     named = [candidate for candidate in installed if candidate.is_called(name)]
