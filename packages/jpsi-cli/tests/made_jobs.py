@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from jpsi import Evidence, JobState, JobStatus, Reason
-from jpsi.model.serialization import encode_status
 from jpsi_engine.job_store import Origin, StoredJob
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.job_records import JobRecord
 from jpsi_engine.verdict.markers import Marker

@@ -18,6 +18,7 @@ from jpsi.model import serialization
 from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import boot_id
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import PluginDirectory, toy
 from jpsi_testing.fake import FakeScheduler, on_path
@@ -173,7 +174,7 @@ class Work:
             if name == "stop":
                 spool.stop(job_id, attempt, {"why": "cancel", "time": TIME.isoformat()})
             elif name == "final":
-                spool.finish(job_id, attempt, serialization.encode_status(FINAL))
+                spool.finish(job_id, attempt, encode_status(FINAL))
             elif self.fake is not None or name != "active":
                 path = (folder if seen else Path(spool.events)) / f"{job_id}.{attempt}.{name}"
                 path.touch()

@@ -14,9 +14,9 @@ import pytest
 
 import jpsi
 from jpsi import Job, JobExecutor, JobState
-from jpsi.model.serialization import encode_status
 from jpsi.plugin import BatchConfig
 from jpsi_engine import job_store
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import never_ran_status
 from jpsi_testing import PluginDirectory, toy

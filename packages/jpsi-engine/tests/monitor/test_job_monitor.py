@@ -21,7 +21,6 @@ from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi.layers.layer import Layer, relay
 from jpsi.model.errors import SubmitException
-from jpsi.model.serialization import encode_status
 from jpsi.model.spec import JobSpec
 from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi_engine.batch import BatchEngine
@@ -31,6 +30,7 @@ from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.job_view import JobView
 from jpsi_engine.scheduler.snapshot import Snapshot
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.layout import array_tag
 from jpsi_engine.verdict.batch_verdict import Facts, judge
@@ -664,7 +664,7 @@ def test_that_an_element_is_dropped_is_known_by_others_that_nobody_follows(
     client: Client, clock: FakeClock
 ) -> None:
     client.scheduler.slots = 0
-    client.scheduler.submit_all(FakeJob(f"1.{index}") for index in (1, 2, 3))
+    client.scheduler.submit_all(FakeJob(f"1.{index}", array="1", index=index) for index in (1, 2, 3))
     job = JobView("j1", "j1", 1, "1.1", place=ArrayMember("x", 1))
     client.monitor.add(job)
     client.monitor.follow([job], clock())
@@ -694,7 +694,9 @@ def test_elements_of_an_array_whose_native_id_is_lost_are_found_by_its_tag(clien
     arrays = client.engine._spool.arrays
     os.close(arrays.prepare("x", {"id": "x", "spec": {}}, elements, "", [""]))
     client.scheduler.slots = 0
-    client.scheduler.submit_all(FakeJob(f"5.{index}", tag=array_tag("x")) for index in (1, 2, 3))
+    client.scheduler.submit_all(
+        FakeJob(f"5.{index}", tag=array_tag("x"), array="5", index=index) for index in (1, 2, 3)
+    )
     jobs = [JobView(f"j{it}", f"j{it}", 1, f"unnamed.j{it}", place=ArrayMember("x", it)) for it in (1, 3)]
     alone = JobView("k1", "k1", 1, "unnamed.k1")
 

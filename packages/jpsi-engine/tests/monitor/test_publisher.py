@@ -9,11 +9,11 @@ from typing import cast
 import attrs
 import pytest
 
-from jpsi.model.serialization import encode_status
 from jpsi.model.states import JobState, JobStatus, Reason
 from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.backend import Backend
 from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.marker_verdict import add_staging_outcome, status_of_exit_marker
 from jpsi_engine.verdict.markers import Marker, parse

@@ -463,8 +463,10 @@ def test_what_cannot_be_got_fails_the_job_and_stays_where_it_is(
     assert f"it is still in {folder}/out.1.1/out" in (status.message or "")
     assert (folder / "out.1.1/out").read_text() == "42\n"
     assert (here / "kept").read_text() == "42\n"
-    # what the queue said before may be later
-    assert attrs.evolve(jpsi_engine.job_store.jobs()[0].status, time=status.time) == status
+    # what the queue said before may be later: then the time is that of the status before
+    stored = jpsi_engine.job_store.jobs()[0].status
+    source = {"time.source": status.metadata["time.source"]}
+    assert attrs.evolve(stored, time=status.time, metadata={**stored.metadata, **source}) == status
     assert not executor.recover()
 
 

@@ -10,8 +10,8 @@ import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jpsi.model.serialization import encode_status
 from jpsi.model.states import JobState, JobStatus
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.history import JobHistory
 from jpsi_engine.spool.job_records import JobRecord
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE

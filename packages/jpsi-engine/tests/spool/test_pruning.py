@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jpsi.model.serialization import encode_status
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool import spool as module
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.pruning import prune

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from jpsi.model.errors import ConfigError
-from jpsi.model.serialization import encode_status
 from jpsi_engine.host import files as files_module
 from jpsi_engine.host.files import is_transient
+from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.arrays import ArrayMember
 from jpsi_engine.spool.claims import REVOKED
 from jpsi_engine.spool.roots import LAYOUT

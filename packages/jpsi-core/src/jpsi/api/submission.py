@@ -11,16 +11,12 @@ import attrs
 
 from jpsi import notifier
 from jpsi.api.validation import CheckCache, Validation
-from jpsi.concurrency import concurrently
-from jpsi.contract import Engine, InterruptedSubmission, ObserverHooks, Outcomes, Recovered, Submission
+from jpsi.contract import Engine, ObserverHooks, Outcomes, Recovered, Submission
 from jpsi.job import AnyExecutor, Job
 from jpsi.model import BulkException, JobSpec, JobState, JobStatus, JpsiError, SubmitException, copy_spec
 
 #: Called with the outcomes of some jobs: the error of each, or None for a job that was submitted.
 Report = Callable[[Mapping[Job, JpsiError | None]], None]
-
-# The number of concurrent submissions for an engine that does not decide that itself.
-_AT_A_TIME = 4
 
 
 @attrs.define(slots=True, eq=False)
@@ -45,14 +41,14 @@ class JobSubmitter:
         self.check_open()
         with self._releasing(request):
             for submission in self._prepare(request):
-                self._hand_off(request, submission)
+                self._engine.submit_and_report(submission, functools.partial(self._record, request))
         request.check("submitted", job)
 
     def submit_many(
         self, jobs: Iterable[Job], report: Report = lambda _: None, *, checks_first: bool = False
     ) -> None:
         """Submit many jobs; `report` is called as soon as the outcome of some of them is known."""
-        request, engine = _Request(by_id(jobs), report), self._engine
+        request = _Request(by_id(jobs), report)
         self.check_open()
         with self._releasing(request):
             submissions = self._prepare(request)
@@ -60,11 +56,8 @@ class JobSubmitter:
             if checks_first and request.failed:
                 why = "it was not submitted, as others cannot be"
                 self._fail(request, {request.jobs[job_id]: SubmitException(why) for job_id in ids})
-            elif engine.is_bulk:
-                engine.submit_many(submissions, functools.partial(self._record, request))
             else:
-                hand_off = functools.partial(self._hand_off, request)
-                concurrently(submissions, hand_off, _AT_A_TIME, lambda: self.give_up(ids))
+                self._engine.submit_many(submissions, functools.partial(self._record, request))
         request.check("submitted")
 
     def attach(self, jobs: Iterable[tuple[Job, str]], only: Job | None = None) -> None:
@@ -102,18 +95,6 @@ class JobSubmitter:
             if self._jobs.setdefault(job.id, job) is not job:
                 msg = f"job {job.id} was recovered twice, and the other one was submitted"
                 raise SubmitException(msg)
-
-    def _hand_off(self, request: _Request, submission: Submission) -> None:
-        """Submit one job, and record the outcome."""
-        outcome: str | JpsiError
-        try:
-            outcome = self._engine.submit(submission)
-        except JpsiError as e:
-            outcome = e
-        except InterruptedSubmission as e:
-            self._record(request, {submission.job_id: e.native_id})
-            raise e.interrupt from None
-        self._record(request, {submission.job_id: outcome})
 
     def _record(self, request: _Request, outcomes: Outcomes, *, is_submitted: bool = True) -> None:
         """Bind and follow the jobs that the backend has; release the others, so that a retry is possible.

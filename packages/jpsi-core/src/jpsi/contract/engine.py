@@ -96,7 +96,7 @@ class Engine(abc.ABC):
     what suits an engine that does not offer more.
     """
 
-    #: True if the engine implements `submit_many`. Its `problems` must then not use executable, arguments,
+    #: True if `submit_many` sends few requests. `problems` must then not use executable, arguments,
     #: environment and streams of a spec: it is called once for jobs which differ in nothing else.
     is_bulk: ClassVar[bool] = False
 
@@ -146,13 +146,23 @@ class Engine(abc.ABC):
         return NOT_OFFERED
 
     def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
-        """Start many jobs with few requests; only called if `is_bulk` is true.
+        """Start many jobs; unless it is overridden, one after the other.
 
         An error of one job keeps no other from being started. `report` is called with the outcomes of some
         jobs, from any thread; once for each job. Jobs without a call, because the caller was interrupted,
         were not started, and nothing is left of them.
         """
-        raise NotImplementedError
+        for submission in submissions:
+            self.submit_and_report(submission, report)
+
+    def submit_and_report(self, submission: Submission, report: Callable[[Outcomes], None]) -> None:
+        """Start one job, and report the outcome; an interrupt of the caller is raised after that."""
+        try:
+            outcome = _outcome(self.submit, submission)
+        except InterruptedSubmission as e:
+            report({submission.job_id: e.native_id})
+            raise e.interrupt from None
+        report({submission.job_id: outcome})
 
     def give_up(self, job_ids: Collection[str] | None) -> None:  # noqa: B027  without a quota, no job waits
         """Make submissions of these jobs that wait for the quota fail now; requests under way go on.
@@ -239,7 +249,7 @@ class Engine(abc.ABC):
         """
 
 
-def _outcome(call: Callable[..., T], *arguments: str) -> T | JpsiError:
+def _outcome(call: Callable[..., T], *arguments: object) -> T | JpsiError:
     try:
         return call(*arguments)
     except JpsiError as e:

@@ -26,7 +26,6 @@ from jpsi.model.resources import (
     ResourceSpec,
     ResourceSpecV1,
     components,
-    core_count,
     node_count,
     process_count,
 )
@@ -34,12 +33,10 @@ from jpsi.model.serialization import (
     COMPONENTS,
     decode,
     decode_resources,
-    decode_status,
     encode,
     encode_attributes,
     encode_flags,
     encode_resources,
-    encode_status,
     shape,
 )
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode, copy_spec

@@ -133,12 +133,3 @@ def node_count(resources: ResourceSpec | None) -> int:
     (1, 2)
     """
     return sum(it.computed_node_count for it in components(resources))
-
-
-def core_count(resources: ResourceSpec | None) -> int:
-    """Return the number of cores that a job has in all; `resources` may be None.
-
-    >>> core_count(None), core_count(ResourceSpecV1(process_count=2, cpu_cores_per_process=3))
-    (1, 6)
-    """
-    return sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in components(resources))

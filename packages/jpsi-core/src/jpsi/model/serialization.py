@@ -1,4 +1,4 @@
-"""Converts specs and statuses to plain values for JSON and back; the spool and the job document use it.
+"""Converts specs to plain values for JSON and back; the spool and the job document use it.
 
 Only values that differ from their defaults are written. `decode` does not validate: wrong types raise
 ValueError, TypeError or KeyError; the content of a spec is checked by `problems` alone.
@@ -6,10 +6,9 @@ ValueError, TypeError or KeyError; the content of a spec is checked by `problems
 
 from __future__ import annotations
 
-import enum
 import operator
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import attrs
 from jpsi.model.dependencies import Dependency, OtherJob
 from jpsi.model.resources import HeterogeneousResources, ResourceSpec, ResourceSpecV1
 from jpsi.model.spec import JobAttributes, JobSpec, StageIn, StageOut, StageOutFlags, StagingMode
-from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 
 #: The only field of resources of several kinds.
 COMPONENTS = "components"
@@ -98,16 +96,6 @@ def decode_flags(names: list[str]) -> StageOutFlags:
     return flags
 
 
-def encode_status(status: JobStatus) -> dict[str, Any]:
-    """Return a status as plain values."""
-    return {name: _plain(name, getattr(status, name)) for name in _STATUS}
-
-
-def decode_status(plain: Mapping[str, Any]) -> JobStatus:
-    """Return the status that `encode_status` converted to `plain`."""
-    return JobStatus(**_decoded({name: plain[name] for name in _STATUS}))
-
-
 def _encode(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401  any attrs class of the model
     items = {name: getattr(value, name) for name in defaults}
     return {name: _plain(name, item) for name, item in items.items() if item != defaults[name]}
@@ -140,10 +128,6 @@ def _decode_after(plain: Any) -> Dependency | str:  # noqa: ANN401  text or a ma
     return plain if isinstance(plain, str) else Dependency(plain["job"], plain["kind"])
 
 
-def _enum(kind: type[enum.Enum]) -> _Codec:
-    return operator.attrgetter("value"), kind
-
-
 def _each(encode_item: Callable[[Any], Any], decode_item: Callable[[Any], Any]) -> _Codec:
     return lambda items: list(map(encode_item, items)), lambda items: list(map(decode_item, items))
 
@@ -162,16 +146,10 @@ _CODECS: Mapping[str, _Codec] = {
     "cleanup": _each(str, Path),
     "cleanup_flags": (encode_flags, decode_flags),
     "flags": (encode_flags, decode_flags),
-    "mode": _enum(StagingMode),
+    "mode": (operator.attrgetter("value"), StagingMode),
     "duration": (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds)),
     "after": _each(_encode_after, _decode_after),
-    "state": _enum(JobState),
-    "time": (datetime.isoformat, datetime.fromisoformat),
-    "reason": _enum(Reason),
-    "evidence": _enum(Evidence),
-    "metadata": (dict, dict),
 }
-_STATUS = ("state", "time", "exit_code", "message", "reason", "evidence", "metadata")
 _SPEC_DEFAULTS = {field.name: field.default for field in attrs.fields(JobSpec)} | {
     "attributes": JobAttributes()
 }

@@ -5,7 +5,6 @@ The base class of engines, and functions that read and write jobs, references an
 
 from typing import TYPE_CHECKING
 
-from jpsi.concurrency import concurrently
 from jpsi.contract import (
     SOME_TAG,
     Engine,
@@ -25,10 +24,7 @@ from jpsi.lazy import lazy_attributes, lazy_names
 from jpsi.model import (
     TIME_SOURCE,
     Reference,
-    core_count,
     decode,
-    decode_status,
-    encode_status,
     exec_limits,
     expand,
     has_reference,
@@ -69,12 +65,8 @@ __all__ = [
     "Stream",
     "Submission",
     "assemble",
-    "concurrently",
-    "core_count",
     "decode",
-    "decode_status",
     "dependencies",
-    "encode_status",
     "exec_limits",
     "expand",
     "has_reference",

@@ -23,17 +23,17 @@ from jpsi.plugin import BatchConfig, JobSpec, JobState, Observation, SubmitExcep
 from jpsi.plugin.engine import (
     Engine,
     EngineSetup,
+    Outcomes,
     Preview,
     Recovered,
     Submission,
-    core_count,
     exec_limits,
     process_count,
     serialization,
 )
 from jpsi_engine import host, spool
 from jpsi_engine.local import exits
-from jpsi_engine.local.slots import Slots
+from jpsi_engine.local.slots import Slots, core_count
 from jpsi_engine.local.spawn import spawn
 from jpsi_engine.local.supervision import SupervisedProcess, Supervisor
 from jpsi_engine.runner import ProcessFrame, Run, local_problems, render_runner, resolve_streams
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 # How long to wait for another process's submission. From the intent to the runner's claim takes milliseconds.
 _JUDGE_SECONDS = 5.0
 _PRUNE_SECONDS = 3600.0
+_STARTS_AT_A_TIME = 4
 
 
 class LocalEngine(Engine):
@@ -99,6 +100,15 @@ class LocalEngine(Engine):
                 raise host.not_admitted_error(submission.job_id) from e
         self._supervisor.add(job)
         return job.process.native_id if job.process is not None else ""
+
+    def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
+        """Start several jobs at a time; see `jpsi.plugin.engine.Engine`."""
+        ids = [it.job_id for it in submissions]
+
+        def start(submission: Submission) -> None:
+            self.submit_and_report(submission, report)
+
+        host.concurrently(submissions, start, _STARTS_AT_A_TIME, lambda: self.give_up(ids))
 
     def _start(self, submission: Submission) -> SupervisedProcess:
         """Start a job; if slots are limited, it occupies its slots until its process ends."""
@@ -286,7 +296,7 @@ class LocalEngine(Engine):
             self._supervisor.add(self._supervise(intent, process))
         elif self._spool.read_stop(job_id, intent.attempt) is not None:
             # the job was cancelled before it began, which counts as its end
-            self._spool.finish(job_id, intent.attempt, serialization.encode_status(never_ran_status()))
+            self._spool.finish(job_id, intent.attempt, spool.encode_status(never_ran_status()))
             return None
         return Recovered(
             job_id=job_id,

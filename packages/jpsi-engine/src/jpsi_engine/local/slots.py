@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from jpsi.plugin import ResourceSpec, components
 from jpsi_engine import host
 
 # Seconds between two checks for ended jobs of other programs; this program's own jobs trigger a check.
@@ -97,3 +98,12 @@ class Slots:
                     yield int(match[2])
                 else:
                     host.forget(f"{self._folder}/{name}")
+
+
+def core_count(resources: ResourceSpec | None) -> int:
+    """Return the number of slots that a job needs, one for each of its cores; `resources` may be None.
+
+    >>> core_count(None)
+    1
+    """
+    return sum(it.computed_process_count * (it.cpu_cores_per_process or 1) for it in components(resources))

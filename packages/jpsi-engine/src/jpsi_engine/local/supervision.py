@@ -20,12 +20,12 @@ import attrs
 
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState, Reason
-from jpsi.plugin.engine import TIME_SOURCE, decode_status, encode_status, timed
+from jpsi.plugin.engine import TIME_SOURCE, timed
 from jpsi_engine.host import ProcessId, seconds_since_start, session
 from jpsi_engine.local import exits
 from jpsi_engine.local.exits import Exit
 from jpsi_engine.runner import add_failure_details
-from jpsi_engine.spool import Spool
+from jpsi_engine.spool import Spool, decode_status, encode_status
 from jpsi_engine.verdict import TIMEOUT, Marker, ProcessEnd, Stop, has_exit_marker, judge_process
 
 log = logging.getLogger(__name__)

@@ -14,10 +14,9 @@ import attrs
 
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, Observation
-from jpsi.plugin.engine import decode_status, encode_status
 from jpsi_engine.runner import add_failure_details
 from jpsi_engine.scheduler import Absence, Backend, JobView, is_final
-from jpsi_engine.spool import Spool
+from jpsi_engine.spool import Spool, decode_status, encode_status
 from jpsi_engine.verdict import Facts, Marker, Stop, active_status, is_conclusive, judge
 
 log = logging.getLogger(__name__)

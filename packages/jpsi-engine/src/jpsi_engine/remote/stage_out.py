@@ -21,7 +21,7 @@ from jpsi_engine.monitor import Publisher
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
 from jpsi_engine.scheduler import JobView
-from jpsi_engine.spool import Spool
+from jpsi_engine.spool import Spool, encode_status
 from jpsi_engine.transfer import RemoteTransfer, pending_transfers, plan, record_path
 from jpsi_engine.verdict import ALSO, STAGE_IN, STAGE_OUT, add_staging_outcome, failed_staging_phase
 
@@ -164,7 +164,7 @@ class StageOutLoop:
             spool.finish(
                 job_id,
                 attempt,
-                serialization.encode_status(add_failure_details(spool, job_id, attempt, status)),
+                encode_status(add_failure_details(spool, job_id, attempt, status)),
             )
         else:
             self._remove(job_id)

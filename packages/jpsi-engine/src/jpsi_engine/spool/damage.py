@@ -16,11 +16,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from jpsi.plugin.engine import decode, decode_status, problems
+from jpsi.plugin.engine import decode, problems
 from jpsi_engine.host import read_json
 from jpsi_engine.spool.arrays import ArrayIntent, read_link
 from jpsi_engine.spool.claims import UNREADABLE, read_claim
 from jpsi_engine.spool.run_evidence import attempt_of, has_run, last_attempt
+from jpsi_engine.spool.status_values import decode_status
 
 #: The exceptions that mean damage, and not a transient failure, when a file is read.
 DAMAGE = (IsADirectoryError, PermissionError, AttributeError, KeyError, TypeError, ValueError, RecursionError)

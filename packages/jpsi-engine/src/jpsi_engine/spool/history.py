@@ -13,8 +13,9 @@ import attrs
 
 from jpsi import JobStatus
 from jpsi.plugin import Evidence, JobState
-from jpsi.plugin.engine import decode_status, timed, transitions
+from jpsi.plugin.engine import timed, transitions
 from jpsi_engine.spool.job_records import JobRecord
+from jpsi_engine.spool.status_values import decode_status
 from jpsi_engine.verdict import Facts, Marker, Stop, datetime_from_ns, judge, judge_process
 
 

@@ -18,7 +18,8 @@ from jpsi.plugin import (
     JpsiError,
     SubmitContext,
 )
-from jpsi.plugin.engine import Outcomes, Submission, concurrently, dependencies, shape
+from jpsi.plugin.engine import Outcomes, Submission, dependencies, shape
+from jpsi_engine.host import concurrently
 from jpsi_engine.scheduler import Backend, JobView, Throttle
 from jpsi_engine.spool import tag
 from jpsi_engine.submission.submission import (

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import attrs
 
 from jpsi.plugin import Dependency, InvalidJobException, JobSpec, JobState, SubmitException
-from jpsi.plugin.engine import decode_status, dependencies, unmet
+from jpsi.plugin.engine import dependencies, unmet
 from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, NativeIds, intent_tag, reused_native_ids
-from jpsi_engine.spool import Intent, Spool
+from jpsi_engine.spool import Intent, Spool, decode_status
 from jpsi_engine.verdict import Facts, is_own, judge
 
 _SUBJECT = "the job"

@@ -40,6 +40,7 @@ from jpsi_engine.spool import (
     JobIntent,
     Spool,
     array_problem,
+    encode_status,
 )
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.run_host import RunHost
@@ -253,7 +254,7 @@ class Recovery:
         """Return True if a job was cancelled before it began, and record that as its end."""
         if self._spool.read_stop(job_id, attempt) is None:
             return False
-        self._spool.finish(job_id, attempt, serialization.encode_status(never_ran_status()))
+        self._spool.finish(job_id, attempt, encode_status(never_ran_status()))
         return True
 
     # ------------------------------------------------------------------------------------ native ids

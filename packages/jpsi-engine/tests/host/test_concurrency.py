@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jpsi.concurrency import concurrently
+from jpsi_engine.host.concurrency import concurrently
 
 
 @pytest.mark.parametrize("at_most", [1, 3, 100])
