@@ -50,11 +50,7 @@ class IdForm:
         return matches and (self.largest is None or _number(text) <= self.largest)
 
     def canonical(self, text: str) -> str:
-        """Return the text if it is an id: for the hook `canonical_id`.
-
-        Raises:
-            ValueError: it is no id.
-        """
+        """Return the text, or raise ValueError if it is no id: for the hook `canonical_id`."""
         if not self.is_id(text):
             msg = f"{text!r} is no job id of {self.system}'s"
             raise ValueError(msg)
@@ -70,12 +66,8 @@ def _number(native_id: str) -> int:
 def require_one_id(found: Iterable[str], printed: str) -> str:
     """Return the id that a submit command printed: for the hook `parse_submit`.
 
-    Args:
-        found: the texts in the output that look like an id; the same id may occur several times.
-        printed: the whole output, for the message.
-
-    Raises:
-        ValueError: there is no id, or there are several.
+    `found` are the texts in the output that look like an id, of which the same may occur several times;
+    ValueError, which quotes the whole output, if there is none or there are several.
     """
     ids = sorted(set(found))
     if len(ids) != 1:

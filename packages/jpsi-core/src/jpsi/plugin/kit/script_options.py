@@ -132,11 +132,7 @@ def read_exclusive(draft: Draft, value: str) -> None:
 
 
 def read_count(value: str) -> int:
-    """Return a number of at least 1.
-
-    Raises:
-        ValueError: the text is no such number.
-    """
+    """Return a number of at least 1; ValueError for other text."""
     if _COUNT.fullmatch(value) is None:
         msg = f"{value!r} is not one number"
         raise ValueError(msg)
@@ -165,11 +161,7 @@ def read_amount(value: str, units: Mapping[str, int]) -> int:
 
 
 def share_gpus(gpus: int, resources: ResourceSpecV1) -> int:
-    """Return the GPUs of each process, if all have the same number.
-
-    Raises:
-        ValueError: they cannot.
-    """
+    """Return the GPUs of each process; ValueError if they cannot all have the same number."""
     per_process, remainder = divmod(gpus, resources.computed_process_count)
     if remainder or not per_process:
         msg = "the GPUs cannot be shared equally among the processes"
@@ -178,11 +170,7 @@ def share_gpus(gpus: int, resources: ResourceSpecV1) -> int:
 
 
 def read_path(value: str, patterns: re.Pattern[str]) -> Path:
-    """Return a path, if it is the same for every job.
-
-    Raises:
-        ValueError: it contains a placeholder that matches `patterns`.
-    """
+    """Return a path; ValueError if it is not the same for every job: a placeholder matches `patterns`."""
     if not value or patterns.search(value):
         msg = "a path of jpsi has no patterns; without it the output is kept in the job's own folder"
         raise ValueError(msg)
