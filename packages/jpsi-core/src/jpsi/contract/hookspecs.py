@@ -352,7 +352,7 @@ class ExecutorHooks(Protocol):
     def read_script(self, text: str, site: Site) -> ForeignScript | NotOffered:
         """Return what a submit script asks for that was written for this batch system, and not by jpsi.
 
-        The script is read as the submit command would read it; nothing in it is run. `ScriptReader` helps. A
+        The script is read as the submit command would read it; nothing in it is run. `ScriptForm` helps. A
         script without any directive was written for another batch system.
         """
 

@@ -146,7 +146,8 @@ def _validate_row(row: Mapping[str, str]) -> Mapping[str, str]:
     if not is_known or row.get(_FULL_NAME, name) != name:
         raise ValueError(row)
     # the tasks of an array are `2`, `3-9:1`, or several of these separated by commas
-    read_indices(row.get(_TASKS, "1"))
+    if not all(it and it.start > 0 for it in read_indices(row.get(_TASKS, "1"))):
+        raise ValueError(row)
     return row
 
 

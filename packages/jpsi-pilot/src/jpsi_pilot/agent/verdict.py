@@ -75,7 +75,7 @@ class Verdicts:
             # it never began
             self._requeue(job, ran=False)
         elif end.why in {"pilot", "lost"}:
-            self._record_loss(job, end.code, end.message)
+            self._record_loss(job, end.code if end.why == "pilot" else None, end.message)
         else:
             word = _FINAL_STATES.get(end.why, "failed" if end.code else "done")
             self._record_final_state(job, word, end.code, end.message)

@@ -36,22 +36,26 @@ def settle(tx: Transaction, execution_id: str) -> None:
     """Recompute the priority of an execution from its requests, and then those of its child executions."""
     pending = [execution_id]
     for parent in pending:
-        _settle_one(tx, parent)
+        has_changed = _settle_one(tx, parent)
         children = requests.some(tx, REQUEST.c.parent == parent, _COMMITTED)
         found = {it.execution: None for it in children if it.execution is not None}
-        pending += [it for it in found if it not in pending]
+        # a child that has another parent may have been settled before that one changed
+        pending += [it for it in found if has_changed or it not in pending]
 
 
-def _settle_one(tx: Transaction, execution_id: str) -> None:
+def _settle_one(tx: Transaction, execution_id: str) -> bool:
+    """Recompute the priority of an execution from its requests; return True if it has changed."""
+    has_changed = False
     execution = executions.get(tx, execution_id)
     interested = requests.some(tx, REQUEST.c.execution == execution_id, _COMMITTED)
     if not execution.state.ended:
         priority = max((_contribution(tx, it) for it in interested), default=0)
-        if priority != execution.priority:
+        if has_changed := priority != execution.priority:
             executions.change(tx, execution_id, priority=priority)
             events.add(tx, "priority", execution=execution_id, priority=priority)
     for request in interested:
         events.account(tx, request, execution, is_interested=True)
+    return has_changed
 
 
 def _contribution(tx: Transaction, request: Request) -> float:

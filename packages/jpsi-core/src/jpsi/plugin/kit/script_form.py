@@ -238,6 +238,9 @@ class Draft:
 
     def lose(self, option: str, value: str | None, why: str) -> None:
         """Record that an option is not converted."""
-        name, text = self.form.spelled(option, value)
+        try:
+            name, text = self.form.spelled(option, value)
+        except ValueError:  # jpsi would refuse to write it
+            name, text = option, value
         said = "" if text is None else f" {text}"
         self.lost.append(f"{self.form.dashes}{name}{said}: {why}")
