@@ -201,7 +201,7 @@ class JobSpec:
 
 
 # The fields of a spec and of its parts that hold mutable values.
-_MUTABLE: Mapping[type, Sequence[str]] = {
+_MUTABLE: Mapping[type[Any], Sequence[str]] = {
     JobSpec: ("arguments", "environment", "resources", "attributes", "stage_in", "stage_out", "cleanup"),
     JobAttributes: ("after", "custom_attributes", "user"),
     StageIn: (),
