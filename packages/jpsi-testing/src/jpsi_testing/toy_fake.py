@@ -84,8 +84,6 @@ def _job(
         slots=int(options.get("slots", "1")),
         time_limit=float(options["seconds"]) if "seconds" in options else None,
         blocked=wait_for_jobs(dependencies, scheduler.listed, "waits", _NEVER_STARTS, give_up),
-        array=number if index else "",
-        index=index,
     )
 
 
@@ -98,21 +96,28 @@ def _directives(script: str) -> dict[str, str]:
 def _tstat(scheduler: FakeScheduler, invocation: Invocation) -> str:
     arguments = set(invocation.arguments)
     jobs = scheduler.accounted() if "--finished" in arguments else scheduler.listed()
-    shown = [job for job in jobs if "--all" in arguments or {job.native_id, job.number} & arguments]
+    shown = [job for job in jobs if "--all" in arguments or _names(job) & arguments]
     lines = list(_lines(shown))
     return join_lines(["ID STATE CODE RESTARTS SUBMITTED TAG", *lines, f"{len(lines)} lines"])
 
 
+def _names(job: FakeJob) -> set[str]:
+    return {job.native_id, job.native_id.partition(".")[0]}
+
+
 def _lines(jobs: Iterable[FakeJob]) -> Iterator[str]:
     """Yield a line for each job; elements of an array that wait share a line."""
-    waiting: dict[str, list[FakeJob]] = {}
+    waiting: dict[str, list[int]] = {}
+    first: dict[str, FakeJob] = {}
     for job in jobs:
-        if job.array and job.state is FakeState.PENDING and not job.restarts:
-            waiting.setdefault(job.array, []).append(job)
+        array, _, index = job.native_id.partition(".")
+        if index and job.state is FakeState.PENDING and not job.restarts:
+            waiting.setdefault(array, []).append(int(index))
+            first.setdefault(array, job)
         else:
             yield _row(job, job.native_id)
-    for array, elements in waiting.items():
-        yield _row(elements[0], f"{array}.{write_indices(job.index for job in elements)}")
+    for array, indices in waiting.items():
+        yield _row(first[array], f"{array}.{write_indices(indices)}")
 
 
 def _row(job: FakeJob, name: str) -> str:

@@ -97,8 +97,12 @@ def decode_flags(names: list[str]) -> StageOutFlags:
 
 
 def _encode(value: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401  any attrs class of the model
-    items = {name: getattr(value, name) for name in defaults}
-    return {name: _plain(name, item) for name, item in items.items() if item != defaults[name]}
+    plain = {}
+    for name, default in defaults.items():
+        item = getattr(value, name)
+        if item is not default and item != default:
+            plain[name] = _plain(name, item)
+    return plain
 
 
 def _plain(name: str, item: Any) -> Any:  # noqa: ANN401  the value of a field, and its plain form

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -200,7 +200,15 @@ class JobSpec:
     cleanup_flags: StageOutFlags = attrs.field(default=StageOutFlags.ALWAYS, kw_only=True)
 
 
-_PARTS = (JobSpec, JobAttributes, StageIn, StageOut, ResourceSpecV1, HeterogeneousResources)
+# The fields of a spec and of its parts that hold mutable values.
+_MUTABLE: Mapping[type[Any], Sequence[str]] = {
+    JobSpec: ("arguments", "environment", "resources", "attributes", "stage_in", "stage_out", "cleanup"),
+    JobAttributes: ("after", "custom_attributes", "user"),
+    StageIn: (),
+    StageOut: (),
+    ResourceSpecV1: (),
+    HeterogeneousResources: ("components",),
+}
 
 
 def copy_spec(spec: JobSpec) -> JobSpec:
@@ -209,9 +217,11 @@ def copy_spec(spec: JobSpec) -> JobSpec:
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401  a spec, or whatever is in one
-    if isinstance(value, _PARTS):
-        fields = attrs.fields_dict(type(value))
-        return attrs.evolve(value, **{name: _copy(getattr(value, name)) for name in fields})
+    if value is None or isinstance(value, str | int | float):
+        return value
+    for part, names in _MUTABLE.items():
+        if isinstance(value, part):
+            return attrs.evolve(value, **{name: _copy(getattr(value, name)) for name in names})
     if isinstance(value, list | tuple):
         return [_copy(it) for it in value]
     return {key: _copy(it) for key, it in value.items()} if isinstance(value, Mapping) else value
