@@ -209,7 +209,7 @@ class Engine(abc.ABC):
     def cancel_many(self, job_ids: Sequence[str]) -> Mapping[str, JpsiError]:
         """Cancel many jobs, as `cancel` does; return the error of each whose request failed."""
         outcomes = {job_id: _outcome(self.cancel, job_id) for job_id in job_ids}
-        return {job_id: it for job_id, it in outcomes.items() if it is not None}
+        return {job_id: it for job_id, it in outcomes.items() if isinstance(it, JpsiError)}
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting.

@@ -29,10 +29,10 @@ def exists(path: str) -> bool:
 
 
 def list_names(path: str) -> list[str]:
-    """Return the names in a directory; none if there is no directory."""
+    """Return the names in a directory; none if there is nothing at this path."""
     try:
         return os.listdir(path)  # noqa: PTH208  text, as in the spool
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
 
 

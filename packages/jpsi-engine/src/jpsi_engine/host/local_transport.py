@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar, cast
 
 from jpsi.plugin import BytesResult, Command, CommandResult, TransportError
@@ -61,7 +61,7 @@ class LocalTransport:
             command,
             stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment_of(command, os.environ),
+            env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
             pass_fds=() if keep is None else (keep,),
         )
         try:
@@ -94,17 +94,18 @@ class ProcessLines:
     """
 
     def __init__(self, command: Command) -> None:
+        data = _encode_input(command) or b""
         self._process = _start(
             subprocess.Popen,
             command,
             stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment_of(command, os.environ),
+            env=environment_of(command, os.environ) if _needs_environment(command, os.environ) else None,
         )
         self._owner = os.getpid()
         self._lock = threading.Lock()
         with contextlib.suppress(OSError), cast("BinaryIO", self._process.stdin) as stdin:
-            stdin.write(_encode_input(command) or b"")
+            stdin.write(data)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the lines, without their ends, until the process closes its output."""
@@ -177,6 +178,12 @@ def environment_of(command: Command, inherited: Mapping[str, str]) -> dict[str, 
     is_unset = _unset_pattern(command.unset).match
     retained = {name: value for name, value in inherited.items() if not is_unset(name)}
     return {**retained, **command.environment}
+
+
+def _needs_environment(command: Command, inherited: Iterable[str]) -> bool:
+    """Return True if a command's environment differs from this process's, which is cheaper to inherit."""
+    is_unset = _unset_pattern(command.unset).match
+    return bool(command.environment) or (bool(command.unset) and any(map(is_unset, inherited)))
 
 
 @functools.lru_cache

@@ -221,7 +221,10 @@ class Backend:
         """
         found = spell_element_ids(self._hooks, self.site, native_id, indices, logging.WARNING)
         # the ids differ in their indices only, so the first one is checked for all
-        self._known_ids.update(found if found and self._is_id(found[0]) else ())
+        try:
+            self._known_ids.update(found if found and self._is_id(found[0]) else ())
+        except JpsiError:
+            log.warning("%s: the plugin cannot check the id %s", self.name, found[0], exc_info=True)
         return found
 
     def canonical(self, native_id: str) -> str:
@@ -395,8 +398,9 @@ class Backend:
     @property
     def can_stream_events(self) -> bool:
         """True if the batch system announces changes of its jobs by itself, and this executor can listen."""
-        is_offered = not isinstance(self._hooks.watch(site=self.site), NotOffered)
-        return is_offered and isinstance(self._transport, LineTransport)
+        return isinstance(self._transport, LineTransport) and not isinstance(
+            self._hooks.watch(site=self.site), NotOffered
+        )
 
     def open_event_stream(self) -> Lines:
         """Start the command that prints the batch system's announcements.
@@ -458,7 +462,7 @@ class Backend:
 
     def arrays_of(self, native_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the native id of the array of each of these jobs that is an element of one."""
-        if self.capabilities.arrays is None:
+        if not native_ids or self.capabilities.arrays is None:
             return {}
         return self._hooks.arrays_of(native_ids=native_ids, site=self.site)
 

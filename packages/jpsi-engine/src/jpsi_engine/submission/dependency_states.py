@@ -122,7 +122,12 @@ class DependencyStates:
     def _accounting_states(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
         """Return the states that the accounting gives, now or a short time ago, for jobs not in the queue."""
         now = time.monotonic()
-        recent = {it: state for it, (at, state) in self._accounted.items() if now - at < self._cache_seconds}
+        # by id: other threads add to it meanwhile
+        recent = {
+            it: last[1]
+            for it in tags
+            if (last := self._accounted.get(it)) is not None and now - last[0] < self._cache_seconds
+        }
         left = [native_id for native_id in tags if native_id not in recent]
         found = (self._backend.query_accounting(left) if left else None) or {}
         own = {native_id: seen for native_id, seen in found.items() if is_own(seen, tags[native_id])}

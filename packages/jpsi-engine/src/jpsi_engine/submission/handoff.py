@@ -151,14 +151,18 @@ class Handoff:
     def _unsent_error(self, attempt: JobAttempt, why: _NotDurableError | UnsentError) -> JpsiError:
         """Return the error for an attempt of which nothing was submitted, and discard the attempt."""
         attempt.discard(str(why))
+        error: JpsiError
         if isinstance(why, TakenError):
-            return TakenError(f"{attempt.name}: {why}")
-        if isinstance(why, UnsentError):
+            error = TakenError(f"{attempt.name}: {why}")
+        elif isinstance(why, UnsentError):
             kind = FailureKind.TRANSIENT if why.transient else FailureKind.PERMANENT
-            return self._refusal_error(attempt, Failure(kind, str(why)))
-        (error,) = why.args
-        msg = f"{attempt.name} could not be recorded in {self._run_host.spool.root}: {error}"
-        return SubmitException(msg, error, transient=is_transient(error))
+            error = self._refusal_error(attempt, Failure(kind, str(why)))
+        else:
+            (cause,) = why.args
+            msg = f"{attempt.name} could not be recorded in {self._run_host.spool.root}: {cause}"
+            error = SubmitException(msg, cause, transient=is_transient(cause))
+        error.__cause__ = why
+        return error
 
     def _discard_refused(self, attempts: Sequence[JobAttempt], failure: Failure) -> list[JpsiError]:
         """Discard attempts that the batch system refused, or withdraw them; return the error of each."""

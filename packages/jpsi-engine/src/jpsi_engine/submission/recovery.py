@@ -105,8 +105,10 @@ class Recovery:
             intents += self._unfinished_elements(frozenset(job_ids))
             # this process may have begun to follow some of them meanwhile
             found = [it for it in self._find(intents) if not self._is_followed(it.job_id)]
-        chosen = list(self._without_ended(_deduplicate(found)))
-        recovered = self._decode(chosen)
+        readable = list(self._decode(found))
+        jobs = {(intent.job_id, intent.attempt, intent.place): job for intent, job in readable}
+        chosen = list(self._without_ended(_deduplicate(intent for intent, _ in readable)))
+        recovered = [jobs[it.job_id, it.attempt, it.place] for it in chosen]
         if mirror_error is not None:
             if not recovered:
                 raise mirror_error
@@ -121,23 +123,24 @@ class Recovery:
         with convert_os_errors(self._unreadable):
             intents = find_intents(self._spool, [it for it in job_ids if not self._is_followed(it)])
             found = self._find(intents)
-        self._register(found)
-        return self._decode(found)
+        readable = list(self._decode(found))
+        self._register(intent for intent, _ in readable)
+        return [it for _, it in readable]
 
-    def _decode(self, found: Iterable[Intent]) -> list[Recovered]:
-        recovered = []
+    def _decode(self, found: Iterable[Intent]) -> Iterator[tuple[Intent, Recovered]]:
+        """Yield the intents whose content can be read, with the jobs in them."""
         for intent in found:
             with self._fence(partial(warn_of_damage, self._spool, intent.job_id)):
-                recovered.append(
+                yield (
+                    intent,
                     Recovered(
                         job_id=intent.job_id,
                         attempt=intent.attempt,
                         spec=serialization.decode(intent.content["spec"]),
                         native_id=intent.native_id,
                         time=datetime.fromisoformat(intent.content["time"]).astimezone(UTC),
-                    )
+                    ),
                 )
-        return recovered
 
     def _register(self, found: Iterable[Intent]) -> None:
         for it in found:
@@ -273,7 +276,8 @@ class Recovery:
             one = self._lost(group[0])
             with self._fence(one.warn):
                 known = self._native_ids.for_intent(group[0])
-                if known is None or known == UNREADABLE:
+                # the elements of an array whose claim is unreadable are followed by their markers
+                if known is None or (known == UNREADABLE and group[0].place is None):
                     lost.append(one)
                 else:
                     native_ids[tag] = known
@@ -347,6 +351,9 @@ class Recovery:
             with self._fence(it.warn):
                 (begun if it.has_run() else left).append(it)
         found = self._find_by_tags(begun)
+        for it in begun:
+            with self._fence(it.warn):
+                self._record_found(it, found.get(it.attempt.tag))
         # the monitor looks for a job without a native id by its tag until its end is known
         settled: dict[str, str | None] = {
             it.attempt.tag: found.get(it.attempt.tag) or f"{UNNAMED}{it.id}" for it in begun
@@ -360,9 +367,18 @@ class Recovery:
         if left:
             names = ", ".join(it.attempt.name for it in left)
             log.warning(
-                "being submitted by other processes, and left out until recover() is called again: %s", names
+                "being submitted or recovered by other processes, and left out until recover() is called again: %s",
+                names,
             )
         return settled
+
+    def _record_found(self, begun: _Lost, native_id: str | None) -> None:
+        """Record the native id of an array that has begun, unless another process has the array's lock."""
+        if native_id is None or not isinstance(begun.attempt, ArrayAttempt):
+            return
+        with begun.hold_lock(0.0) as is_held:
+            if is_held and begun.read_native_id() is None:
+                _record_native_id(begun, native_id)
 
     def _settle_batch(
         self, lost: Iterable[_Lost], deadline: float, settled: dict[str, str | None]
@@ -390,16 +406,14 @@ class Recovery:
 
     def _resolve(self, lost: _Lost, native_id: str | None) -> str | None:
         """Return the native id of an attempt whose lock is held; None if it can never run."""
-        if native_id is None:
+        # it may have begun meanwhile, with a claim that could not be written
+        if lost.has_run():
+            native_id = native_id or f"{UNNAMED}{lost.id}"
+        elif native_id is None:
             return self._handoff.withdraw(lost.attempt)
-        if self._handoff.is_revoked(lost.attempt):
+        elif self._handoff.is_revoked(lost.attempt):
             return None
-        try:
-            lost.record_native_id(native_id)
-        except OSError:
-            # the next process that recovers it finds it by its tag, too
-            msg = "%s: its native id %s could not be recorded"
-            log.warning(msg, lost.attempt.name, native_id, exc_info=True)
+        _record_native_id(lost, native_id)
         return native_id
 
     def _find_by_tags(self, lost: Sequence[_Lost]) -> dict[str, str]:
@@ -415,6 +429,18 @@ class Recovery:
             yield
         except (OSError, *DAMAGE) as e:
             warn(e)
+
+
+def _record_native_id(lost: _Lost, native_id: str) -> None:
+    """Record the native id of an attempt whose lock is held."""
+    if native_id.startswith(UNNAMED):
+        return
+    try:
+        lost.record_native_id(native_id)
+    except OSError:
+        # the next process that recovers it finds it by its tag, too
+        msg = "%s: its native id %s could not be recorded"
+        log.warning(msg, lost.attempt.name, native_id, exc_info=True)
 
 
 def _warn_of_array(name: str, problem: Exception | str) -> None:

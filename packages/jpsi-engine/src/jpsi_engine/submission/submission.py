@@ -499,8 +499,11 @@ def _discard_on_error(locks: Mapping[JobIntent, int]) -> Iterator[None]:
         yield
     except BaseException:
         for job_attempt, lock in locks.items():
-            os.close(lock)
-            job_attempt.discard()
+            # under its lock, or another process could take the attempt for one that it may withdraw
+            try:
+                job_attempt.discard()
+            finally:
+                os.close(lock)
         raise
 
 
