@@ -366,10 +366,8 @@ class Recovery:
                 left += self._settle_batch(waiting[start : start + _BATCH_SIZE], deadline, settled)
         if left:
             names = ", ".join(it.attempt.name for it in left)
-            log.warning(
-                "being submitted or recovered by other processes, and left out until recover() is called again: %s",
-                names,
-            )
+            msg = "being submitted or recovered by other processes, and left out until a later recover(): %s"
+            log.warning(msg, names)
         return settled
 
     def _record_found(self, begun: _Lost, native_id: str | None) -> None:
