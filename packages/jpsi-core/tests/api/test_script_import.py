@@ -50,7 +50,7 @@ def test_a_directory_is_relative_to_where_it_is_submitted(asked: str | None, dir
     assert _completed(jpsi.JobSpec(directory=asked)).directory == Path(directory)
 
 
-@pytest.mark.parametrize(("is_here", "path"), [(False, "a/out.txt"), (True, "/scratch/me/a/out.txt")])
+@pytest.mark.parametrize(("is_local", "path"), [(False, "a/out.txt"), (True, "/scratch/me/a/out.txt")])
 def test_files_for_output_are_where_the_batch_system_has_them(is_local: bool, path: str) -> None:
     spec = _completed(
         jpsi.JobSpec(directory="~", stdout_path="a/out.txt", stderr_path="/dev/null"), is_output_here=is_local
