@@ -255,5 +255,5 @@ def _problem(
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):
-        return f"attributes.after names the job {job.id}, which was submitted elsewhere"
+        return f"attributes.after names the job {job.id}, which was submitted to another batch system"
     return None
