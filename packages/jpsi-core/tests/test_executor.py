@@ -250,8 +250,8 @@ def test_mistyped_custom_attributes_are_warned_of_once(
         executor.submit(job)
 
     assert [record.getMessage() for record in caplog.records] == [
-        "nobody reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?",
-        "nobody reads the custom attribute 'qos'; did you mean 'local.qos'?",
+        "no plugin reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?",
+        "no plugin reads the custom attribute 'qos'; did you mean 'local.qos'?",
     ]
     assert [job.wait(PATIENCE) is not None for job in jobs] == [True, True]
 

@@ -61,7 +61,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert problems == [
         f"attributes.after waits for the job {failed.id} to complete, but it is FAILED",
         f"attributes.after names the job {new.id}, which must be submitted first",
-        f"attributes.after names the job {elsewhere.id}, which was submitted elsewhere",
+        f"attributes.after names the job {elsewhere.id}, which was submitted to another batch system",
         "attributes.after: no job can wait here for the end of another (any); it can for ok",
     ]
 

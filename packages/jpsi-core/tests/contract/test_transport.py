@@ -33,7 +33,7 @@ def test_they_are_those_of_the_side_that_is_asked() -> None:
     ],
 )
 def test_without_them_nothing_can_be_sent(result: CommandResult) -> None:
-    with pytest.raises(TransportError, match="home directory over there"):
+    with pytest.raises(TransportError, match="home directory on the remote host"):
         read_directories(result)
 
 

@@ -94,7 +94,7 @@ class OpenPbs(Hooks):
         # With -x, qstat also lists jobs that were moved to another server.
         return self._element_query(native_ids, *(["-x"] if site.offers.get("history") else []))
 
-    def is_always_reported(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  each is told of
+    def is_always_reported(self, native_id: str, native_ids: Sequence[str]) -> bool:  # noqa: ARG002  all are
         """Return False with -E: qstat then prints errors about jobs only if it lists no job at all."""
         return not is_one_server(native_ids)
 

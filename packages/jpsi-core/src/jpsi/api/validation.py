@@ -183,8 +183,8 @@ def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterat
     Attributes for another known system, or with a prefix of a site's own, are not reported.
 
     >>> list(doubts(["slurm.qos", "slrum.qos", "qos", "ours.x"], frozenset({"slurm"}), "slurm"))
-    ["nobody reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?", \
-"nobody reads the custom attribute 'qos'; did you mean 'slurm.qos'?"]
+    ["no plugin reads the custom attribute 'slrum.qos'; did you mean 'slurm.qos'?", \
+"no plugin reads the custom attribute 'qos'; did you mean 'slurm.qos'?"]
     """
     for name in names:
         system, dot, option = name.partition(".")
@@ -194,7 +194,7 @@ def doubts(names: Iterable[str], known: frozenset[str], executor: str) -> Iterat
             meant = []
         else:
             meant = [f"{it}.{option}" for it in difflib.get_close_matches(system.lower(), known, n=1)]
-        yield from (f"nobody reads the custom attribute {name!r}; did you mean {it!r}?" for it in meant)
+        yield from (f"no plugin reads the custom attribute {name!r}; did you mean {it!r}?" for it in meant)
 
 
 def _cached(cache: CheckCache | None, key: str | None, check: Callable[[], _CheckResult]) -> _CheckResult:
@@ -269,5 +269,5 @@ def _problem(
     if job.native_id is None:
         return f"attributes.after names the job {job.id}, which must be submitted first"
     if not is_same_system(job):
-        return f"attributes.after names the job {job.id}, which was submitted elsewhere"
+        return f"attributes.after names the job {job.id}, which was submitted to another batch system"
     return None

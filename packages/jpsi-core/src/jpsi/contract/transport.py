@@ -138,6 +138,6 @@ def read_directories(result: CommandResult) -> RemoteDirectories:
     said = [line.partition(" ") for line in result.stdout.splitlines()]
     found = [path for mark, _, path in said if mark == _MARK and path.startswith("/")]
     if result.returncode != 0 or len(found) != 2:  # noqa: PLR2004  home and work
-        msg = f"the home directory over there is not known: {result.complaint}"
+        msg = f"the home directory on the remote host is not known: {result.complaint}"
         raise TransportError(msg, transient=result.timed_out)
     return RemoteDirectories(*found)

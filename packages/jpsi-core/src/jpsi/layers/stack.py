@@ -136,4 +136,4 @@ def _installed(plugins: Plugins) -> Iterator[Layer]:
 def _warn(message: str) -> None:
     import logging  # costs a tenth of what `import jpsi` takes
 
-    logging.getLogger(__name__).warning("nothing is told to an observer: %s", message)
+    logging.getLogger(__name__).warning("an observer is left out: %s", message)
