@@ -152,7 +152,8 @@ class JobExecutor:
         """Submit many jobs to the backend with few requests; returns once it has accepted them.
 
         Jobs that look alike to the backend become native arrays, if it has arrays; each job keeps its own
-        command, environment, streams, exit code, native id and cancel. Other jobs are submitted concurrently.
+        command, environment, streams, exit code, native id and cancel. Other jobs are submitted several at a
+        time, unless the engine starts one after the other.
         An invalid job keeps no other from being submitted, unless `checks_first` is true: then nothing is
         submitted if any of the jobs can never run on this backend as it is. Refusals by the backend itself
         come later, and keep no other job from being submitted.

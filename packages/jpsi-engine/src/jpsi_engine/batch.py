@@ -361,7 +361,7 @@ class BatchEngine(Engine):
         return refused | self._control().cancel(jobs)
 
     def _control(self) -> Control:
-        return Control(self._backend, *self._open(), self._run_host.share_files)
+        return Control(self._backend, self._open()[0], self._start_threads, self._run_host.share_files)
 
     def hold(self, job_id: str) -> None:
         """Keep a pending job from starting; see `jpsi.plugin.engine.Engine`."""

@@ -146,11 +146,14 @@ class Engine(abc.ABC):
         return NOT_OFFERED
 
     def submit_many(self, submissions: Sequence[Submission], report: Callable[[Outcomes], None]) -> None:
-        """Start many jobs; unless it is overridden, one after the other.
+        """Start many jobs.
 
         An error of one job keeps no other from being started. `report` is called with the outcomes of some
         jobs, from any thread; once for each job. Jobs without a call, because the caller was interrupted,
         were not started, and nothing is left of them.
+
+        Unless it is overridden, it starts one job after the other in the caller's thread, as if the caller
+        called `submit` for each; what an interrupt leaves is then the matter of `submit`.
         """
         for submission in submissions:
             self.submit_and_report(submission, report)

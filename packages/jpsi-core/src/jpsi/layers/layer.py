@@ -136,7 +136,9 @@ def _wrong(implementation: Implementation, known: Mapping[str, Function]) -> Ite
     if hook not in known:
         yield f"there is no hook {hook!r}{did_you_mean(hook, known)}"
         return
-    if implementation.is_wrapper and not inspect.isgeneratorfunction(function):
+    if getattr(function, _MARK)["hookwrapper"]:
+        yield f"{hook} has hookwrapper=True; write wrapper=True and `answer = yield`"
+    elif implementation.is_wrapper and not inspect.isgeneratorfunction(function):
         yield f"{hook} has wrapper=True, but no `yield`; write `answer = yield`, or leave wrapper=True out"
     _, *arguments = inspect.signature(known[hook]).parameters
     for name, parameter in inspect.signature(function).parameters.items():

@@ -99,8 +99,7 @@ class JobMonitor(Publisher):
 
     def next_poll_time(self) -> float | None:
         """Return when the next poll of the batch system is due; None while no job is followed."""
-        is_following = any(job.is_followed for job in self.all())
-        return self._poll_interval.next_poll_time() if is_following else None
+        return self._poll_interval.next_poll_time() if self.has_followed() else None
 
     def expects_markers(self, now: float) -> bool:
         """Return True if a marker may appear at any moment: a job runs, or was submitted just now."""

@@ -115,6 +115,11 @@ class Publisher:
         with self._lock:
             return list(self._jobs.values())
 
+    def has_followed(self) -> bool:
+        """Return True if the statuses of any job are published; called once for each of many jobs."""
+        with self._lock:
+            return any(job.is_followed for job in self._jobs.values())
+
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
         """Hold the lock under which jobs are changed and judged; publish the verdicts after its release.

@@ -80,6 +80,7 @@ class Backend:
         self._known_ids: set[str] = set()
         self._probe = hooks.probe(site=self.site)
         self._is_probed = isinstance(self._probe, NotOffered)
+        self._probe_failure = ""
         self._has_warned = False
 
     @property
@@ -127,7 +128,10 @@ class Backend:
             try:
                 offers = self._hooks.parse_probe(result=self._run(command), site=self.site)
             except JpsiError as e:
-                log_failed_query(f"{self.display_name} (probe)", e)
+                # many submissions may probe one after the other
+                if str(e) != self._probe_failure:
+                    log_failed_query(f"{self.display_name} (probe)", e)
+                self._probe_failure = str(e)
                 return False
             self.site = attrs.evolve(self.site, offers=offers)
             self._is_probed = True
@@ -219,7 +223,7 @@ class Backend:
         The array is submitted by then, so an error in a hook must not lose its jobs: it is logged, and ids of
         the usual form are returned. The markers that the elements leave tell what becomes of them.
         """
-        found = spell_element_ids(self._hooks, self.site, native_id, indices, logging.WARNING)
+        found = spell_element_ids(self.name, self._hooks, self.site, native_id, indices, logging.WARNING)
         # the ids differ in their indices only, so the first one is checked for all
         try:
             self._known_ids.update(found if found and self._is_id(found[0]) else ())
@@ -398,9 +402,13 @@ class Backend:
     @property
     def can_stream_events(self) -> bool:
         """True if the batch system announces changes of its jobs by itself, and this executor can listen."""
-        return isinstance(self._transport, LineTransport) and not isinstance(
-            self._hooks.watch(site=self.site), NotOffered
-        )
+        try:
+            return isinstance(self._transport, LineTransport) and not isinstance(
+                self._hooks.watch(site=self.site), NotOffered
+            )
+        except JpsiError:
+            log.warning("%s: no events can be received, so jobs are polled", self.name, exc_info=True)
+            return False
 
     def open_event_stream(self) -> Lines:
         """Start the command that prints the batch system's announcements.

@@ -37,13 +37,13 @@ def element_id_speller(name: str, url: str | None) -> Callable[[str, Sequence[in
         plugin = load()
         if plugin is None:
             return _usual_ids(native_id, indices)
-        return spell_element_ids(*plugin, native_id, indices, logging.DEBUG)
+        return spell_element_ids(name, *plugin, native_id, indices, logging.DEBUG)
 
     return spell
 
 
-def spell_element_ids(
-    hooks: ExecutorHooks, site: Site, native_id: str, indices: Sequence[int], level: int
+def spell_element_ids(  # noqa: PLR0913, PLR0917  a plugin is a name, its hooks and its site
+    name: str, hooks: ExecutorHooks, site: Site, native_id: str, indices: Sequence[int], level: int
 ) -> Sequence[str]:
     """Return the native ids of elements of an array, one for each index, in their order.
 
@@ -53,10 +53,10 @@ def spell_element_ids(
         found = list(hooks.element_ids(native_id=native_id, indices=indices, site=site))
         if len(set(found)) == len(found) == len(indices) and all(map(is_native_id, found)):
             return found
-        msg = "the plugin returned %s as the element ids of %s, which cannot be right"
-        log.log(level, msg, found[:5], native_id)
+        msg = "%s: the plugin returned %s as the element ids of %s, which cannot be right"
+        log.log(level, msg, name, found[:5], native_id)
     except JpsiError:
-        log.log(level, "the plugin cannot name the elements of %s", native_id, exc_info=True)
+        log.log(level, "%s: the plugin cannot name the elements of %s", name, native_id, exc_info=True)
     return _usual_ids(native_id, indices)
 
 

@@ -536,7 +536,7 @@ class Spool:
 
     def removed(self, name: str) -> list[str]:
         """Return the names of the files in a removed folder that still takes disk space."""
-        return host.list_names(f"{self._trash}/{name}")
+        return _names_in_folder(f"{self._trash}/{name}")
 
     def empty_trash(self, names: Iterable[str]) -> None:
         """Delete these removed folders, to free their disk space; never raises."""
@@ -547,7 +547,14 @@ class Spool:
 
     def names(self, job_id: str) -> list[str]:
         """Return the names of the files in the folder of a job."""
-        return host.list_names(self.folder(job_id))
+        return _names_in_folder(self.folder(job_id))
+
+
+def _names_in_folder(path: str) -> list[str]:
+    """Return the names in a folder; none if it is gone, or is a file that another program has left."""
+    with contextlib.suppress(NotADirectoryError):
+        return host.list_names(path)
+    return []
 
 
 _ATTEMPT = re.compile(r"intent\.(\d+)\.json|array\.(\d+)")

@@ -20,6 +20,7 @@ _FIELDS: Mapping[str, Any] = {
     "evidence": (_VALUE, Evidence),
     "metadata": (dict, dict),
 }
+_OPTIONAL = frozenset({"reason", "evidence"})
 
 
 def encode_status(status: JobStatus) -> dict[str, Any]:
@@ -34,4 +35,6 @@ def decode_status(plain: Mapping[str, Any]) -> JobStatus:
 
 def _converted(direction: int, name: str, value: Any) -> Any:  # noqa: ANN401  the value of any field
     conversions = _FIELDS[name]
-    return value if conversions is None or value is None else conversions[direction](value)
+    if conversions is None or (value is None and name in _OPTIONAL):
+        return value
+    return conversions[direction](value)

@@ -14,7 +14,7 @@ import attrs
 
 from jpsi.plugin import JobState, JpsiError, Observation, SubmitException
 from jpsi_engine.host import convert_os_errors
-from jpsi_engine.monitor import JobMonitor, PollLoop
+from jpsi_engine.monitor import JobMonitor
 from jpsi_engine.scheduler import Backend, JobView
 from jpsi_engine.spool import stop_file
 from jpsi_engine.verdict import CANCEL, Owner, Stop, is_refused
@@ -30,8 +30,8 @@ class Control:
     _backend: Backend
     #: The jobs that this process follows.
     _monitor: JobMonitor
-    #: The poll loop, which observes the outcome.
-    _poll_loop: PollLoop
+    #: Starts what observes the outcome.
+    _start_threads: Callable[[], None]
     #: See `RunHost`.
     _share_files: Callable[[Collection[str]], None]
 
@@ -48,7 +48,7 @@ class Control:
             except JpsiError as e:
                 # a batch system that does not answer would not answer for the other parts either
                 refused |= {job.job_id: e for job in (*left, *itertools.chain.from_iterable(parts))}
-        self._request_poll(jobs)
+        self._request_poll([job for job in jobs if job.job_id not in refused])
         return refused
 
     def _record_stops(self, jobs: Sequence[JobView]) -> dict[str, JpsiError]:
@@ -136,7 +136,7 @@ class Control:
         for job in jobs:
             self._monitor.note_change(job, time.monotonic())
         if jobs:
-            self._poll_loop.start()
+            self._start_threads()
 
 
 def _ids(jobs: Sequence[JobView]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
@@ -346,11 +346,14 @@ class Recovery:
         Raises:
             JpsiError: the batch system did not answer.
         """
-        begun, left = list[_Lost](), list[_Lost]()
+        begun, left, unnamed = list[_Lost](), list[_Lost](), list[_Lost]()
         for it in lost:
             with self._fence(it.warn):
-                (begun if it.has_run() else left).append(it)
-        found = self._find_by_tags(begun)
+                has_run = it.has_run()
+                if has_run or not _is_revoked(it):
+                    unnamed.append(it)
+                (begun if has_run else left).append(it)
+        found = self._find_by_tags(unnamed)
         for it in begun:
             with self._fence(it.warn):
                 self._record_found(it, found.get(it.attempt.tag))
@@ -363,7 +366,7 @@ class Recovery:
             deadline, waiting = time.monotonic() + seconds, left
             left = []
             for start in range(0, len(waiting), _BATCH_SIZE):
-                left += self._settle_batch(waiting[start : start + _BATCH_SIZE], deadline, settled)
+                left += self._settle_batch(waiting[start : start + _BATCH_SIZE], found, deadline, settled)
         if left:
             names = ", ".join(it.attempt.name for it in left)
             msg = "being submitted or recovered by other processes, and left out until a later recover(): %s"
@@ -379,28 +382,41 @@ class Recovery:
                 _record_native_id(begun, native_id)
 
     def _settle_batch(
-        self, lost: Iterable[_Lost], deadline: float, settled: dict[str, str | None]
+        self,
+        lost: Iterable[_Lost],
+        found: Mapping[str, str],
+        deadline: float,
+        settled: dict[str, str | None],
     ) -> list[_Lost]:
-        """Settle attempts that have not begun; return those that other processes are submitting."""
+        """Settle attempts that have not begun; return those that other processes are submitting.
+
+        The batch system has shown the native ids in `found`, by tag. Those attempts are settled at once, so
+        that locks are held for as short a time as possible: a job that starts meanwhile waits for its own.
+        """
+        busy = list[_Lost]()
         with contextlib.ExitStack() as locks:
-            busy, unnamed = list[_Lost](), list[_Lost]()
+            unnamed = list[tuple[_Lost, contextlib.ExitStack]]()
             for it in lost:
+                tag, lock = it.attempt.tag, locks.enter_context(contextlib.ExitStack())
                 with self._fence(it.warn):
-                    if not locks.enter_context(it.hold_lock(max(0.0, deadline - time.monotonic()))):
+                    if not lock.enter_context(it.hold_lock(max(0.0, deadline - time.monotonic()))):
                         busy.append(it)
                         continue
                     # it may have been submitted meanwhile
-                    native_id, claim = it.read_native_id(), it.attempt.claim()
-                    # a revoked one never runs, even if the batch system has it
-                    if native_id is not None or (claim is not None and claim.text == REVOKED):
-                        settled[it.attempt.tag] = native_id
+                    native_id = it.read_native_id()
+                    if native_id is not None or _is_revoked(it):
+                        settled[tag] = native_id
+                    elif tag in found:
+                        settled[tag] = self._resolve(it, found[tag])
                     else:
-                        unnamed.append(it)
-            found = self._find_by_tags(unnamed)
-            for it in unnamed:
-                with self._fence(it.warn):
-                    settled[it.attempt.tag] = self._resolve(it, found.get(it.attempt.tag))
-            return busy
+                        unnamed.append((it, lock))
+                        continue
+                lock.close()
+            late = self._find_by_tags([it for it, _ in unnamed])
+            for it, lock in unnamed:
+                with lock, self._fence(it.warn):
+                    settled[it.attempt.tag] = self._resolve(it, late.get(it.attempt.tag))
+        return busy
 
     def _resolve(self, lost: _Lost, native_id: str | None) -> str | None:
         """Return the native id of an attempt whose lock is held; None if it can never run."""
@@ -427,6 +443,12 @@ class Recovery:
             yield
         except (OSError, *DAMAGE) as e:
             warn(e)
+
+
+def _is_revoked(lost: _Lost) -> bool:
+    """Return True if an attempt was revoked: it never runs, even if the batch system has it."""
+    claim = lost.attempt.claim()
+    return claim is not None and claim.text == REVOKED
 
 
 def _record_native_id(lost: _Lost, native_id: str) -> None:

@@ -112,19 +112,16 @@ class SubmissionPipeline:
         needs_transfer = self.needs_transfer(spec)
         self._probe_requeue_codes()
         with contextlib.ExitStack() as stack:
-            if not needs_transfer:
-                stack.enter_context(self._slots)
+            # Before the jobs' files are written, but not before a transfer: it may take hours, must not
+            # block other jobs, and the states of the jobs that this one depends on would grow stale.
+            after = None if needs_transfer else self._take_slot(stack, spec)
             locks, errors = self._reserve(submissions)
             if not locks:
                 return Accepted([], errors)
             attempts, held = list(locks), list(locks.values())
             with self._staged_in(submissions[0], locks):
                 with _discard_on_error(locks):
-                    if needs_transfer:
-                        # Only now: a transfer may take hours and must not block other jobs.
-                        stack.enter_context(self._slots)
-                    # Only now: the states of other jobs grow stale while these wait.
-                    after = self._open_dependencies_of(spec)
+                    after = self._take_slot(stack, spec) if after is None else after
                     begun = time.monotonic()
                     contexts = [self._context(it.job_id, it.tag, after) for it in attempts]
                 prepared = Prepared(attempts=attempts, spec=spec, contexts=contexts, locks=held, begun=begun)
@@ -140,6 +137,11 @@ class SubmissionPipeline:
             elif isinstance(outcome, JpsiError):
                 errors[attempt.job_id] = outcome
         return Accepted(jobs, errors, handed_off.interrupt)
+
+    def _take_slot(self, stack: contextlib.ExitStack, spec: JobSpec) -> tuple[Dependency, ...]:
+        """Wait until another submission may run; return the dependencies that have not ended then."""
+        stack.enter_context(self._slots)
+        return self._open_dependencies_of(spec)
 
     def _reserve(
         self, submissions: Sequence[Submission]
