@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -683,6 +683,145 @@ def test_submissions_under_way_are_left_to_their_processes(
         "a1": None,
         "a2": None,
     }
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_recovery_holds_no_lock_of_an_attempt_that_it_has_settled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_shown: bool
+) -> None:
+    """The runner of another job waits for its lock, which must not last as long as all withdrawals."""
+    bench.scheduler.lag = 0.0 if is_shown else 3600.0
+    monkeypatch.setattr(SubmissionPipeline, "_record_native_id", lambda *_: None)
+    for job_id in ("a1", "a2", "a3"):
+        bench.engine.submit(bench.submission(job_id))
+    held: list[list[str]] = []
+    resolve = Recovery._resolve
+
+    def look(recovery: Recovery, lost: Any, native_id: str | None) -> str | None:
+        others = [it for it in ("a1", "a2", "a3") if it != lost.id]
+        held.append([it for it in others if _is_locked(bench.spool, it)])
+        return resolve(recovery, lost, native_id)
+
+    monkeypatch.setattr(Recovery, "_resolve", look)
+
+    assert [it.native_id for it in bench.recover()] == (["1", "2", "3"] if is_shown else [None] * 3)
+
+    # those that the system does not show are looked for once more, together, under their locks
+    assert held == ([[], [], []] if is_shown else [["a2", "a3"], ["a3"], []])
+
+
+def _is_locked(spool: Spool, job_id: str) -> bool:
+    intent = spool.intent(job_id, 1)
+    assert intent is not None
+    with spool.hold_lock(intent, 0.0) as is_free:
+        return not is_free
+
+
+def test_recovery_asks_about_all_lost_attempts_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SubmissionPipeline, "_record_native_id", lambda *_: None)
+    for job_id in ("a1", "a2", "a3"):
+        bench.engine.submit(bench.submission(job_id))
+    before = bench.calls("tstat")
+
+    bench.recover()
+
+    assert bench.calls("tstat") == before + 1
+
+
+def test_the_files_of_several_jobs_are_written_once_their_dependencies_are_known(bench: Bench) -> None:
+    written: list[list[str]] = []
+
+    def look(_: JobSpec) -> tuple[Dependency, ...]:
+        written.append(bench.spool.job_ids())
+        msg = "the server is down"
+        raise SubmitException(msg)
+
+    bench.engine._open()
+    bench.engine._pipeline._open_dependencies_of = look
+
+    with pytest.raises(SubmitException, match="the server is down"):
+        bench.engine._pipeline.submit_jobs([bench.submission("a1"), bench.submission("a2")])
+
+    assert written == [[]]
+
+
+class Refusing:
+    """It refuses to cancel any job."""
+
+    @hookimpl
+    def parse_cancel(self, native_ids: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(native_ids, "the server is read-only")
+
+
+def test_a_poll_that_cannot_start_does_not_hide_a_refusal(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: PollLoop) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    bench.overrides.append(Refusing())
+    bench.engine = bench.process()
+    bench.submit("a1")
+    monkeypatch.setattr(PollLoop, "start", refuse)
+
+    with pytest.raises(SubmitException, match="the server is read-only"):
+        bench.engine.cancel("a1")
+    assert "no thread could be started" not in caplog.text
+
+
+def test_a_request_succeeds_though_no_thread_can_be_started(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: PollLoop) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    bench.submit("a1")
+    monkeypatch.setattr(PollLoop, "start", refuse)
+
+    bench.engine.cancel("a1")
+
+    assert "no thread could be started to follow jobs" in caplog.text
+
+
+class Announcing:
+    """Its hook for events is broken."""
+
+    @hookimpl
+    def watch(self) -> Command:
+        msg = "no such option"
+        raise KeyError(msg)
+
+
+def test_a_broken_hook_for_events_costs_nothing_but_events(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        FakeTransport, "open", lambda *_: pytest.fail("no command was to be run"), raising=False
+    )
+    bench.overrides.append(Announcing())
+    bench.engine = bench.process()
+
+    assert bench.submit() == "1"
+
+    assert "toy: no events can be received, so jobs are polled" in caplog.text
+
+
+def test_a_broken_probe_is_warned_of_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Probing):
+        @hookimpl
+        def parse_probe(self) -> dict[str, Any]:
+            msg = "codes"
+            raise KeyError(msg)
+
+    bench.overrides.append(Broken("tstat"))
+    bench.engine = bench.process()
+
+    for job_id in ("a1", "a2", "a3"):
+        bench.submit(job_id)
+
+    assert caplog.text.count("(probe) failed") == 1
 
 
 # ------------------------------------------------------------------------------------------- requests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -72,6 +73,15 @@ def test_hook_of_another_kind_of_plugin_is_a_mistake() -> None:
 @pytest.mark.parametrize("plugin", [Hooks, SimpleNamespace(submit=1), None])
 def test_what_implements_nothing_is_a_mistake(plugin: object) -> None:
     assert len(find_hook_problems(plugin, ALL)) == 1
+
+
+def test_wrapper_of_the_old_kind_is_a_mistake() -> None:
+    @hookimpl(hookwrapper=True)
+    def query() -> Iterator[None]:
+        yield
+
+    told = "query has hookwrapper=True; write wrapper=True and `answer = yield`"
+    assert find_hook_problems(SimpleNamespace(query=query), [ExecutorHooks]) == [told]
 
 
 def test_wrapper_answers_nothing_of_its_own() -> None:
