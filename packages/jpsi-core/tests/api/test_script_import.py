@@ -8,7 +8,7 @@ import pytest
 
 import jpsi
 from jpsi.api.script_import import completed
-from jpsi.contract.foreign_scripts import ForeignScript
+from jpsi.contract.hookspecs import ForeignScript
 
 _SCRIPT, _HERE = Path("/home/me/a job.sh"), Path("/scratch/me")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jpsi.config import loader
-    from jpsi.config.configured import Configuration, Configured, configuration
     from jpsi.config.fields import structured
+    from jpsi.config.loader import Configuration, Configured, configuration
     from jpsi.config.settings import Section, SpecDefaults
 else:
     from jpsi.lazy import lazy_attributes
@@ -16,8 +16,8 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "configured": "Configuration Configured configuration",
             "fields": "structured",
+            "loader": "Configuration Configured configuration",
             "settings": "Section SpecDefaults",
             "": "loader",
         },

@@ -15,7 +15,6 @@ from jpsi.contract.engine import (
     Recovered,
     Submission,
 )
-from jpsi.contract.foreign_scripts import ForeignScript
 from jpsi.contract.hookspecs import (
     PROJECT,
     SOME_TAG,
@@ -23,6 +22,7 @@ from jpsi.contract.hookspecs import (
     Capabilities,
     EngineHooks,
     ExecutorHooks,
+    ForeignScript,
     LauncherHooks,
     ObserverHooks,
     Site,

@@ -23,7 +23,6 @@ import pluggy
 from jpsi.contract.command import Command, CommandResult
 from jpsi.contract.config import ExecutorConfig
 from jpsi.contract.engine import Engine, EngineSetup
-from jpsi.contract.foreign_scripts import ForeignScript
 from jpsi.contract.job_files import JobFiles
 from jpsi.contract.observation import Failure, NotOffered, Observation, Queue
 from jpsi.contract.shell import Script, ShellLine
@@ -139,6 +138,22 @@ class SubmitContext:
     #: The largest number of these elements that run at a time; None means all. Only set if `Arrays.limits`
     #: is.
     at_a_time: int | None = None
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class ForeignScript:
+    """The job that the directives of a script ask for, which was written for a batch system, not for jpsi."""
+
+    #: The job without arguments. Its executable is the shell that the directives name, and its directory the
+    #: one where the job runs, relative to the directory of the submission; None if they do not name one.
+    spec: JobSpec
+    #: The number of directives; a script without any was not written for this batch system.
+    directives: int
+    #: The requests that the spec does not express, or expresses differently, one sentence each.
+    lost: tuple[str, ...] = ()
+    #: True if relative paths of streams are relative to the directory of the submission, wherever the job
+    #: runs.
+    is_output_here: bool = False
 
 
 @_hooks
