@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import subprocess
@@ -31,13 +32,14 @@ from jpsi.model.states import Evidence, JobState, JobStatus, Reason
 from jpsi_engine.batch import BatchEngine
 from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.spool.arrays import ArrayFiles
 from jpsi_engine.spool.intents import JobIntent
 from jpsi_engine.spool.job_records import JobRecords
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes
 from jpsi_engine.spool.spool import Claim, Intent, Spool
 from jpsi_engine.submission.handoff import Handoff
 from jpsi_engine.submission.recovery import Recovery
-from jpsi_engine.submission.run_host import RunHost
+from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
 from jpsi_engine.submission.submission import SubmissionPipeline
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome
@@ -524,8 +526,52 @@ def test_job_that_is_not_safely_on_disk_is_not_submitted(
             bench.submit()
 
     assert caught.value.transient
+    assert "No space left" in str(caught.value.__cause__)
     assert (bench.scheduler.jobs, bench.spool.job_ids()) == ([], [])
     assert bench.submit() == "1"
+
+
+@pytest.mark.parametrize(
+    "cause", [UnsentError("the line is down", transient=True), TakenError("it is taken")]
+)
+def test_error_of_a_submission_that_reached_no_batch_system_has_its_cause(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, cause: UnsentError
+) -> None:
+    def unsent(*_: object) -> CommandResult:
+        raise cause
+
+    monkeypatch.setattr(RunHost, "run_submit", unsent)
+
+    with pytest.raises(SubmitException, match=str(cause)) as caught:
+        bench.engine.submit(bench.submission())
+
+    assert caught.value.__cause__ is cause
+
+
+def test_attempt_that_is_not_submitted_is_discarded_before_another_process_can_lock_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the other process could recover it as a job that was never submitted."""
+    bench.spool.open()
+    os.close(bench.spool.prepare("a1", 1, {}, ""))
+    bench.spool.revoke("a1", 1)
+    second = Intent("a1", 2, {}, None)
+    discard, is_locked = Spool.discard, list[bool]()
+
+    def noted(spool: Spool, *arguments: Any) -> None:
+        with spool.hold_lock(second, 0.0) as is_held:
+            is_locked.append(not is_held)
+        discard(spool, *arguments)
+
+    monkeypatch.setattr(Spool, "discard", noted)
+
+    with pytest.raises(InvalidJobException, match="999, which is not known"):
+        bench.engine.submit(bench.submission(attempt=2, attributes=JobAttributes(after=[Dependency("999")])))
+
+    assert is_locked == [True]
+    assert claim_of(bench, 2) == "revoked"
+    with bench.spool.hold_lock(second, 0.0) as is_held:
+        assert is_held
 
 
 def test_at_most_so_many_submissions_are_sent_at_a_time(bench: Bench) -> None:
@@ -570,14 +616,22 @@ def test_end_that_came_while_nobody_looked_is_told_on_recovery(bench: Bench) -> 
     assert bench.last() == (JobState.COMPLETED, 0, None, Evidence.MARKER)
 
 
-def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whose: type) -> None:
-    """Submit, and die at the beginning of this step."""
+def killed_before(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whose: type, *elements: str
+) -> None:
+    """Submit a job, or these jobs as an array, and die at the beginning of this step."""
 
     class Killed(BaseException):
         pass
 
     def die(*_: Any, **__: Any) -> None:
         raise Killed
+
+    def submit() -> None:
+        if elements:
+            bench.engine.submit_many([bench.submission(it) for it in elements], lambda _: None)
+        else:
+            bench.engine.submit(bench.submission())
 
     with monkeypatch.context() as patched:
         patched.setattr(whose, step, die)
@@ -586,7 +640,14 @@ def killed_before(bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, whos
         patched.setattr(Spool, "discard", lambda *_: None)
         patched.setattr(Spool, "give_up", lambda *_: None)
         with pytest.raises(Killed):
-            bench.engine.submit(bench.submission())
+            submit()
+
+
+def unnamed_array(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Submit e1 and e2 as an array, and die before its native id is recorded; return its name."""
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline, "e1", "e2")
+    (array,) = bench.spool.arrays.names()
+    return array
 
 
 def test_job_that_was_never_sent_comes_back_new(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -641,6 +702,69 @@ def test_job_that_neither_shows_nor_runs_can_never_run_after_it_was_called_new(
     assert claim_of(bench) == "revoked"
 
 
+@pytest.mark.parametrize("look", ["recover", "recall"])
+def test_job_whose_intent_cannot_be_decoded_is_neither_returned_nor_followed(
+    bench: Bench, caplog: pytest.LogCaptureFixture, look: str
+) -> None:
+    for job_id in ("a1", "b1"):
+        bench.submit(job_id)
+    path = Path(bench.spool.folder("a1"), "intent.1.json")
+    first, _, native_id = path.read_text().partition("\n")
+    path.write_text(json.dumps({**json.loads(first), "time": "yesterday"}) + f"\n{native_id}")
+    bench.engine = bench.process()
+
+    found = bench.engine.recover() if look == "recover" else bench.engine.recall(["a1", "b1"])
+
+    assert not isinstance(found, NotOffered)
+    assert [it.job_id for it in found] == ["b1"]
+    assert [job.job_id for job in bench.engine._open()[0].all()] == ["b1"]
+    assert "job a1 is damaged and left alone" in caplog.text
+
+
+def test_native_id_of_an_array_that_has_begun_is_recorded_if_it_is_found_by_its_tag(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = unnamed_array(bench, monkeypatch)
+    bench.leave("active", job_id="e1")
+
+    assert {it.job_id: it.native_id for it in bench.recover()} == {"e1": "1.1", "e2": "1.2"}
+    assert bench.spool.arrays.read_native_id(array) == "1"
+
+
+def test_native_id_of_an_array_is_not_recorded_while_another_process_submits_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = unnamed_array(bench, monkeypatch)
+    bench.leave("active", job_id="e1")
+
+    with bench.spool.arrays.hold_lock(array, 0.0) as is_held:
+        assert is_held
+        recovered = {it.job_id: it.native_id for it in bench.recover()}
+
+    assert recovered == {"e1": "1.1", "e2": "1.2"}
+    assert bench.spool.arrays.read_native_id(array) is None
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["no element has begun", "an element has begun"])
+def test_elements_of_an_array_whose_claim_cannot_be_read_are_followed_by_their_markers(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    """The batch system is not needed for that."""
+    array = unnamed_array(bench, monkeypatch)
+    Path(bench.spool.arrays.folder(array), "claim").write_text("not one word")
+    if has_begun:
+        bench.leave("active", job_id="e2")
+    bench.scheduler.faults.down()
+
+    recovered = {it.job_id: it.native_id for it in bench.recover()}
+    bench.follow("e1")
+    bench.leave("active", "exit.run.3", job_id="e1")
+    bench.see()
+
+    assert recovered == {"e1": "unnamed.e1", "e2": "unnamed.e2"}
+    assert bench.last("e1") == (JobState.FAILED, 3, Reason.EXIT_CODE, Evidence.MARKER)
+
+
 def test_system_that_does_not_answer_postpones_recovery(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -678,7 +802,7 @@ def test_submissions_under_way_are_left_to_their_processes(
         os.close(lock)
     assert [timeout_seconds for _, timeout_seconds in waits[:2]] == [0.0, 0.0]
     assert all(0 < timeout_seconds <= 10 for _, timeout_seconds in waits[2:])
-    assert "left out until recover() is called again: job a" in caplog.text
+    assert "other processes, and left out until a later recover(): job a" in caplog.text
     assert {recovered.job_id: recovered.native_id for recovered in bench.engine.recover()} == {
         "a1": None,
         "a2": None,
@@ -1196,6 +1320,46 @@ def test_recovery_waits_for_a_submission_and_takes_its_word(
 
     assert recovered.native_id == "1"
     assert claim_of(bench) is None
+
+
+@pytest.mark.parametrize("left", ["events/a1.1.exit.run.0", "jobs/a1/start.1.0", "jobs/a1/claim.1"])
+def test_job_that_begins_while_recovery_takes_its_lock_is_not_withdrawn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    """The batch system does not show it yet. A runner that finds the disk full leaves no claim."""
+    bench.scheduler.lag = 3600.0
+    killed_before(bench, monkeypatch, "_record_native_id", SubmissionPipeline)
+    hold_lock = Spool.hold_lock
+
+    def begun_meanwhile(spool: Spool, intent: Intent, timeout_seconds: float) -> Any:
+        Path(spool.root, left).write_text("1\n")
+        return hold_lock(spool, intent, timeout_seconds)
+
+    monkeypatch.setattr(Spool, "hold_lock", begun_meanwhile)
+
+    (recovered,) = bench.recover()
+
+    assert recovered.native_id is not None
+    assert claim_of(bench) != "revoked"
+
+
+def test_array_that_begins_while_recovery_takes_its_lock_is_not_withdrawn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.scheduler.lag = 3600.0
+    array = unnamed_array(bench, monkeypatch)
+    hold_lock = ArrayFiles.hold_lock
+
+    def begun_meanwhile(files: ArrayFiles, array: str, timeout_seconds: float) -> Any:
+        Path(bench.spool.events, "e1.1.exit.run.0").touch()
+        return hold_lock(files, array, timeout_seconds)
+
+    monkeypatch.setattr(ArrayFiles, "hold_lock", begun_meanwhile)
+
+    recovered = {it.job_id: it.native_id for it in bench.recover()}
+
+    assert recovered == {"e1": "unnamed.e1", "e2": "unnamed.e2"}
+    assert not bench.spool.arrays.is_revoked(array)
 
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["the queue tells", "the queue has forgotten it"])

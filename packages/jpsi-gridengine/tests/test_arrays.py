@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridengine_support import CONTEXT, SITE, asked, listing, prints, recordings, row
-from jpsi.plugin import JobSpec, JobState, NotOffered
+from jpsi.plugin import JobSpec, JobState, NotOffered, SubmitException
 from jpsi_gridengine import hooks
 from jpsi_gridengine.native_ids import compress_ids
 from jpsi_testing import command_result
@@ -113,6 +113,14 @@ def test_ranges_of_tasks_are_read(text: str, tasks: list[int]) -> None:
     found = hooks.parse_status(listing(row(17, "qw", "a", f"<tasks>{text}</tasks>")), ["17.1"])
 
     assert set(found) == {f"17.{task}" for task in tasks}
+
+
+@pytest.mark.parametrize("text", ["0", "0-3:1", "5-3:1", "1,0", "2,5-3", "1-3:0", "", "undefined"])
+def test_a_listing_with_tasks_that_no_array_has_is_malformed(text: str) -> None:
+    whole = listing(row(17, "qw", "a", f"<tasks>{text}</tasks>"), row(18))
+
+    with pytest.raises(SubmitException, match="is incomplete or malformed"):
+        hooks.parse_status(whole, ["17.1", "18"])
 
 
 def test_an_array_that_is_meant_itself_runs_if_one_of_its_tasks_does() -> None:

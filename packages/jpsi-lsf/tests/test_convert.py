@@ -187,6 +187,7 @@ def test_memory_without_a_unit_is_in_that_of_the_site() -> None:
         ("-J 'a[1-9]%2'", "-J a[1-9]%2: an array is several jobs"),
         ("-K", "-K: bsub would not return"),
         ("-u me@example.org", "-u me@example.org: it is for mail"),
+        ("-u 'a  b'", "-u a  b: it is for mail"),
         ("-env A=1", "-env A=1: the job has the whole environment"),
         ("-Y", "the directive '-Y' is not read to its end: '-Y' is no option"),
     ],

@@ -576,3 +576,23 @@ def test_a_run_that_is_over_without_a_known_end_is_lost(run_scenario: Callable[[
         assert stage.job_word(job) == "lost"
 
     run_scenario(scenario)
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [(End(code=143, why="pilot"), 143), (End(code=143, why="lost"), None)],
+    ids=["ended with its pilot", "without a known end"],
+)
+def test_a_run_that_is_lost_has_an_exit_code_only_if_its_end_is_known(
+    run_scenario: Callable[[Scenario], None], end: End, code: int | None
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        job = stage.submit()
+        await stage.run_round()
+        stage.engine.report("1")
+        await stage.run_round()
+        stage.engine.runs[job].set_result(end)
+        await stage.run_round()
+        assert (stage.job_word(job), stage.state.jobs[job].code) == ("lost", code)
+
+    run_scenario(scenario)

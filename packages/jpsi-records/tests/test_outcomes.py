@@ -12,7 +12,7 @@ from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.errors import InvalidRequestError, StateError
 from jpsi_records.inbox.reports import Report
 from jpsi_records.model import filters
-from jpsi_records.model.entities import Execution, ExecutionState, Request, RequestState
+from jpsi_records.model.entities import About, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records
 from jpsi_records.store import executions
 from jpsi_records.store.ledger import give_up, move
@@ -289,3 +289,19 @@ def test_a_failure_that_is_reported_from_elsewhere_outlasts_progress(
 
     assert execution.status == {"reported": "failure", "error": "wrong input"}
     assert [it.outcome for it in real.requests()] == ["failed"]
+
+
+def test_priorities_settle_in_any_order(records: Records) -> None:
+    """A child is found by way of one parent, before another parent has its new priority."""
+    top = records.submit(spec("top"), priority=5)
+    child = records.submit(spec("child"), About(parent=top.execution), priority=1)
+    parent = records.submit(spec("parent"), About(parent=top.execution), priority=1)
+    again = records.submit(spec("child"), About(parent=parent.execution), priority=1)
+    assert again.execution == child.execution
+
+    settled = []
+    for priority in (5, 2, 7):
+        records.set_priority(top.id, priority)
+        settled.append({records.execution(it.execution or "").priority for it in (top, parent, child)})
+
+    assert settled == [{5}, {2}, {7}]

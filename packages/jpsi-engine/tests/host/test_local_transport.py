@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +64,40 @@ def test_environment_is_inherited_except_for_changes_of_the_command(
 
     assert {"KEPT=1", "SET=a", "b", "SBATCH_B=2"} <= set(lines)
     assert "SBATCH_A=1" not in lines
+
+
+@pytest.mark.parametrize(
+    ("changes", "passed"),
+    [
+        ({}, None),
+        ({"unset": ["SBATCH_*"]}, None),
+        ({"unset": ["KE*"]}, {"PATH": "/bin"}),
+        ({"environment": {"SET": "1"}}, {"PATH": "/bin", "KEPT": "1", "SET": "1"}),
+    ],
+    ids=["no change", "nothing to unset", "a variable to unset", "a variable to set"],
+)
+@pytest.mark.parametrize("start", [transport.run, transport.open], ids=["run", "open"])
+def test_process_inherits_the_environment_unless_the_command_changes_it(
+    monkeypatch: pytest.MonkeyPatch,
+    start: Callable[[Command], object],
+    changes: dict[str, Any],
+    passed: dict[str, str] | None,
+) -> None:
+    """To inherit it takes less time than to pass a copy."""
+    options: list[Any] = []
+
+    def noted(_kind: object, _command: Command, **others: Any) -> None:
+        options.append(others["env"])
+        msg = "not started"
+        raise TransportError(msg)
+
+    monkeypatch.setattr(jpsi_engine.host.local_transport, "_start", noted)
+    monkeypatch.setattr(os, "environ", {"PATH": "/bin", "KEPT": "1"})
+
+    with pytest.raises(TransportError, match="not started"):
+        start(sh("env", **changes))
+
+    assert options == [passed]
 
 
 def test_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
@@ -141,11 +177,17 @@ def test_the_exit_of_a_command_that_closed_its_output_is_not_awaited_by_sleeping
     assert transport.run(ends_later).returncode == 0
 
 
-def test_input_that_cannot_be_encoded_starts_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UnicodeEncodeError):
-        transport.run(sh('echo >"$1"', str(tmp_path / "proof"), stdin="\ud800"))
+@pytest.mark.parametrize("start", [transport.run, transport.open], ids=["run", "open"])
+def test_input_that_cannot_be_encoded_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[[Command], object]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("a process was started")
 
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(jpsi_engine.host.local_transport, "_start", refuse)
+
+    with pytest.raises(UnicodeEncodeError):
+        start(sh("cat", stdin="\ud800"))
 
 
 def test_a_command_gets_no_input_before_ready_has_returned(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from jpsi.contract.observation import NOT_OFFERED, NotOffered, Observation
 from jpsi.contract.shell import ShellLine
 from jpsi.layers import default_hooks
 from jpsi.model.dependencies import Dependency
+from jpsi.model.errors import PluginError
 from jpsi.model.spec import JobAttributes, JobSpec
 from jpsi.model.states import JobState, JobStatus
 from jpsi_engine.batch import BatchEngine
@@ -92,6 +93,17 @@ class Printing(Spelling):
 def scheduler() -> Iterator[FakeScheduler]:
     with FakeScheduler(FakeClock(), slots=1, outcome=Outcome(60)) as scheduler:
         yield scheduler
+
+
+class Failing:
+    """A layer that cannot check the ids of array elements."""
+
+    @hookimpl
+    def canonical_id(self, native_id: str) -> str:
+        if "." in native_id:
+            msg = "the hook canonical_id failed"
+            raise PluginError(msg)
+        return native_id
 
 
 class Looking(Spelling):
@@ -232,6 +244,19 @@ def test_elements_are_not_looked_at_one_by_one(tmp_path: Path, scheduler: FakeSc
     backend.query_states(elements)
 
     assert layer.looked_at == ["17.1"]
+
+
+def test_an_accepted_array_keeps_its_jobs_if_the_plugin_cannot_check_their_ids(
+    tmp_path: Path, scheduler: FakeScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    tested = engine(tmp_path, scheduler, Failing())
+    reported: dict[str, object] = {}
+
+    tested.submit_many([submission(tmp_path, it) for it in ("a1", "a2")], reported.update)
+
+    assert reported == {"a1": "1.1", "a2": "1.2"}
+    assert tested.native_ids() == ["1.1", "1.2"]
+    assert "toy: the plugin cannot check the id 1.1" in caplog.text
 
 
 def test_ids_that_nobody_asks_about_any_more_are_forgotten(tmp_path: Path, scheduler: FakeScheduler) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from jpsi.layers import default_hooks
 from jpsi.model.dependencies import Dependency
 from jpsi.model.errors import InvalidJobException
 from jpsi.model.spec import JobAttributes, JobSpec
+from jpsi.model.states import JobState
 from jpsi_engine.batch import BatchEngine
 from jpsi_engine.spool.spool import Intent, Spool
 from jpsi_testing import FakeTransport, toy, toy_fake
@@ -253,3 +255,23 @@ def test_end_that_nobody_has_seen_yet_is_taken_in(engine: BatchEngine) -> None:
         submit(engine, "a2", after=[native_id])
 
     assert monitor.get("a1") is None
+
+
+def test_another_thread_may_store_an_accounted_end_meanwhile(
+    engine: BatchEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = engine._dependency_states
+    ended = (time.monotonic(), JobState.COMPLETED)
+
+    class Shared(dict[str, tuple[float, JobState]]):
+        """A dict to which another thread adds while it is read."""
+
+        def items(self) -> Any:
+            for item in super().items():
+                yield item
+                self[f"other.{len(self)}"] = ended
+
+    states._accounted = Shared({"1": ended, "2": ended})
+    monkeypatch.setattr(engine._backend, "query_accounting", lambda _: {})
+
+    assert states._accounting_states({"1": None, "3": None}) == {"1": JobState.COMPLETED}

@@ -32,62 +32,87 @@ class TestBroken(ExecutorConformance):
         )
 """
 
-#: What is replaced by what, and the test that must see it.
+#: What is replaced by what, the test that must see it, and what that test says.
 MISTAKES = {
-    "no tag": ('    yield "tag", context.tag\n', "", "found_by_its_tag"),
+    "no tag": ('    yield "tag", context.tag\n', "", "found_by_its_tag", "assert {} == {'jpsi-"),
     "a line of the user's": (
         'Directive.of("#TOY", option, value)',
         'Directive(f"#TOY {option}={value}")',
         "one_line",
+        r"Directive(text='#TOY name=\n",
     ),
     "what is not there is done": (
         "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return ",
         "def parse_status(result: CommandResult) -> dict[str, Observation]:\n    return _GONE | ",
         "not_mentioned",
+        "assert '999999' not in {'999999': ",
     ),
-    "a strange word is a failure": ("(None, None))", "(JobState.FAILED, None))", "unknown_state_word"),
+    "a strange word is a failure": (
+        "(None, None))",
+        "(JobState.FAILED, None))",
+        "unknown_state_word",
+        "taken for Observation(state=<JobState.FAILED",
+    ),
     "no answer is an empty answer": (
         "    _, header, listed = result.checked().stdout",
         "    if not result.stdout:\n        return []\n    _, header, listed = result.stdout",
         "unreachable",
+        "DID NOT RAISE SubmitException",
     ),
     "what is cut is an answer": (
         'if not header or end is None or int(end["count"]) != len(lines) or not listed.endswith("\\n"):',
         "if False:",
         "truncated_output",
+        "the answer was cut to ''",
     ),
     "what is garbled is passed over": (
         "if unparsed := [",
         "if unparsed := False and [",
         "garbled_output",
+        "1 is missing: 'ID STATE",
     ),
     "an answer does not say whose job it is about": (
         'tag=extract_tag(row["tag"])',
         "tag=None",
         "status_carries",
+        "assert None == 'jpsi-",
     ),
     "a stranger's end is the job's": (
         'tag=extract_tag(row["tag"])',
         'tag="jpsi-0b9e6f0e-0000-4000-a000-000000000000-1"',
         "status_carries",
+        "a job that carries no tag is a stranger's",
     ),
-    "a guessed id": ("if len(found) != 1:", "if False:", "garbage_is_no_native_id"),
+    "a guessed id": (
+        "if len(found) != 1:",
+        'if not found:\n        return "1"\n    if False:',
+        "garbage_is_no_native_id",
+        "DID NOT RAISE ValueError",
+    ),
     "a clock": (
         "def cancel(native_ids: Sequence[str]) -> Command:\n",
         "def query(native_ids: Sequence[str]) -> Command:\n    import time; time.time()\n",
         "found_by_its_tag",
+        "a hook takes values and returns values, and does nothing else",
     ),
     "a changed spec": (
         "    attributes = spec.attributes\n",
         "    spec.name = 'x'\n    attributes = spec.attributes\n",
         "found_by_its_tag",
+        "the hook render_script changed its arguments",
     ),
     "one machine for every process": (
         "computed_node_count > 1 for",
         "computed_node_count > 9 for",
         "has_its_node",
+        "assert (not [[2, 2]] or [4] in [[2, 2]])",
     ),
-    "a hook is missing": ("def parse_status", "def parse_statuses", "required_hook"),
+    "a hook is missing": (
+        "def parse_status",
+        "def parse_statuses",
+        "required_hook",
+        "assert ['parse_status'] == []",
+    ),
 }
 
 
@@ -150,21 +175,26 @@ def conforms(folder: Path, source: str, keyword: str, test: str = _TEST) -> subp
     )
 
 
+def failures(done: subprocess.CompletedProcess[str]) -> str:
+    """What the tests that failed say of that, without their source."""
+    return "\n".join(line for line in done.stdout.splitlines() if line.startswith("E "))
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_each_mistake_fails_its_test(tmp_path: Path, mistake: str) -> None:
-    right, wrong, keyword = MISTAKES[mistake]
+    right, wrong, keyword, expected_text = MISTAKES[mistake]
     source = Path(toy.__file__).read_text()
     assert source.count(right) == 1, "the toy has changed"
 
     done = conforms(tmp_path, source.replace(right, wrong), keyword)
 
     assert done.returncode == 1, done.stdout
-    assert "failed" in done.stdout
+    assert expected_text in failures(done), done.stdout
 
 
 def test_the_toy_itself_passes_the_same(tmp_path: Path) -> None:
     """Or else the mistakes would prove nothing."""
-    keywords = " or ".join(sorted({keyword for *_, keyword in MISTAKES.values()}))
+    keywords = " or ".join(sorted({keyword for _, _, keyword, _ in MISTAKES.values()}))
 
     done = conforms(tmp_path, Path(toy.__file__).read_text(), keywords, _PATIENT_TEST)
 
@@ -181,8 +211,8 @@ def test_a_backend_that_treats_an_unknown_id_as_an_error_fails(tmp_path: Path) -
     done = conforms(tmp_path, source, _ABOUT_UNKNOWN_IDS, _STRICT_TEST)
 
     assert "3 failed" in done.stdout, done.stdout
-    assert "of which 999999 is unknown, parse_status raised" in done.stdout
-    assert "it has ended already" in done.stdout
+    assert "of which 999999 is unknown, parse_status raised" in failures(done)
+    assert "it has ended already" in failures(done)
 
 
 def test_a_backend_that_reads_further_output_passes(tmp_path: Path) -> None:
@@ -224,7 +254,7 @@ def test_an_unknown_submit_command_fails(tmp_path: Path, command: str) -> None:
     )
 
     assert "7 failed" in done.stdout, done.stdout
-    assert f"submit_command is {command!r}; it must be the command that submits" in done.stdout
+    assert f"submit_command is {command!r}; it must be the command that submits" in failures(done)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +267,7 @@ def test_a_variable_without_the_id_fails(tmp_path: Path, right: str, expected_te
     done = conforms(tmp_path, source, "knows_its_native_id", _PATIENT_TEST)
 
     assert expected_text in done.stdout
-    assert not right or "id_variable is 'TOYJOB'; in the running job 1" in done.stdout
+    assert not right or "id_variable is 'TOYJOB'; in the running job 1" in failures(done)
 
 
 def test_a_job_that_does_not_end_quotes_the_warnings(tmp_path: Path) -> None:
@@ -249,8 +279,8 @@ def test_a_job_that_does_not_end_quotes_the_warnings(tmp_path: Path) -> None:
     # within which the batch system is asked, on a busy machine too
     done = conforms(tmp_path, source, "unknown_id_never", _TEST.replace(_HASTE, "timeout_seconds = 10"))
 
-    assert "jpsi has warned:" in done.stdout, done.stdout
-    assert "KeyError" in done.stdout
+    assert "jpsi has warned:" in failures(done), done.stdout
+    assert "KeyError" in failures(done)
 
 
 _LAUNCHER = """
@@ -276,7 +306,7 @@ def test_a_launcher_that_is_not_selected_fails(tmp_path: Path, name: str, expect
     done = conforms(tmp_path, Path(toy.__file__).read_text(), "name_selects", test)
 
     assert "1 failed" in done.stdout
-    assert expected_text in done.stdout
+    assert expected_text in failures(done)
 
 
 _LAUNCHING = """
@@ -323,35 +353,71 @@ def launch(spec):
     is_one = not isinstance(resources, ResourceSpecV1) or resources.computed_process_count == 1
     return [ShellLine(line) for line in (ONE if is_one else TWO).splitlines()]
 """
-#: What is replaced by what in a launcher that is right, and the test that must see it.
+#: What is replaced by what in a launcher that is right, the test that must see it, and what that test says.
 LAUNCHER_MISTAKES = {
-    "a code is lost": ("|| _code=$?", "|| :", "process_that_fails"),
-    "a code of two": ("|| _code=$?", "|| _code=$((_code | $?))", "fail_differently"),
-    "a signal is lost": ("|| _code=$?", "|| _code=1", "signal_ends"),
-    "nobody is waited for": ("do wait $_pid || _code=$?; done", "do :; done", "post_launch_runs_after"),
-    "a process too many": ('_pids="$_pids $!"', '"$@" </dev/null & _pids="$_pids $!"', "process_runs_once"),
-    "words of its own": ("_code=0", "_code=0; echo starting", "output_is_that"),
-    "input for nobody": ('"$@" <&3', '"$@" </dev/null', "input_goes"),
+    "a code is lost": (
+        "|| _code=$?",
+        "|| :",
+        "process_that_fails",
+        "<JobState.COMPLETED: 'COMPLETED'> != <JobState.FAILED: 'FAILED'>",
+    ),
+    "a code of two": ("|| _code=$?", "|| _code=$((_code | $?))", "fail_differently", "assert 7 in {3, 5}"),
+    "a signal is lost": ("|| _code=$?", "|| _code=1", "signal_ends", "At index 1 diff: 1 != 137"),
+    "nobody is waited for": (
+        "do wait $_pid || _code=$?; done",
+        "do :; done",
+        "post_launch_runs_after",
+        ".max_processes",
+    ),
+    "a process too many": (
+        '_pids="$_pids $!"',
+        '"$@" </dev/null & _pids="$_pids $!"',
+        "process_runs_once",
+        r"assert ['here\n', 'here\n', 'here\n'] == ['here\n', 'here\n']",
+    ),
+    "words of its own": (
+        "_code=0",
+        "_code=0; echo starting",
+        "output_is_that",
+        r"assert 'starting\nout\nout\n' == 'out\nout\n'",
+    ),
+    "input for nobody": ('"$@" <&3', '"$@" </dev/null', "input_goes", r"'' != 'put in\n'"),
     "an environment of its own": (
         "_pids=\n",
         '_pids=\nset -- /usr/bin/env -u FROM_PRE "$@"\n',
         "pre_launch_exports_reaches",
+        r"At index 0 diff: ' 1 2\n' != ",
     ),
-    "words are split": ('set -- /usr/bin/env --default-signal=INT,QUIT "$@"', "set -- $*", "paths_may_be"),
-    "what it starts is left": ("trap 'kill $_pids $!; wait; exit 143' TERM\n", "", "term_leaves_no_process"),
-    "signals are ignored": ("--default-signal=INT,QUIT", "--ignore-signal=PIPE", "dispositions"),
+    "words are split": (
+        'set -- /usr/bin/env --default-signal=INT,QUIT "$@"',
+        "set -- $*",
+        "paths_may_be",
+        "assert <JobState.FAILED: 'FAILED'> is <JobState.COMPLETED: 'COMPLETED'>",
+    ),
+    "what it starts is left": (
+        "trap 'kill $_pids $!; wait; exit 143' TERM\n",
+        "",
+        "term_leaves_no_process",
+        "nothing is left: not so in 3 s",
+    ),
+    "signals are ignored": (
+        "--default-signal=INT,QUIT",
+        "--ignore-signal=PIPE",
+        "dispositions",
+        "('SigIgn:', 13)",
+    ),
 }
 
 
 @pytest.mark.parametrize("mistake", LAUNCHER_MISTAKES)
 def test_each_mistake_of_a_launcher_fails_its_test(tmp_path: Path, mistake: str) -> None:
-    right, wrong, keyword = LAUNCHER_MISTAKES[mistake]
+    right, wrong, keyword, expected_text = LAUNCHER_MISTAKES[mistake]
     assert right in _TWICE
 
     done = conforms(tmp_path, _TWICE.replace(right, wrong), keyword, _LAUNCHING)
 
     assert done.returncode == 1, done.stdout
-    assert "failed" in done.stdout
+    assert expected_text in failures(done), done.stdout
 
 
 def test_the_launcher_without_mistakes_passes_all(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 from jpsi.plugin import CustomOptions, ForeignScript
@@ -96,6 +97,18 @@ def test_what_may_not_be_one_is_lost_and_told_with_why() -> None:
         "--mem all: 'all' is not an amount that jpsi understands",
         "--wait: use Job.wait",
         "--NOTE 1: jpsi does not know the option",
+    )
+
+
+def test_a_value_that_jpsi_would_not_write_is_quoted_as_it_is() -> None:
+    def refuse(option: str, value: str | None) -> tuple[str, str | None]:
+        raise ValueError(option)
+
+    form = attrs.evolve(_form(), spelled=refuse)
+
+    assert form.read("#ACME --wait --mem=all").lost == (
+        "--mem all: 'all' is not an amount that jpsi understands",
+        "--wait: use Job.wait",
     )
 
 
