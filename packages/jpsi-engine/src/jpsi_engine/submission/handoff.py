@@ -32,7 +32,7 @@ from jpsi.plugin import (
 )
 from jpsi_engine.host import is_transient
 from jpsi_engine.scheduler import Backend
-from jpsi_engine.spool import REVOKED, JobAttempt
+from jpsi_engine.spool import REVOKED, Claim, JobAttempt
 from jpsi_engine.submission.run_host import RunHost, TakenError, UnsentError
 from jpsi_engine.verdict import SETUP_CODE
 
@@ -286,7 +286,19 @@ class Handoff:
             time.sleep(pause)
         if claim is None:
             raise OSError(errno.ESTALE, f"the claim of {attempt.name} is not visible on this machine yet")
-        return None if claim.text in {"", REVOKED} else self._backend.canonical_or_same(claim.text)
+        return self._native_id_in(claim)
+
+    def claimed_native_id(self, attempt: JobAttempt) -> str | None:
+        """Return the native id in the claim of an attempt; None if no job has claimed it.
+
+        Raises:
+            JpsiError: the remote host cannot be reached.
+        """
+        return self._native_id_in(self._run_host.claim(attempt))
+
+    def _native_id_in(self, claim: Claim | None) -> str | None:
+        text = "" if claim is None else claim.text
+        return None if text in {"", REVOKED} else self._backend.canonical_or_same(text)
 
 
 @contextlib.contextmanager

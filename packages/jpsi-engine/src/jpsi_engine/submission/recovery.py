@@ -422,7 +422,7 @@ class Recovery:
         """Return the native id of an attempt whose lock is held; None if it can never run."""
         # it may have begun meanwhile, with a claim that could not be written
         if lost.has_run():
-            native_id = native_id or f"{UNNAMED}{lost.id}"
+            native_id = native_id or self._handoff.claimed_native_id(lost.attempt) or f"{UNNAMED}{lost.id}"
         elif native_id is None:
             return self._handoff.withdraw(lost.attempt)
         elif self._handoff.is_revoked(lost.attempt):
