@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from jpsi.model import StagingProgress, parse_duration
 else:
     # Programs import jpsi long before they run jobs, or never run any: the engine is imported on first use.
-    from jpsi.lazy import lazy_names
+    from jpsi.lazy import lazy_attributes
 
-    __getattr__, _ = lazy_names(
+    __getattr__, _ = lazy_attributes(
         __name__,
         {
             "jpsi.api": "Conversion System read_script",

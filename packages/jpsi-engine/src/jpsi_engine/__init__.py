@@ -23,13 +23,13 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "": "job_store",
-            "batch": "BatchEngine",
-            "host": (
+            ".": "job_store",
+            ".batch": "BatchEngine",
+            ".host": (
                 "check_private_directory check_way is_on_network make_directory make_private_directory "
                 "open_private"
             ),
-            "local": "LocalEngine",
+            ".local": "LocalEngine",
         },
     )
 

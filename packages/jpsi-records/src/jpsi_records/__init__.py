@@ -51,18 +51,18 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "dispatch": "Dispatcher",
-            "errors": (
+            ".dispatch": "Dispatcher",
+            ".errors": (
                 "ChangedError InvalidRequestError NotFoundError NothingToReuseError RecordsError "
                 "StateError StoreError"
             ),
-            "inbox": "Inbox Report RequestResult",
-            "model": (
+            ".inbox": "Inbox Report RequestResult",
+            ".model": (
                 "About Attempt Computation Event Execution ExecutionState Interval Placement Purity Request "
                 "RequestSpec RequestState Reuse Topology read_request_spec write_request_spec"
             ),
-            "records": "Records",
-            "reuse": "Difference NearMiss Plan",
+            ".records": "Records",
+            ".reuse": "Difference NearMiss Plan",
         },
     )
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     )
     from jpsi_testing.transports import FakeTransport, RemoteTransport, ReplayTransport
 else:
-    from jpsi.plugin.engine import lazy_names
+    from jpsi.plugin.engine import lazy_attributes
 
-    __getattr__, __dir__ = lazy_names(
+    __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
             "jpsi_testing.conformance": (

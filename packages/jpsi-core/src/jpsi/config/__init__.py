@@ -16,9 +16,9 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "fields": "structured",
-            "loader": "Configuration Configured configuration",
-            "settings": "Section SpecDefaults",
-            "": "loader",
+            ".fields": "structured",
+            ".loader": "Configuration Configured configuration",
+            ".settings": "Section SpecDefaults",
+            ".": "loader",
         },
     )

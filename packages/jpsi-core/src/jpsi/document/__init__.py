@@ -15,8 +15,8 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "documents": "read_document write_document",
-            "text": "parse",
-            "values": "Value did_you_mean shown",
+            ".documents": "read_document write_document",
+            ".text": "parse",
+            ".values": "Value did_you_mean shown",
         },
     )

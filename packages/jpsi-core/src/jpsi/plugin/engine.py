@@ -20,7 +20,7 @@ from jpsi.contract import (
     dependencies,
     ownership,
 )
-from jpsi.lazy import lazy_attributes, lazy_names
+from jpsi.lazy import lazy_attributes
 from jpsi.model import (
     TIME_SOURCE,
     Reference,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jpsi.registry import installed, load_plugin
 else:
     # Not every program that reads jobs looks for plugins, which takes time.
-    __getattr__, _ = lazy_names(
+    __getattr__, _ = lazy_attributes(
         __name__, {"jpsi.layers": "assemble open_transport", "jpsi.registry": "installed load_plugin"}
     )
 
@@ -74,7 +74,6 @@ __all__ = [
     "installed",
     "is_native_id",
     "lazy_attributes",
-    "lazy_names",
     "load_plugin",
     "one_line",
     "open_transport",

@@ -18,14 +18,14 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "arrays": "ElementFrame element_blocks render_array_runner",
-            "failure_details": "MAX_DETAIL_BYTES add_failure_details",
-            "claim_and_markers": "BatchFrame Frame ProcessFrame",
-            "output_paths": "resolve_streams",
-            "prechecks": "local_problems",
-            "requeue": "RERUN RequeueRules",
-            "script_input": "Run",
-            "script": "launcher_log render_runner",
-            "": "staging",
+            ".arrays": "ElementFrame element_blocks render_array_runner",
+            ".failure_details": "MAX_DETAIL_BYTES add_failure_details",
+            ".claim_and_markers": "BatchFrame Frame ProcessFrame",
+            ".output_paths": "resolve_streams",
+            ".prechecks": "local_problems",
+            ".requeue": "RERUN RequeueRules",
+            ".script_input": "Run",
+            ".script": "launcher_log render_runner",
+            ".": "staging",
         },
     )

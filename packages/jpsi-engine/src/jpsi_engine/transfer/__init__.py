@@ -21,12 +21,12 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "job_files": "open_job_files",
-            "progress": "ProgressReport ProgressCallback",
-            "remote_plan": (
+            ".job_files": "open_job_files",
+            ".progress": "ProgressReport ProgressCallback",
+            ".remote_plan": (
                 "RemotePlan RemoteTransfer local_target pending_transfers record_path split_plan"
             ),
-            "staging_plan": "Outcome Plan Transfer plan",
-            "": "staging_plan",
+            ".staging_plan": "Outcome Plan Transfer plan",
+            ".": "staging_plan",
         },
     )

@@ -12,9 +12,9 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "hook_caller": "command_result executor_hooks",
-            "executor": "ExecutorConformance",
-            "launcher": "LauncherConformance",
+            ".hook_caller": "command_result executor_hooks",
+            ".executor": "ExecutorConformance",
+            ".launcher": "LauncherConformance",
         },
     )
 

@@ -3,21 +3,21 @@
 Readers of scripts and options, directives, host lists, command output.
 """
 
-from jpsi.contract import (
-    directories_command,
-    read_directories,
-)
+from jpsi.contract import directories_command, read_directories
 from jpsi.plugin.kit.array_ids import ArrayIds
 from jpsi.plugin.kit.command_results import (
     IdForm,
     SubmitErrors,
+    extract_intact_tag,
     extract_tag,
     ids_by_tag,
+    is_nearly,
+    parse_count,
+    parse_limit,
     parse_time,
     refusals,
     require_one_id,
 )
-from jpsi.plugin.kit.output_fields import extract_intact_tag, is_nearly, parse_count, parse_limit
 from jpsi.plugin.kit.ranges import expand_hostlist, read_indices, write_indices
 from jpsi.plugin.kit.script_form import Draft, JobRequest, Option, Reader, ScriptForm
 from jpsi.plugin.kit.script_options import (
