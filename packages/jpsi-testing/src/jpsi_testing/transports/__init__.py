@@ -11,7 +11,7 @@ else:
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,
-        {".remote": "RemoteTransport", "fake": "FakeTransport", "replay": "ReplayTransport"},
+        {".remote": "RemoteTransport", ".fake": "FakeTransport", ".replay": "ReplayTransport"},
     )
 
 __all__ = [
