@@ -342,8 +342,9 @@ def _as_ordinary_user(
     """Run tests as the user that ci/ makes, once for each choice; as root, permission tests cannot fail."""
     for choice in choices:
         session.run(
-            *("runuser", "-u", CI_USER, "--", "env", "-i", f"HOME=/home/{CI_USER}", "LANG=C.UTF-8"),
-            *("PATH=/usr/local/bin:/usr/bin:/bin", *variables),
+            # what a shell starts in the background ignores SIGINT, and so would the programs of the tests
+            *("runuser", "-u", CI_USER, "--", "env", "-i", "--default-signal"),
+            *(f"HOME=/home/{CI_USER}", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin", *variables),
             *(python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"),
             # shows which tests are too slow for the short form
             *("--durations=10", "--durations-min=10"),

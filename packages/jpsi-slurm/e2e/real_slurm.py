@@ -19,9 +19,11 @@ from jpsi_testing.conformance.base import Proof, shell
 PATIENCE = 240.0
 
 #: Shell that proves that it runs and goes on for ever: one dies when it is told to end, one ends with 0, as
-#: programs do that save their state, and one does not care.
+#: programs do that save their state, and one does not care. The second takes a moment for that: Slurm signals
+#: the processes of a job one after the other, and one that returns 0 before its runner gets the signal has
+#: completed (docs/decisions/0019).
 PLAIN = f"{Proof.WRITE}; exec sleep 1000"
-OBEDIENT = f'trap "exit 0" TERM; {Proof.WRITE}; while :; do sleep 0.1; done'
+OBEDIENT = f"trap 'trap \"\" TERM; sleep 0.5; exit 0' TERM; {Proof.WRITE}; while :; do sleep 0.1; done"
 STUBBORN = f'trap "" TERM; {Proof.WRITE}; while :; do sleep 0.1; done'
 
 #: Asks the daemon of ci/slurm/control, which runs as root, for one of its verbs.
