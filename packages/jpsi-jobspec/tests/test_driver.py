@@ -246,3 +246,19 @@ def test_a_task_that_is_ending_is_not_cancelled_again_with_the_next_one(
     Driver(journal, executor, lambda *_: journal.cancel("a")).run()
 
     assert names == [["a"], ["b"]]
+
+
+def test_steps_alone_run_after_a_failure_only_if_they_say_so(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    path = tmp_path / "mend"
+    text = (
+        f"{HEAD}- {{name: good, command: 'true', resources: r}}\n"
+        f"- {{name: mend, steps: [{{name: write, path: {path}, content: x}}], when: on_failure,"
+        " depends_on: [good]}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert journal.states["mend"] == [JobState.CANCELED]
+    assert not path.exists()
