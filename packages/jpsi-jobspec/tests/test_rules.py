@@ -389,6 +389,14 @@ BROKEN = [
         5,
         "several nodes, which no",
     ),
+    (
+        "JS011",
+        f"{one('name: a, command: x, resources: r')}- {{name: a, command: x, resources: r}}\n"
+        "groups: [{name: '', resources: r, tasks: [{command: x}]}]\n",
+        True,
+        6,
+        "has the name 'a'",
+    ),
     ("JS040", f"{HEAD}groups: [{{name: g, resources: r, tasks: []}}]", True, 4, "has no tasks"),
     (
         "JS040",
