@@ -41,6 +41,7 @@ def resource(text: str) -> str:
     return f"version: 1\nresources:\n  r: {text}\ntasks:\n- {{command: a, resources: r}}\n"
 
 
+NAMELESS = "groups: [{name: '', resources: r, tasks: [{command: x}]}]\n"
 # code, document, whether it is an error unless all is strict, line, and a part of what is said
 BROKEN = [
     ("JS000", "tasks:\n - a: 1\n  - b: 2\n", True, 3, "sibling item starts at column 2"),
@@ -391,8 +392,7 @@ BROKEN = [
     ),
     (
         "JS011",
-        f"{one('name: a, command: x, resources: r')}- {{name: a, command: x, resources: r}}\n"
-        "groups: [{name: '', resources: r, tasks: [{command: x}]}]\n",
+        f"{one('name: a, command: x, resources: r')}- {{name: a, command: x, resources: r}}\n{NAMELESS}",
         True,
         6,
         "has the name 'a'",
