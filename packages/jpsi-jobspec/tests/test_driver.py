@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -223,3 +223,42 @@ def test_only_one_process_drives_a_run(tmp_path: Path, log: Callable[[], list[st
 
     with journal.lock() as first, journal.lock() as second:
         assert (first, second) == (True, False)
+
+
+def test_a_task_that_is_ending_is_not_cancelled_again_with_the_next_one(
+    tmp_path: Path, log: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{HEAD}- {{name: a, command: [sleep, '60']}}\n- {{name: b, command: [sleep, '60']}}\n"
+    journal, executor = begun(text, "local", tmp_path), JobExecutor("local")
+    names: list[list[str]] = []
+    ending: list[Job] = []
+    cancel_many = executor.cancel_many
+
+    def cancel(jobs: Sequence[Job]) -> None:
+        names.append([str(it.spec and it.spec.name) for it in jobs])
+        ending.extend(jobs)
+        if len(names) == 1:
+            journal.cancel("b")
+        else:
+            cancel_many(dict.fromkeys(ending))
+
+    monkeypatch.setattr(executor, "cancel_many", cancel)
+    Driver(journal, executor, lambda *_: journal.cancel("a")).run()
+
+    assert names == [["a"], ["b"]]
+
+
+def test_steps_alone_run_after_a_failure_only_if_they_say_so(
+    tmp_path: Path, log: Callable[[], list[str]]
+) -> None:
+    path = tmp_path / "mend"
+    text = (
+        f"{HEAD}- {{name: good, command: 'true', resources: r}}\n"
+        f"- {{name: mend, steps: [{{name: write, path: {path}, content: x}}], when: on_failure,"
+        " depends_on: [good]}\n"
+    )
+
+    journal = driven(text, "local", tmp_path)
+
+    assert journal.states["mend"] == [JobState.CANCELED]
+    assert not path.exists()

@@ -6,12 +6,15 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from jobspec_support import begun
 from jpsi import ConfigError, SubmitException
+from jpsi_jobspec.planning.site import Limit, Machine, Mapped, Site
+from jpsi_jobspec.planning.subsystems import SubsystemNode
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal
 
@@ -21,6 +24,29 @@ DOCUMENT = "version: 1\ntasks: [{name: a, command: ior}]\n"
 @pytest.fixture
 def run(tmp_path: Path, log: Callable[[], list[str]]) -> Journal:
     return begun(DOCUMENT, "local", tmp_path)
+
+
+def test_a_run_is_planned_for_the_site_that_it_began_on(
+    run: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(
+        target="slurm",
+        subsystems={"hardware": (SubsystemNode("n", {"gpu": "a100"}, {"a": "b"}),)},
+        is_missing_error=True,
+        is_remote=True,
+        is_heterogeneous=True,
+        machine=Machine(gpus=1),
+        default_duration=timedelta(minutes=3),
+        constraints={"hardware.gpu": Mapped(option="slurm.constraint", join="&")},
+        limits=(Limit(queue="short", nodes=2, seconds=60.0),),
+    )
+    sites = []
+    make_plan = runs.make_plan
+    monkeypatch.setattr(runs, "make_plan", lambda *them: sites.append(them[1]) or make_plan(*them))
+
+    runs.create_run(run.plan.source, DOCUMENT, site, {})
+
+    assert sites == [site]
 
 
 def test_a_cancel_request_appears_together_with_its_reason(

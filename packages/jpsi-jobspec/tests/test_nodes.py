@@ -158,6 +158,17 @@ def test_a_local_service_takes_no_part_of_its_group() -> None:
     assert service.shape is None
 
 
+def test_nothing_waits_for_the_end_of_a_group_of_services() -> None:
+    text = (
+        f"{HEAD}  - {{group: h}}\n  - {{name: a, command: x, resources: one, depends_on: [h]}}\n"
+        "- {name: h, resources: one, tasks: [{name: s, service: true, command: x}]}\n"
+    )
+
+    (allocation,) = planned(text, SLURM).entries
+
+    assert {it.id: it.after for it in flatten(allocation)} == {"g/h/s": (), "g/a": ()}
+
+
 SERVICES = (
     f"{HEAD}  - {{name: s, resources: one, service: true, command: x}}\n"
     "  - {name: c, resources: one, command: x}\n"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 from datetime import timedelta
+from types import TracebackType
 
 import pytest
 
 from jobspec_support import INVALID, VALID, entries, example, found, loaded, planned
 from jpsi import ResourceSpecV1
-from jpsi_jobspec.document.problems import WorkflowError
+from jpsi_jobspec.document.problems import Findings, WorkflowError
 from jpsi_jobspec.document.shape import as_resources
+from jpsi_jobspec.planning.chooser import Chooser
 from jpsi_jobspec.planning.plan import Kind, Plan
 from jpsi_jobspec.planning.site import Mapped, Site
 from jpsi_jobspec.running.job_specs import job_spec
@@ -329,6 +331,19 @@ def test_a_group_waits_for_what_its_depends_on_names() -> None:
         ("first", []),
         ("g", ["first"]),
     ]
+
+
+def test_the_reason_against_a_resource_keeps_nothing_of_the_tasks_that_name_it() -> None:
+    text = (
+        "version: 1\nresources:\n  r: {type: core, count: 1}\n"
+        "  wide: {type: slot, count: 1, with: [{type: node, count: 2}]}\n"
+        "tasks:\n" + "- {command: [a], resources: wide|r}\n" * 99
+    )
+    document, _ = loaded(text)
+    chooser = Chooser(document, Site(target="slurm"), Findings())
+
+    assert {chooser.choose(task, task.resources).name for task in document.tasks} == {"r"}
+    assert sum(isinstance(it, TracebackType) for it in gc.get_objects()) < 99
 
 
 def test_the_garbage_collector_of_the_application_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

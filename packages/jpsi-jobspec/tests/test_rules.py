@@ -41,6 +41,7 @@ def resource(text: str) -> str:
     return f"version: 1\nresources:\n  r: {text}\ntasks:\n- {{command: a, resources: r}}\n"
 
 
+NAMELESS = "groups: [{name: '', resources: r, tasks: [{command: x}]}]\n"
 # code, document, whether it is an error unless all is strict, line, and a part of what is said
 BROKEN = [
     ("JS000", "tasks:\n - a: 1\n  - b: 2\n", True, 3, "sibling item starts at column 2"),
@@ -388,6 +389,13 @@ BROKEN = [
         True,
         5,
         "several nodes, which no",
+    ),
+    (
+        "JS011",
+        f"{one('name: a, command: x, resources: r')}- {{name: a, command: x, resources: r}}\n{NAMELESS}",
+        True,
+        6,
+        "has the name 'a'",
     ),
     ("JS040", f"{HEAD}groups: [{{name: g, resources: r, tasks: []}}]", True, 4, "has no tasks"),
     (

@@ -51,10 +51,8 @@ class Named:
 
     def cancelled(self, run: Journal) -> list[str]:
         """Return the names of those that were cancelled."""
-        self.parts(run)
-        known = [(name, run) for name in self.top]
-        known += [(name, it.journal) for it in self.inside.values() for name in it.names]
-        return [name for name, it in known if JobState.CANCELED in {part.state for part in it.parts[name]}]
+        cancelled = (it.entry.id for it in self.parts(run) if it.state is JobState.CANCELED)
+        return list(dict.fromkeys(cancelled))
 
     def have_ended(self, run: Journal) -> bool:
         """Return True if all of them have ended."""

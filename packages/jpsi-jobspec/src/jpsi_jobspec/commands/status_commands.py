@@ -28,8 +28,8 @@ def status(arguments: Arguments, *, as_json: bool) -> int:
         click.echo(json.dumps(list(run_records(last)), indent=2))
         return EXIT_DONE
     for journal in (last, *group_journals(last)):
-        for entry in journal.plan.entries:
-            click.echo(render_entry(entry, journal.parts[entry.id], is_coloured=sys.stdout.isatty()))
+        for parts in journal.parts.values():
+            click.echo(render_entry(parts, is_coloured=sys.stdout.isatty()))
     if is_unattended:
         print_errors([f"no process drives this run; `jpsi workflow wait {arguments.file}` continues it"])
     return EXIT_DONE

@@ -49,8 +49,12 @@ def resolve(document: Document, findings: Findings) -> dict[str, Scope]:
     """
     referenced = _find_referenced_groups(document, findings)
     _check_group_cycles(document, findings)
-    lists = {"": _top_tasks(document, referenced)} | {it.name: it.tasks for it in document.groups.values()}
-    return {name: _Resolver(name, tasks, document, findings).scope() for name, tasks in lists.items()}
+    # a group whose name is wrong may have the empty one
+    lists = [
+        ("", _top_tasks(document, referenced)),
+        *((it.name, it.tasks) for it in document.groups.values()),
+    ]
+    return {name: _Resolver(name, tasks, document, findings).scope() for name, tasks in lists}
 
 
 def _find_referenced_groups(document: Document, findings: Findings) -> set[str]:

@@ -33,7 +33,10 @@ def _flatten(
     outer: Entry, inherited: tuple[After, ...], ends: Mapping[str, Sequence[str]]
 ) -> Iterator[Entry]:
     for entry in outer.inside:
-        expanded = ([After(end, it.when) for end in ends.get(it.id, ())] or [it] for it in entry.after)
+        # a group that has services alone has no end to wait for
+        expanded = (
+            [After(end, it.when) for end in ends[it.id]] if it.id in ends else [it] for it in entry.after
+        )
         after = tuple(dict.fromkeys((*inherited, *itertools.chain.from_iterable(expanded))))
         shape = entry.shape if entry.is_local else entry.shape or outer.shape
         flat = attrs.evolve(entry, after=after, shape=shape)

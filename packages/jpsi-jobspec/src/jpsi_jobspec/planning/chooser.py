@@ -38,9 +38,8 @@ class Chooser:
     document: Document
     site: Site
     findings: Findings
-    _cache: dict[tuple[tuple[str, ...], bool], Choice | _UnavailableError] = attrs.field(
-        factory=dict, init=False
-    )
+    # the reason, for a resource that no job can have
+    _cache: dict[tuple[tuple[str, ...], bool], Choice | str] = attrs.field(factory=dict, init=False)
 
     def choose(self, requester: Requester, resources: Expression | None) -> Choice:
         """Return the first available resource at the top, where jobs ask for scheduled resources only."""
@@ -107,10 +106,10 @@ class Chooser:
             try:
                 self._cache[key] = self._build_choice(names, may_differ=key[1])
             except _UnavailableError as e:
-                self._cache[key] = e
+                self._cache[key] = str(e)
         found = self._cache[key]
-        if isinstance(found, _UnavailableError):
-            raise found
+        if isinstance(found, str):
+            raise _UnavailableError(found)
         return found
 
     def _build_choice(self, names: tuple[str, ...], *, may_differ: bool) -> Choice:

@@ -10,7 +10,7 @@ from jpsi import JobState, Reason
 from jpsi_engine import job_store
 
 from ..groups import mark_lost
-from ..planning import Entry, Kind
+from ..planning import Kind
 from ..run_store import Journal, Part, inner_journal
 from ..running import combined_state
 from .plan_text import COLOURS
@@ -21,21 +21,20 @@ _NAME_WIDTH = 30
 def run_records(run: Journal) -> Iterator[dict[str, object]]:
     """Yield a mapping for each replica of a run, for programs; those inside of groups come last."""
     for journal in (run, *group_journals(run)):
-        for entry in journal.plan.entries:
-            for number, part in enumerate(journal.parts[entry.id], 1):
-                yield {
-                    "id": entry.id,
-                    "replica": number,
-                    "state": part.state.value,
-                    "job": part.job_id,
-                    "exit_code": part.exit_code,
-                    "reason": part.reason,
-                    "message": part.message,
-                }
+        for part in journal.all_parts():
+            yield {
+                "id": part.entry.id,
+                "replica": part.replica,
+                "state": part.state.value,
+                "job": part.job_id,
+                "exit_code": part.exit_code,
+                "reason": part.reason,
+                "message": part.message,
+            }
 
 
-def render_entry(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
-    """Return the state of an entry as a line for a terminal."""
+def render_entry(parts: list[Part], *, is_coloured: bool) -> str:
+    """Return the state of an entry, by those of its replicas, as a line for a terminal."""
     state = combined_state([it.state for it in parts]).value
     state_text = (
         click.style(f"{state:<9}", fg=COLOURS.get(state, ("white", ""))[0]) if is_coloured else f"{state:<9}"
@@ -46,7 +45,7 @@ def render_entry(entry: Entry, parts: list[Part], *, is_coloured: bool) -> str:
         counts = f" {ended} of {len(parts)} have ended"
     worst = next(filter(is_unsuccessful, parts), None)
     explanation = "" if worst is None else f"  {explain_failure(worst)}"
-    return f"{state_text}  {entry.id:<{_NAME_WIDTH}}{counts}{explanation}".rstrip()
+    return f"{state_text}  {parts[0].entry.id:<{_NAME_WIDTH}}{counts}{explanation}".rstrip()
 
 
 def group_journals(last: Journal) -> Iterator[Journal]:
@@ -62,12 +61,7 @@ def group_journals(last: Journal) -> Iterator[Journal]:
 
 def refresh_states(last: Journal) -> None:
     """Update the states of jobs that have not ended, in this copy of the journal, from the job store."""
-    open_parts = {
-        part.job_id: part
-        for parts in last.parts.values()
-        for part in parts
-        if part.job_id and not part.state.final
-    }
+    open_parts = {it.job_id: it for it in last.all_parts() if it.is_live}
     for job in job_store.jobs(also=[last.work]) if open_parts else ():
         part = open_parts.get(job.id)
         if part is not None:

@@ -74,15 +74,7 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         SubmitException: the files cannot be written.
     """
     root = runs_folder(file)
-    values = attrs.asdict(site)
-    content = {
-        "source": file,
-        "parameters": dict(parameters),
-        # the names of these fields in the first release
-        "is_missing_wrong": values.pop("is_missing_error"),
-        "usual_seconds": site.default_duration and site.default_duration.total_seconds(),
-        **{key: it for key, it in values.items() if key != "default_duration"},
-    }
+    content = {"source": file, "parameters": dict(parameters), "site": attrs.asdict(site)}
     with convert_disk_errors(f"the run of {file} cannot be kept in {root}"):
         make_private_directory(root, RUNS)
         path = root / str(max(_numbers(root), default=0) + 1)
@@ -91,7 +83,7 @@ def create_run(file: str, text: str, site: Site, parameters: Mapping[str, str]) 
         path.chmod(0o700)
         write_synced(path / "document.yaml", text)
         # last, since a folder with this file counts as a run
-        write_synced(path / "run.json.new", json.dumps(content))
+        write_synced(path / "run.json.new", json.dumps(content, default=timedelta.total_seconds))
         (path / "run.json.new").rename(path / "run.json")
         for it in (path, root, root.parent):
             sync_directory(it)
@@ -117,20 +109,15 @@ def read_run(path: Path) -> Journal:
         msg = f"the run in {path} cannot be read: {e}"
         raise SubmitException(msg, e) from e
     findings = Findings(content["source"])
-    # older runs have no such key
-    seconds, machine = content.get("usual_seconds"), content.get("machine")
-    subsystems = content["subsystems"].items()
-    site = Site(
-        target=content["target"],
-        constraints={name: Mapped(**it) for name, it in content["constraints"].items()},
-        limits=tuple(Limit(**it) for it in content["limits"]),
-        is_missing_error=content["is_missing_wrong"],
-        is_one_machine=content["is_one_machine"],
-        is_remote=content.get("is_remote", False),
-        machine=machine and Machine(**machine),
-        is_heterogeneous=content["is_heterogeneous"],
-        default_duration=None if seconds is None else timedelta(seconds=seconds),
-        subsystems={name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in subsystems},
-    )
-    plan = make_plan(load(text, findings, content["parameters"]), site, findings)
+    values = content["site"]
+    seconds, machine = values["default_duration"], values["machine"]
+    subsystems = values["subsystems"].items()
+    values |= {
+        "constraints": {name: Mapped(**it) for name, it in values["constraints"].items()},
+        "limits": tuple(Limit(**it) for it in values["limits"]),
+        "machine": machine and Machine(**machine),
+        "default_duration": None if seconds is None else timedelta(seconds=seconds),
+        "subsystems": {name: tuple(SubsystemNode(**it) for it in nodes) for name, nodes in subsystems},
+    }
+    plan = make_plan(load(text, findings, content["parameters"]), Site(**values), findings)
     return load_journal(path, plan)

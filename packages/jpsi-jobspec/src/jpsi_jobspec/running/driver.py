@@ -11,7 +11,7 @@ import queue
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from jpsi import Job, JobState, JobStatus
 
@@ -144,16 +144,20 @@ class Driver:
 
     def _withdraw_unwanted(self) -> None:
         """End the jobs that the user has cancelled since the last look, or that nothing needs any more."""
-        cancelled = self._journal.cancelled_entries & self._entries.keys()
+        cancelled = self._journal.cancelled_entries & self._entries.keys() - self._cancelled_entries
+        names: Collection[str] = self._entries
         if self._journal.is_cancelled and not self._is_cancelling:
             self._is_cancelling = True
-        elif not cancelled <= self._cancelled_entries:
+        elif cancelled:
             self._cancelled_entries |= cancelled
+            # entries cancelled before get no second signal while they clean up
+            names = cancelled
         elif not self._is_ending and self._has_only_services():
             self._is_ending = True
         else:
             return
-        withdrawn = (it for it in self._jobs if self._is_withdrawn(self._part(it).entry))
+        entries = ((it, self._part(it).entry) for it in self._jobs)
+        withdrawn = (it for it, entry in entries if entry.id in names and self._is_withdrawn(entry))
         self._report_and_proceed(self._end(withdrawn, self._withdrawal_reason))
         self._proceed(self._entries)
 

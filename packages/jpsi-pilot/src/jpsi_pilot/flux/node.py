@@ -1,6 +1,6 @@
 """A node of a pilot whose engine is Flux: runs a broker, and keeps a connection to the agent.
 
-python -m jpsi_pilot.flux.node NODES GPUS KILL_DELAY PILOT_FOLDER CORES PLACE
+python -m jpsi_pilot.flux.node NODES GPUS KILL_DELAY PILOT_FOLDER CORES NODE
 
 The node of the first broker takes the tasks of all nodes. The instance ends when the agent is gone and no job
 runs in it any more, and when the pilot is cancelled.
