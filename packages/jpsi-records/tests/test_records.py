@@ -140,6 +140,8 @@ def test_an_execution_that_is_too_old_satisfies_no_request(records: Records, clo
 
     assert records.find(spec("a", max_age=101)) is not None
     assert records.find(spec("a", max_age=99)) is None
+    assert records.find(spec("a", max_age=1e300)) is not None
+    assert records.find(spec("a", max_age=-1e300)) is None
 
 
 def test_a_result_without_its_output_satisfies_no_request(records: Records) -> None:
