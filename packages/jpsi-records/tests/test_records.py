@@ -275,7 +275,9 @@ def test_only_the_priority_of_a_committed_request_changes(records: Records) -> N
 
 
 @pytest.mark.clause("records-priority")
-@pytest.mark.parametrize("priority", [float("nan"), float("inf"), 10**400, True, "1"], ids=lambda it: repr(it)[:9])
+@pytest.mark.parametrize(
+    "priority", [float("nan"), float("inf"), 10**400, True, "1"], ids=lambda it: repr(it)[:9]
+)
 def test_a_priority_is_a_finite_number(records: Records, priority: float) -> None:
     with pytest.raises(InvalidRequestError, match="finite number"):
         records.submit(spec("a"), priority=priority)

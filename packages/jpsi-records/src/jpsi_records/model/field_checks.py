@@ -55,9 +55,9 @@ def as_tuple(value: Any) -> Any:  # noqa: ANN401  as above
     return tuple(value) if isinstance(value, list) else value
 
 
-def as_place(path: Any) -> Any:  # noqa: ANN401  as above
-    """Return a normalized absolute path, and any other value as it is."""
+def as_place(path: Any, normalize: Callable[[str], str] = place) -> Any:  # noqa: ANN401  as above
+    """Return a normalized path, and any other value as it is."""
     try:
-        return place(path) if isinstance(path, str) else path
+        return normalize(path) if isinstance(path, str) else path
     except ValueError:
         return path
