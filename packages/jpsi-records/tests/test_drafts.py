@@ -17,6 +17,7 @@ from jpsi_records.errors import InvalidRequestError, NotFoundError, NothingToReu
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.mounts import KINDS, read_mount
 from jpsi_records.records.records import Records
+from jpsi_records.store import requests
 from playing import Client, Clock, finish, see_to, spec, start
 
 Run = Callable[..., Any]
@@ -120,6 +121,21 @@ def test_a_draft_that_says_something_else_has_no_execution(records: Records) -> 
     assert records.execution(execution).state is ExecutionState.CANCELLED
     with pytest.raises(InvalidRequestError):
         spec("a", after=[1])
+
+
+def test_a_request_that_is_recorded_and_no_longer_valid_is_shown_and_refused(records: Records) -> None:
+    draft = records.draft(spec("a"))
+    waiting = records.submit(spec("b", after=[records.submit(spec("c")).id]))
+    document = {"command": ["a"], "mounts": {"/a": {"kind": "blob", "digest": None}}}
+    with records.database.writing() as tx:
+        for it in (draft, waiting):
+            requests.change(tx, it.id, wish=document)
+
+    assert sorted(it.spec.computation.command for it in records.requests()) == [("a",), ("a",), ("c",)]
+    with pytest.raises(InvalidRequestError, match="digest must be"):
+        records.commit(draft.id)
+    see_to(records)
+    assert records.request(waiting.id).outcome == "refused"
 
 
 def test_a_draft_of_a_job_that_has_ended_is_not_committed(records: Records) -> None:

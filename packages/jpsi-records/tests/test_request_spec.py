@@ -69,13 +69,17 @@ def test_all_problems_are_reported_together() -> None:
         ({"command": ["a"], "mounts": {"stdout": {"kind": "file", "path": "/o"}}}, "can be written"),
         ({"command": ["a"], "output_globs": ["*"]}, "output_path, which is not given"),
         ({"command": ["a"], "runtime_constraints": {"vcpus": [2, None]}}, "vcpus is 1"),
+        ({"command": ["a"], "runtime_constraints": {"ram": 10**400}}, "ram is true, false, a number"),
+        ({"command": ["a"], "max_age": 10**400}, "max_age must be a number of seconds"),
+        ({"command": ["a"], "placement": {"duration": 10**400}}, "duration must be a number of seconds"),
+        ({"command": ["a"], "filters": ["exit_code", "=", 10**400]}, "exit_code = cannot be"),
         ({"command": ["cat", "/a/b"], "mounts": {"/a": {"kind": "tmp"}}}, r"write \$\{JPSI_ROOT\}/a/b"),
         (
             {"command": ["a"], "environment": {"A": "/a"}, "mounts": {"/a": {"kind": "tmp"}}},
             "environment: A: /a is a place below the root",
         ),
     ],
-    ids=str,
+    ids=lambda it: str(it)[:80],
 )
 def test_each_problem_is_reported(document: Any, told: str) -> None:
     with pytest.raises(InvalidRequestError, match=told):

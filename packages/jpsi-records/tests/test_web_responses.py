@@ -163,9 +163,13 @@ def test_a_request_page_explains_its_execution(client: Client, text: Text, clock
     clock.advance(1)
     reused = records.submit(spec("a", environment={"LC_ALL": "C"}))
     german = records.submit(spec("a", environment={"LC_ALL": "de"}))
+    draft = records.draft(spec("b"))
+    records.satisfy(draft.id)
+    records.commit(draft.id)
 
     assert "computes the same, but it failed with exit code 1." in text(f"request/{again.id}")
     assert "was there: it computes the same" in text(f"request/{reused.id}")
+    assert "was made for it" in text(f"request/{draft.id}")
     shown = text(f"request/{german.id}")
     assert "<code>environment.LC_ALL</code></td><td><code>&quot;de&quot;</code>" in shown
     assert f"execution/{first}" in shown

@@ -136,9 +136,9 @@ def cli(ctx: click.Context) -> int:
     return exit_codes.USAGE
 
 
-for command in (RUN, SUBMIT, SCRIPT, VALIDATE, CONVERT):
-    cli.add_command(command)
-for command in (LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP):
-    cli.add_command(command)
-for command in (QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR):
+for command in (
+    *(RUN, SUBMIT, SCRIPT, VALIDATE, CONVERT),
+    *(LS, SHOW, EXPLAIN, WAIT, CANCEL, HOLD, RELEASE, LOGS, TOP),
+    *(QUEUES, ATTACH, FAKE, PLUGINS, CONFIG, DOCTOR),
+):
     cli.add_command(command)

@@ -83,10 +83,8 @@ def state(execution: model.Execution) -> str:
 
 def explanation(request: model.Request, events: Sequence[model.Event], near: Sequence[NearMiss]) -> str:
     """Return a text that explains why a request has its execution."""
-    # The commit of a satisfied draft assigns the same execution again; the first event has the reason.
-    mine = (it for it in events if it.kind == "assigned" and it.execution == request.execution)
-    assigned = next(mine, None)
-    if assigned is None or request.execution is None:
+    assigned = assignment(request, events)
+    if assigned is None:
         return f"request {request.id} is {request.state.value} and has no execution\n"
     if not assigned.data.get("is_new"):
         return (
@@ -100,6 +98,12 @@ def explanation(request: model.Request, events: Sequence[model.Event], near: Seq
             lines.append(f"  execution {other.execution.id} is close:")
             lines += [f"    {it}" for it in other.differences]
     return "\n".join(lines) + "\n"
+
+
+def assignment(request: model.Request, events: Iterable[model.Event]) -> model.Event | None:
+    """Return the event that says why a request has its execution; None if it has none."""
+    # The commit of a satisfied draft assigns the same execution again; the first event has the reason.
+    return next((it for it in events if it.kind == "assigned" and it.execution == request.execution), None)
 
 
 def request(found: model.Request, execution: model.Execution | None) -> str:

@@ -12,6 +12,7 @@ import jpsi
 from jpsi_engine import job_store
 
 from .. import exit_codes, messages
+from ..output import quantities
 from .checks import findings
 from .damage_advice import advise_on_damage
 from .facts import PLAIN, Facts, Finding, ProbeResult, Verdict, configuration, is_healthy
@@ -25,11 +26,7 @@ _MARKS = {Verdict.OK: "ok", Verdict.WARNING: "WARNING", Verdict.WRONG: "WRONG", 
 
 def doctor(executor: str | None, *, timeout: str, submits_jobs: bool, as_json: bool) -> int:
     """Examine an executor, show the findings, and return the exit code."""
-    try:
-        seconds = jpsi.parse_duration(timeout).total_seconds()
-    except ValueError as e:
-        messages.error(f"--wait: {e}")
-        return exit_codes.USAGE
+    seconds = quantities.parse_duration_option(timeout, "--wait").total_seconds()
     with jpsi.JobExecutor(executor) as opened:
         facts = examine_executor(opened, executor or opened.name, seconds if submits_jobs else None)
     found = list(findings(facts))
@@ -56,7 +53,6 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
     connection = _call_or_error(remote_host_name, system) if system.is_remote else None
     if isinstance(connection, jpsi.JpsiError):
         return Facts(executor=name, is_target=is_target, connection=connection, damaged=_damaged_files())
-    programs = _call_or_error(find_programs, system) if system.has_commands else {}
     answer_error = _call_or_error(check_answer, system)
     probes: dict[str, ProbeResult] = {}
     native_id = None
@@ -71,7 +67,7 @@ def examine_executor(executor: jpsi.JobExecutor, name: str, timeout: float | Non
         executor=name,
         is_target=is_target,
         connection=connection,
-        programs=programs,
+        programs=_call_or_error(find_programs, system),
         version=_call_or_error(read_version, system),
         answer_error=answer_error,
         queues=_call_or_error(system.queues) if system.has_commands else (),

@@ -8,12 +8,6 @@ from .. import exit_codes
 from ..options import PLUGIN_PARAMETERS, SETTINGS, command, json_option
 
 
-def _plugins(*, name: str | None, kind: str | None, as_json: bool, is_loading: bool) -> int:
-    from .plugins import plugins  # noqa: PLC0415  help and usage errors do not wait for the library
-
-    return plugins(name, kind=kind, as_json=as_json, is_loading=is_loading)
-
-
 @click.pass_context
 def _config(ctx: click.Context) -> int:
     if ctx.invoked_subcommand is None:
@@ -24,7 +18,7 @@ def _config(ctx: click.Context) -> int:
 #: `jpsi plugins`
 PLUGINS = command(
     "plugins",
-    _plugins,
+    "installation.plugins:plugins",
     PLUGIN_PARAMETERS,
     short_help="Show the installed plugins, and whether they work.",
     help="""Show the installed plugins of jpsi, such as executors and launchers: all, or those called NAME.

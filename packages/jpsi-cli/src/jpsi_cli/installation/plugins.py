@@ -27,12 +27,8 @@ _NO_DISTRIBUTION = "-"
 
 def plugins(name: str | None, *, kind: str | None, as_json: bool, is_loading: bool) -> int:
     """Show the plugins, all or those of a name or a kind, and return the exit code."""
-    try:
-        with _redirect_plugin_output():
-            installed = jpsi.plugins(load=is_loading)
-    except jpsi.JpsiError as e:
-        messages.error(str(e))
-        return exit_codes.JPSI
+    with _redirect_plugin_output():
+        installed = jpsi.plugins(load=is_loading)
     found = [it for it in installed if kind in {None, it.kind}]
     selected = [it for it in found if name is None or it.name.lower() == name.lower()]
     if not selected:

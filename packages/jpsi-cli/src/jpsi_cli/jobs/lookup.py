@@ -25,7 +25,7 @@ class RecalledJobs:
 
     def best_status(self, job: StoredJob) -> jpsi.JobStatus:
         """Return the best known status of a job."""
-        return best_status(job, self.jobs[job.id].status) if job.id in self.jobs else job.status
+        return best_status(job, self.jobs[job.id].status if job.id in self.jobs else None)
 
     def await_exited_processes(self, jobs: Iterable[StoredJob]) -> None:
         """Wait for the end of jobs whose local process is gone; jpsi finds out about them at once."""
@@ -117,12 +117,14 @@ def recover_remote_jobs(name: str) -> None:
         messages.warning(f"{name}: {e}")
 
 
-def best_status(job: StoredJob, reported: jpsi.JobStatus) -> jpsi.JobStatus:
+def best_status(job: StoredJob, reported: jpsi.JobStatus | None) -> jpsi.JobStatus:
     """Return the best known status of a job: that on disk, unless `reported` is further or says more."""
     stored = job.status
+    if reported is None or stored.final:
+        return stored
     if reported.state is not stored.state:
-        return stored if stored.final else reported
-    if stored.final or not reported.message:
+        return reported
+    if not reported.message:
         return stored
     return attrs.evolve(stored, message=reported.message, metadata={**stored.metadata, **reported.metadata})
 

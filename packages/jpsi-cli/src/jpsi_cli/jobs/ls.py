@@ -97,7 +97,9 @@ def _list(job_filter: JobFilter, *, only_ids: bool, as_json: bool, is_refreshing
     if only_ids:
         messages.show("".join(f"{job.id}\n" for job in found))
     elif as_json:
-        messages.show_json([job_json.summary_json(job, _best_status(job, statuses)) for job in found])
+        messages.show_json(
+            [job_json.summary_json(job, best_status(job, statuses.get(job.id))) for job in found]
+        )
     elif found:
         rows = _rows(found, jobs, statuses)
         table = job_table.render_lines(rows, terminal.width(), now, terminal.choose_paint())
@@ -120,11 +122,7 @@ def _rows(
     found: Sequence[StoredJob], jobs: Sequence[StoredJob], statuses: Mapping[str, jpsi.JobStatus]
 ) -> list[Row]:
     ids = short_ids(job.id for job in jobs)
-    return [Row(job, _best_status(job, statuses), ids[job.id]) for job in found]
-
-
-def _best_status(job: StoredJob, statuses: Mapping[str, jpsi.JobStatus]) -> jpsi.JobStatus:
-    return best_status(job, statuses[job.id]) if job.id in statuses else job.status
+    return [Row(job, best_status(job, statuses.get(job.id)), ids[job.id]) for job in found]
 
 
 def _watch(job_filter: JobFilter, *, is_refreshing: bool) -> int:

@@ -24,7 +24,7 @@ def show(jobs: Sequence[str], *, as_json: bool, is_refreshing: bool) -> int:
     statuses = refresh_statuses(found) if is_refreshing else {}
     if is_refreshing:
         found = select_jobs([job.id for job in found], job_store.jobs())
-    best = [best_status(job, statuses.get(job.id, job.status)) for job in found]
+    best = [best_status(job, statuses.get(job.id)) for job in found]
     if as_json:
         messages.show_json(list(map(job_json.details_json, found, best)))
         return 0

@@ -13,4 +13,4 @@ from .follower import Follower
 from .outcome import describe_end, status_json
 from .progress import summarize_states
 from .quantities import format_size
-from .terminal import Paint, is_terminal, plain
+from .terminal import Paint, plain

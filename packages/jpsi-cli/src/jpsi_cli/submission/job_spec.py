@@ -63,16 +63,11 @@ class _Text:
         setattr(self.section(spec), self.field, self.parse(text))
 
 
-@dataclass(frozen=True)
-class _Flag:
-    """An option without a value, and the field and value that it sets."""
-
-    field: str
-    value: bool
-    section: Callable[[jpsi.JobSpec], object] = lambda spec: spec
-
-    def __call__(self, spec: jpsi.JobSpec, _: object) -> None:
-        setattr(self.section(spec), self.field, self.value)
+def _flag(
+    field: str, *, value: bool, section: Callable[[jpsi.JobSpec], object] = lambda spec: spec
+) -> Callable[[jpsi.JobSpec, object], None]:
+    """Return the setter of an option without a value, which sets a field to a value."""
+    return lambda spec, _: setattr(section(spec), field, value)
 
 
 def _resources(spec: jpsi.JobSpec) -> jpsi.ResourceSpec:
@@ -179,9 +174,9 @@ def _require_form(values: object, form: re.Pattern[str], words: str) -> tuple[st
 _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "name": _Text("name", str),
     "dir": _Text("directory", _directory),
-    "create_dir": _Flag("create_directory", value=True),
+    "create_dir": _flag("create_directory", value=True),
     "env": _set_environment,
-    "no_inherit_env": _Flag("inherit_environment", value=False),
+    "no_inherit_env": _flag("inherit_environment", value=False),
     "stdin": _Text("stdin_path", _stream),
     "stdout": _Text("stdout_path", _stream),
     "stderr": _Text("stderr_path", _stream),
@@ -194,7 +189,7 @@ _FIELDS: dict[str, Callable[[jpsi.JobSpec, object], None]] = {
     "cores": _Text("cpu_cores_per_process", quantities.parse_count, _resources),
     "gpus": _Text("gpu_cores_per_process", quantities.parse_count_or_zero, _resources),
     "memory": _Text("memory", quantities.parse_size, _resources),
-    "exclusive": _Flag("exclusive_node_use", value=True, section=_resources),
+    "exclusive": _flag("exclusive_node_use", value=True, section=_resources),
     "time": _Text("duration", jpsi.parse_duration, _attributes),
     "queue": _Text("queue_name", str, _attributes),
     "project": _Text("project_name", str, _attributes),

@@ -54,9 +54,7 @@ class Leases:
         with self._records.database.writing() as tx:
             lease = {"holder": self.holder, "lease_until": tx.now + self._lease}
             if execution.state is ExecutionState.QUEUED:
-                is_still = (store.EXECUTION.c.state == execution.state.value) & (
-                    store.EXECUTION.c.priority > 0
-                )
+                is_still = store.executions.WAITING
                 return store.ledger.move(tx, execution.id, ExecutionState.CLAIMED, is_still, **lease)
             is_free = store.EXECUTION.c.lease_until <= tx.now
             if _is_gone(execution.holder):

@@ -19,8 +19,6 @@ from ..errors import StoreError, store_errors
 from .atomic_files import make_parent_directory
 from .manifests import Entry, Manifest, digest_of, read_manifest, write_manifest
 
-_CHUNK = 1 << 20
-
 
 @attrs.frozen(slots=True)
 class Captured:
@@ -179,12 +177,8 @@ class Blobs:
 
 
 def _digest_and_size(path: Path) -> tuple[str, int]:
-    found, size = hashlib.sha256(), 0
     with store_errors(f"{path} cannot be read"), path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            found.update(chunk)
-            size += len(chunk)
-    return f"sha256:{found.hexdigest()}", size
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}", file.tell()
 
 
 def _files(source: Path) -> Iterator[tuple[str, Path]]:

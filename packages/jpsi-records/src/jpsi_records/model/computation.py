@@ -41,10 +41,7 @@ IMAGE = re.compile(r"[a-z0-9][\w.:/-]*@(sha256:[0-9a-f]{64})")
 
 
 def _as_working_place(path: Any) -> Any:  # noqa: ANN401  any YAML value; `problems` checks it
-    try:
-        return working_place(path) if isinstance(path, str) else path
-    except ValueError:
-        return path
+    return as_place(path, working_place)
 
 
 def _is_place(path: Any) -> bool:  # noqa: ANN401  as above

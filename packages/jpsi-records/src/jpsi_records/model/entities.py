@@ -12,7 +12,7 @@ import attrs
 
 from ..errors import InvalidRequestError
 from .field_checks import is_number
-from .request_spec import RequestSpec, read_request_spec
+from .request_spec import RequestSpec, recorded_request_spec
 
 
 class RequestState(enum.Enum):
@@ -61,7 +61,7 @@ DEFAULT_ABOUT = About()
 
 
 def _as_request_spec(spec: Any) -> RequestSpec:  # noqa: ANN401  a request spec, or its document
-    return spec if isinstance(spec, RequestSpec) else read_request_spec(spec)
+    return spec if isinstance(spec, RequestSpec) else recorded_request_spec(spec)
 
 
 @attrs.frozen(slots=True, kw_only=True)

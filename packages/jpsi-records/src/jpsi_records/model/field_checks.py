@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -26,7 +26,8 @@ def field_problems(value: attrs.AttrsInstance, checks: FieldChecks) -> Iterator[
 
 def is_number(value: Any) -> bool:  # noqa: ANN401  any YAML value
     """Return True for a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # A comparison: `math.isfinite` raises for a whole number that is larger than any float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def is_whole(value: Any) -> bool:  # noqa: ANN401  as above
@@ -54,9 +55,9 @@ def as_tuple(value: Any) -> Any:  # noqa: ANN401  as above
     return tuple(value) if isinstance(value, list) else value
 
 
-def as_place(path: Any) -> Any:  # noqa: ANN401  as above
-    """Return a normalized absolute path, and any other value as it is."""
+def as_place(path: Any, normalize: Callable[[str], str] = place) -> Any:  # noqa: ANN401  as above
+    """Return a normalized path, and any other value as it is."""
     try:
-        return place(path) if isinstance(path, str) else path
+        return normalize(path) if isinstance(path, str) else path
     except ValueError:
         return path

@@ -181,6 +181,17 @@ def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML v
     Raises:
         InvalidRequestError: the document is not valid; the message names every problem.
     """
+    spec = recorded_request_spec(document)
+    check_request_spec(spec)
+    return spec
+
+
+def recorded_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  as above
+    """Return the request spec in a document of the records, which an earlier version may have checked less.
+
+    Raises:
+        InvalidRequestError: the document has no form of a request spec.
+    """
     if not isinstance(document, Mapping):
         raise InvalidRequestError.of([f"a request is a mapping, not {document!r}"])
     found: list[str] = []
@@ -192,13 +203,11 @@ def read_request_spec(document: Any) -> RequestSpec:  # noqa: ANN401  any YAML v
     found += [f"{key!r} is nothing that a request says" for key in unknown]
     if found:
         raise InvalidRequestError.of(found)
-    spec = RequestSpec(
+    return RequestSpec(
         computation=Computation(**{key: it for key, it in members.items() if key in _COMPUTATION}),
         placement=Placement(**placement),
         **{key: it for key, it in members.items() if key in _TERMS},
     )
-    check_request_spec(spec)
-    return spec
 
 
 def _missing(members: Mapping[str, Any]) -> Iterator[str]:

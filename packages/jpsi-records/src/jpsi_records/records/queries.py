@@ -237,6 +237,8 @@ class RecordsReader:
         return attrs.evolve(spec, after=after, computation=attrs.evolve(spec.computation, mounts=mounts))
 
     def _resolve(self, spec: model.RequestSpec) -> Resolution:
+        # An earlier version, or another user of the database, may have recorded what is refused now.
+        model.check_request_spec(spec)
         with self.database.reading() as tx:
             digests = {target: _current_digest(tx, it) for target, it in spec.computation.mounts.items()}
         # Outside the transaction: git may take minutes, and writers would have to wait.

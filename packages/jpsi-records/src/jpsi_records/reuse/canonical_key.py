@@ -14,12 +14,14 @@ from ..model import Computation, Purity, Topology, canonical
 #: The version of the format. Members at their defaults are left out, so that new ones change no old key.
 VERSION = 1
 
-#: The resolved mounts by target.
-Resolved = Mapping[str, Mapping[str, Any]]
 
+def preimage(computation: Computation, mounts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the canonical key of a computation; two keys are equal exactly if the computations are.
 
-def preimage(computation: Computation, mounts: Resolved) -> str:
-    """Return the canonical key of a computation; two keys are equal exactly if the computations are."""
+    Args:
+        computation: the computation.
+        mounts: the documents of the resolved mounts by target.
+    """
     is_exact = computation.topology is Topology.EXACT
     members = {
         "command": list(computation.command),

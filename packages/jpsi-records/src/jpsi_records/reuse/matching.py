@@ -63,10 +63,10 @@ class Matcher:
         if recalled(execution.preimage)["purity"] == Purity.OFF.value:
             yield "its purity is off, so that nothing is known of what it depends on"
         yield from self._by_its_end(execution) if execution.state.ended else self._before_its_end(execution)
-        if self.spec.max_age is not None and execution.finished_at is not None:
-            max_age = timedelta(seconds=self.spec.max_age)
-            if execution.finished_at + max_age < self.now:
-                yield f"it ended more than {max_age} ago"
+        ended, max_age = execution.finished_at, self.spec.max_age
+        # The age is compared as a number: the largest times and durations of Python are far smaller.
+        if max_age is not None and ended is not None and (self.now - ended).total_seconds() > max_age:
+            yield f"it ended more than {timedelta(seconds=max(max_age, 0))} ago"
         yield from unmet_constraints(self.spec.runtime_constraints, execution.granted)
         yield from unmet_filters(self.spec.filters, execution)
         if execution.state is ExecutionState.COMPLETE and (why := self.evidence(execution)) is not None:

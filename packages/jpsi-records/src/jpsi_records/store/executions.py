@@ -17,7 +17,8 @@ from .schema import ATTEMPT, EXECUTION, LIVE
 # Databases limit the number of values in a statement.
 _AT_ONCE = 500
 
-#: The condition on executions that a dispatcher holds.
+#: The conditions on executions that wait for a dispatcher, and on those that a dispatcher holds.
+WAITING = (EXECUTION.c.state == ExecutionState.QUEUED.value) & (EXECUTION.c.priority > 0)
 HELD = EXECUTION.c.state.in_([ExecutionState.CLAIMED.value, ExecutionState.RUNNING.value])
 
 
@@ -75,8 +76,7 @@ def _program(preimage: str) -> str:
 
 def due(tx: Transaction) -> list[Execution]:
     """Return the executions that wait for a dispatcher, or whose lease has expired."""
-    waiting = (EXECUTION.c.state == ExecutionState.QUEUED.value) & (EXECUTION.c.priority > 0)
-    return some(tx, waiting | (HELD & (EXECUTION.c.lease_until <= tx.now)))
+    return some(tx, WAITING | (HELD & (EXECUTION.c.lease_until <= tx.now)))
 
 
 def add(tx: Transaction, execution: Execution, *, is_shared: bool) -> Execution:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ..errors import NotFoundError, StoreError
+from ..formatting import assignment
 from ..model import Attempt, Event, Execution, ExecutionState, Request, RequestState, write_request_spec
 from ..records import Records
 from .components import (
@@ -75,7 +76,7 @@ def request_page(records: Records, site: Site, request_id: str) -> str:
 
 def _assigned(records: Records, site: Site, request: Request, events: Sequence[Event]) -> Iterator[Content]:
     """Yield why a request has its execution."""
-    assigned = next((it for it in reversed(events) if it.kind == "assigned"), None)
+    assigned = assignment(request, events)
     link = to_execution(site, request.execution or "")
     if assigned is None or not assigned.data.get("is_new"):
         reason = " was there: it computes the same, and nothing speaks against it."

@@ -60,10 +60,10 @@ def joined(*content: Content) -> Html:
     return Html("".join(it.text for it in escaped))
 
 
-def listing(items: Iterable[Content], **attributes: str | float | bool | None) -> Html:
+def listing(items: Iterable[Content]) -> Html:
     """Return a list; empty without items."""
     found = [element("li", it) for it in items]
-    return element("ul", *found, **attributes) if found else Html("")
+    return element("ul", *found) if found else Html("")
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[Content]]) -> Html:
