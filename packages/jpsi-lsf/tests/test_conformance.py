@@ -10,7 +10,7 @@ import pytest
 from jpsi import HeterogeneousResources, Job, JobExecutor, JobSpec, JobState, ResourceSpecV1
 from jpsi_lsf import hooks
 from jpsi_lsf.config import LsfConfig
-from jpsi_lsf.script import legal_name
+from jpsi_lsf.directives import legal_name
 from jpsi_testing import ExecutorConformance
 
 

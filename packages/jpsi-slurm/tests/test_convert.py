@@ -19,7 +19,7 @@ from jpsi.plugin import (
     resources,
 )
 from jpsi_slurm import hooks
-from jpsi_slurm.sbatch_options import parse_time
+from jpsi_slurm.custom_options import parse_time
 from jpsi_testing import specs
 from slurm_support import CONTEXT
 

@@ -619,6 +619,16 @@ def test_job_that_inherits_nothing_sees_nothing_of_pre_launch(place: Place) -> N
     assert (arguments, environment) == ([b"${NEW}"], {b"B": b"2"})
 
 
+@pytest.mark.parametrize("inherit", [True, False])
+def test_the_spec_cannot_set_a_variable_of_the_runner(place: Place, inherit: bool) -> None:
+    job = JobSpec("", [], environment={"JPSI_JOB_ID": "mine", "A": "1"}, inherit_environment=inherit)
+
+    _, environment = seen(place, job)
+
+    assert environment.get(b"JPSI_JOB_ID") == (b"a1" if inherit else None)
+    assert environment[b"A"] == b"1"
+
+
 # -------------------------------------------------------------------------------- claim and markers
 
 

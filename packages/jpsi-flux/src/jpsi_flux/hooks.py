@@ -2,6 +2,7 @@
 
 from .bulk import parse_submit_several, submit_several
 from .config import capabilities, config_class
+from .directives import check_spec, read_script, render_script
 from .native_ids import canonical_id
 from .queue import (
     cancel,
@@ -20,6 +21,5 @@ from .queue import (
     version,
     watch,
 )
-from .script import check_spec, read_script, render_script
 from .submit import nodes, parse_submit, submit
 from .submit_errors import classify_failure

@@ -20,7 +20,7 @@ from jpsi.plugin import (
 )
 from jpsi.plugin.kit import require_one_id
 
-from .bsub_options import CUSTOM
+from .custom_options import CUSTOM
 from .resources import slots_per_process
 
 # "Environment variable reference" of LSF 10.1. BSUB_* hide the id, wait for the job, or submit nothing; LSB_*

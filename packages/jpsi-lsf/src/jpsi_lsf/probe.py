@@ -9,8 +9,8 @@ from typing import Any
 from jpsi.plugin import Arrays, Capabilities, Command, CommandResult, Site, hookimpl
 
 from .commands import lsf_command
+from .directives import DEPENDENCIES
 from .queue import FIELDS
-from .script import DEPENDENCIES
 
 # The first two show which options bjobs knows, the third the limit of array sizes, the last the queues.
 _SCRIPT = f"bjobs -V; bjobs -o '{FIELDS}' -json; bparams -l; exec bqueues -l"

@@ -19,8 +19,8 @@ from jpsi.plugin import (
     units,
 )
 
-from .bsub_options import component_requirements
 from .config import UNITS, LsfConfig
+from .custom_options import component_requirements
 
 _MEGABYTE = UNITS["MB"]
 _SECTION = re.compile(r"\s*(?P<name>[a-z]+)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\s*")

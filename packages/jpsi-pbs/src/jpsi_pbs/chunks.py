@@ -11,10 +11,10 @@ import attrs
 from jpsi.plugin import ResourceSpecV1, units
 from jpsi.plugin.kit import Draft, JobRequest, Option, read_amount, read_count
 
+from .custom_options import CUSTOM as QSUB_OPTIONS
+from .custom_options import system_options
 from .layout import NOT_EXPRESSIBLE, Part, lay_out, merge_kinds, set_resources, split_count
 from .nodes import UNITS, read_memory, read_nodes
-from .qsub_options import CUSTOM as QSUB_OPTIONS
-from .qsub_options import system_options
 
 _KIBIBYTE = 1 << 10
 _EXCLUSIVE_PLACES = frozenset({"excl", "exclhost"})

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from jpsi.plugin import JobSpec, ResourceSpecV1, ShellLine, components, units
 from jpsi.plugin.kit import Draft, JobRequest, Option, count_option, read_amount, read_count, read_exclusive
 
+from .custom_options import system_options
 from .layout import NOT_EXPRESSIBLE, Layout, Part, lay_out, merge_kinds, set_resources, split_count
-from .qsub_options import system_options
 
 _KIBIBYTE = 1 << 10
 #: pbs_resources(7B), size; w is a word of 8 bytes

@@ -21,9 +21,9 @@ from jpsi.plugin.kit import JobRequest, Option, attribute_option
 
 from . import queue
 from .chunks import CUSTOM, RESOURCE_OPTIONS
+from .directives import script_form
 from .hooks import Hooks
 from .native_ids import arrays_of, has_arrays_and_elements, is_element, is_one_server
-from .script import script_form
 
 # src/include/server_limits.h of OpenPBS 23.06.06: PBS_MAX_ARRAY_JOB_DFL
 _MAX_ARRAY_SIZE = 10_000

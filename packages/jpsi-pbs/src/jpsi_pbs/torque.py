@@ -11,10 +11,10 @@ from jpsi.plugin import Arrays, Command, CommandResult, JobAttributes, JobSpec, 
 from jpsi.plugin.kit import Option
 
 from . import queue
+from .directives import DIRECTORY, script_form
 from .hooks import Hooks
 from .native_ids import has_arrays_and_elements
 from .nodes import CUSTOM, RESOURCE_OPTIONS, process_lines
-from .script import DIRECTORY, script_form
 
 # These scripts list all jobs, once or twice: with array elements, and with whole arrays. If there is no job,
 # qstat prints nothing; the server's status after it then proves that the listing is complete.

@@ -1,6 +1,7 @@
 """The hook implementations of the executor `slurm`, collected from the modules of this package."""
 
 from .config import config_class
+from .directives import check_spec, read_script, render_script
 from .native_ids import arrays_of, canonical_id, element_ids
 from .probe import capabilities, parse_probe, probe
 from .queue import (
@@ -21,5 +22,4 @@ from .queue import (
     version,
 )
 from .sbatch import nodes, parse_submit, submit
-from .script import check_spec, read_script, render_script
 from .submit_errors import classify_failure

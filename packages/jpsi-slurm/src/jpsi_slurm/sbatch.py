@@ -21,7 +21,7 @@ from jpsi.plugin import (
 from jpsi.plugin.kit import require_one_id
 
 from .commands import slurm_command
-from .sbatch_options import CUSTOM
+from .custom_options import CUSTOM
 
 # sbatch(1) and srun(1), INPUT ENVIRONMENT VARIABLES: settings of the user for other jobs, which would
 # override directives; OUTPUT ENVIRONMENT VARIABLES: those of a surrounding job. These are all of SLURM_*

@@ -60,13 +60,13 @@ class CommandLines:
         self.after: list[str] = []
         #: The line that sets "$@"; `${NAME}` in arguments is expanded when it runs.
         self.arguments = ""
-        environment = spec.environment or {}
+        environment = _without_own_variables(spec.environment or {})
         if spec.inherit_environment:
-            self._extend_environment(_without_own_variables(environment))
+            self._extend_environment(environment)
         elif launcher is None:
             self._replace_environment(environment)
         else:
-            self._use_launcher(launcher, own, _without_own_variables(environment))
+            self._use_launcher(launcher, own, environment)
 
     def _extend_environment(self, environment: Mapping[str, str | None]) -> None:
         owned: dict[str, str | None] = {}

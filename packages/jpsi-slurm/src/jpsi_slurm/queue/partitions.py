@@ -9,7 +9,7 @@ from jpsi.plugin import Command, CommandResult, Queue, Site, hookimpl
 from jpsi.plugin.kit import parse_count, parse_limit
 
 from ..commands import slurm_command
-from ..sbatch_options import parse_time
+from ..custom_options import parse_time
 
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _NAME = "PartitionName"

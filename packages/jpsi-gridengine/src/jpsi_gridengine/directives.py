@@ -24,11 +24,11 @@ from jpsi.plugin import (
 )
 
 from .config import SLOTS_PLACEHOLDER, GridEngineConfig
+from .custom_options import CUSTOM, requested_slots, split_parallel_environment, value_problems
 from .job_names import context as kept_name
 from .job_names import job_name
 from .native_ids import job_number
 from .parallel_environment import count_slots, parallel_environment
-from .qsub_options import CUSTOM, requested_slots, split_parallel_environment, value_problems
 
 _MEBIBYTE = 1 << 20
 _SECOND = timedelta(seconds=1)

@@ -22,7 +22,7 @@ from jpsi.plugin import (
     kit,
 )
 
-from .bsub_options import COMPONENT_OPTIONS, CUSTOM
+from .custom_options import COMPONENT_OPTIONS, CUSTOM
 from .resources import RESOURCE_OPTIONS, resource_problems
 
 _DEFAULT_NAME = "jpsi"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jpsi import read_document
 from jpsi.plugin import JobAttributes, JobSpec, ResourceSpecV1, SubmitContext
 from jpsi_slurm import hooks
+from jpsi_slurm.custom_options import CUSTOM
 from jpsi_slurm.fake.submit import SBATCH, _directives
-from jpsi_slurm.sbatch_options import CUSTOM
 from jpsi_testing import specs
 from slurm_support import CONTEXT, SITE, site
 

@@ -24,7 +24,7 @@ from jpsi.plugin import (
     units,
 )
 
-from .sbatch_options import CUSTOM, parse_time
+from .custom_options import CUSTOM, parse_time
 
 _MEBIBYTE = 1 << 20
 # sbatch(1): --mem; without a unit it is megabytes, and all of them are powers of 1024
