@@ -104,3 +104,14 @@ def test_no_id_is_guessed(output: str) -> None:
 @given(st.text(max_size=40).filter(lambda text: not any(c.isdecimal() for c in text)))
 def test_a_banner_without_digits_hides_no_id(banner: str) -> None:
     assert hooks.parse_submit(command_result(f"{banner}\n4711;ci\n{banner}")) == "4711"
+
+
+@pytest.mark.parametrize("name", ["all", "ALL", "a,b", ""])
+def test_name_that_is_not_one_cluster_is_refused(name: str) -> None:
+    """Slurm's commands would take `all`, in any case, for every cluster."""
+    with pytest.raises(ValueError, match="must be the name of one cluster"):
+        site(cluster=name)
+
+
+def test_name_that_only_begins_like_all_is_a_cluster() -> None:
+    assert site(cluster="alliance").config.cluster == "alliance"

@@ -8,8 +8,9 @@ import attrs
 
 from jpsi.plugin import BatchConfig, hookimpl
 
-# slurm.conf(5), ClusterName; a comma would name several, whose job ids are not each other's
-_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]+\Z")
+# slurm.conf(5), ClusterName. A comma would separate several clusters; their job ids are independent, so an id
+# would be ambiguous. Slurm's commands take `all`, in any case, for every cluster.
+_CLUSTER_NAME = re.compile(r"(?!(?i:all)\Z)[A-Za-z0-9_.-]+\Z")
 
 
 def _check_cluster(_instance: object, _attribute: object, value: str | None) -> None:
@@ -23,9 +24,9 @@ class SlurmConfig(BatchConfig):
     """The settings of the executor `slurm`, in addition to those of every batch system."""
 
     #: The cluster that receives the jobs, as for `--clusters`; None is the cluster of this machine.
-    #: It needs slurmdbd.
+    #: A value other than None needs slurmdbd.
     cluster: str | None = attrs.field(default=None, validator=_check_cluster)
-    #: True if sacct can report jobs that slurmctld has forgotten; None takes the answer from the
+    #: True if sacct can report jobs that slurmctld has forgotten; None: jpsi reads it from the
     #: site's Slurm configuration.
     accounting: bool | None = None
     #: True if Slurm may requeue a job after a node failed or the job was preempted; None leaves it to
