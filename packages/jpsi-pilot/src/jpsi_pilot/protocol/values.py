@@ -1,4 +1,4 @@
-"""The values about jobs and pilots that travel as JSON between client, agent and nodes."""
+"""The messages about jobs and pilots that client, agent and nodes exchange as JSON."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ JOB_VARIABLE = "JPSI_PILOT_JOB"
 ALLOCATION = "SLURM_JOB_ID"
 
 
+# Any: the values of JSON have several types
 class _Serializable:
-    """A value that JSON can represent."""
+    """A value whose fields JSON can represent."""
 
     __slots__ = ()
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Self:  # Any: as JSON has it
-        """Return the value that `to_dict` converted."""
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """Return the value that `to_dict` converted; TypeError if fields are unknown or missing."""
         return cls(**raw)
 
-    def to_dict(self) -> dict[str, Any]:  # as above
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields by their names."""
         return attrs.asdict(self)  # type: ignore[arg-type]  # all that inherit this are attrs classes
 
@@ -35,31 +36,44 @@ class _Serializable:
 class Need(_Serializable):
     """The resources that a job takes on each of its nodes, and its time limit."""
 
+    #: The number of nodes; the other numbers are for each of them.
     nodes: int = 1
     cores: int = 1
     gpus: int = 0
     #: In bytes.
     memory: int = 0
-    #: The longest time that it may run, in seconds.
+    #: The longest time that the job may run, in seconds.
     seconds: int
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Settings(_Serializable):
-    """The settings of one kind of pilots; times are in seconds."""
+    """The settings of one kind of pilots; `PilotConfig` has the same settings, and describes all of them.
 
+    Times are in seconds; cores, GPUs and memory are those of each node.
+    """
+
+    #: The executor or configured target that runs the pilots as jobs.
     target: str
     #: None leaves it to the agent.
     engine: str | None
+    #: The largest number of pilots at a time for one client.
     max_pilots: int
+    #: The number of nodes of a pilot.
     nodes: int
     cores: int
     gpus: int
+    #: In bytes; None if memory is not counted.
     memory: int | None
+    #: The time for which jobs can run in a pilot.
     walltime: int
+    #: The time that is added to `walltime` in the request to the target: for the pilot's start and its end.
     margin: int
+    #: The time for which a pilot without a job waits for another.
     idle: float
+    #: The time that a cancelled job has between SIGTERM and SIGKILL.
     kill_delay: float
+    #: True if the pilots take the jobs of all clients.
     shared: bool
     queue_name: str | None
     project_name: str | None
@@ -95,12 +109,13 @@ class Task(_Serializable):
     umask: int
     #: Variables that are added to the environment.
     variables: Mapping[str, str]
-    #: The number of cores it has of each of its nodes; the agent counts them.
+    #: The number of cores that it has on each of its nodes; the agent counts them.
     cores: int = 1
-    #: The number of GPUs it has of each; None if the pilot has none to assign.
+    #: The number of GPUs that it has on each of its nodes; None if the pilot has none to assign.
     gpus: int | None = None
-    #: Its time limit, and the time that it has to end after SIGTERM, in seconds.
+    #: Its time limit in seconds.
     seconds: int
+    #: The time between SIGTERM and SIGKILL, in seconds.
     kill_delay: float
 
 
@@ -110,8 +125,9 @@ class End(_Serializable):
 
     #: The exit code of its script; 128 + n after signal n. None if it never began.
     code: int | None
-    #: Why it was ended: `cancel`, `timeout`, `pilot`; `unable` if it could not begin; `lost` if it no longer
-    #: runs and nothing else is known; empty if it ended by itself.
+    #: Why it ended. Empty: by itself. `cancel`: a client cancelled the job. `timeout`: it reached its time
+    #: limit. `pilot`: its pilot ended; without a code, it never began and waits again. `unable`: it could not
+    #: be started. `lost`: it no longer runs, and nothing else is known.
     why: str = ""
     #: An explanation for the user.
     message: str = ""
@@ -119,13 +135,13 @@ class End(_Serializable):
 
 @attrs.frozen(slots=True, kw_only=True)
 class Share(_Serializable):
-    """The GPUs that a node reserves for a job that has several nodes."""
+    """A node's answer when a job of several nodes reserves GPUs there (engine `dask` only)."""
 
     #: The name by which a launcher knows the node.
     node: str = ""
-    #: The variables that name its GPUs there; empty if the pilot has none to assign.
+    #: The variables that name the job's GPUs on this node; empty if the pilot has none to assign.
     variables: Mapping[str, str] = attrs.field(factory=dict)
     #: The variables by which a launcher finds the pilot's allocation; empty if there are none.
     allocation: Mapping[str, str] = attrs.field(factory=dict)
-    #: Why it reserves nothing; empty if it does.
+    #: Why the node could not reserve them, for the user; empty if it did.
     problem: str = ""
