@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jpsi.plugin.kit import read_indices, write_indices
 from jpsi_testing.fake import FakeJob
 
-from .states import letters
+from .states import state_letters
 
 #: sge_conf(5): max_aj_tasks
 MAX_AJ_TASKS = 75000
@@ -61,10 +61,10 @@ def qstat_rows(jobs: Iterable[FakeJob]) -> Iterator[Row]:
     """Yield the rows of qstat; pending tasks of an array in one state share a row."""
     pending: dict[tuple[str, str], list[FakeJob]] = {}
     for job in jobs:
-        if not job.array or letters(job)[-1] == "r":
+        if not job.array or state_letters(job)[-1] == "r":
             yield Row(job, str(job.index) if job.array else "")
         else:
-            pending.setdefault((job.array, letters(job)), []).append(job)
+            pending.setdefault((job.array, state_letters(job)), []).append(job)
     for tasks in pending.values():
         yield Row(tasks[0], task_ranges(tasks))
 

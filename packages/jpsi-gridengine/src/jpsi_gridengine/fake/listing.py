@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jpsi_testing.fake import CommandError, FakeJob, FakeScheduler, Invocation, join_lines, node_name
 
 from .arrays import Row, job_name_of, qstat_rows
-from .states import failed_and_status, format_time, letters, queued
+from .states import failed_and_status, format_time, state_letters, submission_time
 
 _SCHEMA = "http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd"
 _XML_TIME, _ACCOUNT_TIME = "%Y-%m-%dT%H:%M:%S", "%a %b %d %H:%M:%S %Y"
@@ -27,8 +27,8 @@ def qstat(scheduler: FakeScheduler, invocation: Invocation) -> str:
     if "-xml" not in invocation.arguments:
         return join_lines(_table(jobs, invocation)) if jobs else ""
     listed = list(qstat_rows(jobs))
-    running = [_row(row, invocation) for row in listed if letters(row.job)[-1] == "r"]
-    pending = [_row(row, invocation) for row in listed if letters(row.job)[-1] != "r"]
+    running = [_row(row, invocation) for row in listed if state_letters(row.job)[-1] == "r"]
+    pending = [_row(row, invocation) for row in listed if state_letters(row.job)[-1] != "r"]
     lines = [
         "<?xml version='1.0'?>",
         f'<job_info  xmlns:xsd="{_SCHEMA}">',
@@ -60,22 +60,22 @@ def _table(jobs: Iterable[FakeJob], invocation: Invocation) -> Iterator[str]:
         )
         queue = "" if job.started is None else f"{job.queue}@{node_name(0)}"
         yield (
-            f"{job.number:>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {letters(job):5} {time} "
+            f"{job.number:>7} 0.50000 {job.name[:10]:10} {job.owner[:12]:12} {state_letters(job):5} {time} "
             f"{queue[:30]:30} {job.slots:5} {tasks or '       '}"
         )
 
 
 def _row(row: Row, invocation: Invocation) -> str:
     job = row.job
-    runs = letters(job)[-1] == "r"
+    runs = state_letters(job)[-1] == "r"
     when = "JAT_start_time" if runs else "JB_submission_time"
     fields = {
         "JB_job_number": job.number,
         "JAT_prio": "0.50000",
         "JB_name": _escaped(job_name_of(job)),
         "JB_owner": job.owner,
-        "state": letters(job),
-        when: format_time(job.started if runs else queued(job), invocation, _XML_TIME),
+        "state": state_letters(job),
+        when: format_time(job.started if runs else submission_time(job), invocation, _XML_TIME),
         "queue_name": f"{job.queue}@{node_name(0)}" if runs else "",
         "slots": str(job.slots),
         **({"tasks": row.tasks} if row.tasks else {}),
@@ -120,7 +120,7 @@ def _value(option: str, arguments: Sequence[str]) -> str:
 def _accounts(job: FakeJob, invocation: Invocation) -> str:
     """Return one account per run."""
     runs = [(job.submitted, "25  : rescheduling", 99)] * job.restarts
-    last = (queued(job), *failed_and_status(job))
+    last = (submission_time(job), *failed_and_status(job))
     return "".join(_account(job, invocation, *run) for run in [*runs, last])
 
 
