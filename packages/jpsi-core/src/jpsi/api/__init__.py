@@ -1,4 +1,4 @@
-"""The implementation behind `Job` and `JobExecutor`.
+"""The private implementation behind `Job` and `JobExecutor`, which programs import from `jpsi`.
 
 Validation, submission, batching, observers, facts about the batch system, import of submit scripts.
 """

@@ -1,7 +1,4 @@
-"""The configuration.
-
-Files of the site and the user, targets, and the values that they set for jobs that leave them open.
-"""
+"""The configuration: files of site and user, targets, and the values for what jobs leave open."""
 
 from typing import TYPE_CHECKING
 

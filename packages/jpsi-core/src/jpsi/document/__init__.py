@@ -1,6 +1,7 @@
-"""Job documents.
+"""Job documents: one JobSpec as YAML or JSON, in the format of J/PSI Appendix A.
 
-Reads YAML and JSON text as a JobSpec, naming every problem with its line, and writes it back.
+It reads and writes them; every problem is reported with its line. Workflows of many tasks are not read here:
+their documents are another format, which jpsi-jobspec reads.
 """
 
 from typing import TYPE_CHECKING

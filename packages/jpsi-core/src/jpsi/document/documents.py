@@ -19,10 +19,10 @@
         environment: {OMP_NUM_THREADS: "2"}
         cwd: /scratch/run               # directory
         job: {name: simulation}         # name; other keys are custom attributes job.<key>
-        jpsi: {queue_name: debug}       # the other fields of a spec; see the module extension
-      user: {}                          # attributes.user, standard_attributes unchanged
+        jpsi: {queue_name: debug}       # the other fields of a spec; see `jpsi_attributes`
+      user: {}                          # the spec's `attributes.user`, unchanged
 
-Every written document reads back as the same spec.
+Every written document reads back as an equal spec; `write_document` lists what changes type.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from jpsi.model import (
 def read_document(text: str, source: str = "<document>") -> JobSpec:
     """Return the spec of a job document, YAML or JSON.
 
-    Unknown keys of attributes.system and of tasks[0].count give one DocumentWarning.
+    Unknown keys of attributes.system and of tasks[0].count cause one DocumentWarning that lists them all.
 
     Args:
         text: The document.
@@ -67,43 +67,43 @@ def read_document(text: str, source: str = "<document>") -> JobSpec:
     """
     document = parse(text, source)
     spec = _to_spec(document)
-    found = document.problems
-    if found.warnings:
-        warnings.warn("\n".join(found.warnings), DocumentWarning, stacklevel=2)
+    reported = document.problems
+    if reported.warnings:
+        warnings.warn("\n".join(reported.warnings), DocumentWarning, stacklevel=2)
     for problem in problems(spec):
         path, sentence = _locate(problem)
-        # In place of a wrong value the spec has a harmless one, which is not always valid.
-        if not found.has_overlap(path):
-            found.add(path, sentence)
-    if found:
-        raise found.error()
+        # For a value that was already reported, the spec holds a placeholder; do not report that one too.
+        if not reported.has_overlap(path):
+            reported.add(path, sentence)
+    if reported:
+        raise reported.error()
     return spec
 
 
 def write_document(spec: JobSpec, *, as_json: bool = False) -> str:
-    """Return the document of a valid spec, YAML unless `as_json`; `read_document` returns an equal spec.
+    """Return the document of a valid spec, YAML unless `as_json`, which `read_document` reads back.
 
-    Only these differ: a tuple becomes a list, a subclass of text, number, list or mapping the plain type, and
-    a Job in `attributes.after` its native id.
+    The spec that it returns equals this one, but a tuple becomes a list, a subclass of text, number, list or
+    mapping the plain type, and a Job in `attributes.after` its native id.
 
     Raises:
         InvalidJobException: The spec is not valid, or has values that a document cannot hold.
     """
-    _refuse(problems(spec))
-    _refuse(
+    _raise_if_any(problems(spec))
+    _raise_if_any(
         f"attributes.after[{index}] is a job that was not submitted yet, which a document cannot name"
         for index, item in enumerate(spec.attributes.after or ())
         if Dependency.of(item).native_id is None
     )
     document = _from_spec(spec)
-    _refuse(f"{format_path(path)} {sentence}" for path, sentence in inexpressible(document))
+    _raise_if_any(f"{format_path(path)} {sentence}" for path, sentence in inexpressible(document))
     return dump_json(document) if as_json else dump_yaml(document)
 
 
-def _refuse(found: Iterable[str]) -> None:
+def _raise_if_any(sentences: Iterable[str]) -> None:
     subject = "the job"
-    if found := list(found):
-        raise InvalidJobException.of(subject, found)
+    if sentences := list(sentences):
+        raise InvalidJobException.of(subject, sentences)
 
 
 def _from_spec(spec: JobSpec) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _seconds(duration: timedelta | None) -> float:
 
 
 def _to_spec(document: Value) -> JobSpec:
-    """Return the spec of a document, and note all problems that are not in the spec itself."""
+    """Return the spec of a document, and record the problems that only the document shows."""
     if document.raw is None:
         document.wrong("is empty")
     # J/PSI A: "The dictionary MUST contain the keys resources, tasks, attributes, and version."
@@ -228,7 +228,7 @@ def _duration(duration: Value) -> float:
     elif not 0 <= seconds < math.inf:
         duration.must_be("a finite number of seconds, at least 0", "; 0 is unlimited")
     else:
-        # A duration that rounds to 0 must not become unlimited; `problems` reports one that is too long.
+        # Clamp: a tiny duration must not round to 0, which is unlimited; `problems` reports an overlong one.
         return max(_SHORTEST, min(seconds, _LONGEST)) if seconds else 0
     return DURATION
 
@@ -237,12 +237,12 @@ _SHORTEST = timedelta.resolution.total_seconds()
 _LONGEST = timedelta.max // timedelta(seconds=1)
 
 
-# An index or a key; together with names they are the steps of `attributes.user['a'][0]`.
+# An index or a quoted key, as between the brackets of `attributes.user['a'][0]`; names are the other steps.
 _KEY = r"""(?:\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _STEP = re.compile(rf"\.?([a-z_]+)|\[({_KEY})\]")
 _PROBLEM = re.compile(rf"(?P<field>[a-z_]+(?:\.[a-z_]+|\[{_KEY}\])*):? (?P<sentence>.*)", re.DOTALL)
 _SYSTEM: ValuePath = ("attributes", "system")
-#: The paths in a document of the fields of a spec; the others are below attributes.system.jpsi.
+#: From a field's path in a spec to its path in a document; other fields are in attributes.system.jpsi.
 _PATHS: Mapping[ValuePath, ValuePath] = {
     ("executable",): ("tasks", 0, "command", 0),
     ("arguments",): ("tasks", 0, "command"),
@@ -255,7 +255,10 @@ _PATHS: Mapping[ValuePath, ValuePath] = {
 
 
 def _locate(problem: str) -> tuple[ValuePath, str]:
-    """Return the path in a document that a sentence of `problems` is about, and the rest of the sentence."""
+    """Return the path in a document that a sentence of `problems` is about, and the rest of the sentence.
+
+    It parses the text: a message of `jpsi.model.spec_problems` must be `field: sentence` or `field sentence`.
+    """
     match = _PROBLEM.match(problem)
     if match is None:
         return (), problem
@@ -271,4 +274,5 @@ def _path_of(field: ValuePath) -> ValuePath:
             if field[0] == "arguments":
                 rest = tuple(step + 1 for step in rest if isinstance(step, int))
             return (*path, *rest)
-    return (*_SYSTEM, "jpsi", *field[field[0] == "attributes" :])
+    rest = field[1:] if field[0] == "attributes" else field
+    return (*_SYSTEM, "jpsi", *rest)

@@ -1,4 +1,4 @@
-"""Converts the resource graph and the task counts of a job document to a ResourceSpecV1, and back.
+"""Converts the resource graph (nodes, slots, cores) of a job document to a ResourceSpecV1, and back.
 
     slot graph   slot > core [+ gpu]          `count` slots, on nodes of the batch system's choice
     node graph   node > slot > core [+ gpu]   `count` nodes with as many slots on each

@@ -1,7 +1,4 @@
-"""Builds an executor from its layers of hooks.
-
-Core defaults, the backend, and overrides of site and user, behind one caller of hooks.
-"""
+"""Builds an executor from its layers of hooks: core defaults, the backend, overrides of site and user."""
 
 from jpsi.layers.listing import Plugin, plugins
 from jpsi.layers.resolve import Assembly, assemble

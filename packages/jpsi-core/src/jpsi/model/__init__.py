@@ -1,7 +1,4 @@
-"""The values of the J/PSI specification.
-
-Specs, resources, states, dependencies and exceptions; no I/O at all.
-"""
+"""The values of the J/PSI specification: specs, resources, states, dependencies, exceptions; no I/O."""
 
 from jpsi.model import serialization
 from jpsi.model.dependencies import Dependency, DependencyKind, OtherJob, is_job_id, is_native_id, unmet

@@ -1,7 +1,4 @@
-"""Tools for plugins, grouped by purpose.
-
-Readers of scripts and options, directives, host lists, command output.
-"""
+"""Tools for plugins: readers of scripts and options, directives, host lists, command output."""
 
 from jpsi.contract import directories_command, read_directories
 from jpsi.plugin.kit.array_ids import ArrayIds

@@ -1,4 +1,7 @@
-"""Options that several batch systems have, and readers for the values of options."""
+"""Options for the table of a `ScriptForm` that several batch systems share.
+
+The functions `..._option` return options that jpsi writes and reads; `..._reader` and `read_...` only read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Splits directives into words and the words into options, as shells and submit commands do."""
+"""Splits directives into words and the words into options, as shells and submit commands do.
+
+Only `ScriptForm.read` uses it, for foreign scripts; nothing is written here.
+"""
 
 from __future__ import annotations
 
